@@ -1,0 +1,39 @@
+/** A Kubernetes condition. `lastTransitionTime` (RFC 3339) is when `status` last changed, not when it was last seen. */
+export type Condition = {
+  type: string
+  status: 'True' | 'False' | 'Unknown'
+  reason: string
+  message: string
+  lastTransitionTime: string
+  observedGeneration?: number
+}
+
+/** What a controller knows about a condition; {@link setCondition} adds the times. */
+export type ConditionUpdate = Omit<Condition, 'lastTransitionTime'>
+
+/** Returns `conditions` with one set: its transition time moves only if its status does, its place stays. */
+export function setCondition(conditions: readonly Condition[] | undefined, update: ConditionUpdate, nowMs: number): Condition[] {
+  const before = conditions ?? []
+  const old = before.find(condition => condition.type === update.type)
+  const lastTransitionTime = old?.status === update.status ? old.lastTransitionTime : rfc3339(nowMs)
+  const next: Condition = { ...update, lastTransitionTime }
+  return old ? before.map(condition => (condition === old ? next : condition)) : [...before, next]
+}
+
+export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find(condition => condition.type === type)
+}
+
+export function isConditionTrue(conditions: readonly Condition[] | undefined, type: string): boolean {
+  return findCondition(conditions, type)?.status === 'True'
+}
+
+/** Kubernetes' `metav1.Time`: RFC 3339 in UTC with whole seconds. */
+export function rfc3339(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+/** Kubernetes' `metav1.MicroTime`, used by Leases: RFC 3339 in UTC with six decimals (ours end in three zeros). */
+export function rfc3339Micro(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,11 @@
+/**
+ * @module kube: what a Kubernetes object is. Start reading at `object.ts`, then `resource.ts`.
+ * In: plain JSON values. Out: verdicts, patched copies, errors with Kubernetes' reasons.
+ * Pure: nothing here reads a clock, a disk or a socket, and nothing changes its arguments.
+ */
+export * from './condition.ts'
+export * from './duration.ts'
+export * from './object.ts'
+export * from './resource.ts'
+export * from './status-error.ts'
+export * from './structural-schema.ts'

@@ -1,0 +1,86 @@
+/** Who owns an object: when the last owner is gone, the garbage collector deletes it. */
+export type OwnerReference = {
+  apiVersion: string
+  kind: string
+  name: string
+  uid: string
+  controller?: boolean
+  blockOwnerDeletion?: boolean
+}
+
+/** One field manager's share of an object, as written by server-side apply. */
+export type ManagedFieldsEntry = {
+  manager: string
+  operation: 'Apply' | 'Update'
+  apiVersion: string
+  time?: string
+  fieldsType: 'FieldsV1'
+  fieldsV1: JsonObject
+  subresource?: string
+}
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type JsonObject = { [key: string]: Json }
+
+/** Metadata every object carries. Times are RFC 3339 strings, `resourceVersion` is opaque to clients. */
+export type ObjectMeta = {
+  name: string
+  generateName?: string
+  namespace?: string
+  uid: string
+  resourceVersion: string
+  generation?: number
+  creationTimestamp: string
+  deletionTimestamp?: string
+  deletionGracePeriodSeconds?: number
+  labels?: Record<string, string>
+  annotations?: Record<string, string>
+  finalizers?: string[]
+  ownerReferences?: OwnerReference[]
+  managedFields?: ManagedFieldsEntry[]
+}
+
+/** An object as a server returns it. `Body` is what stands beside apiVersion, kind and metadata. */
+export type KubeObject<Body = { [field: string]: unknown }> = Body & {
+  apiVersion: string
+  kind: string
+  metadata: ObjectMeta
+}
+
+/** An object as a client writes it: the server fills in the rest of the metadata. */
+export type NewObject<Body = { [field: string]: unknown }> = Body & {
+  apiVersion?: string
+  kind?: string
+  metadata: Partial<ObjectMeta>
+}
+
+export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number }
+
+export type KubeList<T = KubeObject> = { apiVersion: string; kind: string; metadata: ListMeta; items: T[] }
+
+export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
+export type WatchEvent<T = KubeObject> = { type: WatchEventType; object: T }
+
+/** `namespace/name`, or `name` for a cluster-scoped object: the key of caches and work queues. */
+export function objectKey(object: { metadata: { name?: string; namespace?: string } }): string {
+  const { namespace, name } = object.metadata
+  return namespace ? `${namespace}/${name}` : `${name}`
+}
+
+/** The inverse of {@link objectKey}. */
+export function parseKey(key: string): { namespace: string | undefined; name: string } {
+  const slash = key.indexOf('/')
+  return slash < 0 ? { namespace: undefined, name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+}
+
+/** Splits `apps/v1` into group `apps` and version `v1`; the core group is the empty string. */
+export function parseApiVersion(apiVersion: string): { group: string; version: string } {
+  const slash = apiVersion.indexOf('/')
+  return slash < 0 ? { group: '', version: apiVersion } : { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) }
+}
+
+/** An owner reference to `owner`, marked as its managing controller. */
+export function controllerReference(owner: KubeObject<unknown>): OwnerReference {
+  const { apiVersion, kind, metadata } = owner
+  return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true, blockOwnerDeletion: true }
+}

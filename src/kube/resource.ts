@@ -1,0 +1,120 @@
+import type { Static, TSchema } from 'typebox'
+import type { JsonObject, KubeObject, NewObject } from './object.ts'
+import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
+
+/** One column of `kubectl get`. `priority` above 0 shows only with `-o wide`. */
+export type PrinterColumn = {
+  name: string
+  jsonPath: string
+  type?: 'string' | 'integer' | 'number' | 'boolean' | 'date'
+  format?: string
+  description?: string
+  priority?: number
+}
+
+/** What identifies a kind on the wire. The core group is the empty string. */
+export type ResourceName = {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly plural: string
+  readonly scope: 'Namespaced' | 'Cluster'
+}
+
+/**
+ * A kind as Oarlock's client, controllers and server know it. `Body` is the TypeScript type of what stands
+ * beside apiVersion, kind and metadata; it exists only for the compiler.
+ */
+export type Resource<Body = { [field: string]: unknown }> = ResourceName & {
+  readonly apiVersion: string
+  /** Never set: carries `Body` to `ObjectOf` and to typed handles. */
+  readonly body?: Body
+}
+
+/** The object type of a resource: `type Stack = ObjectOf<typeof stackResource>`. */
+export type ObjectOf<R> = R extends Resource<infer Body> ? KubeObject<Body> : never
+/** What a client may send to create or apply an object of the resource. */
+export type NewObjectOf<R> = R extends Resource<infer Body> ? NewObject<Body> : never
+
+export type CustomResourceOptions<Spec extends TSchema, StatusSchema extends TSchema> = {
+  group: string
+  version: string
+  kind: string
+  plural: string
+  scope: 'Namespaced' | 'Cluster'
+  description: string
+  shortNames?: string[]
+  categories?: string[]
+  spec: Spec
+  status: StatusSchema
+  printerColumns?: PrinterColumn[]
+  /** JSON paths such as `.spec.workerName` that field selectors may name. */
+  selectableFields?: string[]
+}
+
+/** A kind declared by us: everything about it follows from one TypeBox declaration. */
+export type CustomResource<Body> = Resource<Body> & {
+  readonly schema: StructuralSchema
+  /** The CustomResourceDefinition to apply to any Kubernetes API server. */
+  toCrd(): NewObject<{ spec: JsonObject }>
+}
+
+/** Names a kind that is not ours, such as `describeResource<SecretBody>({ group: '', version: 'v1', … })`. */
+export function describeResource<Body>(name: ResourceName): Resource<Body> {
+  return { ...name, apiVersion: name.group ? `${name.group}/${name.version}` : name.version }
+}
+
+/**
+ * Turns one TypeBox declaration into the TypeScript type, the structural schema and the CRD of a kind.
+ * The status is a subresource, as everywhere in Oarlock.
+ * @throws {TypeError} if the declaration uses JSON Schema that a structural schema cannot say.
+ */
+export function defineResource<Spec extends TSchema, StatusSchema extends TSchema>(
+  options: CustomResourceOptions<Spec, StatusSchema>,
+): CustomResource<{ spec: Static<Spec>; status?: Static<StatusSchema> }> {
+  const { group, version, kind, plural, scope } = options
+  const schema: StructuralSchema = {
+    type: 'object',
+    description: options.description,
+    required: ['spec'],
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: { type: 'object' },
+      spec: toStructuralSchema(options.spec, `${kind}.spec`),
+      status: toStructuralSchema(options.status, `${kind}.status`),
+    },
+  }
+  return {
+    ...describeResource({ group, version, kind, plural, scope }),
+    schema,
+    toCrd: () => ({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.${group}` },
+      spec: {
+        group,
+        scope,
+        names: {
+          kind,
+          plural,
+          singular: kind.toLowerCase(),
+          listKind: `${kind}List`,
+          shortNames: options.shortNames ?? [],
+          categories: options.categories ?? [],
+        },
+        versions: [
+          {
+            name: version,
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: structuredClone(schema) as unknown as JsonObject },
+            subresources: { status: {} },
+            additionalPrinterColumns: (options.printerColumns ?? []).map(column => ({ ...column, type: column.type ?? 'string' })),
+            selectableFields: (options.selectableFields ?? []).map(jsonPath => ({ jsonPath })),
+          },
+        ],
+      },
+    }),
+  }
+}
