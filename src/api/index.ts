@@ -1,0 +1,39 @@
+/**
+ * @module api: Oarlock's own kinds, each declared once. Type, schema and CRD all come from that one declaration.
+ * Start reading at `stack.ts`. Nothing is decided here; what a field leads to is the work of `stack/`, `dispatch/` and `worker/`.
+ */
+import type { CustomResource } from '../kube/index.ts'
+import { runResource } from './run.ts'
+import { stackResource } from './stack.ts'
+import { workerResource } from './worker.ts'
+import { workerPoolResource } from './worker-pool.ts'
+
+export { annotations, apiGroup, defaults, labels, systemNamespace } from './names.ts'
+export {
+  endedPhases,
+  isEnded,
+  isMutating,
+  type Run,
+  type RunPhase,
+  type RunSpec,
+  type RunStatus,
+  type RunType,
+  runPhases,
+  runResource,
+  runTypes,
+} from './run.ts'
+export {
+  type EngineName,
+  engineNames,
+  type Stack,
+  type StackSource,
+  type StackSpec,
+  type StackStatus,
+  stackResource,
+  type VariablesFrom,
+} from './stack.ts'
+export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
+export { type WorkerPool, type WorkerPoolSpec, type WorkerPoolStatus, workerPoolResource } from './worker-pool.ts'
+
+/** Every kind of Oarlock, in the order their CRDs are applied. */
+export const oarlockResources: readonly CustomResource<unknown>[] = [workerPoolResource, workerResource, stackResource, runResource]

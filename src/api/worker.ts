@@ -1,0 +1,43 @@
+import Type, { type Static } from 'typebox'
+import { defineResource, type ObjectOf } from '../kube/index.ts'
+import { apiGroup, apiVersion } from './names.ts'
+
+const spec = Type.Object({
+  pool: Type.String(),
+  slots: Type.Integer({ minimum: 1, default: 1, description: 'How many Runs it takes at once.' }),
+  lifecycle: Type.Enum(['OneShot', 'Warm'], { default: 'OneShot', description: 'OneShot takes one Run and exits.' }),
+  drain: Type.Optional(Type.Boolean({ description: 'True: take no new Run, finish, exit.' })),
+})
+
+const status = Type.Object({
+  phase: Type.Enum(['Ready', 'Busy', 'Draining'], { default: 'Ready' }),
+  host: Type.Optional(Type.String()),
+  pid: Type.Optional(Type.Integer()),
+  version: Type.Optional(Type.String({ description: 'Version of Oarlock.' })),
+  engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Engines found, with their versions.' })),
+  runs: Type.Optional(Type.Array(Type.String(), { description: 'namespace/name of the Runs it works on.' })),
+})
+
+/** One registered pair of hands. Its Lease of the same name in oarlock-system is its heartbeat (invariant 2). */
+export const workerResource = defineResource({
+  group: apiGroup,
+  version: apiVersion,
+  kind: 'Worker',
+  plural: 'workers',
+  scope: 'Cluster',
+  description: 'One registered pair of hands; its Lease in oarlock-system is its heartbeat.',
+  categories: ['oarlock'],
+  spec,
+  status,
+  printerColumns: [
+    { name: 'Pool', jsonPath: '.spec.pool' },
+    { name: 'Phase', jsonPath: '.status.phase' },
+    { name: 'Runs', jsonPath: '.status.runs' },
+    { name: 'Host', jsonPath: '.status.host', priority: 1 },
+    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+  ],
+})
+
+export type WorkerSpec = Static<typeof spec>
+export type WorkerStatus = Static<typeof status>
+export type Worker = ObjectOf<typeof workerResource>
