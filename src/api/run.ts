@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox'
-import { defineResource, type ObjectOf } from '../kube/index.ts'
+import type { Static } from 'typebox'
+import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
 import { conditions, planSummary } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'

@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox'
-import { defineResource, type ObjectOf } from '../kube/index.ts'
+import type { Static } from 'typebox'
+import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
 import { conditions } from './shared.ts'
 

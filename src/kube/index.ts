@@ -4,8 +4,13 @@
  * Pure: nothing here reads a clock, a disk or a socket, and nothing changes its arguments.
  */
 export * from './condition.ts'
+export * from './declare.ts'
 export * from './duration.ts'
+export * from './field-cause.ts'
+export * from './json.ts'
+export * from './names.ts'
 export * from './object.ts'
 export * from './resource.ts'
+export * from './selector.ts'
 export * from './status-error.ts'
 export * from './structural-schema.ts'
