@@ -1,0 +1,29 @@
+import { deepEqual } from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { outdatedPages } from '../scripts/generate-docs.ts'
+
+test('docs/reference says what the declarations in src/api say (else: npm run docs)', () => {
+  deepEqual(outdatedPages(), [])
+})
+
+test('every relative link in the docs leads to a file', () => {
+  const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md'])
+  const broken = pages.flatMap(page =>
+    [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+      .map(([, link]) => link as string)
+      .filter(link => !existsSync(join(dirname(page), link)))
+      .map(link => `${page} -> ${link}`),
+  )
+  deepEqual(broken, [])
+})
+
+test('every dependency has a line in docs/dependencies.md', () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const text = readFileSync('docs/dependencies.md', 'utf8')
+  deepEqual(
+    Object.keys({ ...dependencies, ...devDependencies }).filter(name => !text.includes(`| \`${name}\` |`)),
+    [],
+  )
+})
