@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
+import { readStat } from './process-group.ts'
+
+/** Every process of a Run carries this in its environment; a process that left the group (setsid) is found by it. */
+export const runUidVariable = 'OARLOCK_RUN_UID'
+
+/** The processes of this user that carry the Run's UID in their environment, without this process. Empty where there is no /proc. */
+export function findRunProcesses(runUid: string): number[] {
+  if (process.platform !== 'linux') return []
+  const wanted = Buffer.from(`${runUidVariable}=${runUid}\0`)
+  const found: number[] = []
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry)
+    if (!Number.isInteger(pid) || pid <= 1 || pid === process.pid) continue
+    let environment: Buffer
+    try {
+      environment = readFileSync(`/proc/${entry}/environ`)
+    } catch {
+      continue
+    }
+    const at = environment.indexOf(wanted)
+    if (at === 0 || (at > 0 && environment[at - 1] === 0)) found.push(pid)
+  }
+  return found
+}
+
+/**
+ * Kills every process of the Run with SIGKILL, whatever group or session it hides in, and resolves when two looks in a row
+ * found none (one look can miss a child that is being born). Returns how many it killed.
+ * False count never includes this process. Gives up after `timeoutMs`, with what is left still there.
+ */
+export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
+  const killed = new Set<number>()
+  const deadline = performance.now() + timeoutMs
+  for (let clean = 0; clean < 2 && performance.now() < deadline; ) {
+    const pids = findRunProcesses(runUid).filter(pid => !isZombie(pid))
+    clean = pids.length === 0 ? clean + 1 : 0
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL')
+        killed.add(pid)
+      } catch {
+        // Gone between the look and the kill, or of another user: then it was not one of ours.
+      }
+    }
+    if (clean < 2) await delay(pids.length === 0 ? 2 : 10)
+  }
+  return killed.size
+}
+
+/** When the process started, in clock ticks since boot: with the pid it names one process for good, although pids are reused. */
+export function readStartTime(pid: number): string | undefined {
+  return readStat(pid)?.[19]
+}
+
+function isZombie(pid: number): boolean {
+  const state = readStat(pid)?.[0]
+  return state === undefined || state === 'Z' || state === 'X'
+}
