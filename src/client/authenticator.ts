@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises'
+import type { ClusterAccess } from './cluster-access.ts'
+import { type ExecCredential, runExecPlugin } from './exec-plugin.ts'
+
+/** What to add to a request. A changed `certificate` means new connections. */
+export type Authentication = { authorization: string | undefined; certificate: { cert: string; key: string } | undefined }
+
+/** Token files are read again after this long, as client-go does: kubelet renews them well before they end. */
+const tokenFileMs = 60_000
+/** A plugin's credential is renewed this long before it ends. */
+const execLeewayMs = 60_000
+
+/** Keeps the credentials of one cluster fresh: static ones at once, token files each minute, exec plugins by their expiry. */
+export class Authenticator {
+  readonly #access: ClusterAccess
+  #current: { authentication: Authentication; freshUntilMs: number } | undefined
+  #renewal: Promise<Authentication> | undefined
+
+  constructor(access: ClusterAccess) {
+    this.#access = access
+  }
+
+  /** The current credentials, without waiting if they are fresh. */
+  get(): Authentication | Promise<Authentication> {
+    if (this.#current && Date.now() < this.#current.freshUntilMs) return this.#current.authentication
+    this.#renewal ??= this.#renew().finally(() => {
+      this.#renewal = undefined
+    })
+    return this.#renewal
+  }
+
+  /** After a 401: forgets what may have ended. Returns false if reading it again cannot change anything. */
+  expire(used: Authentication): boolean {
+    const { kind } = this.#access.credentials
+    if (kind !== 'token-file' && kind !== 'exec') return false
+    if (this.#current?.authentication === used) this.#current = undefined
+    return true
+  }
+
+  async #renew(): Promise<Authentication> {
+    const { credentials, source } = this.#access
+    const fixed = Number.POSITIVE_INFINITY
+    switch (credentials.kind) {
+      case 'none':
+        return this.#keep(undefined, undefined, fixed)
+      case 'token':
+        return this.#keep(`Bearer ${credentials.token.trim()}`, undefined, fixed)
+      case 'basic': {
+        const pair = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')
+        return this.#keep(`Basic ${pair}`, undefined, fixed)
+      }
+      case 'token-file': {
+        const token = await readFile(credentials.path, 'utf8').catch(error => {
+          throw new Error(`token file ${credentials.path} of ${source} cannot be read (${error.code})`, { cause: error })
+        })
+        if (token.trim() === '') throw new Error(`token file ${credentials.path} of ${source} is empty`)
+        return this.#keep(`Bearer ${token.trim()}`, undefined, Date.now() + tokenFileMs)
+      }
+      case 'exec': {
+        const credential = await runExecPlugin(credentials.plugin, this.#access)
+        return this.#keep(credential.token && `Bearer ${credential.token}`, certificateOf(credential), expiryOf(credential))
+      }
+    }
+  }
+
+  #keep(authorization: string | undefined, certificate: Authentication['certificate'], freshUntilMs: number): Authentication {
+    const authentication = { authorization, certificate }
+    this.#current = { authentication, freshUntilMs }
+    return authentication
+  }
+}
+
+function certificateOf({ clientCertificate, clientKey }: ExecCredential): Authentication['certificate'] {
+  return clientCertificate && clientKey ? { cert: clientCertificate, key: clientKey } : undefined
+}
+
+function expiryOf({ expiresAtMs }: ExecCredential): number {
+  if (expiresAtMs === undefined || Number.isNaN(expiresAtMs)) return Number.POSITIVE_INFINITY
+  // A credential shorter than the leeway would otherwise be asked for with every request.
+  return Math.max(expiresAtMs - execLeewayMs, Date.now() + 1_000)
+}

@@ -1,0 +1,256 @@
+import type { Resource } from '../kube/index.ts'
+import { type Authentication, Authenticator } from './authenticator.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { ConnectionError, isReset } from './connection-error.ts'
+import { type AttemptFailure, decideRetry, parseRetryAfter } from './decide-retry.ts'
+import { Discovery } from './discovery.ts'
+import { type AccessOptions, findAccess } from './find-access.ts'
+import { type Answer, errorOf, parseAnswer } from './read-answer.ts'
+import { ResourceClient } from './resource-client.ts'
+import { type Query, withQuery } from './resource-path.ts'
+import { type Streaming, Transport } from './transport.ts'
+
+export type ClientOptions = AccessOptions & {
+  /** Default `oarlock`. */
+  userAgent?: string
+  /** Who a write is attributed to in managedFields; default `oarlock`. */
+  fieldManager?: string
+  /** How long to wait for an answer to begin, and for each pause inside it; default 30,000. */
+  requestTimeoutMs?: number
+  /** For tests: time and chance of the retries. */
+  clock?: Clock
+  random?: () => number
+}
+
+export type RequestOptions = {
+  method: string
+  /** Starts with a slash; the query may be part of it. */
+  path: string
+  query?: Query
+  /** Sent as it is if text or bytes, else as JSON. */
+  body?: unknown
+  /** Names in lower case. */
+  headers?: Record<string, string>
+  signal?: AbortSignal
+  timeoutMs?: number
+  /** Whether the request may be sent again after the connection broke; by default what the method promises. */
+  idempotent?: boolean
+}
+
+export type Response = { status: number; headers: Answer['headers']; text(): Promise<string>; json(): Promise<unknown> }
+
+export type StreamResponse = { status: number; headers: Answer['headers']; body: AsyncIterable<Uint8Array> }
+
+/** What is told about each finished attempt, for metrics. `code` is the HTTP status, or `<error>` when there was none. */
+export type RequestObserver = (request: { method: string; code: string; host: string }) => void
+
+/** A connection to one Kubernetes API. Safe to share; make one per process and close it at the end. */
+export interface Client {
+  /** The server's address, without credentials. */
+  readonly server: string
+  /** Namespace of requests that name none: the context's, the Pod's, or `default`. */
+  readonly defaultNamespace: string
+  /** Who writes are attributed to. */
+  readonly fieldManager: string
+  /** A typed handle for one kind. */
+  resource<Body>(resource: Resource<Body>): ResourceClient<Body>
+  /**
+   * Finds a kind by name as the server describes it; cached, and asked again for an unknown one.
+   * @throws {StatusError} NotFound if the server does not have it.
+   */
+  discover(apiVersion: string, kind: string): Promise<Resource>
+  /**
+   * Sends any request. 429 and 503 with Retry-After are obeyed, broken connections retried where that is safe.
+   * @throws {StatusError} for an answer of 300 and above. @throws {ConnectionError} when no answer came.
+   */
+  request(options: RequestOptions): Promise<Response>
+  /** Like {@link Client.request} for an answer that goes on: logs, watches. `idleTimeoutMs` bounds each pause; 0 is no bound. */
+  stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse>
+  /** Calls `observer` after every attempt; returns how to stop that. */
+  observeRequests(observer: RequestObserver): () => void
+  /** Cuts every connection, running requests and watches too. */
+  close(): Promise<void>
+}
+
+/**
+ * Connects to the cluster that `options` name, else to the one kubectl would use: KUBECONFIG, the Pod's service account,
+ * `~/.kube/config`. Nothing is sent yet.
+ * @throws {TypeError} naming the file and field if the configuration is incomplete.
+ */
+export async function createClient(options: ClientOptions = {}): Promise<Client> {
+  const access = await findAccess(options)
+  const transport = new Transport(access)
+  const authenticator = new Authenticator(access)
+  return new HttpClient(transport, authenticator, {
+    server: access.server,
+    defaultNamespace: access.defaultNamespace,
+    fieldManager: options.fieldManager ?? 'oarlock',
+    requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+    headers: {
+      accept: 'application/json',
+      'user-agent': options.userAgent ?? 'oarlock',
+      ...(access.impersonate?.user && { 'impersonate-user': access.impersonate.user }),
+      ...(access.impersonate?.uid && { 'impersonate-uid': access.impersonate.uid }),
+      ...(access.impersonate?.groups.length && { 'impersonate-group': access.impersonate.groups }),
+    },
+  })
+}
+
+type Settings = {
+  server: string
+  defaultNamespace: string
+  fieldManager: string
+  requestTimeoutMs: number
+  clock: Clock
+  random: () => number
+  headers: Record<string, string | string[]>
+}
+
+type Sent<T> = { answer: T; status: number; headers: Answer['headers'] }
+
+class HttpClient implements Client {
+  readonly server: string
+  readonly defaultNamespace: string
+  readonly fieldManager: string
+  readonly #host: string
+  readonly #transport: Transport
+  readonly #authenticator: Authenticator
+  readonly #settings: Settings
+  readonly #discovery: Discovery
+  readonly #observers = new Set<RequestObserver>()
+
+  constructor(transport: Transport, authenticator: Authenticator, settings: Settings) {
+    this.server = settings.server
+    this.defaultNamespace = settings.defaultNamespace
+    this.fieldManager = settings.fieldManager
+    this.#host = new URL(settings.server).host
+    this.#transport = transport
+    this.#authenticator = authenticator
+    this.#settings = settings
+    this.#discovery = new Discovery(async path => (await this.request({ method: 'GET', path })).json())
+  }
+
+  resource<Body>(resource: Resource<Body>): ResourceClient<Body> {
+    return new ResourceClient(this, resource)
+  }
+
+  discover(apiVersion: string, kind: string): Promise<Resource> {
+    return this.#discovery.find(apiVersion, kind)
+  }
+
+  async request(options: RequestOptions): Promise<Response> {
+    const { answer } = await this.#send(options, async (outgoing, certificate) => {
+      const answer = await this.#transport.exchange(outgoing, certificate)
+      return { answer, status: answer.status, headers: answer.headers }
+    })
+    const asked = this.#asked(options)
+    if (answer.status >= 300) throw errorOf(answer, asked)
+    return { status: answer.status, headers: answer.headers, text: async () => answer.body, json: async () => parseAnswer(answer, asked) }
+  }
+
+  async stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse> {
+    const { answer } = await this.#send(options, async (outgoing, certificate) => {
+      const answer = await this.#transport.stream({ ...outgoing, idleTimeoutMs: options.idleTimeoutMs ?? outgoing.timeoutMs }, certificate)
+      return { answer, status: answer.status, headers: answer.headers }
+    })
+    if (answer.status >= 300) throw errorOf({ ...answer, body: await textOf(answer.body) }, this.#asked(options))
+    return answer
+  }
+
+  observeRequests(observer: RequestObserver): () => void {
+    this.#observers.add(observer)
+    return () => this.#observers.delete(observer)
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close()
+  }
+
+  #asked({ method, path }: RequestOptions) {
+    return { method, url: this.server + path.split('?')[0] }
+  }
+
+  /** Sends until there is an answer to keep: refreshes credentials once after a 401, obeys {@link decideRetry}. */
+  async #send<T extends Streaming | Answer>(
+    options: RequestOptions,
+    attempt: (outgoing: Parameters<Transport['exchange']>[0], certificate: Authentication['certificate']) => Promise<Sent<T>>,
+  ): Promise<Sent<T>> {
+    const { method, path, query, body, signal, timeoutMs = this.#settings.requestTimeoutMs } = options
+    if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} must start with a slash`)
+    const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
+    const headers: Record<string, string | string[]> = {
+      ...this.#settings.headers,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...options.headers,
+    }
+    const outgoing = { method, path: withQuery(path, query), headers, body: isRaw ? body : JSON.stringify(body), timeoutMs, signal }
+    const idempotent = options.idempotent ?? (method !== 'POST' && method !== 'PATCH')
+    let hasRefreshed = false
+    for (let retries = 0; ; retries++) {
+      signal?.throwIfAborted()
+      const fresh = this.#authenticator.get()
+      const authentication = fresh instanceof Promise ? await fresh : fresh
+      if (authentication.authorization) headers.authorization = authentication.authorization
+      let failure: AttemptFailure
+      let sent: Sent<T> | undefined
+      let error: unknown
+      try {
+        sent = await attempt(outgoing, authentication.certificate)
+        this.#observe(method, String(sent.status))
+        const { status } = sent
+        if (status === 401 && !hasRefreshed && this.#authenticator.expire(authentication)) {
+          hasRefreshed = true
+          await discard(sent)
+          continue
+        }
+        if (status !== 429 && status !== 503) return sent
+        failure = { kind: 'answer', status, retryAfterMs: parseRetryAfter(text(sent.headers['retry-after']), Date.now()) }
+      } catch (cause) {
+        if (signal?.aborted) throw signal.reason
+        this.#observe(method, '<error>')
+        const wrapped = wrap(cause, this.server, `${method} ${path.split('?')[0]}`)
+        error = wrapped
+        failure = { kind: wrapped instanceof ConnectionError && isReset(wrapped.code) ? 'reset' : 'other' }
+      }
+      const verdict = decideRetry(failure, { idempotent, retries }, this.#settings.random())
+      if (verdict.kind === 'give-up') {
+        if (sent) return sent
+        throw error
+      }
+      if (sent) await discard(sent)
+      await this.#settings.clock.sleep(verdict.delayMs, signal)
+    }
+  }
+
+  #observe(method: string, code: string): void {
+    for (const observer of this.#observers) observer({ method, code, host: this.#host })
+  }
+}
+
+/** Errors with a code come from a socket; the others (a missing CA file, a bug) already say what is wrong. */
+function wrap(error: unknown, server: string, request: string): unknown {
+  if (error instanceof TypeError || !(error instanceof Error)) return error
+  const hasCode = typeof (error as NodeJS.ErrnoException).code === 'string' || error instanceof AggregateError
+  return hasCode ? new ConnectionError(server, request, error) : error
+}
+
+/** Frees the connection of an answer nobody reads. */
+async function discard({ answer }: Sent<Streaming | Answer>): Promise<void> {
+  if (typeof answer.body === 'string') return
+  await textOf(answer.body)
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > 1_048_576) break
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+const text = (header: string | string[] | undefined) => (Array.isArray(header) ? header[0] : header)

@@ -1,0 +1,22 @@
+/** Time as this room needs it: a monotonic reading in milliseconds and a timer. Tests bring a virtual one. */
+export type Clock = {
+  /** Milliseconds that never step back; only differences mean something. */
+  nowMs(): number
+  /** Resolves after `ms`, or as soon as `signal` aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+}
+
+export const systemClock: Clock = {
+  nowMs: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise(resolve => {
+      if (signal?.aborted) return resolve()
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal?.addEventListener('abort', done)
+    }),
+}

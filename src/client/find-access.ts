@@ -1,0 +1,108 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { type ClusterAccess, type Pem, parseServer } from './cluster-access.ts'
+import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
+
+/** A cluster named directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
+export type ClusterOptions = {
+  server: string
+  caCertificate?: string
+  token?: string
+  tokenFile?: string
+  clientCertificate?: string
+  clientKey?: string
+  insecureSkipTlsVerify?: boolean
+  tlsServerName?: string
+  /** Namespace of requests that name none; default `default`. */
+  namespace?: string
+}
+
+export type AccessOptions = { kubeconfig?: string; context?: string; cluster?: ClusterOptions }
+
+/** Where to look; tests pass their own. */
+export type Surroundings = { env: { [name: string]: string | undefined }; home: string; serviceAccountDirectory: string }
+
+const here = (): Surroundings => ({
+  env: process.env,
+  home: homedir(),
+  serviceAccountDirectory: '/var/run/secrets/kubernetes.io/serviceaccount',
+})
+
+/**
+ * Finds the cluster to talk to: `cluster`, else the `kubeconfig` file, else the files of KUBECONFIG, else the service
+ * account of the Pod we run in, else `~/.kube/config`.
+ * @throws {TypeError} naming what was looked for and what to do.
+ */
+export async function findAccess(options: AccessOptions, surroundings: Surroundings = here()): Promise<ClusterAccess> {
+  const { env, home, serviceAccountDirectory } = surroundings
+  if (options.cluster) return fromOptions(options.cluster)
+  if (options.kubeconfig) return resolveKubeconfig([await readKubeconfig(options.kubeconfig)], options.context)
+  const listed = (env.KUBECONFIG ?? '').split(delimiter).filter(path => path !== '')
+  if (listed.length > 0) {
+    // kubectl skips files that do not exist here, so that one KUBECONFIG works on several machines.
+    const present = listed.filter(path => existsSync(path))
+    if (present.length === 0) throw new TypeError(`KUBECONFIG names ${listed.join(', ')}, but no such file exists`)
+    return resolveKubeconfig(await Promise.all(present.map(readKubeconfig)), options.context)
+  }
+  const tokenPath = join(serviceAccountDirectory, 'token')
+  if (env.KUBERNETES_SERVICE_HOST && existsSync(tokenPath)) return await inCluster(surroundings)
+  const standard = join(home, '.kube', 'config')
+  if (existsSync(standard)) return resolveKubeconfig([await readKubeconfig(standard)], options.context)
+  throw new TypeError(`no kubeconfig found: looked at KUBECONFIG (not set), the service account of a Pod (none) and ${standard} (missing)`)
+}
+
+async function readKubeconfig(path: string): Promise<KubeconfigFile> {
+  let source: string
+  try {
+    source = await readFile(path, 'utf8')
+  } catch (error) {
+    throw new TypeError(`kubeconfig ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`, { cause: error })
+  }
+  // Loaded here and not at the top: a client inside a cluster needs no YAML and saves its memory.
+  const { parse } = await import('yaml')
+  try {
+    return { path, directory: dirname(resolve(path)), content: parse(source, { logLevel: 'silent' }) }
+  } catch (error) {
+    // The parser's message quotes lines of the file, which may hold a token: keep only the place.
+    const [place] = (error as { linePos?: { line: number; col: number }[] }).linePos ?? []
+    throw new TypeError(`kubeconfig ${path} is not valid YAML${place ? ` (line ${place.line}, column ${place.col})` : ''}`)
+  }
+}
+
+async function inCluster({ env, serviceAccountDirectory }: Surroundings): Promise<ClusterAccess> {
+  const host = env.KUBERNETES_SERVICE_HOST as string
+  const namespace = await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8').catch(() => 'default')
+  return {
+    server: parseServer(
+      `https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT ?? '443'}`,
+      'KUBERNETES_SERVICE_HOST',
+    ),
+    defaultNamespace: namespace.trim() || 'default',
+    credentials: { kind: 'token-file', path: join(serviceAccountDirectory, 'token') },
+    ca: { kind: 'file', path: join(serviceAccountDirectory, 'ca.crt') },
+    insecureSkipTlsVerify: false,
+    source: `the service account in ${serviceAccountDirectory}`,
+  }
+}
+
+function fromOptions(options: ClusterOptions): ClusterAccess {
+  const { token, tokenFile } = options
+  return {
+    server: parseServer(options.server, 'cluster.server'),
+    defaultNamespace: options.namespace ?? 'default',
+    credentials: tokenFile ? { kind: 'token-file', path: tokenFile } : token ? { kind: 'token', token } : { kind: 'none' },
+    ca: textOrFile(options.caCertificate),
+    clientCertificate: textOrFile(options.clientCertificate),
+    clientKey: textOrFile(options.clientKey),
+    insecureSkipTlsVerify: options.insecureSkipTlsVerify ?? false,
+    tlsServerName: options.tlsServerName,
+    source: 'the options of createClient',
+  }
+}
+
+function textOrFile(value: string | undefined): Pem | undefined {
+  if (value === undefined) return undefined
+  return value.includes('-----BEGIN') ? { kind: 'text', text: value } : { kind: 'file', path: value }
+}

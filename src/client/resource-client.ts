@@ -1,0 +1,331 @@
+import {
+  isReason,
+  type KubeList,
+  type KubeObject,
+  type NewObject,
+  type Resource,
+  type Status,
+  StatusError,
+  type WatchEvent,
+} from '../kube/index.ts'
+import type { Client } from './client.ts'
+import { ConnectionError } from './connection-error.ts'
+import { type Query, resourcePath } from './resource-path.ts'
+import { GarbageError, LineSplitter } from './watch-lines.ts'
+
+type Signal = { signal?: AbortSignal }
+/** Without `namespace`: the client's default namespace for a namespaced kind. */
+export type GetOptions = Signal & { namespace?: string }
+/** Without `namespace`: all namespaces. */
+export type ListOptions = Signal & {
+  namespace?: string
+  labelSelector?: string
+  fieldSelector?: string
+  limit?: number
+  continue?: string
+  resourceVersion?: string
+}
+/** Without `fieldManager`: the client's. Without `namespace`: the object's, else the client's default. */
+export type WriteOptions = Signal & { namespace?: string; dryRun?: boolean; fieldManager?: string }
+export type PatchType = 'merge' | 'json' | 'strategic'
+export type PatchOptions = WriteOptions & {
+  type: PatchType
+  subresource?: string
+  /** Refuses the patch with Conflict if the object has moved on. */
+  resourceVersion?: string
+}
+export type ApplyOptions = WriteOptions & {
+  /** Takes over fields that another manager owns instead of failing with Conflict. */
+  force?: boolean
+  subresource?: string
+}
+export type DeleteOptions = Signal & {
+  namespace?: string
+  propagationPolicy?: 'Foreground' | 'Background' | 'Orphan'
+  gracePeriodSeconds?: number
+  preconditions?: { uid?: string; resourceVersion?: string }
+  dryRun?: boolean
+}
+export type WatchOptions = Signal & {
+  namespace?: string
+  labelSelector?: string
+  fieldSelector?: string
+  /** Only events after this version; without it the server may start with the present objects as ADDED. */
+  resourceVersion?: string
+  resourceVersionMatch?: 'NotOlderThan'
+  allowWatchBookmarks?: boolean
+  sendInitialEvents?: boolean
+  /** The server ends the watch after this long. */
+  timeoutSeconds?: number
+  /** Gives up when nothing comes for this long; 0, the default, waits for ever. */
+  idleTimeoutMs?: number
+}
+
+const patchTypes: Record<PatchType, string> = {
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+}
+
+/** Reads and writes objects of one kind. All methods throw {@link StatusError}, or ConnectionError when no answer came. */
+export class ResourceClient<Body = { [field: string]: unknown }> {
+  readonly client: Client
+  readonly resource: Resource<Body>
+
+  constructor(client: Client, resource: Resource<Body>) {
+    this.client = client
+    this.resource = resource
+  }
+
+  /** @throws {StatusError} NotFound. */
+  async get(name: string, options: GetOptions = {}): Promise<KubeObject<Body>> {
+    return await this.#object('GET', this.#path(options.namespace, name), options)
+  }
+
+  /** Like {@link get}, with undefined for an object that does not exist. */
+  async getOrUndefined(name: string, options: GetOptions = {}): Promise<KubeObject<Body> | undefined> {
+    try {
+      return await this.get(name, options)
+    } catch (error) {
+      if (isReason(error, 'NotFound')) return undefined
+      throw error
+    }
+  }
+
+  /** One page of objects: `metadata.continue` is set if there are more. */
+  async list(options: ListOptions = {}): Promise<KubeList<KubeObject<Body>>> {
+    const { namespace, labelSelector, fieldSelector, limit, continue: token, resourceVersion, signal } = options
+    const response = await this.client.request({
+      method: 'GET',
+      path: resourcePath(this.resource, namespace),
+      query: { labelSelector, fieldSelector, limit, continue: token || undefined, resourceVersion },
+      signal,
+    })
+    const list = (await response.json()) as KubeList<KubeObject<Body>>
+    if (!Array.isArray(list.items)) {
+      if (list.items !== undefined && list.items !== null) throw notAnObject(this.resource, list)
+      list.items = []
+    }
+    // Servers leave the kind out of the items of typed lists; readers need it on every object.
+    const { apiVersion, kind } = this.resource
+    for (const item of list.items) {
+      item.apiVersion ??= apiVersion
+      item.kind ??= kind
+    }
+    return list
+  }
+
+  /** All objects, in pages of `limit` (default 500); `metadata` is the first page's version, from which a watch may start. */
+  async listAll(options: Omit<ListOptions, 'continue'> = {}): Promise<KubeList<KubeObject<Body>>> {
+    const limit = options.limit ?? 500
+    const first = await this.list({ ...options, limit })
+    let token = first.metadata.continue
+    while (token) {
+      let page: KubeList<KubeObject<Body>>
+      try {
+        page = await this.list({ ...options, limit, resourceVersion: undefined, continue: token })
+      } catch (error) {
+        // The pages became too old while we read them: one answer with everything is always consistent.
+        if (isReason(error, 'Expired', 'Gone')) return await this.list({ ...options, limit: undefined })
+        throw error
+      }
+      for (const item of page.items) first.items.push(item)
+      token = page.metadata.continue
+    }
+    return { ...first, metadata: { resourceVersion: first.metadata.resourceVersion } }
+  }
+
+  async create(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
+    return await this.#object('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
+      query: this.#writeQuery(options),
+      body: this.#complete(object, options),
+    })
+  }
+
+  /** Replaces the object; with `metadata.resourceVersion` only if it has not moved on (Conflict otherwise). */
+  async update(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
+    return await this.#replace(object, undefined, options)
+  }
+
+  async updateStatus(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
+    return await this.#replace(object, 'status', options)
+  }
+
+  async patch(name: string, patch: object, options: PatchOptions): Promise<KubeObject<Body>> {
+    const { type, namespace, subresource, resourceVersion } = options
+    if (resourceVersion !== undefined && type === 'json') {
+      throw new TypeError(
+        'resourceVersion cannot be used with a json patch: add { "op": "test", "path": "/metadata/resourceVersion", … } to it',
+      )
+    }
+    return await this.#object('PATCH', this.#path(namespace, name, subresource), options, {
+      query: this.#writeQuery(options),
+      body: resourceVersion === undefined ? patch : withResourceVersion(patch, resourceVersion),
+      headers: { 'content-type': patchTypes[type] },
+      // "add to the end of a list" twice is not the same as once; a merge is.
+      idempotent: type === 'merge',
+    })
+  }
+
+  /** A merge patch of the status subresource: `patchStatus('a', { status: { phase: 'Ready' } })`; null removes a field. */
+  async patchStatus(
+    name: string,
+    mergePatch: { status: object | null; metadata?: object },
+    options: Omit<PatchOptions, 'type' | 'subresource'> = {},
+  ): Promise<KubeObject<Body>> {
+    return await this.patch(name, mergePatch, { ...options, type: 'merge', subresource: 'status' })
+  }
+
+  /** Server-side apply: creates the object, or makes the fields named here ours. @throws {StatusError} Conflict without `force`. */
+  async apply(object: NewObject<Body>, options: ApplyOptions = {}): Promise<KubeObject<Body>> {
+    const { name, namespace } = object.metadata
+    if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to apply is missing: apply cannot generate names`)
+    const { managedFields: _, ...metadata } = object.metadata
+    return await this.#object('PATCH', this.#path(namespace ?? options.namespace, name, options.subresource), options, {
+      query: { ...this.#writeQuery(options), force: options.force ? true : undefined },
+      body: this.#complete({ ...object, metadata }, options),
+      // JSON is YAML, and the only form every server version understands.
+      headers: { 'content-type': 'application/apply-patch+yaml' },
+      idempotent: true,
+    })
+  }
+
+  /** Resolves when the server accepted the deletion; with finalizers the object is still there, and is returned. */
+  async delete(name: string, options: DeleteOptions = {}): Promise<KubeObject<Body> | undefined> {
+    const { namespace, propagationPolicy, gracePeriodSeconds, preconditions, dryRun, signal } = options
+    const hasBody = propagationPolicy !== undefined || gracePeriodSeconds !== undefined || preconditions !== undefined || dryRun
+    const response = await this.client.request({
+      method: 'DELETE',
+      path: this.#path(namespace, name),
+      signal,
+      ...(hasBody && {
+        body: {
+          apiVersion: 'v1',
+          kind: 'DeleteOptions',
+          propagationPolicy,
+          gracePeriodSeconds,
+          preconditions,
+          ...(dryRun && { dryRun: ['All'] }),
+        },
+      }),
+    })
+    const answer = (await response.json()) as { kind?: string; metadata?: { uid?: string } }
+    return answer.kind === 'Status' || !answer.metadata?.uid ? undefined : (answer as KubeObject<Body>)
+  }
+
+  /**
+   * Events as the server sends them, bookmarks included; one connection, no reconnect (that is `listWatch`). Ends when
+   * the server ends it or `signal` aborts.
+   * @throws {StatusError} for a refused watch and for an ERROR event: Expired means list again. @throws {GarbageError} for what is not JSON.
+   */
+  async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<KubeObject<Body>>, void, undefined> {
+    const { signal, idleTimeoutMs = 0 } = options
+    const {
+      namespace,
+      labelSelector,
+      fieldSelector,
+      resourceVersion,
+      resourceVersionMatch,
+      allowWatchBookmarks,
+      sendInitialEvents,
+      timeoutSeconds,
+    } = options
+    const path = resourcePath(this.resource, namespace)
+    try {
+      const { body } = await this.client.stream({
+        method: 'GET',
+        path,
+        query: {
+          watch: true,
+          labelSelector,
+          fieldSelector,
+          resourceVersion,
+          resourceVersionMatch,
+          allowWatchBookmarks,
+          sendInitialEvents,
+          timeoutSeconds,
+        },
+        signal,
+        idleTimeoutMs,
+      })
+      const splitter = new LineSplitter()
+      for await (const chunk of body) {
+        for (const line of splitter.push(chunk as Buffer)) {
+          if (signal?.aborted) return
+          yield this.#event(line)
+        }
+      }
+      if (splitter.restBytes > 0 && !signal?.aborted) throw new GarbageError(`the watch of ${path} ended in the middle of a line`)
+    } catch (error) {
+      if (signal?.aborted) return
+      if (error instanceof Error && typeof (error as NodeJS.ErrnoException).code === 'string') {
+        throw error instanceof ConnectionError ? error : new ConnectionError(this.client.server, `watch of ${path}`, error)
+      }
+      throw error
+    }
+  }
+
+  #event(line: string): WatchEvent<KubeObject<Body>> {
+    let event: WatchEvent<KubeObject<Body>>
+    try {
+      event = JSON.parse(line) as WatchEvent<KubeObject<Body>>
+    } catch {
+      throw new GarbageError(`a watch of ${this.resource.plural} sent what is not JSON: ${JSON.stringify(line.slice(0, 200))}`)
+    }
+    if (event?.type === 'ERROR') throw StatusError.fromStatus(event.object as unknown as Status)
+    if (typeof event?.type !== 'string' || typeof event.object?.metadata?.resourceVersion !== 'string') {
+      throw new GarbageError(`a watch of ${this.resource.plural} sent what is not an event: ${JSON.stringify(line.slice(0, 200))}`)
+    }
+    return event
+  }
+
+  #path(namespace: string | undefined, name?: string, subresource?: string): string {
+    return resourcePath(this.resource, namespace ?? this.client.defaultNamespace, name, subresource)
+  }
+
+  #writeQuery({ dryRun, fieldManager = this.client.fieldManager }: WriteOptions): Query {
+    return { fieldManager, dryRun: dryRun ? 'All' : undefined }
+  }
+
+  #complete(object: NewObject<Body>, { namespace }: WriteOptions): NewObject<Body> {
+    const { apiVersion, kind, scope } = this.resource
+    const metadata =
+      scope === 'Namespaced'
+        ? { ...object.metadata, namespace: object.metadata.namespace ?? namespace ?? this.client.defaultNamespace }
+        : object.metadata
+    return { ...object, apiVersion, kind, metadata }
+  }
+
+  async #replace(object: NewObject<Body>, subresource: string | undefined, options: WriteOptions): Promise<KubeObject<Body>> {
+    const { name, namespace } = object.metadata
+    if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to update is missing`)
+    return await this.#object('PUT', this.#path(namespace ?? options.namespace, name, subresource), options, {
+      query: this.#writeQuery(options),
+      body: this.#complete(object, options),
+    })
+  }
+
+  async #object(
+    method: string,
+    path: string,
+    { signal }: Signal,
+    rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean } = {},
+  ): Promise<KubeObject<Body>> {
+    const response = await this.client.request({ method, path, signal, ...rest })
+    const object = (await response.json()) as KubeObject<Body>
+    if (typeof object?.metadata !== 'object') throw notAnObject(this.resource, object)
+    return object
+  }
+}
+
+function withResourceVersion(patch: object, resourceVersion: string): object {
+  const { metadata } = patch as { metadata?: object }
+  return { ...patch, metadata: { ...metadata, resourceVersion } }
+}
+
+function notAnObject({ kind }: Resource<unknown>, value: unknown): StatusError {
+  return new StatusError(
+    'InternalError',
+    `expected a ${kind} from the server, got ${JSON.stringify(value)?.slice(0, 200)}: is this an API server?`,
+  )
+}
