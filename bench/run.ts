@@ -1,0 +1,35 @@
+/** `npm run bench -- NAME [--json FILE]`: runs one bench, prints its table, writes its figures as JSON. */
+import { writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { printTable } from './table.ts'
+
+/** What a bench returns: rows of one table. Numbers keep their units in the column's name. */
+export type Bench = { title: string; about: string; rows: Record<string, string | number>[] }
+
+const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Bench> }>> = {
+  start: () => import('./start.ts'),
+  idle: () => import('./idle.ts'),
+  server: () => import('./server.ts'),
+  dispatch: () => import('./dispatch.ts'),
+}
+
+const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: { json: { type: 'string' } } })
+const [name = ''] = positionals
+const load = benches[name]
+if (!load) {
+  console.error(
+    `bench ${JSON.stringify(name)} is not one of ${Object.keys(benches).join(', ')}. Usage: npm run bench -- NAME [--json FILE]`,
+  )
+  process.exit(2)
+}
+
+const { bench } = await load()
+const { title, about, rows } = await bench(process.argv.slice(2))
+console.log(`\n${title}\n${about}\n`)
+printTable(rows)
+if (typeof values.json === 'string') {
+  const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version, platform: process.platform }
+  writeFileSync(values.json, `${JSON.stringify({ name, title, about, at: new Date().toISOString(), machine, rows }, null, 2)}\n`)
+}
+process.exit(0)
