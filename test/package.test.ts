@@ -1,0 +1,74 @@
+import { equal, match } from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '..')
+const folder = mkdtempSync(join(tmpdir(), 'oarlock-package-'))
+const nodeFirst = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` }
+
+before(async () => {
+  await run('npm', ['pack', '--pack-destination', folder, '--silent'], { cwd: root, env: nodeFirst })
+  writeFileSync(join(folder, 'package.json'), '{ "name": "user", "private": true, "type": "module" }')
+  const { stdout } = await run('sh', ['-c', 'ls *.tgz'], { cwd: folder })
+  await run('npm', ['install', `./${stdout.trim()}`, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: folder,
+    env: nodeFirst,
+  })
+})
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+test('the installed package says its version', async () => {
+  const { stdout } = await run('npx', ['oarlock', 'version', '-o', 'json'], { cwd: folder, env: nodeFirst })
+  equal(JSON.parse(stdout).version, JSON.parse((await run('npm', ['pkg', 'get', 'version'], { cwd: root })).stdout))
+})
+
+test('the installed package brings up the sample fleet’s command Stacks with npx oarlock up', async () => {
+  writeFileSync(
+    join(folder, 'stack.yaml'),
+    `apiVersion: oarlock.dev/v1alpha1
+kind: Stack
+metadata: { name: hello, namespace: default }
+spec:
+  engine: command
+  source: { inline: { files: { hello.txt: hello } } }
+  command: { apply: [cat, hello.txt] }
+`,
+  )
+  const args = ['oarlock', 'up', '--data', join(folder, 'data'), '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
+  const { stdout } = await run('npx', [...args, '--apply', join(folder, 'stack.yaml'), '--exit-when-ready', '--timeout', '60s'], {
+    cwd: folder,
+    env: { ...nodeFirst, NO_COLOR: '1' },
+  })
+  match(stdout, /default\/hello.*Ready/)
+})
+
+test('oarlock/client, oarlock/controller and oarlock/server are typed', async () => {
+  writeFileSync(
+    join(folder, 'user.ts'),
+    `import { createClient, secretResource } from 'oarlock/client'
+import { Manager, controller } from 'oarlock/controller'
+import { startServer } from 'oarlock/server'
+import { stackResource } from 'oarlock/api'
+const server = await startServer({ dataDir: './x', listen: { port: 0 } })
+const client = await createClient({ kubeconfig: server.kubeconfigPath })
+const stack = await client.resource(stackResource).get('a', { namespace: 'b' })
+const engine: string = stack.spec.engine
+const manager = new Manager({ client })
+manager.add(controller({ name: 'c', for: secretResource, reconcile: async request => { console.log(request.key, engine) } }))
+// @ts-expect-error a misspelt field is a compile error
+stack.spec.enginee
+`,
+  )
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    '{ "compilerOptions": { "module": "nodenext", "target": "esnext", "strict": true, "noEmit": true, "skipLibCheck": true, "types": ["node"], "typeRoots": ["' +
+      join(root, 'node_modules/@types') +
+      '"] }, "include": ["user.ts"] }',
+  )
+  await run(join(root, 'node_modules/.bin/tsc'), ['-p', folder], { cwd: folder, env: nodeFirst })
+})
