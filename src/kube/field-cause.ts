@@ -1,0 +1,47 @@
+import type { StatusCause } from './status-error.ts'
+
+/** Says a value the way Kubernetes does in field errors: strings quoted, numbers and booleans bare, the rest as JSON. */
+export function sayValue(value: unknown): string {
+  return value === undefined ? 'null' : JSON.stringify(value)
+}
+
+/** `Invalid value: "x": <why>`. */
+export function invalidValue(field: string, value: unknown, why: string): StatusCause {
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${sayValue(value)}: ${why}`, field }
+}
+
+/** `Invalid value: "string": <why>`, for a value of the wrong JSON type. */
+export function invalidType(field: string, value: unknown, why: string): StatusCause {
+  return { reason: 'FieldValueTypeInvalid', message: `Invalid value: ${sayValue(value)}: ${why}`, field }
+}
+
+/** `Required value`, with `: <why>` when given. */
+export function requiredValue(field: string, why = ''): StatusCause {
+  return { reason: 'FieldValueRequired', message: why ? `Required value: ${why}` : 'Required value', field }
+}
+
+/** `Unsupported value: "x": supported values: "a", "b"`. */
+export function unsupportedValue(field: string, value: unknown, supported: readonly unknown[]): StatusCause {
+  const list = supported.map(allowed => JSON.stringify(typeof allowed === 'string' ? allowed : JSON.stringify(allowed))).join(', ')
+  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${sayValue(value)}: supported values: ${list}`, field }
+}
+
+/** `Duplicate value: "x"`. */
+export function duplicateValue(field: string, value: unknown): StatusCause {
+  return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${sayValue(value)}`, field }
+}
+
+/** `Forbidden: <why>`. */
+export function forbiddenField(field: string, why: string): StatusCause {
+  return { reason: 'FieldValueForbidden', message: `Forbidden: ${why}`, field }
+}
+
+/** `Too long: may not be more than 63 bytes`. */
+export function tooLong(field: string, maxBytes: number): StatusCause {
+  return { reason: 'FieldValueTooLong', message: `Too long: may not be more than ${maxBytes} bytes`, field }
+}
+
+/** `Too many: 3: must have at most 2 items`. */
+export function tooMany(field: string, count: number, max: number): StatusCause {
+  return { reason: 'FieldValueTooMany', message: `Too many: ${count}: must have at most ${max} items`, field }
+}
