@@ -1,0 +1,89 @@
+/** What came of strict reading. `duplicates` are paths such as `spec.a` or `spec.items[2].name`; the last value won. */
+export type StrictJson = { value: unknown; duplicates: string[] }
+
+/** More are not reported: the text may be hostile. */
+const maxDuplicates = 100
+
+/**
+ * Parses JSON and says which keys stand twice in one object. A text without duplicates costs `JSON.parse` and one scan.
+ * @throws {SyntaxError} as `JSON.parse` does.
+ */
+export function parseJsonStrict(text: string): StrictJson {
+  const value: unknown = JSON.parse(text)
+  return { value, duplicates: countKeys(value) === countColons(text) ? [] : findDuplicates(text) }
+}
+
+function countKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const item of value) count += countKeys(item)
+    return count
+  }
+  for (const key of Object.keys(value)) count += 1 + countKeys((value as Record<string, unknown>)[key])
+  return count
+}
+
+/** Colons outside of strings: one for every key in the text. The text is valid JSON. */
+function countColons(text: string): number {
+  let count = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 58) count++
+    else if (code === 34) at = endOfString(text, at)
+  }
+  return count
+}
+
+/** The index of the quote that closes the string opened at `at`. */
+function endOfString(text: string, at: number): number {
+  let end = at
+  for (;;) {
+    end = text.indexOf('"', end + 1)
+    let backslashes = 0
+    while (text.charCodeAt(end - 1 - backslashes) === 92) backslashes++
+    if (backslashes % 2 === 0) return end
+  }
+}
+
+/** Walks valid JSON with an explicit stack, so that deep nesting is no stack overflow. */
+function findDuplicates(text: string): string[] {
+  const duplicates: string[] = []
+  type Level = { path: string; keys: Set<string> | undefined; index: number; key: string }
+  const stack: Level[] = []
+  const childPath = (level: Level | undefined) => {
+    if (level === undefined) return ''
+    if (level.keys === undefined) return `${level.path}[${level.index}]`
+    return level.path === '' ? level.key : `${level.path}.${level.key}`
+  }
+  for (let at = 0; at < text.length; at++) {
+    const level = stack.at(-1)
+    switch (text[at]) {
+      case '{':
+        stack.push({ path: childPath(level), keys: new Set(), index: 0, key: '' })
+        break
+      case '[':
+        stack.push({ path: childPath(level), keys: undefined, index: 0, key: '' })
+        break
+      case '}':
+      case ']':
+        stack.pop()
+        break
+      case ',':
+        if (level) level.index++
+        break
+      case '"': {
+        const end = endOfString(text, at)
+        let next = end + 1
+        while (/\s/.test(text[next] ?? '')) next++
+        if (text[next] === ':' && level?.keys) {
+          level.key = JSON.parse(text.slice(at, end + 1))
+          if (level.keys.has(level.key) && duplicates.length < maxDuplicates) duplicates.push(childPath(level))
+          level.keys.add(level.key)
+        }
+        at = end
+      }
+    }
+  }
+  return duplicates
+}
