@@ -1,6 +1,29 @@
 /**
  * @module workspace: the private place of a Run: its directory, its source, its processes. Start reading at `source.ts` and `process/`.
  * In: a source as written in a Stack, a revision, a Run's UID. Out: files in a directory, programs run to their end with nothing left behind.
+ * No path leaves its root, no secret stands in an argument, a URL or a message (invariant 9), every cache has a limit (invariant 10).
  * Not here: engines, state, logs, or who may run what.
  */
-export * from './process/index.ts'
+export {
+  createLineSplitter,
+  createProcessRunner,
+  defaultMaxLineBytes,
+  type ExitResult,
+  findRunProcesses,
+  groupExists,
+  type InterruptTimes,
+  killGroup,
+  killRunProcesses,
+  type ProcessRunner,
+  type RunnerHooks,
+  readStartTime,
+  runUidVariable,
+  SpawnError,
+  type SpawnOptions,
+  signalGroup,
+} from './process/index.ts'
+export { createRunDirectory, type RunDirectory, removeTree } from './run-directory.ts'
+export { fetchSource, gitCredentials, resolveRevision } from './source.ts'
+export { SourceError, type SourceErrorReason } from './source-error.ts'
+export { sourceErrors } from './source-errors.ts'
+export type { GitCredentials, GitSourceLike, SourceOptions, StackSourceLike } from './stack-source.ts'

@@ -129,7 +129,17 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
 
 function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>) {
   // `detached` makes the child the leader of a new session and group: its pid is the group's id.
-  return spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  try {
+    return spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    // Node throws for what the kernel refuses outright, such as arguments that are too long or hold a NUL.
+    throw new SpawnError(
+      'SpawnFailed',
+      command,
+      `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`,
+      error,
+    )
+  }
 }
 
 async function spawnFailure(child: ReturnType<typeof startGroup>, { command, cwd, env }: SpawnOptions): Promise<SpawnError> {

@@ -27,8 +27,8 @@ export function findRunProcesses(runUid: string): number[] {
 
 /**
  * Kills every process of the Run with SIGKILL, whatever group or session it hides in, and resolves when two looks in a row
- * found none (one look can miss a child that is being born). Returns how many it killed.
- * False count never includes this process. Gives up after `timeoutMs`, with what is left still there.
+ * found none (one look can miss a child that is being born). Never kills this process.
+ * Returns how many it killed. Gives up after `timeoutMs`, with what is left still there.
  */
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
   const killed = new Set<number>()

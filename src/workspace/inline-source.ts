@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** sha256 over names and contents; the order in which the files were written down does not matter. */
+export function inlineRevision(files: Readonly<Record<string, string>>): string {
+  const hash = createHash('sha256')
+  for (const name of Object.keys(files).sort()) {
+    for (const text of [name, files[name]!]) {
+      const bytes = Buffer.from(text)
+      hash.update(`${bytes.length}:`).update(bytes)
+    }
+  }
+  return `sha256:${hash.digest('hex')}`
+}
+
+/** Writes the files; those that begin with `#!` can be executed. The names have passed `sourceErrors`. */
+export async function writeInline(files: Readonly<Record<string, string>>, directory: string): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(directory, name)
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+    await writeFile(path, content, { mode: content.startsWith('#!') ? 0o755 : 0o644, flag: 'wx' })
+  }
+}

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { createProcessRunner, findRunProcesses, groupExists, killRunProcesses, SpawnError, type SpawnOptions } from './index.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'oarlock-runner-'))
+after(() => rmSync(directory, { recursive: true, force: true }))
+
+function start(script: string, options: Partial<SpawnOptions> = {}) {
+  const runUid = randomUUID()
+  const abort = new AbortController()
+  const stdout: string[] = []
+  const stderr: string[] = []
+  const groups: number[] = []
+  let firstLine = (_line: string): void => {}
+  const ready = new Promise<string>(resolve => {
+    firstLine = resolve
+  })
+  const run = createProcessRunner({ runUid, home: '/home-of-run', tmp: '/tmp-of-run', onStart: id => groups.push(id) })
+  const done = run({
+    command: 'sh',
+    args: ['-c', script],
+    cwd: directory,
+    env: {},
+    signal: abort.signal,
+    onStdoutLine: line => {
+      stdout.push(line)
+      firstLine(line)
+    },
+    onStderrLine: line => stderr.push(line),
+    ...options,
+  })
+  return { runUid, abort, stdout, stderr, groups, ready, done }
+}
+
+test('lines, exit code and signal arrive', async () => {
+  const { done, stdout, stderr } = start('echo one; echo two >&2; printf three; exit 7')
+  assert.deepEqual(await done, { exitCode: 7, signal: null })
+  assert.deepEqual([stdout, stderr], [['one', 'three'], ['two']])
+  assert.deepEqual(await start('kill -TERM $$').done, { exitCode: null, signal: 'SIGTERM' })
+})
+
+test('the environment is what was given and what the runner adds, nothing of ours', async () => {
+  const { done, stdout, runUid } = start('/usr/bin/env', { env: { MINE: 'a b', HOME: '/elsewhere' } })
+  await done
+  const names = stdout.filter(line => !/^(PWD|SHLVL|_|OLDPWD)=/.test(line)).sort()
+  assert.deepEqual(names, ['HOME=/elsewhere', 'MINE=a b', `OARLOCK_RUN_UID=${runUid}`, `PATH=${process.env.PATH}`, 'TMPDIR=/tmp-of-run'])
+})
+
+for (const { name, command, cwd, reason, says } of [
+  {
+    name: 'no such command',
+    command: 'no-such-command-of-oarlock',
+    cwd: directory,
+    reason: 'CommandNotFound',
+    says: /"no-such-command-of-oarlock" was not found in PATH/,
+  },
+  {
+    name: 'no such directory',
+    command: 'sh',
+    cwd: join(directory, 'gone'),
+    reason: 'DirectoryNotFound',
+    says: /gone" to run "sh" in does not exist/,
+  },
+  { name: 'not executable', command: join(directory, 'plain.txt'), cwd: directory, reason: 'CommandNotExecutable', says: /chmod \+x/ },
+  { name: 'arguments the kernel cannot take', command: 'a\0b', cwd: directory, reason: 'SpawnFailed', says: /could not be started/ },
+]) {
+  test(`${name} is a SpawnError`, async () => {
+    writeFileSync(join(directory, 'plain.txt'), 'text')
+    await assert.rejects(start('', { command, cwd, args: [] }).done, error => {
+      assert.ok(error instanceof SpawnError)
+      assert.equal(error.reason, reason)
+      assert.match(error.message, says)
+      return true
+    })
+  })
+}
+
+test('nothing of the group is left when it resolves, although its leader ended at once (invariant 1)', async () => {
+  const { done, groups, runUid } = start('(trap "" INT TERM HUP; sleep 100) & sleep 100 & echo started')
+  const startedAt = performance.now()
+  assert.equal((await done).exitCode, 0)
+  assert.equal(groupExists(groups[0]!), false)
+  assert.deepEqual(findRunProcesses(runUid), [])
+  assert.ok(performance.now() - startedAt < 5_000)
+})
+
+test('an abort is a SIGINT to the whole group, once', async () => {
+  const { abort, done, ready, stdout } = start(
+    'trap "echo int; exit 3" INT; sh -c "trap \'echo child\' INT; sleep 100" & echo ready; wait; wait',
+  )
+  await ready
+  abort.abort()
+  assert.deepEqual(await done, { exitCode: 3, signal: null })
+  assert.equal(stdout.filter(line => line === 'int').length, 1)
+})
+
+test('the ladder goes on to SIGTERM, then SIGKILL', async () => {
+  const term = start('trap "" INT; trap "echo term; exit 4" TERM; echo ready; while :; do sleep 0.02; done', {
+    interrupt: { graceMs: 30, killMs: 5_000 },
+  })
+  const kill = start('trap "" INT TERM; echo ready; while :; do sleep 0.02; done', { interrupt: { graceMs: 30, killMs: 30 } })
+  await Promise.all([term.ready, kill.ready])
+  term.abort.abort()
+  kill.abort.abort()
+  assert.deepEqual(await term.done, { exitCode: 4, signal: null })
+  assert.deepEqual(await kill.done, { exitCode: null, signal: 'SIGKILL' })
+})
+
+test('a stopped program can be interrupted', async () => {
+  const { abort, done, ready, groups } = start('trap "exit 5" INT; echo ready; while :; do sleep 0.02; done')
+  await ready
+  process.kill(-groups[0]!, 'SIGSTOP')
+  abort.abort()
+  assert.deepEqual(await done, { exitCode: 5, signal: null })
+})
+
+test('aborted before it started: nothing is started', async () => {
+  const { done, groups } = start('echo never', { signal: AbortSignal.abort() })
+  assert.deepEqual(await done, { exitCode: null, signal: null })
+  assert.deepEqual(groups, [])
+})
+
+test('a process that left the group does not hold up the end, and is found by the UID of its Run', async () => {
+  const { done, ready, runUid } = start('setsid sleep 100 & echo started')
+  await ready
+  await done
+  const strays = findRunProcesses(runUid)
+  assert.equal(strays.length, 1)
+  assert.equal(await killRunProcesses(runUid), 1)
+  assert.deepEqual(findRunProcesses(runUid), [])
+})
+
+test('an interrupted program takes those that left the group with it', async () => {
+  const { abort, done, ready, runUid } = start('setsid sleep 100 & echo started; wait')
+  await ready
+  abort.abort()
+  await done
+  assert.deepEqual(findRunProcesses(runUid), [])
+})
+
+test('processes of other Runs are left alone', async () => {
+  const other = randomUUID()
+  const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: `${other}0` }, stdio: 'ignore' })
+  assert.equal(await killRunProcesses(other), 0)
+  assert.equal(child.exitCode, null)
+  child.kill('SIGKILL')
+})

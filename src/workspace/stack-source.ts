@@ -1,0 +1,42 @@
+/** The part of a Stack's spec that says where its files come from, as `api/` declares it. Exactly one of the three is set. */
+export type StackSourceLike = {
+  inline?: { files: Record<string, string> }
+  path?: { path: string }
+  git?: GitSourceLike
+}
+
+export type GitSourceLike = {
+  url: string
+  branch?: string
+  tag?: string
+  commit?: string
+  directory?: string
+  secretRef?: { name: string }
+}
+
+/** What a Secret holds for a git repository. Both parts are used only over the transport they are for. */
+export type GitCredentials = {
+  /** For https. */
+  username?: string
+  /** For https: a password or an access token. */
+  password?: string
+  /** For ssh: a private key in OpenSSH or PEM form. */
+  sshPrivateKey?: string
+  /** For ssh: lines as in known_hosts. Without it the host's key is trusted on first use. */
+  knownHosts?: string
+}
+
+export type SourceOptions = {
+  /** Absolute directories; path sources and file:// repositories must lie in one of them, symlinks resolved. */
+  allowPaths: readonly string[]
+  credentials?: GitCredentials
+  signal: AbortSignal
+  /** Where git repositories are kept between Runs; shared by all processes of the machine. */
+  cacheDir: string
+}
+
+/** All files of a source together: 1 GiB. */
+export const maxSourceBytes = 1024 ** 3
+export const maxSourceFiles = 100_000
+/** Inline files together; the same number as in the schema of a Stack. */
+export const maxInlineBytes = 524_288
