@@ -19,7 +19,7 @@ export class RawConnection {
   private constructor(socket: TLSSocket, endpoint: Endpoint) {
     this.#socket = socket
     this.#head = `Host: ${endpoint.host}:${endpoint.port}\r\nAuthorization: Bearer ${endpoint.token}\r\nAccept: application/json\r\n`
-    socket.on('data', chunk => {
+    socket.on('data', (chunk: Buffer) => {
       this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk])
       this.#tryFinish()
     })

@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, createClient } from '../src/client/index.ts'
+import { cpuSecondsOf, rssMbOf } from './server-process.ts'
+
+export type Up = { startedAtMs: number; client: Client; rssMb(): number; cpuSeconds(): number; stop(): Promise<void> }
+
+/** Starts `oarlock up` on free ports in its own process; resolves when its API answers. Times count from before the spawn. */
+export async function up(dataDir: string, args: string[] = []): Promise<Up> {
+  const startedAtMs = performance.now()
+  const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+  const child = spawn(process.execPath, [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const pid = child.pid as number
+  const kubeconfig = join(dataDir, 'kubeconfig')
+  let client: Client | undefined
+  while (!client) {
+    if (child.exitCode !== null) throw new Error(`oarlock up ended with ${child.exitCode}`)
+    await sleep(10)
+    if (!existsSync(kubeconfig)) continue
+    const candidate = await createClient({ kubeconfig }).catch(() => undefined)
+    const answer = await candidate?.request({ method: 'GET', path: '/apis/oarlock.dev/v1alpha1/stacks' }).catch(() => undefined)
+    if (answer) client = candidate
+    else await candidate?.close()
+  }
+  const ready = client
+  return {
+    startedAtMs,
+    client: ready,
+    rssMb: () => rssMbOf(pid),
+    cpuSeconds: () => cpuSecondsOf(pid),
+    stop: async () => {
+      await ready.close()
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Kills workers, and workers with their engines, in the middle of real terraform applies, at instants drawn at random.
+ * What must hold afterwards, without a person: the Stack is Ready, nothing of the old Run lives, no lock is left, and no resource that
+ * was finished at least 1 s before the kill is applied again (invariants 1 to 4; DESIGN "State").
+ */
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Run, runResource, type Stack, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { isConditionTrue } from '../src/kube/index.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { isAlive, processesOfRun } from './support/processes.ts'
+import { waitFor } from './support/wait-for.ts'
+
+const kills = 10
+const resources = 6
+const secondsPerResource = 0.7
+const hasTerraform = isInstalled('terraform')
+
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync(program, ['version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A chain of resources, each of which writes to the ledger when it begins and when it is done. */
+function configuration(ledger: string): string {
+  const step = (index: number) => `
+resource "terraform_data" "r${index}" {
+  ${index > 0 ? `depends_on = [terraform_data.r${index - 1}]` : ''}
+  input = "${index}"
+  provisioner "local-exec" {
+    command = "echo begin ${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}; sleep ${secondsPerResource}; echo done ${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}"
+  }
+}`
+  return Array.from({ length: resources }, (_, index) => step(index)).join('\n')
+}
+
+type LedgerLine = { what: string; resource: number; runUid: string; atMs: number }
+
+function readLedger(path: string): LedgerLine[] {
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map(line => line.split(' '))
+    .map(([what = '', resource, runUid = '', atMs]) => ({ what, resource: Number(resource), runUid, atMs: Number(atMs) }))
+}
+
+describe('a worker killed in the middle of an apply', {
+  skip: hasTerraform ? false : 'terraform is not on PATH',
+  concurrency: true,
+}, () => {
+  let oarlock: OarlockProcess
+  const dataDir = makeDataDir()
+  const ledgers = join(dataDir, 'ledgers')
+
+  before(async () => {
+    oarlock = await startOarlock(dataDir)
+    mkdirSync(ledgers)
+    // Applies here mostly sleep, so many may share two cores; what is tested is recovery, not speed.
+    await oarlock.client.resource(workerPoolResource).patch('default', { spec: { max: 2 * kills } }, { type: 'merge' })
+  })
+  after(async () => {
+    await oarlock.stop()
+    removeDirectory(dataDir)
+  })
+
+  for (const victim of ['worker', 'worker and engine'] as const) {
+    for (let attempt = 1; attempt <= kills; attempt++) {
+      test(`${victim}, SIGKILL ${attempt} of ${kills}`, async () => {
+        const name = `${victim.replaceAll(' ', '-')}-${attempt}`
+        const ledger = join(ledgers, name)
+        const stacks = oarlock.client.resource(stackResource)
+        const runs = oarlock.client.resource(runResource)
+        await stacks.create({
+          metadata: { name, namespace: 'default' },
+          spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': configuration(ledger) } } } },
+        })
+        await waitFor(`${name} to begin its first resource`, 120_000, () => readLedger(ledger).length > 0)
+        await sleep(Math.random() * resources * secondsPerResource * 900)
+
+        const [first] = (await runs.list({ namespace: 'default', labelSelector: `oarlock.dev/stack=${name}` })).items as [Run]
+        const worker = await oarlock.client.resource(workerResource).get(first.spec.workerName as string)
+        const workerPid = worker.status?.pid as number
+        const engines = processesOfRun(first.metadata.uid)
+        const killedAtMs = Date.now()
+        process.kill(workerPid, 'SIGKILL')
+        if (victim === 'worker and engine') for (const pid of engines) killIfAlive(pid)
+
+        const ended = await waitFor(`${name} to have a Run that was Lost`, 30_000, async () => {
+          const run = await runs.get(first.metadata.name, { namespace: 'default' })
+          return run.status?.phase === 'Lost' ? run : undefined
+        })
+        // Invariant 2: by the time it is called Lost, nothing of it may be alive.
+        deepEqual(processesOfRun(ended.metadata.uid), [])
+        equal(isAlive(workerPid), false)
+        const lostAfterMs = Date.now() - killedAtMs
+        ok(lostAfterMs < 15_000, `the Run was Lost ${lostAfterMs} ms after the kill; allowed: lease + 5 s = 15,000 ms`)
+
+        const stack = await waitFor(`${name} to be Ready`, 120_000, async () => {
+          const current: Stack = await stacks.get(name, { namespace: 'default' })
+          return isConditionTrue(current.status?.conditions, 'Ready') ? current : undefined
+        })
+        equal(stack.status?.resources, resources)
+
+        const lines = readLedger(ledger)
+        const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
+        const again = lines.filter(line => line.what === 'begin' && line.runUid !== first.metadata.uid)
+        deepEqual(
+          again.filter(line => safe.some(done => done.resource === line.resource)),
+          [],
+          'resources finished 1 s before the kill were applied again',
+        )
+        equal(existsSync(join(dataDir, 'runs', first.metadata.uid)), false, 'the private directory of the killed Run is still there')
+      })
+    }
+  }
+})
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended between being listed and being killed.
+  }
+}
