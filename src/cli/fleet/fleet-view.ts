@@ -1,0 +1,152 @@
+import type { Run, Stack } from '../../api/index.ts'
+import { formatDuration, objectKey } from '../../kube/index.ts'
+import { type Color, cut, oneLine, type Paint, pad } from '../output/style.ts'
+import { judgeFleet, type Verdict } from './expectation.ts'
+import { activeRun, stackMessage, stackState } from './stack-state.ts'
+
+export type FleetRow = {
+  key: string
+  engine: string
+  /** One word, such as Ready, Applying, Waiting. */
+  state: string
+  tone: 'good' | 'bad' | 'busy' | 'idle' | 'ask'
+  /** What is being worked on, or why it stands still. */
+  detail: string
+  /** How long the active Run has been going, or the last one took. */
+  timeMs: number | undefined
+  verdict: Verdict
+}
+
+/** One row per Stack, in the order of namespace and name. Pure: `nowMs` is the caller's clock. */
+export function fleetRows(stacks: readonly Stack[], runs: readonly Run[], nowMs: number): FleetRow[] {
+  const verdicts = judgeFleet(stacks)
+  const runsOf = Map.groupBy(runs, run => objectKey({ metadata: { name: run.spec.stackRef.name, namespace: run.metadata.namespace } }))
+  return [...stacks]
+    .sort((a, b) => (objectKey(a) < objectKey(b) ? -1 : 1))
+    .map(stack => fleetRow(stack, runsOf.get(objectKey(stack)) ?? [], verdicts.get(objectKey(stack))!, nowMs))
+}
+
+function fleetRow(stack: Stack, runs: readonly Run[], verdict: Verdict, nowMs: number): FleetRow {
+  const row = { key: objectKey(stack), engine: stack.spec.engine, verdict }
+  const run = activeRun(runs)
+  if (run) {
+    const startedMs = Date.parse(run.status?.startedAt ?? run.metadata.creationTimestamp)
+    const phase = run.status?.phase ?? 'Queued'
+    const label = run.spec.type === 'Destroy' && phase === 'Applying' ? 'Destroying' : phase
+    return {
+      ...row,
+      state: label,
+      tone: phase === 'Queued' ? 'idle' : 'busy',
+      detail: progressText(run),
+      timeMs: Math.max(0, nowMs - startedMs),
+    }
+  }
+  const state = stackState(stack)
+  const { reason, message } = stackMessage(stack)
+  const last = runs.toSorted((a, b) => b.spec.epoch - a.spec.epoch)[0]
+  const timeMs =
+    last?.status?.startedAt && last.status.finishedAt ? Date.parse(last.status.finishedAt) - Date.parse(last.status.startedAt) : undefined
+  const detail = oneLine(message)
+  switch (state) {
+    case 'Ready':
+      return { ...row, state, tone: 'good', detail: readyText(stack), timeMs }
+    case 'AwaitingApproval':
+      return { ...row, state: 'Approval', tone: 'ask', detail, timeMs }
+    case 'Failed':
+      return { ...row, state, tone: 'bad', detail, timeMs }
+    case 'EngineNotFound':
+      return { ...row, state: 'NoEngine', tone: 'bad', detail, timeMs }
+    case 'Working':
+      return { ...row, state: 'Waiting', tone: 'idle', detail: detail || reason, timeMs: undefined }
+    default:
+      return { ...row, state, tone: 'idle', detail, timeMs: undefined }
+  }
+}
+
+function progressText({ status, spec }: Run): string {
+  const { progress } = status ?? {}
+  if (!progress || progress.total === 0) return oneLine(status?.message ?? (spec.reason === 'NewGeneration' ? '' : spec.reason))
+  return oneLine(`${progress.done} of ${progress.total}${progress.current ? ` ${progress.current}` : ''}`)
+}
+
+function readyText({ status }: Stack): string {
+  const count = status?.resources
+  const resources = count === undefined ? '' : count === 1 ? '1 resource' : `${count} resources`
+  const names = Object.keys(status?.outputs ?? {})
+  return [resources, names.length > 0 ? `outputs ${names.join(', ')}` : ''].filter(Boolean).join(', ')
+}
+
+const tones: Record<FleetRow['tone'], { color: Color; mark: string }> = {
+  good: { color: 'green', mark: '✓' },
+  bad: { color: 'red', mark: '✗' },
+  ask: { color: 'yellow', mark: '?' },
+  busy: { color: 'cyan', mark: '' },
+  idle: { color: 'dim', mark: '·' },
+}
+const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
+
+export type Frame = { width: number; height: number; paint: Paint; frame: number; elapsedMs: number }
+
+/** The live table: never wider than `width` columns nor higher than `height` lines. Settled rows give way first. */
+export function renderFleet(rows: readonly FleetRow[], { width, height, paint, frame, elapsedMs }: Frame): string[] {
+  const keyWidth = Math.min(28, Math.max(5, ...rows.map(({ key }) => key.length)))
+  const engineWidth = Math.max(6, ...rows.map(({ engine }) => engine.length))
+  // As wide as the longest word (Preparing, Destroying) from the start, so that the columns stay where they are.
+  const stateWidth = 10
+  const timeWidth = 6
+  const detailWidth = Math.max(0, width - keyWidth - engineWidth - stateWidth - timeWidth - 11)
+  const room = Math.max(1, height - 3)
+  const shown = rows.length <= room ? rows : keepInteresting(rows, room - 1)
+  const line = (mark: string, key: string, engine: string, state: string, detail: string, time: string) =>
+    `${mark} ${pad(key, keyWidth)}  ${pad(engine, engineWidth)}  ${pad(state, stateWidth)}  ${pad(detail, detailWidth)}  ${time}`.trimEnd()
+  const lines = shown.map(row => {
+    const { color, mark } = tones[row.tone]
+    const sign = row.tone === 'busy' ? spinner[frame % spinner.length]! : mark
+    const time = row.timeMs === undefined ? '' : formatSeconds(row.timeMs).padStart(timeWidth)
+    return line(
+      paint(color, sign),
+      cut(row.key, keyWidth),
+      row.engine,
+      paint(color, cut(row.state, stateWidth)),
+      paint('dim', cut(row.detail, detailWidth)),
+      time,
+    )
+  })
+  const hidden = rows.length - shown.length
+  if (hidden > 0) lines.push(paint('dim', `  … and ${hidden} more`))
+  return [
+    paint('bold', cut(line(' ', 'STACK', 'ENGINE', 'STATE', '', ''), width)),
+    ...lines,
+    '',
+    `  ${summaryText(rows)} ${paint('dim', `after ${formatSeconds(elapsedMs)}`)}`,
+  ]
+}
+
+/** `12 of 14 as expected, 2 skipped` */
+export function summaryText(rows: readonly FleetRow[]): string {
+  const count = (kind: Verdict['kind']) => rows.filter(({ verdict }) => verdict.kind === kind).length
+  const skipped = count('skipped')
+  return `${count('reached')} of ${rows.length} Stacks as expected${skipped > 0 ? `, ${skipped} skipped (engine not installed)` : ''}`
+}
+
+/** What changed between two looks, one plain line per Stack: for output that is not a terminal. */
+export function changeLines(before: readonly FleetRow[], after: readonly FleetRow[]): string[] {
+  const previous = new Map(before.map(row => [row.key, row]))
+  return after
+    .filter(row => previous.get(row.key)?.state !== row.state)
+    .map(({ key, state, detail, timeMs }) => {
+      const time = timeMs === undefined || timeMs === 0 ? '' : ` (${formatSeconds(timeMs)})`
+      return `${key}: ${state}${detail ? ` - ${detail}` : ''}${time}`
+    })
+}
+
+const weight = { busy: 0, bad: 1, ask: 2, idle: 3, good: 4 } as const
+function keepInteresting(rows: readonly FleetRow[], room: number): FleetRow[] {
+  const kept = new Set([...rows].sort((a, b) => weight[a.tone] - weight[b.tone]).slice(0, room))
+  return rows.filter(row => kept.has(row))
+}
+
+/** `0.4s`, `12.3s`, from a minute on `1m12s`. */
+export function formatSeconds(ms: number): string {
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
+}

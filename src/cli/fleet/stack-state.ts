@@ -1,0 +1,42 @@
+import type { Run, Stack } from '../../api/index.ts'
+import { isEnded } from '../../api/index.ts'
+import { findCondition, isConditionTrue } from '../../kube/index.ts'
+
+/** One word for where a Stack stands, as the fleet table shows it and as `example.oarlock.dev/expect` names it. */
+export type StackState = 'Pending' | 'Working' | 'Ready' | 'AwaitingApproval' | 'Failed' | 'EngineNotFound' | 'Suspended' | 'Deleting'
+
+/** Where a Stack stands, from its conditions alone. What was observed of an older generation does not count. */
+export function stackState(stack: Stack): StackState {
+  const { metadata, spec, status } = stack
+  if (metadata.deletionTimestamp !== undefined) return 'Deleting'
+  const isCurrent = status?.observedGeneration === metadata.generation
+  if (!status || !isCurrent) return 'Pending'
+  if (isConditionTrue(status.conditions, 'AwaitingApproval')) return 'AwaitingApproval'
+  if (isConditionTrue(status.conditions, 'Ready')) return 'Ready'
+  const stalled = findCondition(status.conditions, 'Stalled')
+  if (stalled?.status === 'True') return stalled.reason === 'EngineNotFound' ? 'EngineNotFound' : 'Failed'
+  if (spec.suspend) return 'Suspended'
+  return 'Working'
+}
+
+/** The Run of a Stack that is under way: the newest that has not ended. */
+export function activeRun(runs: readonly Run[]): Run | undefined {
+  return runs.filter(run => !isEnded(run)).sort((a, b) => b.spec.epoch - a.spec.epoch)[0]
+}
+
+/** Why it stands there, for people: the message of the condition that says most. */
+export function stackMessage(stack: Stack): { reason: string; message: string } {
+  const conditions = stack.status?.conditions
+  for (const [type, status] of [
+    ['Stalled', 'True'],
+    ['AwaitingApproval', 'True'],
+    ['Ready', 'True'],
+    ['Reconciling', 'True'],
+    ['Ready', 'False'],
+    ['Ready', 'Unknown'],
+  ] as const) {
+    const condition = findCondition(conditions, type)
+    if (condition?.status === status) return { reason: condition.reason, message: condition.message }
+  }
+  return { reason: 'Pending', message: 'not looked at yet' }
+}
