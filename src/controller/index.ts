@@ -1,0 +1,27 @@
+/**
+ * @module controller: a controller runtime for any Kubernetes API. Start reading at `manager.ts`, then `controller.ts`.
+ * In: a client, declared kinds, a reconcile function. Out: calls of it, one per key at a time (invariant 7), until it succeeds.
+ * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
+ * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
+ */
+export { Controller, type ControllerHost, type ControllerOptions, controller, type WatchSource, watching } from './controller.ts'
+export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
+export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
+export { type ChangeHandler, dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
+export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOptions, type LeaseStore, leaseStore } from './lease-holder.ts'
+export { coerceError, type Log, silentLog } from './log.ts'
+export { type Health, Manager, type ManagerOptions, type Runnable } from './manager.ts'
+export { mergeDiff } from './merge-diff.ts'
+export { type Change, type Predicate, predicates } from './predicates.ts'
+export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
+export { systemTimers, type Timers } from './timers.ts'
+export { type AddOptions, lowPriority, normalPriority, type QueueObserver, WorkQueue, type WorkQueueOptions } from './work-queue.ts'
+export {
+  addFinalizer,
+  applyOwned,
+  createOrPatch,
+  hasFinalizer,
+  patchStatusIfChanged,
+  removeFinalizer,
+  type WriteOutcome,
+} from './write-helpers.ts'

@@ -1,0 +1,302 @@
+import { type Client, compareResourceVersions, type ListWatchOptions, listWatch } from '../client/index.ts'
+import {
+  type KubeObject,
+  matchesFields,
+  matchesLabels,
+  objectKey,
+  parseFieldSelector,
+  parseLabelSelector,
+  type Resource,
+  type WatchEvent,
+} from '../kube/index.ts'
+import { coerceError, type Log, silentLog } from './log.ts'
+import { ObjectIndex } from './object-index.ts'
+
+export type InformerOptions<Body> = {
+  /** Default: all namespaces. */
+  namespace?: string
+  labelSelector?: string
+  fieldSelector?: string
+  /** Names and functions for {@link Informer.byIndex}. */
+  indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]>
+  /** What to keep of an object; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name, namespace, uid and resourceVersion. */
+  transform?: (object: KubeObject<Body>) => KubeObject<Body>
+}
+
+/** What an informer needs beside its options; the manager brings it. */
+export type InformerParts<Body> = InformerOptions<Body> & {
+  client: Client
+  resource: Resource<Body>
+  log?: Log
+  /** For tests and slow networks: everything of list+watch that may be set. */
+  listWatch?: Partial<Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'clock' | 'random'>>
+}
+
+/** Told after the cache changed. `isInitial` is true for what was there when the cache was filled or the handler came. */
+export type ChangeHandler<Body> = {
+  added?(object: KubeObject<Body>, isInitial: boolean): void
+  updated?(old: KubeObject<Body>, object: KubeObject<Body>): void
+  deleted?(object: KubeObject<Body>): void
+}
+
+/**
+ * A cache of one kind, kept equal to the server's state by list+watch. What it returns is shared by all readers: never
+ * change it, copy first.
+ */
+export class Informer<Body = { [field: string]: unknown }> {
+  readonly resource: Resource<Body>
+  readonly #client: Client
+  readonly #options: InformerParts<Body>
+  readonly #log: Log
+  readonly #transform: (object: KubeObject<Body>) => KubeObject<Body>
+  readonly #selects: (object: KubeObject<Body>) => boolean
+  readonly #objects = new Map<string, KubeObject<Body>>()
+  readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
+  readonly #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
+  readonly #handlers = new Set<ChangeHandler<Body>>()
+  /** Keys that hold the answer of a write which the watch has not brought yet. */
+  readonly #local = new Set<string>()
+  readonly #synced = Promise.withResolvers<void>()
+  /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
+  #resourceVersion = ''
+  #hasSynced = false
+  #lastError: Error | undefined
+
+  constructor(parts: InformerParts<Body>) {
+    const { client, resource, log = silentLog, indexes = {}, namespace } = parts
+    this.resource = resource
+    this.#client = client
+    this.#options = parts
+    this.#log = log.child({ informer: resource.plural })
+    this.#transform = parts.transform ?? dropManagedFields
+    this.#selects = selection(parts)
+    if (resource.scope === 'Namespaced' && namespace === undefined)
+      this.#byNamespace = new ObjectIndex(({ metadata }) => [metadata.namespace ?? ''])
+    for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
+  }
+
+  /** True once the cache has been filled for the first time. */
+  get hasSynced(): boolean {
+    return this.#hasSynced
+  }
+
+  /** Why the cache cannot be kept up to date just now, such as a missing CRD; undefined while all is well. */
+  get lastError(): Error | undefined {
+    return this.#lastError
+  }
+
+  /** Number of objects. */
+  get size(): number {
+    return this.#objects.size
+  }
+
+  /** Resolves when {@link hasSynced} becomes true, or when `signal` aborts. */
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    if (this.#hasSynced || signal?.aborted) return
+    if (!signal) return this.#synced.promise
+    const aborted = Promise.withResolvers<void>()
+    const onAbort = () => aborted.resolve()
+    signal.addEventListener('abort', onAbort, { once: true })
+    await Promise.race([this.#synced.promise, aborted.promise])
+    signal.removeEventListener('abort', onAbort)
+  }
+
+  /** Keeps the cache up to date until `signal` aborts; the manager calls it. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { namespace, labelSelector, fieldSelector } = this.#options
+    await listWatch(this.#client, this.resource, {
+      namespace,
+      labelSelector,
+      fieldSelector,
+      ...this.#options.listWatch,
+      signal,
+      onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
+      onEvent: event => this.#event(event),
+      onError: (error, retryInMs) => {
+        this.#lastError = coerceError(error)
+        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch broke, trying again')
+      },
+    })
+  }
+
+  /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
+  get(key: string): KubeObject<Body> | undefined {
+    return this.#objects.get(key)
+  }
+
+  /** All objects, or those of one namespace, in no particular order. */
+  list(namespace?: string): KubeObject<Body>[] {
+    if (namespace === undefined) return [...this.#objects.values()]
+    if (this.#byNamespace) return this.#resolve(this.#byNamespace.keys(namespace))
+    return [...this.#objects.values()].filter(({ metadata }) => metadata.namespace === namespace)
+  }
+
+  /** The objects that have `value` under an index. @throws {RangeError} for an index that was not declared. */
+  byIndex(indexName: string, value: string): KubeObject<Body>[] {
+    const index = this.#indexes.get(indexName)
+    if (!index) {
+      const known = [...this.#indexes.keys()].join(', ') || 'none'
+      throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}: it has ${known}`)
+    }
+    return this.#resolve(index.keys(value))
+  }
+
+  /** Declares an index, also later. A name that exists keeps its first function, so that several users may ask for it. */
+  addIndex(name: string, valuesOf: (object: KubeObject<Body>) => readonly string[]): void {
+    if (this.#indexes.has(name)) return
+    const index = new ObjectIndex(valuesOf)
+    for (const [key, object] of this.#objects) index.replace(key, undefined, object)
+    this.#indexes.set(name, index)
+  }
+
+  /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
+  onChange(handler: ChangeHandler<Body>): () => void {
+    this.#handlers.add(handler)
+    for (const object of this.#objects.values()) this.#guard(() => handler.added?.(object, true))
+    return () => this.#handlers.delete(handler)
+  }
+
+  /**
+   * Puts the answer of a write into the cache, so that the next reconcile reads its own write even if the watch is
+   * behind. Does nothing if the cache is as new already, or if the object is not of this selection; returns whether it did.
+   */
+  applyLocal(object: KubeObject<Body>): boolean {
+    const key = objectKey(object)
+    const version = object.metadata.resourceVersion
+    const cached = this.#objects.get(key)
+    // Seen up to here: what the cache lacks at this version has been deleted since.
+    if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
+    if (cached && compareResourceVersions(version, cached.metadata.resourceVersion) <= 0) return false
+    if (!this.#selects(object)) return false
+    this.#local.add(key)
+    this.#put(key, this.#transform({ ...object, apiVersion: this.resource.apiVersion, kind: this.resource.kind }), false)
+    return true
+  }
+
+  #replace(items: KubeObject<Body>[], resourceVersion: string): void {
+    const isInitial = !this.#hasSynced
+    // A restored server counts from further back: then nothing we wrote before is there.
+    if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) this.#local.clear()
+    const gone = new Set(this.#objects.keys())
+    for (const item of items) {
+      const key = objectKey(item)
+      gone.delete(key)
+      if (this.#isBehindLocal(key, item.metadata.resourceVersion)) continue
+      this.#local.delete(key)
+      this.#put(key, this.#transform(item), isInitial)
+    }
+    for (const key of gone) if (!this.#isBehindLocal(key, resourceVersion)) this.#drop(key)
+    this.#resourceVersion = resourceVersion
+    this.#lastError = undefined
+    if (!this.#hasSynced) {
+      this.#hasSynced = true
+      this.#synced.resolve()
+    }
+  }
+
+  #event({ type, object }: WatchEvent<KubeObject<Body>>): void {
+    const { resourceVersion } = object.metadata
+    if (type !== 'BOOKMARK') {
+      const key = objectKey(object)
+      const cached = this.#objects.get(key)
+      const age = cached ? compareResourceVersions(resourceVersion, cached.metadata.resourceVersion) : 1
+      if (age >= 0) this.#local.delete(key)
+      // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
+      if (type === 'DELETED') {
+        if (cached && age >= 0) this.#drop(key, object)
+      } else if (age > 0) {
+        this.#put(key, this.#transform(object), false)
+      }
+    }
+    if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
+    this.#lastError = undefined
+  }
+
+  #isBehindLocal(key: string, resourceVersion: string): boolean {
+    if (!this.#local.has(key)) return false
+    const cached = this.#objects.get(key)
+    return cached !== undefined && compareResourceVersions(resourceVersion, cached.metadata.resourceVersion) < 0
+  }
+
+  #put(key: string, object: KubeObject<Body>, isInitial: boolean): void {
+    const old = this.#objects.get(key)
+    if (old?.metadata.resourceVersion === object.metadata.resourceVersion && old.metadata.uid === object.metadata.uid) return
+    this.#objects.set(key, object)
+    this.#index(key, old, object)
+    // Deleted and made again while we were away: handlers must see both, or what belonged to the old one is never cleaned up.
+    if (old && old.metadata.uid !== object.metadata.uid) {
+      this.#tell(handler => handler.deleted?.(old))
+      this.#tell(handler => handler.added?.(object, isInitial))
+    } else if (old) {
+      this.#tell(handler => handler.updated?.(old, object))
+    } else {
+      this.#tell(handler => handler.added?.(object, isInitial))
+    }
+  }
+
+  /** `last` is the state the server deleted, where the watch told it. */
+  #drop(key: string, last?: KubeObject<Body>): void {
+    const old = this.#objects.get(key)
+    if (!old) return
+    this.#local.delete(key)
+    this.#objects.delete(key)
+    this.#index(key, old, undefined)
+    const final = last ? this.#transform(last) : old
+    this.#tell(handler => handler.deleted?.(final))
+  }
+
+  #index(key: string, old: KubeObject<Body> | undefined, next: KubeObject<Body> | undefined): void {
+    this.#byNamespace?.replace(key, old, next)
+    for (const [name, index] of this.#indexes) {
+      try {
+        index.replace(key, old, next)
+      } catch (error) {
+        this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is not found under it')
+      }
+    }
+  }
+
+  #resolve(keys: Iterable<string>): KubeObject<Body>[] {
+    const objects: KubeObject<Body>[] = []
+    for (const key of keys) {
+      const object = this.#objects.get(key)
+      if (object) objects.push(object)
+    }
+    return objects
+  }
+
+  #tell(run: (handler: ChangeHandler<Body>) => void): void {
+    for (const handler of this.#handlers) this.#guard(() => run(handler))
+  }
+
+  #guard(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.#log.error({ err: coerceError(error) }, 'change handler threw, the others go on')
+    }
+  }
+}
+
+/** The default transform: managedFields are often half of an object, and only servers read them. */
+export function dropManagedFields<Body>(object: KubeObject<Body>): KubeObject<Body> {
+  if (object.metadata.managedFields === undefined) return object
+  const { managedFields: _, ...metadata } = object.metadata
+  return { ...object, metadata }
+}
+
+/** Whether the server would send an object to an informer with these selectors. */
+function selection<Body>({ namespace, labelSelector, fieldSelector }: InformerOptions<Body>): (object: KubeObject<Body>) => boolean {
+  const labels = labelSelector ? parseLabelSelector(labelSelector) : undefined
+  const fields = fieldSelector ? parseFieldSelector(fieldSelector) : undefined
+  return object =>
+    (namespace === undefined || object.metadata.namespace === namespace) &&
+    (!labels || matchesLabels(labels, object.metadata.labels)) &&
+    (!fields || matchesFields(fields, field => readField(object, field)))
+}
+
+function readField(object: unknown, path: string): string | undefined {
+  let value = object
+  for (const part of path.split('.')) value = (value as { [name: string]: unknown } | undefined | null)?.[part]
+  return value === undefined || value === null ? undefined : String(value)
+}
