@@ -3,6 +3,7 @@
  * In: plain JSON values. Out: verdicts, patched copies, errors with Kubernetes' reasons.
  * Pure: nothing here reads a clock, a disk or a socket, and nothing changes its arguments.
  */
+export * from './apply/index.ts'
 export * from './condition.ts'
 export * from './declare.ts'
 export * from './duration.ts'

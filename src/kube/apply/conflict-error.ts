@@ -1,0 +1,27 @@
+import { type StatusCause, StatusError } from '../status-error.ts'
+
+/**
+ * A field that an apply would change and somebody else owns. `manager` is worded as Kubernetes words it:
+ * `"kubectl" using apps/v1`, with `with subresource "status"` where it was written through one.
+ */
+export type FieldConflict = { manager: string; field: string }
+
+/** The 409 for an apply with conflicts; each cause has the reason FieldManagerConflict. */
+export function conflictError(resource: { group: string; plural: string }, name: string, conflicts: readonly FieldConflict[]): StatusError {
+  const causes: StatusCause[] = conflicts.map(({ manager, field }) => ({
+    reason: 'FieldManagerConflict',
+    message: `conflict with ${manager}`,
+    field,
+  }))
+  return new StatusError('Conflict', `Apply failed with ${say(conflicts)}`, {
+    details: { name, group: resource.group || undefined, kind: resource.plural, causes },
+  })
+}
+
+function say(conflicts: readonly FieldConflict[]): string {
+  const [first] = conflicts
+  if (first !== undefined && conflicts.length === 1) return `1 conflict: conflict with ${first.manager}: ${first.field}`
+  const byManager = Map.groupBy(conflicts, ({ manager }) => manager)
+  const lines = [...byManager].flatMap(([manager, list]) => [`conflicts with ${manager}:`, ...list.map(({ field }) => `- ${field}`)])
+  return `${conflicts.length} conflicts: ${lines.join('\n')}`
+}

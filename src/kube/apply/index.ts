@@ -1,0 +1,9 @@
+/**
+ * @module kube/apply: who owns which field of an object. Start reading at `apply-server-side.ts`, then `field-set.ts`.
+ * In: the stored object, what a client sent, its manager. Out: the object with its managedFields, and conflicts.
+ * Not done here: defaults, validation, conversion between versions (all versions of a kind are taken to have the same
+ * fields), metadata that the server sets.
+ */
+export { type ApplyInput, type ApplyResult, applyServerSide } from './apply-server-side.ts'
+export { conflictError, type FieldConflict } from './conflict-error.ts'
+export { type AnyObject, type TrackUpdateInput, trackUpdate } from './track-update.ts'
