@@ -1,0 +1,131 @@
+/**
+ * The guard: a small process beside the worker that keeps its deadline (invariant 2) also while the worker is stopped or dead.
+ * A pipe that closes without goodbye means that the worker died: the engine is interrupted, then killed in time; what it wrote
+ * last is saved with the Run's epoch; the Run's directory is removed. Loads nothing but what that takes.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync } from 'node:fs'
+import { groupExists, killRunProcesses, signalGroup } from '../workspace/process/index.ts'
+import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
+import { type GuardAnswer, type GuardedRun, type GuardMessage, monotonicMs, type SalvageTarget } from './guard-protocol.ts'
+
+/** The worker acts at its own times; the guard only when it did not: SIGINT twice would cost the engine its state. */
+const slackMs = 100
+/** The store may be restarting: tried this long, then the directory is left for a person. */
+const salvageMs = 15 * 60_000
+
+let workerPid = 0
+let times: FenceTimes = { interruptMs: 6_000, terminateMs: 7_500, killMs: 9_000 }
+let renewedAtMs = monotonicMs()
+let run: GuardedRun | undefined
+let savedDigest: string | undefined
+let sent: FenceStep = 'none'
+let timer: NodeJS.Timeout | undefined
+const groups = new Set<number>()
+
+function onMessage(message: GuardMessage): void {
+  switch (message.kind) {
+    case 'hello':
+      workerPid = message.workerPid
+      times = message.times
+      break
+    case 'renewed':
+      renewedAtMs = Math.max(renewedAtMs, message.atMs)
+      break
+    case 'run':
+      run = message.run
+      sent = 'none'
+      savedDigest = undefined
+      break
+    case 'started':
+      groups.add(message.processGroupId)
+      break
+    case 'ended':
+      groups.delete(message.processGroupId)
+      return
+    case 'interrupted':
+      if (sent === 'none') sent = 'SIGINT'
+      break
+    case 'saved':
+      savedDigest = message.digest
+      return
+    case 'done':
+      run = undefined
+      groups.clear()
+      break
+    case 'goodbye':
+      process.exit(0)
+  }
+  keepDeadline()
+}
+
+function keepDeadline(): void {
+  clearTimeout(timer)
+  if (!run) return
+  const { interruptMs, terminateMs, killMs } = times
+  const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
+  const { send, againInMs } = decideFence(monotonicMs() - renewedAtMs, sent, later)
+  if (send !== 'none') {
+    sent = send
+    signalAll(send)
+    // A worker that is past its last moment and did not even say so is stopped: it must not wake up and go on.
+    if (send === 'SIGKILL' && process.ppid === workerPid) process.kill(workerPid, 'SIGKILL')
+  }
+  if (againInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(keepDeadline, againInMs)
+}
+
+function signalAll(signal: NodeJS.Signals): void {
+  for (const group of groups) signalGroup(group, signal)
+}
+
+async function onWorkerDeath(): Promise<void> {
+  clearTimeout(timer)
+  if (!run) process.exit(0)
+  if (sent === 'none') {
+    sent = 'SIGINT'
+    signalAll('SIGINT')
+  }
+  keepDeadline()
+  while ([...groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
+  clearTimeout(timer)
+  await killRunProcesses(run.uid)
+  const isSaved = run.salvage === undefined || (await salvage(run.salvage))
+  if (isSaved) rmSync(run.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+  process.exit(0)
+}
+
+/** True when there is nothing left to save: no state, the store has it, or the store refused it for good (and keeps it aside, invariant 3). */
+async function salvage(target: SalvageTarget): Promise<boolean> {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(target.path)
+    JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return true
+  }
+  if (createHash('sha256').update(bytes).digest('hex') === savedDigest) return true
+  const { upload } = await import('./salvage.ts')
+  const endMs = monotonicMs() + salvageMs
+  for (let waitMs = 250; monotonicMs() < endMs; waitMs = Math.min(waitMs * 2, 10_000)) {
+    if ((await upload(target, bytes)) === 'settled') return true
+    await new Promise(resolve => setTimeout(resolve, waitMs))
+  }
+  return false
+}
+
+let text = ''
+process.stdin.setEncoding('utf8')
+process.stdin.on('data', (chunk: string) => {
+  text += chunk
+  const lines = text.split('\n')
+  text = lines.pop() ?? ''
+  for (const line of lines) onMessage(JSON.parse(line))
+})
+process.stdin.on('end', onWorkerDeath)
+process.stdin.on('error', onWorkerDeath)
+// The worker may be gone before it read the answer.
+process.stdout.on('error', () => {})
+// Only the worker, by word or by death, ends its guard.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+const ready: GuardAnswer = { kind: 'ready' }
+process.stdout.write(`${JSON.stringify(ready)}\n`)
