@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import type { Tokens } from './tokens.ts'
+import { named, type User } from './user.ts'
+
+/** `wrong` is a credential that does not hold: it is refused, not taken for none. */
+export type Authentication = { user: User } | 'none' | 'wrong'
+
+// A connection's certificate does not change while it is open.
+const byCertificate = new WeakMap<object, User | 'none'>()
+
+/** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
+export function authenticate(request: IncomingMessage, tokens: Tokens, nowMs: number): Authentication {
+  const { authorization } = request.headers
+  if (authorization !== undefined) {
+    const isBearer = authorization.length > 7 && authorization.slice(0, 7).toLowerCase() === 'bearer '
+    const user = isBearer ? tokens.verify(authorization.slice(7).trim(), nowMs) : undefined
+    return user ? { user } : 'wrong'
+  }
+  const { socket } = request
+  let known = byCertificate.get(socket)
+  if (known === undefined) {
+    known = certificateUser(socket as TLSSocket) ?? 'none'
+    byCertificate.set(socket, known)
+  }
+  return known === 'none' ? 'none' : { user: known }
+}
+
+function certificateUser(socket: TLSSocket): User | undefined {
+  if (!socket.authorized) return undefined
+  const { subject } = socket.getPeerCertificate()
+  const names = asArray(subject?.CN)
+  return names[0] ? named(names[0], asArray(subject?.O)) : undefined
+}
+
+// Repeated attributes come as an array, whatever the types say.
+function asArray(value: string | string[] | undefined): string[] {
+  return value === undefined ? [] : Array.isArray(value) ? value : [value]
+}

@@ -1,0 +1,11 @@
+/**
+ * @module auth: who makes a request, and whether they may. Start reading at `authenticate.ts`.
+ * In: headers, client certificates, the data directory's keys. Out: users, tokens, certificates, a kubeconfig.
+ * Nothing is open by default: only health and version answer to a stranger. No secret leaves in a message (invariant 9).
+ */
+export { type Authentication, authenticate } from './authenticate.ts'
+export { issueClientCertificate, readCertificates, type ServingCertificates } from './certificates.ts'
+export { makeKubeconfig } from './kubeconfig.ts'
+export { writeSecretFile } from './secret-file.ts'
+export { type TokenRequest, Tokens } from './tokens.ts'
+export { type Attributes, type Authorizer, adminsGroup, adminsOnly, named, type User } from './user.ts'

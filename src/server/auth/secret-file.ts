@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+
+/** Writes a file that only its owner may read, all of it or nothing: a crash leaves the old one. */
+export function writeSecretFile(path: string, text: string): void {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  const file = openSync(temporary, 'wx', 0o600)
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(temporary, path)
+}
+
+/** Reads a file, or makes it when there is none. */
+export function readOrMake(path: string, make: () => string): string {
+  const found = readIfThere(path)
+  if (found !== undefined) return found
+  const text = make()
+  writeSecretFile(path, text)
+  return text
+}
+
+export function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,88 @@
+import type { Kind, Registry } from '../registry/index.ts'
+import { allVerbs } from '../registry/index.ts'
+
+type ApiResource = {
+  name: string
+  singularName: string
+  namespaced: boolean
+  kind: string
+  verbs: readonly string[]
+  shortNames?: readonly string[]
+  categories?: readonly string[]
+  storageVersionHash?: string
+}
+
+const subresourceVerbs = ['get', 'patch', 'update']
+
+function subresourcesOf(kind: Kind): string[] {
+  const isNamespace = kind.plural === 'namespaces' && kind.group === ''
+  return [...(isNamespace ? ['finalize'] : []), ...(kind.hasStatus ? ['status'] : [])]
+}
+
+/** `/api/v1` and `/apis/GROUP/VERSION`. */
+export function resourceList(groupVersion: string, kinds: Iterable<Kind>): object {
+  const resources: ApiResource[] = []
+  for (const kind of kinds) {
+    const { plural, singular, namespaced, shortNames, categories } = kind
+    resources.push({
+      name: plural,
+      singularName: singular,
+      namespaced,
+      kind: kind.kind,
+      verbs: allVerbs,
+      ...(shortNames.length > 0 && { shortNames }),
+      ...(categories.length > 0 && { categories }),
+    })
+    for (const subresource of subresourcesOf(kind)) {
+      const verbs = subresource === 'finalize' ? ['update'] : subresourceVerbs
+      resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, kind: kind.kind, verbs })
+    }
+  }
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources }
+}
+
+/** `/apis`, without the core group. */
+export function groupList(registry: Registry): object {
+  const groups = [...registry.groups].filter(([group]) => group !== '').map(([group, versions]) => apiGroup(group, [...versions.keys()]))
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups }
+}
+
+/** `/apis/GROUP`. */
+export function groupDocument(group: string, versions: string[]): object {
+  return { kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(group, versions) }
+}
+
+function apiGroup(group: string, versions: string[]) {
+  const all = versions.map(version => ({ groupVersion: `${group}/${version}`, version }))
+  return { name: group, versions: all, preferredVersion: all[0] }
+}
+
+/** `apidiscovery.k8s.io/v2`: everything about several groups in one answer. */
+export function aggregated(registry: Registry, isCore: boolean): object {
+  const items = [...registry.groups]
+    .filter(([group]) => (group === '') === isCore)
+    .map(([group, versions]) => ({
+      metadata: { name: group, creationTimestamp: null },
+      versions: [...versions].map(([version, kinds]) => ({
+        version,
+        resources: [...kinds.values()].map(kind => ({
+          resource: kind.plural,
+          responseKind: { group, version, kind: kind.kind },
+          scope: kind.namespaced ? 'Namespaced' : 'Cluster',
+          singularResource: kind.singular,
+          verbs: allVerbs,
+          ...(kind.shortNames.length > 0 && { shortNames: kind.shortNames }),
+          ...(kind.categories.length > 0 && { categories: kind.categories }),
+          ...(subresourcesOf(kind).length > 0 && {
+            subresources: subresourcesOf(kind).map(subresource => ({
+              subresource,
+              responseKind: { group, version, kind: kind.kind },
+              verbs: subresource === 'finalize' ? ['update'] : subresourceVerbs,
+            })),
+          }),
+        })),
+        freshness: 'Current',
+      })),
+    }))
+  return { kind: 'APIGroupDiscoveryList', apiVersion: 'apidiscovery.k8s.io/v2', metadata: {}, items }
+}

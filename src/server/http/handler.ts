@@ -1,0 +1,204 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { StatusError } from '../../kube/index.ts'
+import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
+import type { Discovery } from '../discovery/index.ts'
+import type { Verb } from '../registry/index.ts'
+import { type Call, methodNotAllowed, perform, type Services } from '../rest/index.ts'
+import { negotiate, send, sendError } from '../wire/index.ts'
+import { readBody } from './read-body.ts'
+import { type Route, readRoute } from './route.ts'
+
+/** A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide. */
+export type Mount = {
+  prefix: string
+  handler: (request: IncomingMessage, response: ServerResponse, context: { user: User | undefined }) => void | Promise<void>
+}
+
+export type HandlerOptions = {
+  services: Services
+  discovery: Discovery
+  tokens: Tokens
+  authorize: Authorizer
+  mounts: readonly Mount[]
+  isReady: () => boolean
+  onInternalError: (error: unknown, request: IncomingMessage) => void
+}
+
+const maxUrlLength = 16 * 1024
+
+/** Makes the function that answers every request of the TLS listener. It never throws and leaves no request unanswered. */
+export function makeHandler(options: HandlerOptions): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    const fail = (error: unknown) => sendError(response, error, internal => options.onInternalError(internal, request))
+    // A client that goes away is not our error, and an unheard 'error' event would end the process.
+    response.on('error', () => {})
+    try {
+      const done = answer(options, request, response)
+      if (done) done.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+function answer(options: HandlerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
+  const { tokens, mounts, services } = options
+  const url = request.url ?? '/'
+  if (url.length > maxUrlLength)
+    throw new StatusError('RequestURITooLong', `the URL must be at most ${maxUrlLength} characters`, { code: 414 })
+  const question = url.indexOf('?')
+  const path = question < 0 ? url : url.slice(0, question)
+
+  const authentication = authenticate(request, tokens, services.store.nowMs)
+  for (const mount of mounts) {
+    if (!path.startsWith(mount.prefix)) continue
+    const user = typeof authentication === 'string' ? undefined : authentication.user
+    return Promise.resolve(mount.handler(request, response, { user }))
+  }
+  const route = readRoute(path)
+  if (route.type === 'path' && answerStranger(options, route.path, request, response)) return undefined
+  if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
+  const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
+  if (route.type === 'path') {
+    answerPath(options, route.path, authentication.user, request, response)
+    return undefined
+  }
+  return answerResource(options, route, query, authentication.user, request, response)
+}
+
+async function answerResource(
+  { services, authorize }: HandlerOptions,
+  route: Route & { type: 'resource' },
+  query: URLSearchParams | undefined,
+  user: User,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { group, version, plural, namespace, name, subresource } = route
+  const method = request.method ?? 'GET'
+  const verb = verbOf(method, name, query)
+  const resource = verb ?? method.toLowerCase()
+  const allowed = authorize({
+    user,
+    verb: resource,
+    group,
+    resource: plural,
+    subresource: subresource || undefined,
+    namespace: namespace || undefined,
+    name: name || undefined,
+  })
+  if (allowed !== true) throw forbidden(user, resource, route, allowed)
+  const kind = services.registry.find(group, version, plural)
+  if (!kind || kind.namespaced !== (namespace !== '')) {
+    const isAcrossNamespaces = kind?.namespaced && name === ''
+    if (!kind || !isAcrossNamespaces) throw noSuchResource()
+  }
+  if (subresource && !hasSubresource(kind, subresource)) throw noSuchResource()
+  if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
+  const { headers } = request
+  const call: Call = {
+    verb,
+    kind,
+    table: services.store.table(kind.storageName),
+    namespace,
+    name,
+    subresource: subresource as Call['subresource'],
+    query,
+    userAgent: headers['user-agent'],
+    acceptEncoding: headers['accept-encoding'] as string | undefined,
+    as: negotiate(headers.accept, query?.get('includeObject') ?? undefined),
+    user,
+    contentType: mediaType(headers['content-type']),
+    body: method === 'GET' || method === 'HEAD' ? '' : await readBody(request),
+    response,
+  }
+  await perform(services, call)
+}
+
+function hasSubresource(kind: Call['kind'], subresource: string): boolean {
+  if (subresource === 'status') return kind.hasStatus
+  return subresource === 'finalize' && kind.plural === 'namespaces' && kind.group === ''
+}
+
+function verbOf(method: string, name: string, query: URLSearchParams | undefined): Verb | undefined {
+  switch (method) {
+    case 'GET':
+    case 'HEAD': {
+      const watch = query?.get('watch')
+      if (watch === 'true' || watch === '1') return 'watch'
+      return name ? 'get' : 'list'
+    }
+    case 'POST':
+      return name ? undefined : 'create'
+    case 'PUT':
+      return name ? 'update' : undefined
+    case 'PATCH':
+      return name ? 'patch' : undefined
+    case 'DELETE':
+      return name ? 'delete' : 'deletecollection'
+    default:
+      return undefined
+  }
+}
+
+/** What answers without credentials: that we are here, and what we are. */
+function answerStranger({ isReady, discovery }: HandlerOptions, path: string, request: IncomingMessage, response: ServerResponse): boolean {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (!isRead) return false
+  if (path === '/version' || path === '/version/') {
+    send(response, 200, 'application/json', discovery.version)
+    return true
+  }
+  if (path === '/healthz' || path === '/livez' || path === '/readyz') {
+    const isOk = path !== '/readyz' || isReady()
+    send(response, isOk ? 200 : 503, 'text/plain; charset=utf-8', isOk ? 'ok' : 'shutting down')
+    return true
+  }
+  return false
+}
+
+function answerPath(
+  { discovery, authorize }: HandlerOptions,
+  path: string,
+  user: User,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const verb = (request.method ?? 'get').toLowerCase()
+  const allowed = authorize({ user, verb, group: '', resource: '', path })
+  if (allowed !== true) {
+    throw new StatusError(
+      'Forbidden',
+      `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}: ${allowed}`,
+    )
+  }
+  const found = discovery.find(path, request.headers.accept, request.headers['if-none-match'])
+  if (!found) throw noSuchResource()
+  if (verb !== 'get' && verb !== 'head') throw methodNotAllowed()
+  if (found.etag) response.setHeader('ETag', found.etag)
+  if (found.etag) response.setHeader('Vary', 'Accept')
+  send(response, found.code, found.contentType, found.text)
+}
+
+function forbidden(user: User, verb: string, route: Route & { type: 'resource' }, reason: string): StatusError {
+  const { group, plural, namespace, name, subresource } = route
+  const what = (group ? `${plural}.${group}` : plural) + (name ? ` ${JSON.stringify(name)}` : '')
+  const resource = subresource ? `${plural}/${subresource}` : plural
+  const where = namespace ? `in the namespace ${JSON.stringify(namespace)}` : 'at the cluster scope'
+  const because = reason ? `: ${reason}` : ''
+  return new StatusError(
+    'Forbidden',
+    `${what} is forbidden: User ${JSON.stringify(user.name)} cannot ${verb} resource ${JSON.stringify(resource)} in API group ${JSON.stringify(group)} ${where}${because}`,
+    { details: { name: name || undefined, group: group || undefined, kind: plural } },
+  )
+}
+
+function noSuchResource(): StatusError {
+  return new StatusError('NotFound', 'the server could not find the requested resource', { details: {} })
+}
+
+function mediaType(header: string | undefined): string {
+  if (!header) return ''
+  const end = header.indexOf(';')
+  return (end < 0 ? header : header.slice(0, end)).trim().toLowerCase()
+}

@@ -1,0 +1,11 @@
+/**
+ * @module server: the embedded Kubernetes API server, the library `oarlock/server`. Start reading at `start-server.ts`.
+ * In: a data directory and an address. Out: a server that kubectl, client-go and our own client cannot tell from
+ * kube-apiserver for the kinds it serves. It serves one machine; no pods are run here.
+ * A request's way: http/ (route, body) → auth/ (who, may they) → rest/ (the verbs) → registry/ (what the kind says)
+ * → storage/ (durable) → watch/ and wire/ (who gets to see it, and how). lifecycle/ acts later, by itself.
+ */
+export { type Attributes, type Authorizer, adminsGroup, issueClientCertificate, type User } from './auth/index.ts'
+export type { Mount } from './http/index.ts'
+export { type ApiServer, type Logger, type ServerOptions, type ServerStats, startServer } from './start-server.ts'
+export { parseRevision, readRevision, ServerStartError, type ServerStartErrorCode } from './storage/index.ts'

@@ -1,0 +1,113 @@
+import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
+import { ageColumn, nameColumn } from './columns.ts'
+import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
+import { fieldReader } from './field-path.ts'
+import { age } from './human-duration.ts'
+import { type Column, type Kind, storageNameOf } from './kind.ts'
+import { objectMetaSchema } from './object-meta-schema.ts'
+
+/** Compiles a definition to the kinds it serves, one for each served version. */
+export function kindsOfCrd(crd: Crd): Kind[] {
+  const { group, names, scope, versions } = crd.spec
+  const storage = versions.find(version => version.storage)!
+  const storedApiVersion = `${group}/${storage.name}`
+  return versions
+    .filter(version => version.served)
+    .map(version => {
+      const apiVersion = `${group}/${version.name}`
+      const schema = completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
+      return {
+        group,
+        version: version.name,
+        apiVersion,
+        kind: names.kind,
+        listKind: names.listKind ?? `${names.kind}List`,
+        plural: names.plural,
+        singular: names.singular ?? names.kind.toLowerCase(),
+        shortNames: names.shortNames ?? [],
+        categories: names.categories ?? [],
+        namespaced: scope === 'Namespaced',
+        storageName: storageNameOf(group, names.plural),
+        schema,
+        description: schema.description ?? '',
+        nameRule: 'dns1123Subdomain',
+        hasStatus: version.subresources?.status !== undefined,
+        hasGeneration: true,
+        columns: columnsOf(version),
+        selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
+          const read = fieldReader(jsonPath)
+          return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
+        }),
+        isCustom: true,
+        mergeKeys: undefined,
+        // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
+        fromStorage: versions.length > 1 ? text => withApiVersion(text, apiVersion) : undefined,
+        toStorage: storedApiVersion === apiVersion ? undefined : object => ({ ...object, apiVersion: storedApiVersion }),
+      } satisfies Kind
+    })
+}
+
+// Stored objects begin with their apiVersion; see `canonical` in rest/.
+function withApiVersion(text: string, apiVersion: string): string {
+  const start = '{"apiVersion":"'
+  const end = text.indexOf('"', start.length)
+  return text.slice(start.length, end) === apiVersion ? text : start + apiVersion + text.slice(end)
+}
+
+/** Definitions need not mention what every object has. */
+function completeSchema(schema: StructuralSchema): StructuralSchema {
+  return {
+    ...schema,
+    type: 'object',
+    properties: {
+      ...schema.properties,
+      apiVersion: { type: 'string', description: 'APIVersion defines the versioned schema of this representation of an object.' },
+      kind: { type: 'string', description: 'Kind is a string value representing the REST resource this object represents.' },
+      metadata: objectMetaSchema,
+    },
+  }
+}
+
+function columnsOf(version: CrdVersion): Column[] {
+  const declared = version.additionalPrinterColumns ?? []
+  if (declared.length === 0) return [nameColumn, ageColumn]
+  return [nameColumn, ...declared.map(toColumn)]
+}
+
+function toColumn(declared: CrdColumn): Column {
+  const read = compileJsonPath(declared.jsonPath)
+  const type = declared.type as Column['type']
+  return {
+    name: declared.name,
+    type,
+    format: declared.format,
+    description: declared.description ?? `Custom resource definition column (in JSONPath format): ${declared.jsonPath}`,
+    priority: declared.priority ?? 0,
+    read: (object, nowMs) => cell(type, read(object), nowMs),
+  }
+}
+
+function cell(type: string, values: unknown[], nowMs: number): unknown {
+  if (values.length === 0 || values[0] === null || values[0] === undefined) return type === 'date' && values.length > 0 ? '<unknown>' : null
+  const [value] = values
+  switch (type) {
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null
+    case 'number':
+      return typeof value === 'number' ? value : null
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null
+    case 'date':
+      return age(value, nowMs)
+    default:
+      return values.map(say).join(',')
+  }
+}
+
+function say(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function sayField(value: unknown): string {
+  return value === undefined || value === null || typeof value === 'object' ? '' : String(value)
+}

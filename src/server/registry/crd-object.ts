@@ -1,0 +1,274 @@
+import {
+  type Condition,
+  type ConditionUpdate,
+  invalidValue,
+  type KubeObject,
+  nameErrors,
+  requiredValue,
+  type StatusCause,
+  type StructuralSchema,
+  setCondition,
+  unsupportedValue,
+} from '../../kube/index.ts'
+
+export type CrdNames = { plural: string; singular?: string; kind: string; listKind?: string; shortNames?: string[]; categories?: string[] }
+
+export type CrdColumn = { name: string; type: string; jsonPath: string; format?: string; description?: string; priority?: number }
+
+export type CrdVersion = {
+  name: string
+  served: boolean
+  storage: boolean
+  deprecated?: boolean
+  deprecationWarning?: string
+  schema?: { openAPIV3Schema?: StructuralSchema }
+  subresources?: { status?: object; scale?: object }
+  additionalPrinterColumns?: CrdColumn[]
+  selectableFields?: { jsonPath: string }[]
+}
+
+export type CrdBody = {
+  spec: {
+    group: string
+    scope: 'Namespaced' | 'Cluster'
+    names: CrdNames
+    versions: CrdVersion[]
+    conversion?: { strategy: string }
+    preserveUnknownFields?: boolean
+  }
+  status?: { conditions?: Condition[]; acceptedNames?: CrdNames; storedVersions?: string[] }
+}
+
+export type Crd = KubeObject<CrdBody>
+
+const text = (description: string): StructuralSchema => ({ type: 'string', description })
+const texts = (description: string): StructuralSchema => ({
+  type: 'array',
+  description,
+  items: { type: 'string' },
+  'x-kubernetes-list-type': 'atomic',
+})
+const names: StructuralSchema = {
+  type: 'object',
+  description: 'Names specify the resource and kind names for the custom resource.',
+  required: ['plural', 'kind'],
+  properties: {
+    categories: texts('Categories is a list of grouped resources this custom resource belongs to (e.g. all).'),
+    kind: text('Kind is the serialized kind of the resource. It is normally CamelCase and singular.'),
+    listKind: text('ListKind is the serialized kind of the list for this resource. Defaults to "<kind>List".'),
+    plural: text('Plural is the plural name of the resource to serve, under /apis/<group>/<version>/.../<plural>.'),
+    shortNames: texts('ShortNames are short names for the resource, used by clients to support invocations like kubectl get <shortname>.'),
+    singular: text('Singular is the singular name of the resource. Defaults to lowercased kind.'),
+  },
+}
+
+/** The fields of a CustomResourceDefinition beside apiVersion, kind and metadata. */
+export const crdSchema: Record<string, StructuralSchema> = {
+  spec: {
+    type: 'object',
+    description: 'Spec describes how the user wants the resources to appear.',
+    required: ['group', 'names', 'scope', 'versions'],
+    properties: {
+      conversion: {
+        type: 'object',
+        description: 'Conversion defines conversion settings for the CRD.',
+        required: ['strategy'],
+        properties: {
+          strategy: text('Strategy specifies how custom resources are converted between versions; this server knows None.'),
+          webhook: { type: 'object', description: 'How to call the conversion webhook.', 'x-kubernetes-preserve-unknown-fields': true },
+        },
+      },
+      group: text('Group is the API group of the defined custom resource.'),
+      names,
+      preserveUnknownFields: { type: 'boolean', description: 'Deprecated: must be false.' },
+      scope: text('Scope indicates whether the resource is cluster- or namespace-scoped: Cluster or Namespaced.'),
+      versions: {
+        type: 'array',
+        description: 'Versions is the list of all API versions of the defined custom resource.',
+        'x-kubernetes-list-type': 'atomic',
+        items: {
+          type: 'object',
+          required: ['name', 'served', 'storage'],
+          properties: {
+            additionalPrinterColumns: {
+              type: 'array',
+              description: 'Additional columns returned in Table output.',
+              'x-kubernetes-list-type': 'atomic',
+              items: {
+                type: 'object',
+                required: ['name', 'type', 'jsonPath'],
+                properties: {
+                  description: text('A human readable description of this column.'),
+                  format: text('An optional OpenAPI type definition for this column.'),
+                  jsonPath: text('A simple JSON path evaluated against each custom resource to produce the value for this column.'),
+                  name: text('A human readable name for the column.'),
+                  priority: { type: 'integer', format: 'int32', description: 'Columns above 0 are shown with -o wide only.' },
+                  type: text('An OpenAPI type definition for this column.'),
+                },
+              },
+            },
+            deprecated: { type: 'boolean', description: 'Requests to this version get a warning header.' },
+            deprecationWarning: text('Overrides the default warning.'),
+            name: text('The version name, e.g. v1 or v2beta1.'),
+            schema: {
+              type: 'object',
+              description: 'The schema used for validation, pruning, and defaulting of this version.',
+              properties: {
+                openAPIV3Schema: {
+                  type: 'object',
+                  description: 'The OpenAPI v3 schema to use for validation and pruning.',
+                  'x-kubernetes-preserve-unknown-fields': true,
+                },
+              },
+            },
+            selectableFields: {
+              type: 'array',
+              description: 'JSON paths of fields that may be used as field selectors.',
+              'x-kubernetes-list-type': 'atomic',
+              items: { type: 'object', required: ['jsonPath'], properties: { jsonPath: text('A simple JSON path, such as .spec.color.') } },
+            },
+            served: { type: 'boolean', description: 'Whether this version is enabled via REST APIs.' },
+            storage: { type: 'boolean', description: 'Whether this version is used to persist custom resources; exactly one is.' },
+            subresources: {
+              type: 'object',
+              description: 'Which subresources this version has.',
+              properties: {
+                scale: { type: 'object', description: 'The /scale subresource.', 'x-kubernetes-preserve-unknown-fields': true },
+                status: { type: 'object', description: 'The /status subresource.', 'x-kubernetes-preserve-unknown-fields': true },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  status: {
+    type: 'object',
+    description: 'Status indicates the actual state of the CustomResourceDefinition.',
+    properties: {
+      acceptedNames: { ...names, required: undefined, description: 'The names that are actually being used to serve discovery.' },
+      conditions: {
+        type: 'array',
+        description: 'State of particular aspects of a CustomResourceDefinition.',
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['type'],
+        items: {
+          type: 'object',
+          required: ['type', 'status'],
+          properties: {
+            lastTransitionTime: { type: 'string', format: 'date-time', description: 'When the status changed last.' },
+            message: text('Why, for people.'),
+            observedGeneration: { type: 'integer', format: 'int64', description: 'The generation it was set for.' },
+            reason: text('Why, for machines.'),
+            status: text('True, False or Unknown.'),
+            type: text('Established, NamesAccepted or Terminating.'),
+          },
+        },
+      },
+      observedGeneration: { type: 'integer', format: 'int64', description: 'The generation that was last looked at.' },
+      storedVersions: texts('All versions of CustomResources that were ever persisted.'),
+    },
+  },
+}
+
+/** Kubernetes' defaults for a definition. */
+export function prepareCrd(object: KubeObject): void {
+  const { spec } = object as Crd
+  if (!spec || typeof spec !== 'object' || !spec.names || typeof spec.names !== 'object') return
+  if (typeof spec.names.kind === 'string') {
+    spec.names.singular ||= spec.names.kind.toLowerCase()
+    spec.names.listKind ||= `${spec.names.kind}List`
+  }
+  spec.conversion ??= { strategy: 'None' }
+}
+
+/** What a definition's schema cannot say. */
+export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
+  const { spec, metadata } = object as Crd
+  const before = beforeObject as Crd | undefined
+  const causes: StatusCause[] = []
+  if (!spec || typeof spec !== 'object') return causes
+  const { group = '', names = { plural: '', kind: '' }, versions = [], scope } = spec
+  if (metadata.name !== `${names.plural}.${group}`)
+    causes.push(invalidValue('metadata.name', metadata.name, `must be spec.names.plural+"."+spec.group`))
+  for (const why of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, why))
+  if (group && !group.includes('.')) causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'))
+  for (const why of nameErrors(names.plural, 'dns1035Label')) causes.push(invalidValue('spec.names.plural', names.plural, why))
+  for (const why of nameErrors(String(names.kind).toLowerCase(), 'dns1035Label'))
+    causes.push(invalidValue('spec.names.kind', names.kind, why))
+  for (const [index, name] of (names.shortNames ?? []).entries()) {
+    for (const why of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.shortNames[${index}]`, name, why))
+  }
+  if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupportedValue('spec.scope', scope, ['Cluster', 'Namespaced']))
+  if (versions.filter(version => version.storage).length !== 1) {
+    causes.push(
+      invalidValue(
+        'spec.versions',
+        versions.map(version => version.name),
+        'must have exactly one version marked as storage version',
+      ),
+    )
+  }
+  if (spec.conversion && spec.conversion.strategy !== 'None')
+    causes.push(unsupportedValue('spec.conversion.strategy', spec.conversion.strategy, ['None']))
+  if (spec.preserveUnknownFields) causes.push(invalidValue('spec.preserveUnknownFields', true, 'must be false'))
+  const seen = new Set<string>()
+  for (const [index, version] of versions.entries()) {
+    const path = `spec.versions[${index}]`
+    for (const why of nameErrors(version.name, 'dns1035Label')) causes.push(invalidValue(`${path}.name`, version.name, why))
+    if (seen.has(version.name)) causes.push(invalidValue(`${path}.name`, version.name, 'must be unique'))
+    seen.add(version.name)
+    if (!version.schema?.openAPIV3Schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`, 'schemas are required'))
+    else if (version.schema.openAPIV3Schema.type !== 'object') {
+      causes.push(invalidValue(`${path}.schema.openAPIV3Schema.type`, version.schema.openAPIV3Schema.type, 'must be object at the root'))
+    }
+    for (const [at, field] of (version.selectableFields ?? []).entries()) {
+      if (!/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(field.jsonPath)) {
+        causes.push(invalidValue(`${path}.selectableFields[${at}].jsonPath`, field.jsonPath, 'must be a simple path such as .spec.color'))
+      }
+    }
+  }
+  if (before) {
+    const stored = before.status?.storedVersions ?? []
+    for (const name of stored) {
+      if (!seen.has(name)) causes.push(invalidValue('status.storedVersions', stored, `must appear in spec.versions: ${name}`))
+    }
+    for (const [field, is, was] of [
+      ['spec.group', group, before.spec.group],
+      ['spec.scope', scope, before.spec.scope],
+      ['spec.names.plural', names.plural, before.spec.names.plural],
+      ['spec.names.kind', names.kind, before.spec.names.kind],
+    ] as const) {
+      if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
+    }
+  }
+  return causes
+}
+
+/**
+ * The status of a definition, decided with its write so that it is usable as soon as the write is answered.
+ * @param conflict names who has one of the names already; undefined when all are free.
+ */
+export function crdStatus(
+  crd: Crd,
+  before: Crd | undefined,
+  conflict: { reason: string; message: string } | undefined,
+  nowMs: number,
+): NonNullable<CrdBody['status']> {
+  const { names, versions } = crd.spec
+  const storage = versions.find(version => version.storage)?.name
+  const stored = before?.status?.storedVersions ?? []
+  const old = before?.status?.conditions
+  const accepted: ConditionUpdate = conflict
+    ? { type: 'NamesAccepted', status: 'False', ...conflict }
+    : { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' }
+  const established: ConditionUpdate = conflict
+    ? { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }
+    : { type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' }
+  return {
+    ...before?.status,
+    conditions: setCondition(setCondition(old, accepted, nowMs), established, nowMs),
+    acceptedNames: conflict ? (before?.status?.acceptedNames ?? { plural: '', kind: '' }) : names,
+    storedVersions: storage && !stored.includes(storage) ? [...stored, storage] : stored,
+  }
+}

@@ -1,0 +1,10 @@
+/**
+ * @module registry: which kinds exist and what is particular to each. Start reading at `kind.ts`.
+ * In: the table of built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
+ * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
+ */
+export type { Crd } from './crd-object.ts'
+export { humanDuration } from './human-duration.ts'
+export { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
+export { objectMetaSchema } from './object-meta-schema.ts'
+export { byVersion, canonical, Registry } from './registry.ts'

@@ -1,0 +1,63 @@
+import type { KubeObject, NameRule, StatusCause, StructuralSchema } from '../../kube/index.ts'
+
+/** A column of `kubectl get` after Name. `read` gives the cell; undefined and null print as `<none>`. */
+export type Column = {
+  name: string
+  type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
+  format?: string
+  description: string
+  priority: number
+  read(object: KubeObject, nowMs: number): unknown
+}
+
+/** A field that field selectors may name beside metadata.name and metadata.namespace. */
+export type SelectableField = { field: string; read(object: KubeObject): string }
+
+export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch'
+
+export const allVerbs: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+
+/**
+ * One kind at one version, as served: built-in kinds are rows of `built-in-kinds.ts`, custom ones are compiled from
+ * their CustomResourceDefinition; nothing after the registry knows the difference except by the fields here.
+ */
+export type Kind = {
+  readonly group: string
+  readonly version: string
+  /** `group/version`, or the version alone in the core group. */
+  readonly apiVersion: string
+  readonly kind: string
+  readonly listKind: string
+  readonly plural: string
+  readonly singular: string
+  readonly shortNames: readonly string[]
+  readonly categories: readonly string[]
+  readonly namespaced: boolean
+  /** Table of the store: `plural.group`, the same for all versions of a resource. */
+  readonly storageName: string
+  readonly schema: StructuralSchema
+  readonly description: string
+  readonly nameRule: NameRule
+  /** `status` is written through its own subresource only. */
+  readonly hasStatus: boolean
+  /** `metadata.generation` counts changes outside metadata and status. */
+  readonly hasGeneration: boolean
+  readonly columns: readonly Column[]
+  readonly selectableFields: readonly SelectableField[]
+  readonly isCustom: boolean
+  /** List merge keys of strategic merge patches by path; custom kinds have none and refuse the patch. */
+  readonly mergeKeys: Readonly<Record<string, string>> | undefined
+  /** Fills in what this kind's server side decides, on a copy that may be changed. */
+  readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
+  /** What the schema cannot say. */
+  readonly check?: (object: KubeObject, before: KubeObject | undefined) => StatusCause[]
+  /** Stored JSON to this version's; absent when what is stored is what is served. */
+  readonly fromStorage?: (text: string) => string
+  /** An object of this version as it is stored; absent when the same. */
+  readonly toStorage?: (object: KubeObject) => KubeObject
+}
+
+/** `pods` or `stacks.oarlock.dev`. */
+export function storageNameOf(group: string, plural: string): string {
+  return group ? `${plural}.${group}` : plural
+}

@@ -1,0 +1,169 @@
+import { type KubeObject, parseApiVersion } from '../../kube/index.ts'
+import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
+import { builtInKinds } from './built-in-kinds.ts'
+import { kindsOfCrd } from './crd-kinds.ts'
+import { type Crd, crdStatus } from './crd-object.ts'
+import type { Kind } from './kind.ts'
+
+const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
+
+/**
+ * Which kinds are served now. Built-in kinds are always there; custom ones follow their definitions, and change
+ * in the same commit that makes a definition durable, before its writer is answered.
+ */
+export class Registry {
+  readonly #groups = new Map<string, Map<string, Map<string, Kind>>>()
+  readonly #customByCrd = new Map<string, Kind[]>()
+  readonly #store: Store
+  #generation = 0
+
+  constructor(store: Store) {
+    this.#store = store
+    for (const kind of builtInKinds()) this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
+    const crds = store.table(crdTableName)
+    for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd)
+    store.onCommit((table, events) => {
+      if (table === crds) this.#follow(events)
+    })
+  }
+
+  /** Rises with every change: what is derived from the kinds is cached by it. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  find(group: string, version: string, plural: string): Kind | undefined {
+    return this.#groups.get(group)?.get(version)?.get(plural)
+  }
+
+  /** Group, to version, to plural, to kind; versions in order of preference. */
+  get groups(): ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, Kind>>> {
+    return this.#groups
+  }
+
+  *kinds(): Generator<Kind> {
+    for (const versions of this.#groups.values()) for (const kinds of versions.values()) yield* kinds.values()
+  }
+
+  /** One kind for each stored resource: what sweeps over everything walks. */
+  *storedKinds(): Generator<Kind> {
+    const seen = new Set<string>()
+    for (const kind of this.kinds()) {
+      if (kind.fromStorage && !kind.isCustom) continue
+      if (seen.has(kind.storageName)) continue
+      seen.add(kind.storageName)
+      yield kind
+    }
+  }
+
+  /** The kind that an owner reference names. */
+  findByKind(apiVersion: string, kind: string): Kind | undefined {
+    const { group, version } = parseApiVersion(apiVersion)
+    for (const found of this.#groups.get(group)?.get(version)?.values() ?? []) if (found.kind === kind) return found
+    return undefined
+  }
+
+  #follow(events: readonly StoredEvent[]): void {
+    for (const { type, entry } of events) {
+      const crd = parseEntry(entry) as Crd
+      if (type === 'DELETED') this.#remove(crd.metadata.name)
+      else this.#define(crd)
+    }
+  }
+
+  #define(crd: Crd): void {
+    this.#remove(crd.metadata.name)
+    const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
+    if (!isAccepted) return
+    const kinds = kindsOfCrd(crd)
+    this.#customByCrd.set(crd.metadata.name, kinds)
+    for (const kind of kinds) this.#add(kind)
+  }
+
+  #remove(crdName: string): void {
+    for (const kind of this.#customByCrd.get(crdName) ?? []) {
+      const versions = this.#groups.get(kind.group)
+      const kinds = versions?.get(kind.version)
+      kinds?.delete(kind.plural)
+      if (kinds?.size === 0) versions?.delete(kind.version)
+      if (versions?.size === 0) this.#groups.delete(kind.group)
+    }
+    this.#customByCrd.delete(crdName)
+    this.#generation++
+  }
+
+  #add(kind: Kind): void {
+    this.#generation++
+    let versions = this.#groups.get(kind.group)
+    if (!versions) {
+      versions = new Map()
+      this.#groups.set(kind.group, versions)
+    }
+    let kinds = versions.get(kind.version)
+    if (!kinds) {
+      kinds = new Map()
+      versions.set(kind.version, kinds)
+      const ordered = [...versions].sort(([a], [b]) => byVersion(a, b))
+      versions.clear()
+      for (const [version, ofVersion] of ordered) versions.set(version, ofVersion)
+    }
+    kinds.set(kind.plural, kind)
+    const fields = kind.selectableFields
+    const isStored = kind.isCustom ? !kind.toStorage : !kind.fromStorage
+    if (!isStored) return
+    const read = fields.length > 0 ? (object: KubeObject) => fields.map(field => field.read(object)) : undefined
+    this.#store.table(kind.storageName).setFields(
+      fields.map(field => field.field),
+      read,
+    )
+  }
+
+  // Whether the names are free is only known here.
+  #withStatus(kind: Kind): Kind {
+    return {
+      ...kind,
+      prepare: (object, before) => {
+        kind.prepare?.(object, before)
+        const crd = object as Crd
+        if (!crd.spec?.names || !Array.isArray(crd.spec.versions)) return
+        object.status = crdStatus(crd, before as Crd | undefined, this.#conflict(crd), this.#store.nowMs)
+      },
+    }
+  }
+
+  #conflict(crd: Crd): { reason: string; message: string } | undefined {
+    const { group, names } = crd.spec
+    for (const versions of this.#groups.get(group)?.values() ?? []) {
+      for (const other of versions.values()) {
+        if (other.plural === names.plural && other.isCustom) continue
+        if (other.plural === names.plural) return { reason: 'PluralConflict', message: `"${names.plural}" is already in use` }
+        if (other.kind === names.kind) return { reason: 'KindConflict', message: `"${names.kind}" is already in use` }
+        for (const name of names.shortNames ?? []) {
+          if (other.shortNames.includes(name)) return { reason: 'ShortNamesConflict', message: `"${name}" is already in use` }
+        }
+      }
+    }
+    return undefined
+  }
+}
+
+/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name. */
+export function byVersion(a: string, b: string): number {
+  const left = rank(a)
+  const right = rank(b)
+  if (!left || !right) return left ? -1 : right ? 1 : a < b ? -1 : a > b ? 1 : 0
+  return right[0] - left[0] || right[1] - left[1] || right[2] - left[2]
+}
+
+function rank(version: string): [stability: number, major: number, minor: number] | undefined {
+  const match = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/.exec(version)
+  if (!match) return undefined
+  const stability = match[2] === undefined ? 2 : match[2] === 'beta' ? 1 : 0
+  return [stability, Number(match[1]), Number(match[3] ?? 0)]
+}
+
+/** An object with the fields of its wire form in their fixed order: what is stored begins with its apiVersion. */
+export function canonical(object: KubeObject): KubeObject {
+  const { apiVersion, kind, metadata, ...rest } = object
+  return { apiVersion, kind, metadata, ...rest }
+}

@@ -1,0 +1,125 @@
+import { badRequest, conflict, isJsonObject, type KubeObject, notFound, rfc3339, StatusError } from '../../kube/index.ts'
+import type { Kind } from '../registry/index.ts'
+import type { Entry, Store, Table } from '../storage/index.ts'
+import { listFrame, listItem, send } from '../wire/index.ts'
+import { parseBody } from './body.ts'
+import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call.ts'
+import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
+import { isFinished } from './prepare.ts'
+import { selectionOf } from './read.ts'
+import { selectFrom } from './selection.ts'
+
+export type Propagation = 'Background' | 'Foreground' | 'Orphan'
+
+export type DeleteOptions = {
+  propagation: Propagation | undefined
+  dryRun: boolean
+  uid?: string
+  resourceVersion?: string
+}
+
+/** Deletes one object: at once, or when its finalizers are done. */
+export async function remove(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const { kind, table } = call
+  const options = readDeleteOptions(call)
+  let last: KubeObject | undefined
+  const outcome = await mutate(store, table, keyOf(call), head => {
+    if (!head) throw notFound(kind, call.name)
+    const object = readEntry(kind, head)
+    last = object
+    return decideDelete(kind, object, options, store.nowMs)
+  })
+  if (outcome.isRemoved || (options.dryRun && outcome.object === undefined)) {
+    const { name, uid } = last!.metadata
+    const details = { name, ...(kind.group && { group: kind.group }), kind: kind.plural, uid }
+    sendObject(call, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, 200)
+    return
+  }
+  sendOutcome(call, outcome, 200, [], store.nowMs)
+}
+
+/** Deletes every selected object and answers with them. */
+export async function removeCollection(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const { kind, table } = call
+  const options = readDeleteOptions(call)
+  const entries = selectFrom(table, selectionOf(call))
+  const done: Promise<unknown>[] = []
+  for (const entry of entries) done.push(deleteEntry(store, kind, table, entry, options))
+  await Promise.all(done)
+  const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision) })
+  const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
+  send(call.response, 200, 'application/json', frame.head + items + frame.end)
+}
+
+/** Deletes the object that `entry` is a version of, unless another has taken its name since. */
+export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: Entry, options: DeleteOptions): Promise<void> {
+  await mutate(store, table, entry.key, head => {
+    if (head?.uid !== entry.uid) return { answer: undefined }
+    return decideDelete(kind, readEntry(kind, head), options, store.nowMs)
+  })
+}
+
+/** What deleting `object` comes to: gone, or marked and waiting for its finalizers. */
+function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): Decision {
+  const { metadata } = object
+  if (options.uid !== undefined && options.uid !== metadata.uid) {
+    throw conflict(kind, metadata.name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${metadata.uid}`)
+  }
+  if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
+    throw conflict(
+      kind,
+      metadata.name,
+      `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${metadata.resourceVersion}`,
+    )
+  }
+  const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation)
+  const isMarked = metadata.deletionTimestamp !== undefined
+  const isUnchanged =
+    finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
+  if (isMarked && isUnchanged && !isFinished(object)) return { answer: undefined }
+  const marked: KubeObject = {
+    ...object,
+    metadata: {
+      ...metadata,
+      deletionTimestamp: metadata.deletionTimestamp ?? rfc3339(nowMs),
+      deletionGracePeriodSeconds: 0,
+      finalizers: finalizers.length > 0 ? finalizers : undefined,
+    },
+  }
+  if (kind.hasGeneration && !isMarked) marked.metadata.generation = (metadata.generation ?? 0) + 1
+  if (kind.plural === 'namespaces' && kind.group === '') marked.status = { ...(object.status as object), phase: 'Terminating' }
+  if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, object) }
+  return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
+}
+
+function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {
+  if (propagation === undefined) return [...finalizers]
+  const others = finalizers.filter(name => name !== 'orphan' && name !== 'foregroundDeletion')
+  if (propagation === 'Orphan') return [...others, 'orphan']
+  if (propagation === 'Foreground') return [...others, 'foregroundDeletion']
+  return others
+}
+
+function readDeleteOptions(call: Call): DeleteOptions {
+  const { query } = call
+  const body = call.body ? parseBody(call.body, call.contentType) : {}
+  if (!isJsonObject(body)) throw badRequest('the body of a delete request must be one DeleteOptions object')
+  const preconditions = isJsonObject(body.preconditions) ? body.preconditions : {}
+  const propagation = body.propagationPolicy ?? query?.get('propagationPolicy') ?? undefined
+  const orphan = body.orphanDependents ?? query?.get('orphanDependents') ?? undefined
+  if (propagation !== undefined && propagation !== 'Background' && propagation !== 'Foreground' && propagation !== 'Orphan') {
+    const why = `Unsupported value: ${JSON.stringify(propagation)}: supported values: "Foreground", "Background", "Orphan"`
+    throw new StatusError('Invalid', `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: ${why}`)
+  }
+  const dryRun = [...(Array.isArray(body.dryRun) ? body.dryRun : []), ...(query?.getAll('dryRun') ?? [])]
+  if (dryRun.some(value => value !== 'All')) throw badRequest('dryRun: the only supported value is "All"')
+  const isOrphan = orphan === true || orphan === 'true'
+  return {
+    propagation: propagation ?? (isOrphan ? 'Orphan' : undefined),
+    dryRun: dryRun.length > 0,
+    ...(typeof preconditions.uid === 'string' && { uid: preconditions.uid }),
+    ...(typeof preconditions.resourceVersion === 'string' && { resourceVersion: preconditions.resourceVersion }),
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * @module rest: the verbs. Start reading at `call.ts`, then `write.ts` and `mutate.ts`.
+ * In: a routed, allowed request (`Call`). Out: durable changes, an answer on its response, or a thrown StatusError.
+ * Not here: routes and bodies (http/), what a kind is (registry/), what happens later by itself (lifecycle/).
+ */
+import { type Call, methodNotAllowed, type Services } from './call.ts'
+import { remove, removeCollection } from './delete.ts'
+import { get, list } from './read.ts'
+import { watch } from './watch.ts'
+import { create, patch, update } from './write.ts'
+
+export { type Call, methodNotAllowed, type Services } from './call.ts'
+export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
+export { mutate, readEntry, storedForm } from './mutate.ts'
+export { PagedLists } from './paged-lists.ts'
+export { isFinished } from './prepare.ts'
+
+/** Carries out one call and answers it. */
+export function perform(services: Services, call: Call): void | Promise<void> {
+  switch (call.verb) {
+    case 'get':
+      return get(services, call)
+    case 'list':
+      return list(services, call)
+    case 'watch':
+      return watch(services, call)
+    case 'create':
+      return create(services, call)
+    case 'update':
+      return update(services, call)
+    case 'patch':
+      return patch(services, call)
+    case 'delete':
+      return remove(services, call)
+    case 'deletecollection':
+      return removeCollection(services, call)
+    default:
+      throw methodNotAllowed()
+  }
+}

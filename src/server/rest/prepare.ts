@@ -1,0 +1,240 @@
+import { randomInt, randomUUID } from 'node:crypto'
+import {
+  annotationErrors,
+  applyDefaults,
+  badRequest,
+  conflict,
+  equalJson,
+  finalizerErrors,
+  forbiddenField,
+  invalid,
+  invalidValue,
+  type KubeObject,
+  labelErrors,
+  nameErrors,
+  type ObjectMeta,
+  ownerReferenceErrors,
+  requiredValue,
+  rfc3339,
+  type StatusCause,
+  trackUpdate,
+  validateSchema,
+} from '../../kube/index.ts'
+import type { Kind } from '../registry/index.ts'
+import type { Decoded } from './decode.ts'
+import type { WriteOptions } from './write-options.ts'
+
+export type Place = { namespace: string; name: string }
+
+/** Who decides `metadata.managedFields`: us by comparing, or server-side apply, which already did. */
+export type Ownership = 'tracked' | 'applied'
+
+/**
+ * What a create stores: the sent object with the server's metadata, defaults, and a clean status.
+ * @param place `name` is empty when the name comes from the body.
+ * @throws {StatusError} BadRequest or Invalid.
+ */
+export function prepareCreate(
+  kind: Kind,
+  { object: decoded, sent }: Decoded,
+  place: Place,
+  ownership: Ownership,
+  options: WriteOptions,
+): KubeObject {
+  if (sent.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
+  checkPlace(kind, sent, place)
+  const { generateName } = sent
+  const name = sent.name ?? (place.name || (generateName ? generateNameFrom(generateName) : ''))
+  const metadata: ObjectMeta = {
+    name,
+    ...(generateName && { generateName }),
+    ...(kind.namespaced && { namespace: place.namespace }),
+    uid: randomUUID(),
+    resourceVersion: '',
+    ...(kind.hasGeneration && { generation: 1 }),
+    creationTimestamp: rfc3339(options.nowMs),
+    ...freeMeta(sent),
+  }
+  if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
+  let object: KubeObject = { ...decoded, metadata }
+  if (kind.hasStatus) delete object.status
+  object = applyDefaults(kind.schema, object) as KubeObject
+  object.metadata = metadata
+  kind.prepare?.(object, undefined)
+  const causes = nameCauses(kind, metadata)
+  causes.push(...causesOf(kind, object, undefined))
+  if (causes.length > 0) throw invalid(kind, name || generateName || '', causes)
+  if (ownership === 'tracked') track(kind, undefined, object, '', options)
+  return object
+}
+
+/**
+ * What an update stores over `before`: the sent object, with identity and status of the old one.
+ * Returns `before` itself when nothing would change, so that it gets no new resource version.
+ * @throws {StatusError} BadRequest, Conflict or Invalid.
+ */
+export function prepareUpdate(
+  kind: Kind,
+  before: KubeObject,
+  { object: decoded, sent }: Decoded,
+  place: Place,
+  ownership: Ownership,
+  options: WriteOptions,
+): KubeObject {
+  checkPlace(kind, sent, place)
+  checkPreconditions(kind, before, sent)
+  const metadata: ObjectMeta = { ...identityOf(before.metadata), ...freeMeta(sent) }
+  // Clients echo what they read; kept as the very same list, it need not be read again.
+  const stored = before.metadata.managedFields
+  const managed = sent.managedFields && !equalJson(sent.managedFields, stored) ? sent.managedFields : stored
+  if (managed) metadata.managedFields = managed
+  let object: KubeObject = { ...decoded, metadata }
+  if (kind.hasStatus) {
+    if (before.status === undefined) delete object.status
+    else object.status = before.status
+  }
+  object = applyDefaults(kind.schema, object) as KubeObject
+  object.metadata = metadata
+  kind.prepare?.(object, before)
+  const causes = causesOf(kind, object, before)
+  causes.push(...newFinalizerCauses(before, object))
+  if (causes.length > 0) throw invalid(kind, metadata.name, causes)
+  return finishUpdate(kind, before, object, '', ownership, options)
+}
+
+/** What a write through the status subresource stores: the old object with the sent status. */
+export function prepareStatus(
+  kind: Kind,
+  before: KubeObject,
+  { object: decoded, sent }: Decoded,
+  place: Place,
+  ownership: Ownership,
+  options: WriteOptions,
+): KubeObject {
+  checkPlace(kind, sent, place)
+  checkPreconditions(kind, before, sent)
+  const metadata: ObjectMeta = { ...before.metadata }
+  if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
+  const object: KubeObject = { ...before, metadata }
+  if (decoded.status === undefined) delete object.status
+  else object.status = (applyDefaults(kind.schema, { status: decoded.status }) as { status: unknown }).status
+  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
+  if (causes.length > 0) throw invalid(kind, metadata.name, causes)
+  return finishUpdate(kind, before, object, 'status', ownership, options)
+}
+
+/** True when an object that is being deleted has nothing left to wait for. */
+export function isFinished(object: KubeObject): boolean {
+  if (!object.metadata.deletionTimestamp || object.metadata.finalizers?.length) return false
+  const spec = object.spec as { finalizers?: string[] } | undefined
+  return !(object.kind === 'Namespace' && object.apiVersion === 'v1' && spec?.finalizers?.length)
+}
+
+function finishUpdate(
+  kind: Kind,
+  before: KubeObject,
+  object: KubeObject,
+  subresource: string,
+  ownership: Ownership,
+  options: WriteOptions,
+): KubeObject {
+  if (isSame(before, object)) return before
+  if (kind.hasGeneration && subresource !== 'status' && isDesiredChanged(kind, before, object)) {
+    object.metadata.generation = (before.metadata.generation ?? 0) + 1
+  }
+  if (ownership === 'tracked') track(kind, before, object, subresource, options)
+  return object
+}
+
+function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, subresource: string, options: WriteOptions): void {
+  const { manager, nowMs } = options
+  const entries = trackUpdate({ before, after, manager, schema: kind.schema, apiVersion: kind.apiVersion, subresource, nowMs })
+  if (entries?.length) after.metadata.managedFields = entries
+  else delete after.metadata.managedFields
+}
+
+/** What a client may write freely. */
+function freeMeta({ labels, annotations, ownerReferences, finalizers }: Partial<ObjectMeta>): Partial<ObjectMeta> {
+  const meta: Partial<ObjectMeta> = {}
+  if (labels) meta.labels = labels
+  if (annotations) meta.annotations = annotations
+  if (ownerReferences) meta.ownerReferences = ownerReferences
+  if (finalizers) meta.finalizers = finalizers
+  return meta
+}
+
+/** What stays for the life of the object, whatever is sent. */
+function identityOf(before: ObjectMeta): ObjectMeta {
+  const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, managedFields: _____, ...identity } = before
+  return identity
+}
+
+function checkPlace(kind: Kind, sent: Partial<ObjectMeta>, place: Place): void {
+  if (place.name && sent.name !== undefined && sent.name !== place.name) {
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${place.name})`)
+  }
+  if (kind.namespaced && sent.namespace !== undefined && sent.namespace !== place.namespace) {
+    throw badRequest(`the namespace of the provided object does not match the namespace sent on the request`)
+  }
+}
+
+function checkPreconditions(kind: Kind, { metadata: is }: KubeObject, sent: Partial<ObjectMeta>): void {
+  if (sent.uid && sent.uid !== is.uid) {
+    throw conflict(kind, is.name, `Precondition failed: UID in precondition: ${sent.uid}, UID in object meta: ${is.uid}`)
+  }
+  if (sent.resourceVersion && sent.resourceVersion !== '0' && sent.resourceVersion !== is.resourceVersion) {
+    throw conflict(kind, is.name, 'the object has been modified; please apply your changes to the latest version and try again')
+  }
+}
+
+function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  const { metadata } = object
+  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
+  if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
+  if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
+  if (metadata.finalizers) causes.push(...finalizerErrors(metadata.finalizers, 'metadata.finalizers'))
+  if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
+  if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
+  return causes
+}
+
+function nameCauses(kind: Kind, metadata: ObjectMeta): StatusCause[] {
+  if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')]
+  return nameErrors(metadata.name, kind.nameRule).map(why => invalidValue('metadata.name', metadata.name, why))
+}
+
+function newFinalizerCauses(before: KubeObject, after: KubeObject): StatusCause[] {
+  if (!before.metadata.deletionTimestamp) return []
+  const old = new Set(before.metadata.finalizers)
+  const added = (after.metadata.finalizers ?? []).filter(finalizer => !old.has(finalizer))
+  if (added.length === 0) return []
+  const list = added.map(finalizer => JSON.stringify(finalizer)).join(', ')
+  const why = `no new finalizers can be added if the object is being deleted, found new finalizers []string{${list}}`
+  return [forbiddenField('metadata.finalizers', why)]
+}
+
+// resourceVersion and the times in managedFields are ours; everything else counts.
+function isSame(before: KubeObject, after: KubeObject): boolean {
+  const { metadata: beforeMeta, ...beforeRest } = before
+  const { metadata: afterMeta, ...afterRest } = after
+  if (!equalJson(beforeRest, afterRest)) return false
+  const { managedFields: beforeManaged, resourceVersion: _, ...beforeFree } = beforeMeta
+  const { managedFields: afterManaged, resourceVersion: __, ...afterFree } = afterMeta
+  if (!equalJson(beforeFree, afterFree)) return false
+  const timeless = (entries: ObjectMeta['managedFields']) => entries?.map(({ time: ___, ...entry }) => entry)
+  return equalJson(timeless(beforeManaged) ?? [], timeless(afterManaged) ?? [])
+}
+
+function isDesiredChanged(kind: Kind, before: KubeObject, after: KubeObject): boolean {
+  const { metadata: _, status: beforeStatus, ...beforeRest } = before
+  const { metadata: __, status: afterStatus, ...afterRest } = after
+  return !equalJson(beforeRest, afterRest) || (!kind.hasStatus && !equalJson(beforeStatus, afterStatus))
+}
+
+const nameAlphabet = 'bcdfghjklmnpqrstvwxz2456789'
+
+function generateNameFrom(prefix: string): string {
+  let suffix = ''
+  for (let i = 0; i < 5; i++) suffix += nameAlphabet[randomInt(nameAlphabet.length)]
+  return prefix.slice(0, 58) + suffix
+}

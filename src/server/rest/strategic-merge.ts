@@ -1,0 +1,96 @@
+import { badRequest, cloneJson, equalJson, isJsonObject, type Json, setOwn } from '../../kube/index.ts'
+
+type JsonMap = { [key: string]: Json }
+
+/**
+ * Kubernetes' strategic merge patch for the lists named in `mergeKeys`: path to merge key, or to `''` for lists of
+ * plain values that merge as sets; every other list is replaced. Knows `$patch: replace | delete | merge`,
+ * `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
+ * @throws {StatusError} BadRequest for an unknown directive or an element without its merge key.
+ */
+export function applyStrategicPatch(live: Json, patch: Json, mergeKeys: Readonly<Record<string, string>>): Json {
+  return mergeMap(isJsonObject(live) ? (live as JsonMap) : {}, patch as JsonMap, '', mergeKeys) ?? {}
+}
+
+function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readonly<Record<string, string>>): JsonMap | undefined {
+  const directive = patch.$patch
+  if (directive === 'delete') return undefined
+  if (directive === 'replace') return withoutDirectives(patch)
+  if (directive !== undefined && directive !== 'merge') throw badRequest(`unknown patch directive $patch: ${JSON.stringify(directive)}`)
+  let result: JsonMap = { ...live }
+  if (Array.isArray(patch.$retainKeys)) {
+    const retained = new Set(patch.$retainKeys)
+    result = Object.fromEntries(Object.entries(result).filter(([key]) => retained.has(key)))
+  }
+  for (const key of Object.keys(patch)) {
+    if (key.startsWith('$')) continue
+    const value = patch[key]!
+    const at = path ? `${path}.${key}` : key
+    const old = Object.hasOwn(live, key) ? live[key] : undefined
+    if (value === null) delete result[key]
+    else if (isJsonObject(value)) {
+      const merged = mergeMap(isJsonObject(old) ? (old as JsonMap) : {}, value as JsonMap, at, mergeKeys)
+      if (merged === undefined) delete result[key]
+      else setOwn(result, key, merged)
+    } else if (Array.isArray(value) && Object.hasOwn(mergeKeys, at)) {
+      setOwn(result, key, mergeList(Array.isArray(old) ? old : [], value, at, mergeKeys))
+    } else setOwn(result, key, cloneJson(value))
+  }
+  for (const [key, value] of Object.entries(patch)) {
+    if (!key.startsWith('$deleteFromPrimitiveList/') || !Array.isArray(value)) continue
+    const field = key.slice(key.indexOf('/') + 1)
+    const list = result[field]
+    if (Array.isArray(list))
+      setOwn(
+        result,
+        field,
+        list.filter(item => !value.some(gone => equalJson(gone, item))),
+      )
+  }
+  for (const [key, value] of Object.entries(patch)) {
+    if (!key.startsWith('$setElementOrder/') || !Array.isArray(value)) continue
+    const field = key.slice(key.indexOf('/') + 1)
+    const list = result[field]
+    if (Array.isArray(list)) setOwn(result, field, inOrder(list, value, mergeKeys[path ? `${path}.${field}` : field] ?? ''))
+  }
+  return result
+}
+
+function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonly<Record<string, string>>): Json[] {
+  const mergeKey = mergeKeys[path]!
+  if (mergeKey === '') return [...live, ...patch.filter(item => !live.some(old => equalJson(old, item)))]
+  if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
+    return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
+  }
+  const result = [...live]
+  for (const item of patch) {
+    const id = isJsonObject(item) ? (item as JsonMap)[mergeKey] : undefined
+    if (id === undefined) throw badRequest(`map: ${JSON.stringify(item)?.slice(0, 200)} does not contain declared merge key: ${mergeKey}`)
+    const index = result.findIndex(old => isJsonObject(old) && equalJson((old as JsonMap)[mergeKey], id))
+    const merged = mergeMap(index < 0 ? {} : (result[index] as JsonMap), item as JsonMap, path, mergeKeys)
+    if (merged === undefined) {
+      if (index >= 0) result.splice(index, 1)
+    } else if (index < 0) result.push(merged)
+    else result[index] = merged
+  }
+  return result
+}
+
+// Elements that the order does not name keep their place behind the one they followed.
+function inOrder(list: Json[], order: Json[], mergeKey: string): Json[] {
+  const idOf = (item: Json) => (mergeKey && isJsonObject(item) ? ((item as JsonMap)[mergeKey] ?? item) : item)
+  const places = new Map(order.map((item, index) => [JSON.stringify(idOf(item)), index]))
+  let last = -1
+  const placed = list.map(item => {
+    last = places.get(JSON.stringify(idOf(item))) ?? last
+    return { item, place: last }
+  })
+  return placed
+    .map((entry, index) => ({ ...entry, index }))
+    .sort((a, b) => a.place - b.place || a.index - b.index)
+    .map(({ item }) => item)
+}
+
+function withoutDirectives(patch: JsonMap): JsonMap {
+  return Object.fromEntries(Object.entries(patch).filter(([key]) => !key.startsWith('$'))) as JsonMap
+}

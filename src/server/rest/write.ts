@@ -1,0 +1,236 @@
+import {
+  alreadyExists,
+  applyJsonPatch,
+  applyMergePatch,
+  applyServerSide,
+  badRequest,
+  conflictError,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type KubeObject,
+  notFound,
+  StatusError,
+} from '../../kube/index.ts'
+import { parseBody, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
+import { type Call, keyOf, type Services, sendOutcome } from './call.ts'
+import { type Decoded, decode } from './decode.ts'
+import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
+import { isFinished, type Ownership, type Place, prepareCreate, prepareStatus, prepareUpdate } from './prepare.ts'
+import { applyStrategicPatch } from './strategic-merge.ts'
+import { readWriteOptions, type WriteOptions } from './write-options.ts'
+
+const namespacesTable = 'namespaces'
+
+export async function create(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
+  const decoded = decode(call.kind, parseBody(call.body, call.contentType), options)
+  const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
+  checkNamespace(services, call, place.namespace)
+  const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
+  const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
+    if (head) throw alreadyExists(call.kind, object.metadata.name)
+    return toPut(call, object, options)
+  })
+  sendOutcome(call, outcome, 201, options.warnings, store.nowMs)
+}
+
+export async function update(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
+  const outcome = await mutate(store, call.table, keyOf(call), head => {
+    options.warnings.length = 0
+    if (!head) throw notFound(call.kind, call.name)
+    const decoded = decode(call.kind, parseBody(call.body, call.contentType), options)
+    return replace(call, readEntry(call.kind, head), decoded, 'tracked', options)
+  })
+  sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
+}
+
+const patchTypes = [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
+]
+
+export async function patch(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
+  if (call.contentType === 'application/apply-patch+yaml') {
+    await applyPatch(services, call, options)
+    return
+  }
+  const change = patcher(call)
+  const outcome = await mutate(store, call.table, keyOf(call), head => {
+    options.warnings.length = 0
+    if (!head) throw notFound(call.kind, call.name)
+    const live = readEntry(call.kind, head)
+    return replace(call, live, decode(call.kind, change(toJson(live)), options), 'tracked', options)
+  })
+  sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
+}
+
+function patcher(call: Call): (live: Json) => Json {
+  switch (call.contentType) {
+    case 'application/json-patch+json': {
+      const operations = parseJson(call.body)
+      return live => applyJsonPatch(live, operations)
+    }
+    case 'application/merge-patch+json': {
+      const merge = parsePatchObject(call)
+      return live => applyMergePatch(live, merge)
+    }
+    case 'application/strategic-merge-patch+json': {
+      const { mergeKeys } = call.kind
+      if (!mergeKeys)
+        throw unsupportedMediaType(
+          call.contentType,
+          patchTypes.filter(type => !type.includes('strategic')),
+        )
+      const merge = parsePatchObject(call)
+      return live => applyStrategicPatch(live, merge, mergeKeys)
+    }
+    default:
+      throw unsupportedMediaType(call.contentType, patchTypes)
+  }
+}
+
+function parsePatchObject(call: Call): Json {
+  const patch = parseJson(call.body)
+  if (!isJsonObject(patch)) throw badRequest('the patch must be a JSON object')
+  return patch as Json
+}
+
+/** Server-side apply: what `manager` wants, merged with what others own; creates the object when there is none. */
+async function applyPatch(services: Services, call: Call, options: WriteOptions): Promise<void> {
+  const { store } = services
+  const { kind, subresource } = call
+  if (!options.isManagerGiven)
+    throw badRequest('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')
+  const body = parseYaml(call.body)
+  if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
+  if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
+  const { object: applied, sent } = decode(kind, body, options)
+  if (sent.managedFields?.length) throw badRequest('metadata.managedFields must be nil')
+  const place: Place = { namespace: call.namespace, name: call.name }
+  const { resourceVersion, uid } = sent
+  // Read-only metadata belongs to nobody, and the status only to its subresource.
+  const { labels, annotations, finalizers, ownerReferences } = sent
+  applied.metadata = {
+    name: call.name,
+    ...(kind.namespaced && { namespace: call.namespace }),
+    ...given({ labels, annotations, finalizers, ownerReferences }),
+  } as KubeObject['metadata']
+  if (sent.name !== undefined && sent.name !== call.name) {
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${call.name})`)
+  }
+  if (sent.namespace !== undefined && kind.namespaced && sent.namespace !== call.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  const isOfStatus = subresource === 'status'
+  // Fields that belong to the other endpoint are neither changed nor owned through this one.
+  const resetFields = isOfStatus
+    ? Object.keys(applied).filter(field => !typeFields.has(field) && field !== 'status')
+    : kind.hasStatus
+      ? ['status']
+      : []
+
+  let isCreated = false
+  const outcome = await mutate(store, call.table, keyOf(call), head => {
+    isCreated = head === undefined
+    if (!head && subresource !== '') throw notFound(kind, call.name)
+    if (!head && (resourceVersion || uid)) throw notFound(kind, call.name)
+    if (!head) checkNamespace(services, call, call.namespace)
+    const live = head && readEntry(kind, head)
+    const { manager, force, nowMs } = options
+    const { object: result, conflicts } = applyServerSide({
+      live: live && toJson(live),
+      applied: toJson(applied),
+      manager,
+      force,
+      schema: kind.schema,
+      apiVersion: kind.apiVersion,
+      subresource,
+      resetFields,
+      nowMs,
+    })
+    const object = result as unknown as KubeObject
+    if (conflicts.length > 0) throw conflictError(kind, call.name, conflicts)
+    const meta = { ...object.metadata }
+    if (resourceVersion) meta.resourceVersion = resourceVersion
+    else if (live) meta.resourceVersion = live.metadata.resourceVersion
+    if (uid) meta.uid = uid
+    const decoded: Decoded = { object, sent: meta }
+    if (live) return replace(call, live, decoded, 'applied', options)
+    const { resourceVersion: _, uid: __, ...fresh } = meta
+    return toPut(call, prepareCreate(kind, { object, sent: fresh }, place, 'applied', options), options)
+  })
+  sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
+}
+
+const typeFields = new Set(['apiVersion', 'kind'])
+const toJson = (object: KubeObject) => object as unknown as JsonObject
+
+function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ownership, options: WriteOptions): Decision {
+  const { kind, subresource } = call
+  const place: Place = { namespace: call.namespace, name: call.name }
+  let after: KubeObject
+  switch (subresource) {
+    case '':
+      after = prepareUpdate(kind, before, decoded, place, ownership, options)
+      break
+    case 'status':
+      after = prepareStatus(kind, before, decoded, place, ownership, options)
+      break
+    case 'finalize':
+      after = { ...before, spec: decoded.object.spec, metadata: { ...before.metadata } }
+  }
+  if (after === before) return { answer: undefined }
+  if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, after) }
+  return toPut(call, after, options)
+}
+
+function toPut(call: Call, object: KubeObject, options: WriteOptions): Decision {
+  if (!options.dryRun) return { put: storedForm(call.kind, object) }
+  if (!object.metadata.resourceVersion) object.metadata = omitVersion(object.metadata)
+  return { answer: object }
+}
+
+function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']): KubeObject['metadata'] {
+  return metadata as KubeObject['metadata']
+}
+
+function given<T extends object>(fields: T): Partial<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
+}
+
+/** @throws {StatusError} NotFound for a namespace that does not exist, Forbidden for one that is going away. */
+function checkNamespace({ store }: Services, call: Call, namespace: string): void {
+  if (!call.kind.namespaced) return
+  if (!namespace) throw badRequest(`an empty namespace may not be set during creation`)
+  const head = store.head(store.table(namespacesTable), namespace)
+  if (!head) throw notFound({ group: '', plural: namespacesTable }, namespace)
+  if (!head.deleting) return
+  const because = `because namespace ${namespace} is being terminated`
+  const what = call.kind.group ? `${call.kind.plural}.${call.kind.group}` : call.kind.plural
+  throw new StatusError(
+    'Forbidden',
+    `${what} "${call.name}" is forbidden: unable to create new content in namespace ${namespace} ${because}`,
+    {
+      details: {
+        name: call.name || undefined,
+        group: call.kind.group || undefined,
+        kind: call.kind.plural,
+        causes: [
+          {
+            reason: 'NamespaceTerminating' as 'FieldValueForbidden',
+            message: `namespace ${namespace} is being terminated`,
+            field: 'metadata.namespace',
+          },
+        ],
+      },
+    },
+  )
+}

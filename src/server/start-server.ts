@@ -1,0 +1,248 @@
+import { mkdirSync } from 'node:fs'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { type Attributes, type Authorizer, adminsOnly, makeKubeconfig, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
+import { Discovery } from './discovery/index.ts'
+import { type Mount, makeHandler } from './http/index.ts'
+import { Lifecycle } from './lifecycle/index.ts'
+import { Registry } from './registry/index.ts'
+import { PagedLists, type Services } from './rest/index.ts'
+import { ServerStartError, Store } from './storage/index.ts'
+import { WatchHub } from './watch/index.ts'
+
+/** What the server logs with: pino fits. */
+export type Logger = {
+  debug(fields: object, text: string): void
+  info(fields: object, text: string): void
+  warn(fields: object, text: string): void
+  error(fields: object, text: string): void
+}
+
+export type ServerOptions = {
+  /** Made with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
+  dataDir: string
+  /** Default 127.0.0.1:7466; port 0 picks a free one. */
+  listen?: { host?: string; port?: number }
+  /** 0 to 63, part of every resource version. Default 0. */
+  partition?: number
+  /** Default: silent. */
+  log?: Logger
+  /** Further routes on the TLS listener. */
+  mounts?: readonly Mount[]
+  /** Default: `system:masters` may do everything, everyone else nothing. */
+  authorize?: (attributes: Attributes) => true | string
+  storage?: { synchronous?: 'FULL' | 'OFF' }
+}
+
+export type ServerStats = {
+  objects: number
+  objectBytes: number
+  watchers: number
+  connections: number
+  writes: number
+  commits: number
+  failedWrites: number
+  queuedWrites: number
+  lastCommitMs: number
+  rssBytes: number
+}
+
+export type ApiServer = {
+  readonly url: string
+  readonly port: number
+  /** PEM. */
+  readonly caCertificate: string
+  readonly kubeconfigPath: string
+  /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over. */
+  issueToken(user: { name: string; groups: string[]; ttlMs: number }): string
+  stats(): ServerStats
+  /** Stops accepting, ends watches, finishes writes; connections still busy after `graceMs` (default 5,000) are cut. */
+  close(options?: { graceMs?: number }): Promise<void>
+}
+
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+const maxWatchBufferBytes = 16 * 1024 * 1024
+
+/**
+ * Starts a Kubernetes-compatible API server on a data directory.
+ * @throws {ServerStartError} whose `code` says why it cannot start and whose message says what to do.
+ */
+export async function startServer(options: ServerOptions): Promise<ApiServer> {
+  const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silent, mounts = [], storage } = options
+  const authorize: Authorizer = options.authorize ?? adminsOnly
+  const dataDir = resolve(options.dataDir)
+  const pkiDir = join(dataDir, 'pki')
+  makeDirectories(dataDir, pkiDir)
+
+  const store = await Store.open({
+    dataDir,
+    partition,
+    synchronous: storage?.synchronous,
+    log: message => log.error({ dataDir }, message),
+  })
+  let https: Server | undefined
+  const watches = new WatchHub(store)
+  let lifecycle: Lifecycle | undefined
+  try {
+    const registry = new Registry(store)
+    const services: Services = { store, registry, watches, pages: new PagedLists(), maxWatchBufferBytes }
+    lifecycle = new Lifecycle(store, registry, (error, what) => log.error({ err: error }, what))
+    await lifecycle.start()
+    const tokens = writable(dataDir, () => new Tokens(pkiDir))
+    const certificates = await readCertificates(pkiDir, host, store.nowMs)
+    let isReady = true
+    const handler = makeHandler({
+      services,
+      discovery: new Discovery(registry),
+      tokens,
+      authorize,
+      mounts,
+      isReady: () => isReady,
+      onInternalError: (error, request) =>
+        log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
+    })
+    https = createServer(
+      {
+        cert: certificates.certificate,
+        key: certificates.key,
+        ca: certificates.ca,
+        requestCert: true,
+        rejectUnauthorized: false,
+        minVersion: 'TLSv1.2',
+        noDelay: true,
+        keepAlive: true,
+        keepAliveTimeout: 90_000,
+        headersTimeout: 30_000,
+        requestTimeout: 60_000,
+        maxHeaderSize: 32 * 1024,
+      },
+      handler,
+    )
+    https.on('clientError', (_error, socket) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+      else socket.destroy()
+    })
+    https.on('tlsClientError', error => log.debug({ err: error }, 'a TLS handshake failed'))
+    await listenOn(https, host, port)
+    const { port: actualPort } = https.address() as AddressInfo
+    const url = `https://${urlHost(host)}:${actualPort}`
+    const kubeconfigPath = join(dataDir, 'kubeconfig')
+    writable(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
+    log.info({ url, dataDir, objects: store.stats().objects }, 'the API server listens')
+
+    const server = https
+    const running = lifecycle
+    let closing: Promise<void> | undefined
+    return {
+      url,
+      port: actualPort,
+      caCertificate: certificates.ca,
+      kubeconfigPath,
+      issueToken: user => tokens.issue(user, store.nowMs),
+      stats() {
+        const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
+        return {
+          objects,
+          objectBytes: bytes,
+          watchers: watches.size,
+          connections: countConnections(server),
+          writes,
+          commits,
+          failedWrites,
+          queuedWrites: queued,
+          lastCommitMs,
+          rssBytes: process.memoryUsage.rss(),
+        }
+      },
+      close({ graceMs = 5_000 } = {}) {
+        closing ??= (async () => {
+          isReady = false
+          await stopListening(server, watches, graceMs)
+          await running.stop()
+          await store.close()
+        })()
+        return closing
+      },
+    }
+  } catch (error) {
+    https?.close()
+    watches.close()
+    await lifecycle?.stop()
+    await store.close()
+    throw error
+  }
+}
+
+function makeDirectories(dataDir: string, pkiDir: string): void {
+  writable(dataDir, () => {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    mkdirSync(pkiDir, { recursive: true, mode: 0o700 })
+  })
+}
+
+/** Says what goes wrong with the data directory in words that help. */
+function writable<T>(dataDir: string, write: () => T): T {
+  try {
+    return write()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOSPC') {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again`, { cause: error })
+    }
+    throw new ServerStartError(
+      'DataDirectoryUnwritable',
+      `${dataDir} cannot be written (${message}): check its owner and mode, or choose another data directory`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EADDRINUSE' && error.code !== 'EADDRNOTAVAIL' && error.code !== 'EACCES') {
+        reject(error)
+        return
+      }
+      const why = error.code === 'EADDRINUSE' ? 'is in use by another process' : `cannot be listened on (${error.code})`
+      reject(
+        new ServerStartError(
+          'AddressInUse',
+          `${host}:${port} ${why}: stop the other process, or choose another address (port 0 picks a free one)`,
+          { cause: error },
+        ),
+      )
+    })
+    server.listen(port, host, () => resolve())
+  })
+}
+
+async function stopListening(server: Server, watches: WatchHub, graceMs: number): Promise<void> {
+  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+  watches.close()
+  server.closeIdleConnections()
+  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+  // Connections become idle one by one as their answers end.
+  const sweep = setInterval(() => server.closeIdleConnections(), 20)
+  await closed
+  clearTimeout(timer)
+  clearInterval(sweep)
+}
+
+function countConnections(server: Server): number {
+  // Node counts synchronously and calls back in the same turn for a server of this process.
+  let count = 0
+  server.getConnections((_error, connections) => {
+    count = connections ?? 0
+  })
+  return count
+}
+
+function urlHost(host: string): string {
+  if (host === '' || host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,48 @@
+/** Revisions count milliseconds from here. */
+export const revisionEpochMs = Date.UTC(2026, 0, 1)
+
+const countersPerMs = 128
+const partitions = 64
+const step = countersPerMs * partitions
+const largestMs = 2 ** 40 - 1
+
+/**
+ * The resource version that follows `last`: 40 bits of milliseconds since 2026-01-01, 6 of partition, 7 of counter.
+ * Strictly greater than `last` whatever the clock says (invariant 6): after a step back, or more than 128 revisions
+ * in a millisecond, the milliseconds run ahead of the clock until it catches up.
+ * @throws {RangeError} past the year 2060, when 40 bits are used up.
+ */
+export function nextRevision(last: number, nowMs: number, partition: number): number {
+  const lastMs = Math.floor(last / step)
+  const ms = Math.max(0, Math.floor(nowMs) - revisionEpochMs, lastMs)
+  const fresh = ms * step + partition * countersPerMs
+  if (fresh > last) return inRange(fresh)
+  const lastPartition = Math.floor(last / countersPerMs) % partitions
+  if (lastPartition === partition && last % countersPerMs < countersPerMs - 1) return last + 1
+  return inRange((lastMs + 1) * step + partition * countersPerMs)
+}
+
+/** What a revision says about its origin. */
+export function readRevision(revision: number): { atMs: number; partition: number; counter: number } {
+  return {
+    atMs: Math.floor(revision / step) + revisionEpochMs,
+    partition: Math.floor(revision / countersPerMs) % partitions,
+    counter: revision % countersPerMs,
+  }
+}
+
+/** Reads a resource version sent by a client; undefined when it is not a whole number below 2^53. */
+export function parseRevision(text: string): number | undefined {
+  if (text.length === 0 || text.length > 16) return undefined
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 48 || code > 57) return undefined
+  }
+  const revision = Number(text)
+  return Number.isSafeInteger(revision) ? revision : undefined
+}
+
+function inRange(revision: number): number {
+  if (revision / step > largestMs) throw new RangeError(`revision ${revision} needs more than 40 bits of milliseconds: is the clock right?`)
+  return revision
+}

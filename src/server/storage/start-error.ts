@@ -1,0 +1,12 @@
+export type ServerStartErrorCode = 'DataTooNew' | 'DataInUse' | 'AddressInUse' | 'DiskFull' | 'DataCorrupt' | 'DataDirectoryUnwritable'
+
+/** Why a server did not start. `code` is what programs decide by; the message says what a person can do. */
+export class ServerStartError extends Error {
+  override readonly name = 'ServerStartError'
+  readonly code: ServerStartErrorCode
+
+  constructor(code: ServerStartErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.code = code
+  }
+}

@@ -1,0 +1,357 @@
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { type KubeObject, StatusError } from '../../kube/index.ts'
+import { sqliteFull } from './database.ts'
+import { asciiJson, type Entry, entryOf } from './entry.ts'
+import type { FromWorker, RowChange, ToWorker, WorkerOptions } from './protocol.ts'
+import { nextRevision } from './revision.ts'
+import { ServerStartError } from './start-error.ts'
+import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
+
+export type StoreOptions = {
+  dataDir: string
+  /** 0 to 63, part of every revision. Default 0. */
+  partition?: number
+  /** OFF trusts the operating system instead of the disk: for tests and benchmarks. Default FULL. */
+  synchronous?: 'FULL' | 'OFF'
+  history?: HistoryLimits
+  nowMs?: () => number
+  log?: (message: string) => void
+}
+
+export type StoreStats = {
+  objects: number
+  bytes: number
+  writes: number
+  commits: number
+  failedWrites: number
+  queued: number
+  lastCommitMs: number
+}
+
+/** Called with the events of a commit before the writers are answered. Must not throw. */
+export type CommitListener = (table: Table, events: readonly StoredEvent[]) => void
+
+type Write = {
+  readonly table: Table
+  readonly key: string
+  readonly before: Entry | undefined
+  readonly after: Entry | undefined
+  /** What events show: `after`, or the last state of a deleted object. */
+  readonly last: Entry
+  /** The write that `before` comes from, until that is durable (and no longer: a busy key must not become a chain). */
+  previous: Write | undefined
+  readonly isNew: boolean
+  failed: boolean
+  readonly durable: Promise<Entry>
+  resolve(entry: Entry): void
+  reject(error: Error): void
+}
+
+const defaultHistory: HistoryLimits = { events: 8_192, bytes: 16 * 1024 * 1024 }
+const maxWritesPerCommit = 2_000
+
+/**
+ * All objects in memory, every write on disk before anyone learns of it (invariant 5).
+ *
+ * Writers compute from {@link head}, the newest version written, durable or not, so writes to one key queue up and
+ * writes to different keys share one fsync: while a commit runs in the worker thread the next one collects.
+ * Readers and watchers see tables, which change only when a commit is done.
+ */
+export class Store {
+  readonly #worker: Worker
+  readonly #tables = new Map<string, Table>()
+  readonly #heads = new Map<Table, Map<string, Write>>()
+  readonly #commitListeners: CommitListener[] = []
+  readonly #partition: number
+  readonly #history: HistoryLimits
+  readonly #nowMs: () => number
+  readonly #log: (message: string) => void
+  #queue: Write[] = []
+  #inFlight: Write[] = []
+  #flushScheduled = false
+  #newestRevision = 0
+  #durableRevision = 0
+  #lastId = 0
+  #broken: string | undefined
+  #closing: { resolve(): void } | undefined
+  #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
+
+  private constructor(worker: Worker, options: StoreOptions) {
+    this.#worker = worker
+    this.#partition = options.partition ?? 0
+    this.#history = options.history ?? defaultHistory
+    this.#nowMs = options.nowMs ?? Date.now
+    this.#log = options.log ?? (() => {})
+  }
+
+  /**
+   * Opens the database of a data directory and reads every object.
+   * @throws {ServerStartError} when another process has it, or it is newer, damaged or not writable.
+   */
+  static async open(options: StoreOptions): Promise<Store> {
+    const { partition = 0, dataDir, synchronous = 'FULL' } = options
+    if (!Number.isInteger(partition) || partition < 0 || partition > 63) throw new RangeError(`partition must be 0 to 63, got ${partition}`)
+    const file = join(dataDir, 'oarlock.db')
+    // The compiler leaves URLs alone, so the built package must say .js itself.
+    const script = import.meta.url.endsWith('.ts') ? './commit-worker.ts' : './commit-worker.js'
+    const workerData: WorkerOptions = { file, synchronous }
+    const worker = new Worker(new URL(script, import.meta.url), {
+      workerData,
+      name: 'oarlock-store',
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    })
+    const store = new Store(worker, options)
+    await new Promise<void>((resolve, reject) => {
+      worker.on('message', (message: FromWorker) => {
+        try {
+          if (message.type === 'refused') reject(new ServerStartError(message.code, message.message))
+          else if (message.type === 'ready') resolve()
+          store.#receive(message)
+        } catch (error) {
+          const text = `${file} holds an object that cannot be read (${(error as Error).message}): restore a backup`
+          void worker.terminate().then(() => reject(new ServerStartError('DataCorrupt', text, { cause: error })))
+        }
+      })
+      worker.on('error', (error: Error) => {
+        store.#break(`the storage thread failed: ${error.message}`)
+        reject(error)
+      })
+      worker.on('exit', () => {
+        if (!store.#closing) store.#break('the storage thread ended')
+        store.#closing?.resolve()
+      })
+    })
+    return store
+  }
+
+  /** The newest durable revision: what lists and bookmarks carry. */
+  get revision(): number {
+    return this.#durableRevision
+  }
+
+  get nowMs(): number {
+    return this.#nowMs()
+  }
+
+  /** The table of a resource, such as `stacks.oarlock.dev`; made when asked for first. */
+  table(name: string): Table {
+    let table = this.#tables.get(name)
+    if (!table) {
+      table = new Table(name, this.#history)
+      table.setFloor(this.#durableRevision)
+      this.#tables.set(name, table)
+      this.#heads.set(table, new Map())
+    }
+    return table
+  }
+
+  tables(): IterableIterator<Table> {
+    return this.#tables.values()
+  }
+
+  onCommit(listener: CommitListener): void {
+    this.#commitListeners.push(listener)
+  }
+
+  /** The newest version of an object, written but perhaps not durable: what a write must be computed from. */
+  head(table: Table, key: string): Entry | undefined {
+    const write = this.#heads.get(table)!.get(key)
+    return write ? write.after : table.get(key)
+  }
+
+  /** Ends when the newest write to a key is durable or has failed; undefined when nothing is under way. */
+  settled(table: Table, key: string): Promise<unknown> | undefined {
+    const write = this.#heads.get(table)!.get(key)
+    return write?.durable.catch(() => undefined)
+  }
+
+  /**
+   * Writes `object` over `before`, which must be the {@link head} of its key (undefined: there is none).
+   * Takes the object over and sets its resource version. Ends when the write is on disk.
+   * @throws {StatusError} InsufficientStorage when the disk is full; nothing has changed then.
+   */
+  put(table: Table, before: Entry | undefined, object: KubeObject): Promise<Entry> {
+    const after = this.#entry(table, before, object)
+    return this.#enqueue(table, before, after, after)
+  }
+
+  /** Deletes `before`, the {@link head} of its key. `object` is its last state, which watchers get to see. */
+  remove(table: Table, before: Entry, object: KubeObject): Promise<Entry> {
+    return this.#enqueue(table, before, undefined, this.#entry(table, before, object))
+  }
+
+  stats(): StoreStats {
+    let objects = 0
+    let bytes = 0
+    for (const table of this.#tables.values()) {
+      objects += table.size
+      bytes += table.bytes
+    }
+    return { objects, bytes, ...this.#stats, queued: this.#queue.length + this.#inFlight.length }
+  }
+
+  /** Finishes what is queued and lets the file go. */
+  async close(): Promise<void> {
+    while (!this.#broken && (this.#queue.length > 0 || this.#inFlight.length > 0)) {
+      await (this.#queue.at(-1) ?? this.#inFlight.at(-1))?.durable.catch(() => undefined)
+    }
+    if (this.#broken) {
+      await this.#worker.terminate()
+      return
+    }
+    await new Promise<void>(resolve => {
+      this.#closing = { resolve }
+      this.#post({ type: 'close' })
+    })
+  }
+
+  #entry(table: Table, before: Entry | undefined, object: KubeObject): Entry {
+    const revision = nextRevision(this.#newestRevision, this.#nowMs(), this.#partition)
+    this.#newestRevision = revision
+    object.metadata.resourceVersion = String(revision)
+    return entryOf(before?.id ?? ++this.#lastId, object, revision, asciiJson(object), table.readFields)
+  }
+
+  #enqueue(table: Table, before: Entry | undefined, after: Entry | undefined, last: Entry): Promise<Entry> {
+    if (this.#broken) return Promise.reject(new StatusError('InternalError', `${this.#broken}: restart the server`))
+    const { promise: durable, resolve, reject } = Promise.withResolvers<Entry>()
+    const heads = this.#heads.get(table)!
+    const previous = heads.get(last.key)
+    const write: Write = { table, key: last.key, before, after, last, previous, isNew: !before, failed: false, durable, resolve, reject }
+    heads.set(last.key, write)
+    this.#queue.push(write)
+    this.#schedule()
+    return durable
+  }
+
+  // Waits for the rest of this turn of the event loop: everything that arrived together shares a commit.
+  #schedule(): void {
+    if (this.#flushScheduled || this.#inFlight.length > 0 || this.#queue.length === 0) return
+    this.#flushScheduled = true
+    setImmediate(() => {
+      this.#flushScheduled = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    if (this.#inFlight.length > 0 || this.#queue.length === 0 || this.#broken) return
+    const batch = this.#queue.length <= maxWritesPerCommit ? this.#queue : this.#queue.slice(0, maxWritesPerCommit)
+    this.#queue = batch === this.#queue ? [] : this.#queue.slice(maxWritesPerCommit)
+    this.#inFlight = batch
+    const changes: RowChange[] = batch.map(({ table, after, last, isNew }) => ({
+      id: last.id,
+      resource: table.name,
+      revision: last.revision,
+      row: after && [after.id, table.name, after.key, after.revision, after.text],
+      isNew,
+    }))
+    this.#post({ type: 'commit', changes })
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message)
+  }
+
+  #receive(message: FromWorker): void {
+    switch (message.type) {
+      case 'rows':
+        for (const [id, resource, , revision, text] of message.rows) {
+          this.table(resource).load(id, JSON.parse(text) as KubeObject, revision, text)
+          if (id > this.#lastId) this.#lastId = id
+          if (revision > this.#newestRevision) this.#newestRevision = revision
+        }
+        return
+      case 'ready':
+        for (const [resource, revision] of message.revisions) {
+          this.table(resource).setFloor(revision)
+          this.#newestRevision = Math.max(this.#newestRevision, revision)
+        }
+        this.#durableRevision = this.#newestRevision
+        return
+      case 'committed':
+        this.#stats.lastCommitMs = message.durationMs
+        this.#committed()
+        return
+      case 'failed':
+        this.#failed(message.errcode, message.message)
+        return
+    }
+  }
+
+  #committed(): void {
+    const batch = this.#inFlight
+    this.#inFlight = []
+    // The next commit starts before this one's answers are written: the disk does not wait for us.
+    this.#flush()
+    const events = new Map<Table, StoredEvent[]>()
+    for (const write of batch) {
+      const { table, before, after, last } = write
+      const event = table.apply(before, after, last)
+      const ofTable = events.get(table)
+      if (ofTable) ofTable.push(event)
+      else events.set(table, [event])
+      write.previous = undefined
+      this.#forget(write)
+    }
+    this.#durableRevision = batch.at(-1)!.last.revision
+    this.#stats.commits++
+    this.#stats.writes += batch.length
+    for (const [table, ofTable] of events) {
+      for (const listener of this.#commitListeners) listener(table, ofTable)
+      for (const listener of table.listeners) listener(ofTable)
+    }
+    for (const write of batch) write.resolve(write.last)
+    this.#schedule()
+  }
+
+  #failed(errcode: number, message: string): void {
+    const primary = errcode & 0xff
+    const isFull = primary === sqliteFull || /no space left|disk is full/i.test(message)
+    const error = () =>
+      isFull
+        ? new StatusError(
+            'InsufficientStorage',
+            'the disk of the data directory is full: nothing was written; free some space and try again',
+            { code: 507 },
+          )
+        : new StatusError('InternalError', `the write could not be stored (${message}): nothing was changed`)
+    this.#log(`storage: commit failed: ${message}`)
+    const batch = this.#inFlight
+    this.#inFlight = []
+    // Writes computed from one that failed fail with it; the others did not see it.
+    for (const write of batch) write.failed = true
+    const kept: Write[] = []
+    const lost = [...batch]
+    for (const write of this.#queue) {
+      write.failed = write.previous?.failed === true
+      ;(write.failed ? lost : kept).push(write)
+    }
+    this.#queue = kept
+    for (const write of lost) {
+      this.#forget(write)
+      write.reject(error())
+    }
+    this.#stats.failedWrites += lost.length
+    this.#schedule()
+  }
+
+  #forget(write: Write): void {
+    const heads = this.#heads.get(write.table)!
+    if (heads.get(write.key) === write) heads.delete(write.key)
+  }
+
+  #break(reason: string): void {
+    if (this.#broken) return
+    this.#broken = reason
+    this.#log(`storage: ${reason}`)
+    const lost = [...this.#inFlight, ...this.#queue]
+    this.#inFlight = []
+    this.#queue = []
+    for (const write of lost) {
+      this.#forget(write)
+      write.reject(new StatusError('InternalError', `${reason}: restart the server`))
+    }
+  }
+}

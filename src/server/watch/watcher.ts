@@ -1,0 +1,146 @@
+import type { ServerResponse } from 'node:http'
+import type { Kind } from '../registry/index.ts'
+import type { Selection } from '../rest/selection.ts'
+import type { Entry, StoredEvent, Table } from '../storage/index.ts'
+import { eventLine, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
+
+export type WatcherOptions = {
+  kind: Kind
+  table: Table
+  selection: Selection
+  as: Representation
+  response: ServerResponse
+  wantsBookmarks: boolean
+  nowMs: () => number
+  /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
+  maxBufferedBytes: number
+  onClose: (watcher: Watcher) => void
+}
+
+const initialChunkBytes = 128 * 1024
+
+/** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
+export class Watcher {
+  readonly #options: WatcherOptions
+  readonly #listener: (events: readonly StoredEvent[]) => void
+  #isFirst = true
+  /** Events that came while the initial objects were still being sent. */
+  #waiting: StoredEvent[] | undefined
+  #isClosed = false
+  deadlineMs = Number.POSITIVE_INFINITY
+  nextBookmarkMs = Number.POSITIVE_INFINITY
+
+  constructor(options: WatcherOptions) {
+    this.#options = options
+    this.#listener = events => this.#deliver(events)
+    options.table.listeners.add(this.#listener)
+    options.response.on('close', () => this.#release())
+  }
+
+  get wantsBookmarks(): boolean {
+    return this.#options.wantsBookmarks && this.#waiting === undefined
+  }
+
+  /**
+   * Sends what was there before the watch began, then everything since.
+   * @param initialEndRevision closes the initial objects with the bookmark that WatchList clients wait for.
+   */
+  async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
+    const { kind, as, response } = this.#options
+    this.#waiting = []
+    let text = ''
+    for (const entry of entries) {
+      text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
+      this.#isFirst = false
+      if (text.length < initialChunkBytes) continue
+      const isReady = response.write(text, asEncoding(as))
+      text = ''
+      if (!isReady) await drained(response)
+      if (this.#isClosed) return
+    }
+    if (initialEndRevision !== undefined) text += renderBookmark(kind, initialEndRevision, as, true)
+    if (text) response.write(text, asEncoding(as))
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    this.#deliver(waiting)
+  }
+
+  /** Sends past events of the table, oldest first. */
+  replay(events: readonly StoredEvent[]): void {
+    this.#deliver(events)
+  }
+
+  bookmark(revision: number): void {
+    if (this.#waiting || this.#isClosed) return
+    const { kind, as, response } = this.#options
+    response.write(renderBookmark(kind, revision, as, false), asEncoding(as))
+  }
+
+  /** Ends the stream the way a server ends it: a clean end, or an ERROR event with `status` first. */
+  end(status?: object): void {
+    if (this.#isClosed) return
+    const { response, as } = this.#options
+    if (status) response.write(eventLine('ERROR', JSON.stringify(status), as), asEncoding(as))
+    this.#release()
+    response.end()
+  }
+
+  #deliver(events: readonly StoredEvent[]): void {
+    if (this.#isClosed || events.length === 0) return
+    const { kind, selection, as, response, maxBufferedBytes, nowMs } = this.#options
+    if (this.#waiting) {
+      this.#waiting.push(...events)
+      if (this.#waiting.length * 1_000 > maxBufferedBytes) this.#cutOff()
+      return
+    }
+    let text = ''
+    for (const event of events) {
+      const type = typeFor(event, selection)
+      if (!type) continue
+      text += renderEvent(kind, event, type, as, this.#isFirst, nowMs())
+      this.#isFirst = false
+    }
+    if (!text) return
+    response.write(text, asEncoding(as))
+    if (response.writableLength > maxBufferedBytes) this.#cutOff()
+  }
+
+  #cutOff(): void {
+    this.#release()
+    this.#options.response.destroy()
+  }
+
+  #release(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#waiting = undefined
+    this.#options.table.listeners.delete(this.#listener)
+    this.#options.onClose(this)
+  }
+}
+
+/** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */
+export function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
+  const { type, entry, before } = event
+  const wasIn = before !== undefined && selection.matches(before)
+  if (type === 'DELETED') return wasIn ? 'DELETED' : undefined
+  const isIn = selection.matches(entry)
+  if (isIn) return wasIn ? 'MODIFIED' : 'ADDED'
+  return wasIn ? 'DELETED' : undefined
+}
+
+// JSON is ASCII by construction, which spares the encoding; YAML need not be.
+const asEncoding = (as: Representation): 'latin1' | 'utf8' => (as.syntax === 'json' ? 'latin1' : 'utf8')
+
+function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed || response.closed) return Promise.resolve()
+  return new Promise(resolve => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+  })
+}

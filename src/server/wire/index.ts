@@ -1,0 +1,19 @@
+/**
+ * @module wire: what stored objects look like to a client. Start reading at `representation.ts`, then `render.ts`.
+ * In: entries, events, an Accept header. Out: JSON or YAML text: objects, lists, Tables, metadata only, watch lines.
+ */
+export {
+  eventLine,
+  finish,
+  type ListMeta,
+  listFrame,
+  listItem,
+  renderBookmark,
+  renderEntry,
+  renderEvent,
+  renderInitial,
+  type SentType,
+  wireText,
+} from './render.ts'
+export { negotiate, plainJson, type Representation } from './representation.ts'
+export { send, sendError, sendLarge, takesGzip } from './send.ts'

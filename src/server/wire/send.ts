@@ -1,0 +1,82 @@
+import type { ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { StatusError } from '../../kube/index.ts'
+
+const gzipAsync = promisify(gzip)
+const gzipFromBytes = 128 * 1024
+
+/** Sends a finished body. Text must be ASCII when the content type is JSON, which `asciiJson` sees to. */
+export function send(response: ServerResponse, code: number, contentType: string, text: string, warnings?: readonly string[]): void {
+  if (response.headersSent || response.destroyed) return
+  const isJson = contentType === 'application/json'
+  const headers: (string | number | string[])[] = [
+    'Content-Type',
+    contentType,
+    'Cache-Control',
+    'no-cache, private',
+    'Content-Length',
+    isJson ? text.length : Buffer.byteLength(text),
+  ]
+  for (const warning of warnings ?? []) headers.push('Warning', `299 - "${quotable(warning)}"`)
+  response.writeHead(code, headers)
+  response.end(text, isJson ? 'latin1' : 'utf8')
+}
+
+/** Like {@link send}, compressed when the client takes gzip and the body is worth it. */
+export async function sendLarge(
+  response: ServerResponse,
+  contentType: string,
+  text: string,
+  acceptEncoding: string | undefined,
+): Promise<void> {
+  if (text.length < gzipFromBytes || !takesGzip(acceptEncoding)) {
+    send(response, 200, contentType, text)
+    return
+  }
+  const body = await gzipAsync(Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8'), { level: 1 })
+  if (response.destroyed) return
+  response.writeHead(200, {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-cache, private',
+    'Content-Encoding': 'gzip',
+    'Content-Length': body.length,
+    Vary: 'Accept-Encoding',
+  })
+  response.end(body)
+}
+
+export function takesGzip(acceptEncoding: string | undefined): boolean {
+  return acceptEncoding?.includes('gzip') ?? false
+}
+
+/** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
+export function sendError(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
+  let status = error instanceof StatusError ? error : undefined
+  if (!status) {
+    onInternal(error)
+    status = new StatusError('InternalError', 'Internal error occurred: see the log of the server', { cause: error })
+  }
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const retryAfter = status.details?.retryAfterSeconds
+  if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
+  const text = JSON.stringify(status.toStatus())
+  const body = Buffer.from(text)
+  response.writeHead(status.code, {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-cache, private',
+    'Content-Length': body.length,
+  })
+  response.end(body)
+}
+
+// A header value is one line of ASCII in quotes.
+function quotable(text: string): string {
+  return text
+    .slice(0, 1_000)
+    .replace(/[^ -~]/g, '?')
+    .replace(/["\\]/g, '\\$&')
+}
