@@ -1,0 +1,34 @@
+import { isEnded, type Run, runResource } from '../../api/index.ts'
+import { parseDuration } from '../../kube/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { whenEnded } from '../request-run.ts'
+import { getStackOrRun, runsOf } from '../targets.ts'
+
+export type CancelOptions = AccessOptions & { wait: boolean; timeout: string }
+
+/** `oarlock cancel STACK|RUN`: asks the Runs that are under way to stop; the engine is interrupted so that it saves its state. */
+export async function cancel(target: string, options: CancelOptions): Promise<void> {
+  await withClient(options, async client => {
+    const found = await getStackOrRun(client, target, namespaceOf(client, options))
+    const runs: Run[] = found.kind === 'run' ? [found.run] : await runsOf(client, found.stack)
+    const active = runs.filter(run => !isEnded(run))
+    if (active.length === 0) {
+      const ended =
+        found.kind === 'run'
+          ? `run "${found.run.metadata.name}" has ended already (${found.run.status?.phase})`
+          : `stack "${found.stack.metadata.name}" has no run under way`
+      throw new CliError(ended)
+    }
+    for (const { metadata } of active) {
+      await client.resource(runResource).patch(metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: metadata.namespace })
+      print(`run/${metadata.name} is being canceled`)
+    }
+    if (!options.wait) return
+    for (const run of active) {
+      const ended = await whenEnded(client, run, parseDuration(options.timeout), ({ status }) => note(`  ${status?.phase ?? 'Queued'}`))
+      print(`run/${ended.metadata.name} ended as ${ended.status?.phase}`)
+    }
+  })
+}

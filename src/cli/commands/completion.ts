@@ -1,0 +1,63 @@
+import type { Command } from 'commander'
+import { usageError } from '../cli-error.ts'
+import { print } from '../console.ts'
+
+export const shells = ['bash', 'zsh', 'fish'] as const
+
+/** Types people name most; others work, they are only not offered. */
+const types = ['stacks', 'runs', 'workers', 'workerpools', 'secrets', 'configmaps', 'namespaces', 'events', 'leases', 'oarlock']
+const takesStack = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel']
+const takesType = ['get', 'describe', 'delete']
+
+type Known = { name: string; description: string; options: string[] }
+
+/** `oarlock completion bash|zsh|fish`: prints a script to source. */
+export function completion(program: Command, shell: string): void {
+  const commands: Known[] = program.commands.map(command => ({
+    name: command.name(),
+    description: command.description(),
+    options: command.options.flatMap(({ long }) => (long ? [long] : [])),
+  }))
+  if (shell === 'bash') print(bash(commands))
+  else if (shell === 'zsh') print(zsh(commands))
+  else if (shell === 'fish') print(fish(commands))
+  else throw usageError(`shell must be one of ${shells.join(', ')}, got ${JSON.stringify(shell)}`)
+}
+
+const bash = (commands: readonly Known[]) => `# oarlock completion for bash: source <(oarlock completion bash)
+_oarlock() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" words=""
+  if [ "$COMP_CWORD" -eq 1 ]; then words="${commands.map(({ name }) => name).join(' ')}"
+  elif [ "$previous" = -o ] || [ "$previous" = --output ]; then words="json yaml wide name"
+  elif [ "$previous" = -n ] || [ "$previous" = --namespace ]; then words="$(oarlock get namespaces -o name 2>/dev/null | cut -d/ -f2)"
+  elif [[ "$word" = -* ]]; then case "$command" in
+${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}" ;;`).join('\n')}
+    esac
+  else case "$command" in
+    ${takesType.join('|')}) [ "$COMP_CWORD" -eq 2 ] && words="${types.join(' ')}" ;;
+    ${takesStack.join('|')}) words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)" ;;
+    completion) words="${shells.join(' ')}" ;;
+    *) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -F _oarlock oarlock`
+
+const zsh = (commands: readonly Known[]) => `#compdef oarlock
+# oarlock completion for zsh: source <(oarlock completion zsh)
+autoload -U +X bashcompinit && bashcompinit
+${bash(commands)}`
+
+const quoted = (text: string) => `'${text.replaceAll("'", "\\'")}'`
+const fish = (commands: readonly Known[]) => `# oarlock completion for fish: oarlock completion fish | source
+complete -c oarlock -f
+${commands
+  .flatMap(({ name, description, options }) => [
+    `complete -c oarlock -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
+    ...options.map(option => `complete -c oarlock -n '__fish_seen_subcommand_from ${name}' -l ${option.slice(2)}`),
+  ])
+  .join('\n')}
+complete -c oarlock -n '__fish_seen_subcommand_from ${takesType.join(' ')}' -a '${types.join(' ')}'
+complete -c oarlock -n '__fish_seen_subcommand_from ${takesStack.join(' ')}' -a '(oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from apply delete' -F`

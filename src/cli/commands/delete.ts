@@ -1,0 +1,51 @@
+import type { Resource } from '../../kube/index.ts'
+import { parseDuration } from '../../kube/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { tell, usageError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
+import { objectName } from '../output/print-objects.ts'
+import { readManifests } from '../read-manifests.ts'
+import { waitFor } from '../wait-for.ts'
+
+export type DeleteOptions = AccessOptions & { filename?: string[]; wait: boolean; timeout: string; ignoreNotFound?: boolean }
+
+/** `oarlock delete TYPE NAME…`, `TYPE/NAME…` or `-f …`. Returns the exit code. */
+export async function remove(args: string[], options: DeleteOptions): Promise<number> {
+  const timeoutMs = parseDuration(options.timeout)
+  return await withClient(options, async client => {
+    const targets: { resource: Resource; name: string; namespace: string | undefined }[] = []
+    const add = (resource: Resource, name: string, namespace = namespaceOf(client, options)) =>
+      targets.push({ resource, name, namespace: resource.scope === 'Namespaced' ? namespace : undefined })
+    if (options.filename) {
+      // What came last may need what came first: the reverse of applying.
+      for (const { object } of (await readManifests(options.filename)).reverse()) {
+        add(await client.discover(object.apiVersion, object.kind), object.metadata.name, object.metadata.namespace)
+      }
+    } else {
+      const types = await discoverTypes(client)
+      const [first = '', ...rest] = args
+      const pairs = first.includes('/') ? args.map(arg => parseTarget(arg, '')) : rest.map(name => ({ type: first, name }))
+      if (pairs.length === 0)
+        throw usageError('what to delete is missing', 'oarlock delete TYPE NAME, oarlock delete TYPE/NAME, or oarlock delete -f FILE')
+      for (const { type, name } of pairs) for (const resource of findTypes(type, types)) add(resource, name)
+    }
+    let exitCode = 0
+    for (const { resource, name, namespace } of targets) {
+      try {
+        await client.resource(resource).delete(name, { namespace })
+        if (options.wait) {
+          const what = `deleting ${objectName(resource, name)}`
+          await waitFor(client, resource, { namespace, name, timeoutMs, what }, object => (object === undefined ? true : undefined))
+        }
+        print(`${objectName(resource, name)} ${options.wait ? 'deleted' : 'is being deleted'}`)
+      } catch (error) {
+        const { message, exitCode: code } = tell(error)
+        if (options.ignoreNotFound && code === 3) continue
+        note(`oarlock: ${message}`)
+        exitCode ||= code
+      }
+    }
+    return exitCode
+  })
+}

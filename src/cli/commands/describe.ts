@@ -1,0 +1,130 @@
+import { labels, type Run, runResource, type Stack } from '../../api/index.ts'
+import { type Client, type EventBody, eventResource } from '../../client/index.ts'
+import { formatDuration, type KubeObject, type Resource } from '../../kube/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { usageError } from '../cli-error.ts'
+import { print } from '../console.ts'
+import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
+import { renderTable } from '../output/table.ts'
+import { planText } from '../request-run.ts'
+
+/** `oarlock describe TYPE NAME` or `TYPE/NAME`: an object for people, with its conditions, its Runs if it is a Stack, and its events. */
+export async function describe(typed: string, name: string | undefined, options: AccessOptions): Promise<void> {
+  const target = name === undefined ? parseTarget(typed, '') : { type: typed, name }
+  if (target.type === '') throw usageError(`what kind of object is ${JSON.stringify(typed)}?`, `oarlock describe stack ${typed}`)
+  await withClient(options, async client => {
+    for (const resource of findTypes(target.type, await discoverTypes(client))) {
+      const namespace = resource.scope === 'Namespaced' ? namespaceOf(client, options) : undefined
+      const object = await client.resource(resource).get(target.name, { namespace })
+      const runs = isStack(resource) ? await listRuns(client, object) : []
+      const events = await listEvents(client, object)
+      for (const line of await describeLines(resource, object, runs, events, Date.now())) print(line)
+    }
+  })
+}
+
+const isStack = ({ group, kind }: Resource<unknown>) => group === 'oarlock.dev' && kind === 'Stack'
+
+async function listRuns(client: Client, { metadata }: KubeObject): Promise<Run[]> {
+  const { items } = await client
+    .resource(runResource)
+    .listAll({ namespace: metadata.namespace, labelSelector: `${labels.stack}=${metadata.name}` })
+  return items.sort((a, b) => b.spec.epoch - a.spec.epoch)
+}
+
+type Event = KubeObject<EventBody>
+async function listEvents(client: Client, { metadata }: KubeObject): Promise<Event[]> {
+  const fieldSelector = `involvedObject.uid=${metadata.uid}`
+  const { items } = await client.resource(eventResource).list({ namespace: metadata.namespace ?? 'default', fieldSelector, limit: 200 })
+  return items.sort((a, b) => (eventTime(a) < eventTime(b) ? -1 : 1)).slice(-15)
+}
+const eventTime = (event: Event) => event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp
+
+type Conditioned = { conditions?: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[] }
+
+/** Pure: what `describe` prints. */
+export async function describeLines(
+  resource: Resource<unknown>,
+  object: KubeObject,
+  runs: readonly Run[],
+  events: readonly Event[],
+  nowMs: number,
+): Promise<string[]> {
+  const { metadata, spec, status } = object as KubeObject<{ spec?: object; status?: object & Conditioned }>
+  const { conditions = [], ...rest } = status ?? {}
+  const age = (time: string | undefined) => (time ? formatDuration(Math.max(0, nowMs - Date.parse(time))) : '')
+  const lines = [
+    `Name:         ${metadata.name}`,
+    ...(metadata.namespace ? [`Namespace:    ${metadata.namespace}`] : []),
+    `Kind:         ${resource.kind} (${resource.apiVersion})`,
+    `Created:      ${metadata.creationTimestamp} (${age(metadata.creationTimestamp)} ago)`,
+    ...(metadata.deletionTimestamp
+      ? [`Deleting:     since ${age(metadata.deletionTimestamp)}, waits for ${metadata.finalizers?.join(', ') || 'nothing'}`]
+      : []),
+    ...pairs('Labels', metadata.labels),
+    ...pairs('Annotations', metadata.annotations),
+  ]
+  const plan = isStack(resource) ? (object as unknown as Stack).status?.plan : undefined
+  if (plan) lines.push(`Plan:         ${planText(plan)} (digest ${plan.digest})`)
+  const section = async (title: string, value: object | undefined) => {
+    if (value && Object.keys(value).length > 0) lines.push(`${title}:`, ...(await indented(value)))
+  }
+  const { apiVersion: _a, kind: _k, metadata: _m, spec: _s, status: _t, ...others } = object
+  await section('Spec', spec)
+  await section('Status', rest)
+  await section('Data', resource.kind === 'Secret' ? hideData(others) : others)
+  if (conditions.length > 0) {
+    const rows = conditions.map(({ type, status, reason = '', lastTransitionTime, message = '' }) => [
+      `  ${type}`,
+      status,
+      reason,
+      age(lastTransitionTime),
+      message,
+    ])
+    lines.push('Conditions:', ...renderTable(['  TYPE', 'STATUS', 'REASON', 'SINCE', 'MESSAGE'], rows))
+  }
+  if (runs.length > 0) {
+    const rows = runs.map(({ metadata, spec, status }) => [
+      `  ${metadata.name}`,
+      spec.type,
+      status?.phase ?? 'Queued',
+      spec.reason,
+      age(metadata.creationTimestamp),
+      status?.message ?? '',
+    ])
+    lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'WHY', 'AGE', 'MESSAGE'], rows))
+  }
+  if (events.length > 0) {
+    const rows = events.map(event => [
+      `  ${age(eventTime(event))}`,
+      event.type ?? '',
+      event.reason ?? '',
+      String(event.count ?? 1),
+      event.message ?? '',
+    ])
+    lines.push('Events:', ...renderTable(['  AGE', 'TYPE', 'REASON', 'COUNT', 'MESSAGE'], rows))
+  }
+  return lines
+}
+
+function pairs(title: string, values: Record<string, string> | undefined): string[] {
+  const entries = Object.entries(values ?? {}).filter(([key]) => key !== 'kubectl.kubernetes.io/last-applied-configuration')
+  return entries.map(([key, value], index) => `${(index === 0 ? `${title}:` : '').padEnd(14)}${key}=${value}`)
+}
+
+/** Sizes instead of values: what is on a screen may be in a recording (invariant 9). */
+function hideData({ data, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  const sizes = Object.entries((data ?? {}) as Record<string, string>).map(([key, value]) => [
+    key,
+    `${Buffer.from(value, 'base64').length} bytes`,
+  ])
+  return { ...rest, data: Object.fromEntries(sizes) }
+}
+
+async function indented(value: object): Promise<string[]> {
+  const { stringify } = await import('yaml')
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false })
+    .trimEnd()
+    .split('\n')
+    .map(line => `  ${line}`)
+}

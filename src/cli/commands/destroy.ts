@@ -1,0 +1,52 @@
+import { isEnded, stackResource } from '../../api/index.ts'
+import { parseDuration } from '../../kube/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { confirm, note, print } from '../console.ts'
+import { stackMessage } from '../fleet/stack-state.ts'
+import { getStack, runsOf } from '../targets.ts'
+import { waitFor } from '../wait-for.ts'
+
+export type DestroyOptions = AccessOptions & { yes?: boolean; wait: boolean; timeout: string }
+
+/** `oarlock destroy STACK`: destroys what the Stack made, whatever its spec.deletion says, and then the Stack. */
+export async function destroy(target: string, options: DestroyOptions): Promise<void> {
+  await withClient(options, async client => {
+    const stack = await getStack(client, target, namespaceOf(client, options))
+    const { name, namespace, uid } = stack.metadata
+    const count = stack.status?.resources
+    await confirm(
+      `destroy ${count === undefined ? 'everything' : `the ${count} resources`} of stack/${name} in namespace ${namespace}, and the Stack itself?`,
+      options,
+    )
+    const stacks = client.resource(stackResource)
+    if (stack.spec.deletion === 'Orphan') await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
+    await stacks.delete(name, { namespace, preconditions: { uid } })
+    if (!options.wait) return print(`stack/${name} is being destroyed`)
+    let last = ''
+    await waitFor(
+      client,
+      stackResource,
+      { namespace, name, timeoutMs: parseDuration(options.timeout), what: `destroying stack "${name}"` },
+      now => {
+        if (!now || now.metadata.uid !== uid) return true
+        const { reason, message } = stackMessage(now)
+        const line = message ? `${reason}: ${message}` : reason
+        if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
+        last = line
+        const stalled =
+          now.metadata.deletionTimestamp && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
+        if (stalled)
+          throw new CliError(`stack "${name}" cannot be destroyed: ${stalled.message}`, {
+            hint: `oarlock logs stack/${name} -n ${namespace}`,
+          })
+        return undefined
+      },
+    ).catch(async error => {
+      const run = (await runsOf(client, stack).catch(() => [])).find(run => !isEnded(run))
+      if (run) note(`  run/${run.metadata.name} is ${run.status?.phase ?? 'Queued'}`)
+      throw error
+    })
+    print(`stack/${name} destroyed`)
+  })
+}

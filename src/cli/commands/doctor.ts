@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+import { detectEngines } from '../../engine/index.ts'
+import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
+import { tell } from '../cli-error.ts'
+import { outPaint, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { serialise } from '../output/print-objects.ts'
+
+/** `ok` works, `missing` is needed only by those who use it, `broken` keeps Oarlock from working. */
+export type Finding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
+
+const minNodeMajor = 24
+
+/** `oarlock doctor`: what this machine has of what Oarlock can use, and how to get the rest. Fails only for what is broken. */
+export async function doctor(options: AccessOptions & { data?: string; output?: string }): Promise<number> {
+  const findings = [
+    node(),
+    ...(await engines()),
+    await program('git', ['--version'], 'sources from git repositories'),
+    data(options.data),
+    await server(options),
+  ]
+  if (options.output === 'json' || options.output === 'yaml') print(await serialise(findings, options.output))
+  else for (const line of findings.flatMap(findingLines)) print(line)
+  return findings.some(({ state }) => state === 'broken') ? exitCodes.failed : exitCodes.done
+}
+
+function findingLines({ what, state, detail, fix }: Finding): string[] {
+  const paint = outPaint()
+  const mark = state === 'ok' ? paint('green', '✓') : state === 'missing' ? paint('yellow', '–') : paint('red', '✗')
+  return [`${mark} ${what.padEnd(16)} ${detail}`, ...(fix ? [`  ${' '.repeat(16)} ${paint('dim', fix)}`] : [])]
+}
+
+function node(): Finding {
+  const isNew = Number(process.versions.node.split('.')[0]) >= minNodeMajor
+  return {
+    what: 'node',
+    state: isNew ? 'ok' : 'broken',
+    detail: process.version,
+    ...(!isNew && { fix: `Oarlock needs Node ${minNodeMajor} or newer` }),
+  }
+}
+
+async function engines(): Promise<Finding[]> {
+  const detected = await detectEngines(process.env)
+  return Object.entries(detected).map(([name, found]) =>
+    found.found
+      ? { what: `engine ${name}`, state: 'ok', detail: [found.version, found.path].filter(Boolean).join('  ') }
+      : {
+          what: `engine ${name}`,
+          state: 'missing',
+          detail: `not found; looked for ${found.lookedFor.join(', ')}`,
+          fix: found.howToInstall,
+        },
+  )
+}
+
+async function program(name: string, args: string[], purpose: string): Promise<Finding> {
+  try {
+    const { stdout } = await promisify(execFile)(name, args, { timeout: 10_000 })
+    return { what: name, state: 'ok', detail: stdout.trim().split('\n')[0] ?? '' }
+  } catch {
+    return { what: name, state: 'missing', detail: 'not found', fix: `needed for ${purpose}; install it with your package manager` }
+  }
+}
+
+function data(option: string | undefined): Finding {
+  const directory = dataDirectory(option)
+  let existing = directory
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
+  try {
+    accessSync(existing, constants.W_OK)
+    return { what: 'data directory', state: 'ok', detail: `${directory}${existing === directory ? '' : ' (not made yet)'}` }
+  } catch {
+    return {
+      what: 'data directory',
+      state: 'broken',
+      detail: `${directory} is not writable`,
+      fix: 'choose another with --data or OARLOCK_DATA',
+    }
+  }
+}
+
+async function server(options: AccessOptions): Promise<Finding> {
+  const kubeconfig = findKubeconfig(options.kubeconfig)
+  try {
+    return await withClient(options, async client => {
+      const response = await client.request({ method: 'GET', path: '/version', timeoutMs: 5_000 })
+      const { gitVersion } = (await response.json()) as { gitVersion?: string }
+      return { what: 'API server', state: 'ok', detail: `${client.server}  ${gitVersion ?? ''}${kubeconfig ? `  (${kubeconfig})` : ''}` }
+    })
+  } catch (error) {
+    const { message, hint } = tell(error)
+    return { what: 'API server', state: 'missing', detail: message, fix: hint }
+  }
+}

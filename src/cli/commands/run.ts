@@ -1,0 +1,36 @@
+import { parseDuration } from '../../kube/index.ts'
+import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { streamLog } from '../follow-log.ts'
+import { expectSuccess, planText, requestRun, whenEnded, whenRequested } from '../request-run.ts'
+import { getStack } from '../targets.ts'
+
+export type RunOptions = AccessOptions & { wait: boolean; timeout: string }
+
+/** `oarlock plan STACK` and `oarlock run STACK`: asks for a Run now, and with --wait stays until it has ended. */
+export async function requestAndWait(type: 'plan' | 'apply', target: string, options: RunOptions): Promise<void> {
+  const timeoutMs = parseDuration(options.timeout)
+  await withClient(options, async client => {
+    const stack = await getStack(client, target, namespaceOf(client, options))
+    const { name, namespace } = stack.metadata
+    if (stack.spec.suspend) throw new CliError(`stack "${name}" is suspended`, { hint: 'set spec.suspend to false first' })
+    const request = await requestRun(client, stack, type)
+    if (!options.wait)
+      return print(
+        `asked for ${type === 'plan' ? 'a plan' : 'a run'} of stack/${name}; follow it with: oarlock logs -f stack/${name} -n ${namespace}`,
+      )
+    const run = await whenRequested(client, stack, request, timeoutMs)
+    note(`run/${run.metadata.name}`)
+    const ended = await whenEnded(client, run, timeoutMs, ({ status }) => note(`  ${status?.phase ?? 'Queued'}`))
+    if (type === 'plan') {
+      await streamLog(client, ended, { follow: false }, bytes => process.stdout.write(bytes)).catch(error => {
+        if (!(error instanceof CliError)) throw error
+      })
+    }
+    expectSuccess(ended)
+    const { plan, changed } = ended.status ?? {}
+    if (type === 'plan') print(plan ? `plan of stack/${name}: ${planText(plan)}` : `plan of stack/${name} is done`)
+    else print(`stack/${name} ${changed === false ? 'was up to date' : 'applied'}`)
+  })
+}

@@ -1,0 +1,33 @@
+import type { Run } from '../api/index.ts'
+import type { Client } from '../client/index.ts'
+import { isReason } from '../kube/index.ts'
+import { CliError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
+
+export type LogOptions = { follow: boolean; tail?: number; signal?: AbortSignal }
+
+/** Writes the log of a Run to `write` as it comes; with `follow` until the Run has ended. */
+export async function streamLog(client: Client, run: Run, options: LogOptions, write: (bytes: Uint8Array) => void): Promise<void> {
+  const { namespace = '', name } = run.metadata
+  try {
+    const { body } = await client.stream({
+      method: 'GET',
+      path: `/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
+      query: { follow: options.follow ? 1 : undefined, tail: options.tail },
+      headers: { accept: 'text/plain' },
+      signal: options.signal,
+      // A Run may say nothing for hours.
+      idleTimeoutMs: 0,
+    })
+    for await (const chunk of body) write(chunk)
+  } catch (error) {
+    if (options.signal?.aborted) return
+    if (isReason(error, 'NotFound')) {
+      throw new CliError(`run "${name}" has no log`, {
+        exitCode: exitCodes.notFound,
+        hint: 'it has not started, or its log was removed with it (spec.historyLimit)',
+      })
+    }
+    throw error
+  }
+}

@@ -1,0 +1,40 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { test } from 'node:test'
+import { stackResource } from '../../api/index.ts'
+import { namespaceResource } from '../../client/index.ts'
+import { objectName, type ServerTable, serialise, tableLines } from './print-objects.ts'
+
+const table: ServerTable = {
+  kind: 'Table',
+  columnDefinitions: [{ name: 'Name' }, { name: 'Ready' }, { name: 'Message', priority: 1 }],
+  rows: [
+    { cells: ['network', 'True', 'applied'], object: { metadata: { namespace: 'shop' } as never } },
+    { cells: ['app', null, ''], object: { metadata: { namespace: 'shop' } as never } },
+  ],
+}
+
+for (const [name, options, want] of [
+  ['the server’s columns', { wide: false, withNamespace: false }, ['NAME      READY', 'network   True', 'app       <none>']],
+  [
+    'wide columns and the namespace',
+    { wide: true, withNamespace: true },
+    ['NAMESPACE   NAME      READY    MESSAGE', 'shop        network   True     applied', 'shop        app       <none>   <none>'],
+  ],
+  [
+    'a prefix, when several types are listed',
+    { wide: false, withNamespace: false, prefix: 'stack/' },
+    ['NAME            READY', 'stack/network   True', 'stack/app       <none>'],
+  ],
+] as const) {
+  test(`tableLines() shows ${name}`, () => deepEqual(tableLines(table, options), want))
+}
+
+test('managedFields are left out', async () => {
+  const object = { metadata: { name: 'a', managedFields: [{ manager: 'x' }] }, spec: { text: '1' } }
+  equal(await serialise(object, 'yaml'), 'metadata:\n  name: a\nspec:\n  text: "1"')
+  deepEqual(JSON.parse(await serialise({ items: [object] }, 'json')), { items: [{ metadata: { name: 'a' }, spec: { text: '1' } }] })
+})
+
+test('objects are named as kubectl names them', () => {
+  deepEqual([objectName(stackResource, 'a'), objectName(namespaceResource, 'b')], ['stack.oarlock.dev/a', 'namespace/b'])
+})

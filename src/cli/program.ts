@@ -1,0 +1,186 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { durationPattern } from '../kube/index.ts'
+import { tell } from './cli-error.ts'
+import { errPaint, note } from './console.ts'
+import { exitCodeHelp, exitCodes } from './exit-codes.ts'
+import { outputFormats } from './output/print-objects.ts'
+import { packageVersion } from './version.ts'
+
+/** Runs one command line and returns what to exit with. Nothing is thrown. */
+export async function run(argv: readonly string[]): Promise<number> {
+  let exitCode: number = exitCodes.done
+  const program = makeProgram(code => {
+    exitCode = code
+  })
+  try {
+    await program.parseAsync([...argv], { from: 'user' })
+    return exitCode
+  } catch (error) {
+    // Commander has printed what is wrong, and help is not an error.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
+    const { message, details, hint, exitCode } = tell(error)
+    const paint = errPaint()
+    note(`${paint('red', 'oarlock:')} ${message}`)
+    for (const detail of details) note(`  ${detail}`)
+    if (hint) note(`  ${paint('dim', `hint: ${hint}`)}`)
+    if (process.env.OARLOCK_DEBUG && error instanceof Error) note(error.stack ?? '')
+    return exitCode
+  }
+}
+
+type ExitWith = (code: number) => void
+
+/** The whole command line. Modules of commands are loaded only when their command runs, so that `oarlock worker` starts fast. */
+export function makeProgram(exitWith: ExitWith): Command {
+  const program = new Command('oarlock')
+    .description('A control plane for infrastructure that scales by adding hands.')
+    .version(`oarlock ${packageVersion()}`, '--version')
+    .showHelpAfterError('(oarlock --help shows what there is)')
+    .showSuggestionAfterError()
+    .enablePositionalOptions()
+    .configureHelp({ showGlobalOptions: false })
+    .exitOverride()
+    .addHelpText('after', `\nExit codes:\n${exitCodeHelp.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')}`)
+
+  program
+    .command('up')
+    .description('start everything in this process: API server, controllers, workers')
+    .option('--data <dir>', 'data directory (default: OARLOCK_DATA, or .oarlock)')
+    .option('--listen <host:port>', 'address of the API, over TLS; port 0 picks a free one', '127.0.0.1:7466')
+    .option('--http <host:port>', 'address of the status page and metrics', '127.0.0.1:7467')
+    .option('--allow-path <dir>', 'allow Stacks to use source.path below this directory (repeatable)', collect, [])
+    .option('--max-workers <n>', 'how many Runs at once (default: one per core, at least 2)', wholeNumber)
+    .option('--sample', 'apply the sample fleet of examples/stacks')
+    .option('--apply <file>', 'apply a file or directory once it is up (repeatable)', collect, [])
+    .option('--exit-when-ready', 'exit when every applied Stack is as expected')
+    .option('--timeout <duration>', 'with --exit-when-ready: how long to wait', duration, '120s')
+    .option('--grace <duration>', 'when stopping: how long Runs may take to finish before they are interrupted', duration, '30s')
+    .option('--log <file>', 'where the log goes; - is stderr (default: <data>/oarlock.log)')
+    .addOption(new Option('--log-level <level>', 'what is logged').choices(['debug', 'info', 'warn', 'error']).default('info'))
+    .action(async options => exitWith(await (await import('./commands/up.ts')).up(options)))
+
+  program
+    .command('worker')
+    .description('run Runs of a server; the all-in-one process starts these by itself')
+    .option('--name <name>', 'name of the Worker')
+    .option('--pool <pool>', 'its WorkerPool', 'default')
+    .option('--once', 'take one Run, then exit')
+    .action(async options => exitWith(await (await import('./commands/worker.ts')).worker(options)))
+
+  access(program.command('apply'))
+    .description('create or change objects (server-side apply)')
+    .requiredOption('-f, --filename <file>', 'a file, a directory, or - for stdin (repeatable)', collect)
+    .option('--force', 'take over fields that others own')
+    .option('--dry-run', 'let the server check everything, and change nothing')
+    .addOption(output())
+    .action(async options => exitWith(await (await import('./commands/apply.ts')).apply(options)))
+
+  access(program.command('get'), { all: true })
+    .description('list objects of any type, such as stacks, runs, workers, secrets; "oarlock" lists all of ours')
+    .argument('<type>', 'a type, several with commas, or TYPE/NAME')
+    .argument('[name...]')
+    .option('-l, --selector <selector>', 'only objects with these labels')
+    .addOption(output())
+    .action(async (type, names, options) => (await import('./commands/get.ts')).get(type, names, options))
+
+  access(program.command('describe'))
+    .description('show an object with its conditions, Runs and events')
+    .argument('<type>', 'a type, or TYPE/NAME')
+    .argument('[name]')
+    .action(async (type, name, options) => (await import('./commands/describe.ts')).describe(type, name, options))
+
+  access(program.command('logs'))
+    .description('print the log of a Run, or of the newest Run of a Stack')
+    .argument('<stack|run>', 'NAME, stack/NAME or run/NAME')
+    .option('-f, --follow', 'go on until the Run has ended')
+    .option('--tail <lines>', 'only the last lines')
+    .action(async (target, options) => (await import('./commands/logs.ts')).logs(target, options))
+
+  waiting(access(program.command('plan')), true)
+    .description('plan a Stack now, and show the plan; nothing is changed')
+    .argument('<stack>')
+    .action(async (target, options) => (await import('./commands/run.ts')).requestAndWait('plan', target, options))
+
+  waiting(access(program.command('run')), false)
+    .description('apply a Stack now, even if nothing has changed')
+    .argument('<stack>')
+    .action(async (target, options) => (await import('./commands/run.ts')).requestAndWait('apply', target, options))
+
+  waiting(access(program.command('approve')), false)
+    .description('show the plan that waits for approval, and approve exactly that plan')
+    .argument('<stack>')
+    .option('--plan <digest>', 'approve only if this is the plan that waits')
+    .option('-y, --yes', 'do not ask')
+    .action(async (target, options) => (await import('./commands/approve.ts')).approve(target, options))
+
+  waiting(access(program.command('cancel')), false)
+    .description('interrupt a Run, or the Runs of a Stack that are under way')
+    .argument('<stack|run>')
+    .action(async (target, options) => (await import('./commands/cancel.ts')).cancel(target, options))
+
+  waiting(access(program.command('destroy')), true)
+    .description('destroy what a Stack made, and the Stack')
+    .argument('<stack>')
+    .option('-y, --yes', 'do not ask')
+    .action(async (target, options) => (await import('./commands/destroy.ts')).destroy(target, options))
+
+  waiting(access(program.command('delete')), true)
+    .description('delete objects; of a Stack, what spec.deletion says happens to what it made')
+    .argument('[type]', 'a type, or TYPE/NAME')
+    .argument('[name...]')
+    .option('-f, --filename <file>', 'delete the objects of a file, a directory, or - for stdin (repeatable)', collect)
+    .option('--ignore-not-found', 'what is gone already is no error')
+    .action(async (type, names, options) =>
+      exitWith(await (await import('./commands/delete.ts')).remove(type ? [type, ...names] : [], options)),
+    )
+
+  access(program.command('doctor'))
+    .description('say which engines and tools are found, and how to get the missing ones')
+    .option('--data <dir>', 'data directory to check')
+    .addOption(output(['json', 'yaml']))
+    .action(async options => exitWith(await (await import('./commands/doctor.ts')).doctor(options)))
+
+  program
+    .command('version')
+    .description('print the version')
+    .addOption(output(['json', 'yaml']))
+    .action(async options => (await import('./commands/version.ts')).version(options))
+
+  program
+    .command('completion')
+    .description('print a completion script for bash, zsh or fish')
+    .argument('<shell>')
+    .action(async shell => (await import('./commands/completion.ts')).completion(program, shell))
+
+  return program
+}
+
+/** The options of commands that talk to an API server. */
+function access(command: Command, { all = false } = {}): Command {
+  command
+    .option('-n, --namespace <namespace>', 'namespace (default: that of the kubeconfig)')
+    .option('--kubeconfig <file>', 'kubeconfig (default: KUBECONFIG, <data>/kubeconfig, ~/.kube/config)')
+    .option('--context <name>', 'context of the kubeconfig')
+  return all ? command.option('-A, --all-namespaces', 'all namespaces') : command
+}
+
+/** `--wait` or `--no-wait`, whichever is not the default, and `--timeout`. */
+function waiting(command: Command, byDefault: boolean): Command {
+  const option = byDefault ? new Option('--no-wait', 'do not wait for the end') : new Option('--wait', 'wait for the end').default(false)
+  return command.addOption(option).option('--timeout <duration>', 'how long to wait', duration, '1h')
+}
+
+const output = (formats: readonly string[] = outputFormats) => new Option('-o, --output <format>', 'how to print').choices([...formats])
+
+const collect = (value: string, previous: string[] = []) => [...previous, value]
+
+function duration(text: string): string {
+  if (!new RegExp(durationPattern).test(text)) throw new InvalidArgumentError('write it as 90s, 5m or 1h30m.')
+  return text
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('it must be a whole number of at least 1.')
+  return value
+}

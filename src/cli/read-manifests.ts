@@ -1,0 +1,91 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { KubeObject, NewObject } from '../kube/index.ts'
+import { CliError, usageError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
+
+export type Manifest = { object: NewObject & { apiVersion: string; kind: string; metadata: { name: string } }; from: string }
+
+/**
+ * Objects of YAML or JSON text, in the order in which they can be applied: namespaces, then definitions, then the rest.
+ * `values` fills in `${NAME}`; a name it does not have stays as it is (Terraform's own `${…}` is left alone).
+ * @throws {CliError} naming file and line for what is not YAML or not an object.
+ */
+export async function parseManifests(text: string, from: string, values: Record<string, string> = {}): Promise<Manifest[]> {
+  const { LineCounter, parseAllDocuments } = await import('yaml')
+  const lines = new LineCounter()
+  const manifests: Manifest[] = []
+  for (const document of parseAllDocuments(fillIn(text, values), { lineCounter: lines, prettyErrors: false })) {
+    const [error] = document.errors ?? []
+    if (error) {
+      const { line, col } = lines.linePos(error.pos[0])
+      throw new CliError(`${from}:${line}:${col}: ${error.message}`, { exitCode: exitCodes.refused })
+    }
+    const place = `${from}:${lines.linePos(document.range?.[0] ?? 0).line}`
+    const value: unknown = document.toJS()
+    if (value === null || value === undefined) continue
+    for (const item of isList(value) ? value.items : [value]) manifests.push({ object: checkObject(item, place), from: place })
+  }
+  return manifests
+}
+
+const isList = (value: unknown): value is { items: unknown[] } =>
+  typeof value === 'object' &&
+  value !== null &&
+  String((value as KubeObject).kind).endsWith('List') &&
+  Array.isArray((value as { items?: unknown }).items)
+
+function checkObject(value: unknown, place: string): Manifest['object'] {
+  const problem = (field: string, got: unknown) =>
+    new CliError(`${place}: ${field} must be a text that is not empty, got ${JSON.stringify(got) ?? 'nothing'}`, {
+      exitCode: exitCodes.refused,
+    })
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new CliError(`${place}: must be a Kubernetes object, got ${Array.isArray(value) ? 'a list' : JSON.stringify(value)}`, {
+      exitCode: exitCodes.refused,
+    })
+  }
+  const object = value as Manifest['object']
+  if (typeof object.apiVersion !== 'string' || object.apiVersion === '') throw problem('apiVersion', object.apiVersion)
+  if (typeof object.kind !== 'string' || object.kind === '') throw problem('kind', object.kind)
+  if (typeof object.metadata?.name !== 'string' || object.metadata.name === '') throw problem('metadata.name', object.metadata?.name)
+  return object
+}
+
+const fillIn = (text: string, values: Record<string, string>) =>
+  text.replace(/\$\{([A-Z][A-Z0-9_]*)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? values[name]! : whole))
+
+const rank = ({ object: { kind } }: Manifest) => (kind === 'Namespace' ? 0 : kind === 'CustomResourceDefinition' ? 1 : 2)
+/** Namespaces first, then definitions, then what needs them; otherwise the order of the files. */
+export const inApplyOrder = (manifests: readonly Manifest[]): Manifest[] => manifests.toSorted((a, b) => rank(a) - rank(b))
+
+/** Reads files, the YAML and JSON files of directories (not below them), or stdin for `-`. */
+export async function readManifests(paths: readonly string[], values: Record<string, string> = {}): Promise<Manifest[]> {
+  if (paths.length === 0) throw usageError('-f is missing', 'name a file, a directory, or - for stdin: oarlock apply -f FILE')
+  const manifests: Manifest[] = []
+  for (const path of paths) {
+    if (path === '-') manifests.push(...(await parseManifests(await readAll(process.stdin), 'stdin', values)))
+    else for (const file of await filesOf(path)) manifests.push(...(await parseManifests(await readFile(file, 'utf8'), file, values)))
+  }
+  if (manifests.length === 0)
+    throw usageError(`there is no object in ${paths.join(', ')}`, 'files in directories must end in .yaml, .yml or .json')
+  return inApplyOrder(manifests)
+}
+
+async function filesOf(path: string): Promise<string[]> {
+  try {
+    if (!(await stat(path)).isDirectory()) return [path]
+    return (await readdir(path))
+      .filter(name => /\.(ya?ml|json)$/.test(name))
+      .sort()
+      .map(name => join(path, name))
+  } catch (error) {
+    throw new CliError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`, { exitCode: exitCodes.usage, cause: error })
+  }
+}
+
+async function readAll(stream: AsyncIterable<Buffer | string>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto'
+import { annotations, isEnded, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
+import type { Client } from '../client/index.ts'
+import { CliError } from './cli-error.ts'
+import { exitCodes } from './exit-codes.ts'
+import { streamLog } from './follow-log.ts'
+import { waitFor } from './wait-for.ts'
+
+/** Asks the stack controller for a Run now; returns what identifies the request. */
+export async function requestRun(client: Client, stack: Stack, type: 'plan' | 'apply' | 'refresh'): Promise<string> {
+  const request = `${type}:${randomBytes(5).toString('hex')}`
+  const { name, namespace } = stack.metadata
+  await client
+    .resource(stackResource)
+    .patch(name, { metadata: { annotations: { [annotations.requestedRun]: request } } }, { type: 'merge', namespace })
+  return request
+}
+
+/** Waits until the request has become a Run. */
+export async function whenRequested(client: Client, stack: Stack, request: string, timeoutMs: number): Promise<Run> {
+  const { name, namespace } = stack.metadata
+  const runName = await waitFor(
+    client,
+    stackResource,
+    { namespace, name, timeoutMs, what: `the start of a run of stack "${name}"` },
+    now => {
+      if (!now) throw new CliError(`stack "${name}" was deleted`, { exitCode: exitCodes.notFound })
+      return now.status?.handledRequest === request ? now.status.lastRun?.name : undefined
+    },
+  )
+  return await client.resource(runResource).get(runName, { namespace })
+}
+
+/** Waits for the end of a Run and tells each phase on the way. */
+export async function whenEnded(client: Client, run: Run, timeoutMs: number, onPhase: (run: Run) => void): Promise<Run> {
+  const { name, namespace } = run.metadata
+  let last = ''
+  return await waitFor(client, runResource, { namespace, name, timeoutMs, what: `run "${name}"` }, now => {
+    if (!now) throw new CliError(`run "${name}" was deleted`, { exitCode: exitCodes.notFound })
+    const phase = now.status?.phase ?? 'Queued'
+    if (phase !== last) onPhase(now)
+    last = phase
+    return isEnded(now) ? now : undefined
+  })
+}
+
+/** Writes the log of a Run while it runs, from its start to its end; a Run without a log is no error. */
+export async function followRun(client: Client, run: Run, signal: AbortSignal): Promise<void> {
+  await streamLog(client, run, { follow: true, signal }, bytes => process.stdout.write(bytes)).catch(error => {
+    if (!(error instanceof CliError)) throw error
+  })
+}
+
+/** `2 to add, 1 to change, 0 to destroy` */
+export function planText(plan: { add: number; change: number; destroy: number }): string {
+  const { add, change, destroy } = plan
+  return add + change + destroy === 0 ? 'no changes' : `${add} to add, ${change} to change, ${destroy} to destroy`
+}
+
+/** @throws {CliError} failed, with the reason, unless the Run succeeded. */
+export function expectSuccess(run: Run): void {
+  const { phase, reason, message } = run.status ?? {}
+  if (phase === 'Succeeded') return
+  const why = [reason, message].filter(Boolean).join(': ')
+  throw new CliError(`run "${run.metadata.name}" ${(phase ?? 'ended').toLowerCase()}${why ? `: ${why}` : ''}`, {
+    exitCode: exitCodes.failed,
+    hint: `oarlock logs run/${run.metadata.name} -n ${run.metadata.namespace}`,
+  })
+}
