@@ -1,0 +1,98 @@
+// For the guard process: it starts in every Run and must stay small, so this file imports nothing but Node's own modules, and lazily.
+import { readFile } from 'node:fs/promises'
+
+export type SalvageOptions = {
+  /** The engine's state file. */
+  path: string
+  /** The worker's address of the state: `https://host:port/state/<namespace>/<stack>/run/<runName>/state`. */
+  url: string
+  token: string
+  /** PEM. Default: the system's. */
+  caCertificate?: string
+  epoch: number
+  /** How long to try again in all. Default 30,000. */
+  deadlineMs?: number
+}
+
+/** `orphaned`: a newer Run had begun, the content is kept aside. `nothing`: there was no complete file to upload. */
+export type SalvageResult = { kind: 'saved'; version: number } | { kind: 'orphaned'; orphan: number } | { kind: 'nothing'; why: string }
+
+/** Later than anything the dead worker sent: what of it still comes must not overtake this. */
+const lastSequence = Number.MAX_SAFE_INTEGER
+
+/**
+ * Uploads the last state file of a Run whose worker died, with the Run's epoch (invariant 3). The engine must be gone: the file is read once.
+ * Tries again until the deadline; content that is there already makes no new version.
+ * @throws {Error} when the store did not take it in time: the file must then be kept.
+ */
+export async function salvageState(options: SalvageOptions): Promise<SalvageResult> {
+  const { path, url, token, caCertificate, epoch, deadlineMs = 30_000 } = options
+  let bytes: Buffer
+  try {
+    bytes = await readFile(path)
+    const value: unknown = JSON.parse(bytes.toString())
+    if (typeof value !== 'object' || value === null) return { kind: 'nothing', why: `${path} is not a JSON object` }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'nothing', why: `${path} does not exist` }
+    // Cut off between truncate and write: the version before it was uploaded when it was complete.
+    if (error instanceof SyntaxError) return { kind: 'nothing', why: `${path} is not complete` }
+    throw error
+  }
+  const endMs = performance.now() + deadlineMs
+  for (let attempt = 0; ; attempt++) {
+    const leftMs = endMs - performance.now()
+    const answer = await put(url, bytes, { token, caCertificate, epoch, timeoutMs: Math.max(100, Math.min(leftMs, 10_000)) }).catch(
+      (cause: Error) => cause,
+    )
+    if (!(answer instanceof Error)) {
+      if (answer.status === 200) return { kind: 'saved', version: Number(answer.body.version) }
+      if (answer.status === 409 && answer.body.orphan !== undefined) return { kind: 'orphaned', orphan: Number(answer.body.orphan) }
+    }
+    const isFinal =
+      !(answer instanceof Error) && answer.status >= 400 && answer.status < 500 && answer.status !== 408 && answer.status !== 429
+    const waitMs = Math.min(100 * 2 ** attempt, 2_000)
+    if (isFinal || performance.now() + waitMs >= endMs) {
+      const why = answer instanceof Error ? answer.message : `it answered ${answer.status}`
+      throw new Error(`could not upload ${path} to ${new URL(url).origin}: ${why}`, { cause: answer instanceof Error ? answer : undefined })
+    }
+    await new Promise(resolve => setTimeout(resolve, waitMs))
+  }
+}
+
+type PutOptions = { token: string; caCertificate?: string; epoch: number; timeoutMs: number }
+
+async function put(
+  url: string,
+  bytes: Buffer,
+  options: PutOptions,
+): Promise<{ status: number; body: { version?: unknown; orphan?: unknown } }> {
+  const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
+  return await new Promise((resolve, reject) => {
+    const req = request(url, {
+      ...{ method: 'PUT', ca: options.caCertificate, signal: AbortSignal.timeout(options.timeoutMs), agent: false },
+      headers: {
+        authorization: `Bearer ${options.token}`,
+        'content-length': bytes.byteLength,
+        'oarlock-epoch': String(options.epoch),
+        'oarlock-sequence': String(lastSequence),
+      },
+    })
+    req.once('error', reject)
+    req.once('response', res => {
+      let text = ''
+      res.setEncoding('utf8')
+      res.on('data', (part: string) => {
+        text += part
+      })
+      res.once('error', reject)
+      res.once('end', () => {
+        try {
+          resolve({ status: res.statusCode ?? 0, body: JSON.parse(text) as { version?: unknown; orphan?: unknown } })
+        } catch {
+          resolve({ status: res.statusCode ?? 0, body: {} })
+        }
+      })
+    })
+    req.end(bytes)
+  })
+}
