@@ -1,0 +1,40 @@
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+
+export type BinarySearch = { path: string | undefined; lookedFor: string[] }
+
+/**
+ * Looks for `binary` where the environment variable `overrideName` points, else on PATH.
+ * An override that is not an executable file is not replaced by another one: a person chose it.
+ */
+export async function findBinary(binary: string, overrideName: string, env: Record<string, string | undefined>): Promise<BinarySearch> {
+  const override = env[overrideName]
+  if (override) {
+    const lookedFor = [`${overrideName}=${override}`]
+    return { path: isAbsolute(override) && (await isExecutable(override)) ? override : undefined, lookedFor }
+  }
+  const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
+  for (const directory of directories) {
+    const path = join(directory, binary)
+    if (await isExecutable(path)) return { path, lookedFor: [path] }
+  }
+  return { path: undefined, lookedFor: [`${overrideName} (not set)`, `${binary} on PATH (${directories.join(delimiter) || 'empty'})`] }
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** What a short command prints on stdout. Rejects when it cannot start, fails, or takes longer than 20 s. */
+export function outputOf(path: string, args: string[], env: Record<string, string>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(path, args, { env, timeout: 20_000, maxBuffer: 1 << 20 }, (error, stdout) => (error ? reject(error) : resolve(stdout)))
+  })
+}
