@@ -1,5 +1,14 @@
 import type { Registry } from '../registry/index.ts'
+import { pathsOf } from './openapi-paths.ts'
+import { schemasOf } from './openapi-schemas.ts'
 
-export function openApiV2(_registry: Registry): object {
-  return { swagger: '2.0', info: { title: 'Kubernetes', version: 'v1.36.3' }, paths: {}, definitions: {} }
+/** `/openapi/v2` in JSON: everything in one document. */
+export function openApiV2(registry: Registry): object {
+  const all = [...registry.kinds()]
+  return {
+    swagger: '2.0',
+    info: { title: 'Kubernetes', version: 'v1.36.3' },
+    paths: Object.assign({}, ...all.map(kind => pathsOf(kind, 2))),
+    definitions: schemasOf(all, '#/definitions/'),
+  }
 }

@@ -1,9 +1,30 @@
+import { hash } from 'node:crypto'
 import type { Kind, Registry } from '../registry/index.ts'
+import { pathsOf } from './openapi-paths.ts'
+import { schemasOf } from './openapi-schemas.ts'
 
-export function openApiV3Paths(_registry: Registry): object {
-  return { paths: {} }
+/** `/openapi/v3`: where the document of each group and version is; the hash changes with the document. */
+export function openApiV3Paths(registry: Registry): object {
+  const paths: Record<string, { serverRelativeURL: string }> = {}
+  for (const [group, versions] of registry.groups) {
+    for (const [version, kinds] of versions) {
+      const path = group ? `apis/${group}/${version}` : `api/${version}`
+      const digest = hash('sha256', JSON.stringify(openApiV3(kinds.values())))
+        .slice(0, 32)
+        .toUpperCase()
+      paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${digest}` }
+    }
+  }
+  return { paths }
 }
 
-export function openApiV3(_kinds: Iterable<Kind>): object {
-  return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'v1.36.3' }, paths: {}, components: { schemas: {} } }
+/** `/openapi/v3/apis/GROUP/VERSION`. */
+export function openApiV3(kinds: Iterable<Kind>): object {
+  const all = [...kinds]
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Kubernetes', version: 'v1.36.3' },
+    paths: Object.assign({}, ...all.map(kind => pathsOf(kind, 3))),
+    components: { schemas: schemasOf(all, '#/components/schemas/') },
+  }
 }
