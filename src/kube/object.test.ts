@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  conflict,
+  findCondition,
+  formatDuration,
+  invalid,
+  isConditionTrue,
+  isReason,
+  notFound,
+  objectKey,
+  parseApiVersion,
+  parseDuration,
+  parseKey,
+  rfc3339,
+  rfc3339Micro,
+  StatusError,
+  setCondition,
+} from './index.ts'
+
+test('keys and versions split as they were joined', () => {
+  for (const metadata of [{ name: 'a' }, { namespace: 'n', name: 'a' }]) {
+    assert.deepEqual({ namespace: undefined, ...metadata }, parseKey(objectKey({ metadata })))
+  }
+  assert.deepEqual(parseApiVersion('v1'), { group: '', version: 'v1' })
+  assert.deepEqual(parseApiVersion('apps/v1'), { group: 'apps', version: 'v1' })
+})
+
+test('a transition time moves with the status only, and conditions keep their place', () => {
+  const ready = { type: 'Ready', status: 'False', reason: 'A', message: '' } as const
+  const first = setCondition([{ ...ready, type: 'Other', lastTransitionTime: 'x' }], ready, 0)
+  const second = setCondition(first, { ...ready, reason: 'B' }, 5_000)
+  assert.equal(findCondition(second, 'Ready')?.lastTransitionTime, '1970-01-01T00:00:00Z')
+  assert.equal(findCondition(second, 'Ready')?.reason, 'B')
+  const third = setCondition(second, { ...ready, status: 'True' }, 5_999)
+  assert.equal(findCondition(third, 'Ready')?.lastTransitionTime, '1970-01-01T00:00:05Z')
+  assert.deepEqual(
+    third.map(condition => condition.type),
+    ['Other', 'Ready'],
+  )
+  assert.equal(isConditionTrue(third, 'Ready'), true)
+  assert.equal(isConditionTrue(undefined, 'Ready'), false)
+})
+
+test('times are written as Kubernetes does', () => {
+  assert.equal(rfc3339(1_234), '1970-01-01T00:00:01Z')
+  assert.equal(rfc3339Micro(1_234), '1970-01-01T00:00:01.234000Z')
+})
+
+for (const [text, ms] of [
+  ['90s', 90_000],
+  ['1h30m', 5_400_000],
+  ['1.5d', 129_600_000],
+  ['250ms', 250],
+] as const) {
+  test(`duration ${text}`, () => assert.equal(parseDuration(text), ms))
+}
+for (const text of ['', '1', 's', '-1s', '1 s', '1h30']) {
+  test(`duration "${text}" is refused`, () => assert.throws(() => parseDuration(text), RangeError))
+}
+for (const [ms, text] of [
+  [-5, '0ms'],
+  [250, '250ms'],
+  [192_000, '3m12s'],
+  [3_605_000, '1h'],
+  [93_600_000, '1d2h'],
+] as const) {
+  test(`${ms} ms are said as ${text}`, () => assert.equal(formatDuration(ms), text))
+}
+
+test('errors survive the way over the wire', () => {
+  const resource = { group: 'oarlock.dev', plural: 'stacks', kind: 'Stack' }
+  for (const error of [
+    notFound(resource, 'a'),
+    conflict(resource, 'a', 'changed'),
+    invalid(resource, 'a', [{ reason: 'FieldValueRequired', message: 'Required value', field: 'spec' }]),
+  ]) {
+    const back = StatusError.fromStatus(JSON.parse(JSON.stringify(error.toStatus())))
+    assert.deepEqual([back.message, back.reason, back.code], [error.message, error.reason, error.code])
+    assert.deepEqual(JSON.parse(JSON.stringify(back.details)), JSON.parse(JSON.stringify(error.details)))
+  }
+  assert.equal(notFound(resource, 'a').message, 'stacks.oarlock.dev "a" not found')
+  assert.equal(isReason(notFound(resource, 'a'), 'NotFound', 'Gone'), true)
+  assert.equal(isReason(new Error('NotFound'), 'NotFound'), false)
+})
