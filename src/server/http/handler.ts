@@ -5,6 +5,7 @@ import type { Discovery } from '../discovery/index.ts'
 import type { Verb } from '../registry/index.ts'
 import { type Call, methodNotAllowed, perform, type Services } from '../rest/index.ts'
 import { negotiate, send, sendError } from '../wire/index.ts'
+import { protobufType, readProtobuf } from './protobuf.ts'
 import { readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
 
@@ -96,6 +97,16 @@ async function answerResource(
   if (subresource && !hasSubresource(kind, subresource)) throw noSuchResource()
   if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
   const { headers } = request
+  const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
+  let contentType = mediaType(headers['content-type'])
+  let body = ''
+  if (method !== 'GET' && method !== 'HEAD') {
+    const bytes = await readBody(request)
+    if (contentType === protobufType) {
+      contentType = 'application/json'
+      body = JSON.stringify(readProtobuf(bytes))
+    } else body = bytes.toString('utf8')
+  }
   const call: Call = {
     verb,
     kind,
@@ -106,10 +117,10 @@ async function answerResource(
     query,
     userAgent: headers['user-agent'],
     acceptEncoding: headers['accept-encoding'] as string | undefined,
-    as: negotiate(headers.accept, query?.get('includeObject') ?? undefined),
+    as,
     user,
-    contentType: mediaType(headers['content-type']),
-    body: method === 'GET' || method === 'HEAD' ? '' : await readBody(request),
+    contentType,
+    body,
     response,
   }
   await perform(services, call)

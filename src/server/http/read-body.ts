@@ -4,11 +4,13 @@ import { badRequest, StatusError } from '../../kube/index.ts'
 /** What an object and a patch may be long at most: 3 MB, as in Kubernetes. */
 export const maxBodyBytes = 3 * 1024 * 1024
 
+const empty = Buffer.alloc(0)
+
 /**
- * Reads the body of a request as text.
+ * Reads the body of a request.
  * @throws {StatusError} RequestEntityTooLarge, or BadRequest when the client gave up in the middle.
  */
-export function readBody(request: IncomingMessage): Promise<string> {
+export function readBody(request: IncomingMessage): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > maxBodyBytes) return Promise.reject(tooLarge())
   return new Promise((resolve, reject) => {
@@ -28,7 +30,7 @@ export function readBody(request: IncomingMessage): Promise<string> {
       else if (chunks) chunks.push(chunk)
       else chunks = [first, chunk]
     })
-    request.on('end', () => resolve(chunks ? Buffer.concat(chunks, bytes).toString('utf8') : (first?.toString('utf8') ?? '')))
+    request.on('end', () => resolve(chunks ? Buffer.concat(chunks, bytes) : (first ?? empty)))
     request.on('error', () => reject(badRequest('the body of the request ended early')))
     request.on('aborted', () => reject(badRequest('the body of the request ended early')))
   })

@@ -40,6 +40,7 @@ type Row = {
   storageName?: string
   prepare?: Kind['prepare']
   check?: Kind['check']
+  refuseDelete?: Kind['refuseDelete']
   fromStorage?: Kind['fromStorage']
   toStorage?: Kind['toStorage']
 }
@@ -108,6 +109,8 @@ const rows: Row[] = [
     columns: [nameColumn, column('Status', 'The phase of the namespace.', namespacePhase), ageColumn],
     selectableFields: [{ field: 'status.phase', read: namespacePhase }],
     prepare: prepareNamespace,
+    refuseDelete: ({ metadata: { name } }) =>
+      name === 'default' || name === 'kube-system' || name === 'kube-public' ? 'this namespace may not be deleted' : undefined,
   },
   {
     kind: 'ConfigMap',
@@ -309,6 +312,7 @@ function toKind(row: Row): Kind {
     mergeKeys: { 'metadata.ownerReferences': 'uid', 'metadata.finalizers': '', ...row.mergeKeys },
     prepare: row.prepare,
     check: row.check,
+    refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
     toStorage: row.toStorage,
   }

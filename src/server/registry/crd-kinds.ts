@@ -39,6 +39,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
           return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
         }),
         isCustom: true,
+        isTerminating: crd.metadata.deletionTimestamp !== undefined,
         mergeKeys: undefined,
         // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
         fromStorage: versions.length > 1 ? text => withApiVersion(text, apiVersion) : undefined,

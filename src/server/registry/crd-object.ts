@@ -171,9 +171,13 @@ export const crdSchema: Record<string, StructuralSchema> = {
   },
 }
 
+/** Holds a definition back until its objects are gone. */
+export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
 /** Kubernetes' defaults for a definition. */
-export function prepareCrd(object: KubeObject): void {
-  const { spec } = object as Crd
+export function prepareCrd(object: KubeObject, before: KubeObject | undefined): void {
+  const { spec, metadata } = object as Crd
+  if (!before && !metadata.finalizers?.includes(crdFinalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), crdFinalizer]
   if (!spec || typeof spec !== 'object' || !spec.names || typeof spec.names !== 'object') return
   if (typeof spec.names.kind === 'string') {
     spec.names.singular ||= spec.names.kind.toLowerCase()

@@ -45,12 +45,16 @@ export type Kind = {
   readonly columns: readonly Column[]
   readonly selectableFields: readonly SelectableField[]
   readonly isCustom: boolean
+  /** Its definition is going: nothing new is accepted. */
+  readonly isTerminating?: boolean
   /** List merge keys of strategic merge patches by path; custom kinds have none and refuse the patch. */
   readonly mergeKeys: Readonly<Record<string, string>> | undefined
   /** Fills in what this kind's server side decides, on a copy that may be changed. */
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
   /** What the schema cannot say. */
   readonly check?: (object: KubeObject, before: KubeObject | undefined) => StatusCause[]
+  /** Why this object may not be deleted, if so. */
+  readonly refuseDelete?: (object: KubeObject) => string | undefined
   /** Stored JSON to this version's; absent when what is stored is what is served. */
   readonly fromStorage?: (text: string) => string
   /** An object of this version as it is stored; absent when the same. */

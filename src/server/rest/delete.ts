@@ -74,6 +74,12 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${metadata.resourceVersion}`,
     )
   }
+  const refusal = kind.refuseDelete?.(object)
+  if (refusal) {
+    throw new StatusError('Forbidden', `${kind.plural} "${metadata.name}" is forbidden: ${refusal}`, {
+      details: { name: metadata.name, group: kind.group || undefined, kind: kind.plural },
+    })
+  }
   const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation)
   const isMarked = metadata.deletionTimestamp !== undefined
   const isUnchanged =

@@ -208,6 +208,9 @@ function given<T extends object>(fields: T): Partial<T> {
 
 /** @throws {StatusError} NotFound for a namespace that does not exist, Forbidden for one that is going away. */
 function checkNamespace({ store }: Services, call: Call, namespace: string): void {
+  if (call.kind.isTerminating) {
+    throw new StatusError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
+  }
   if (!call.kind.namespaced) return
   if (!namespace) throw badRequest(`an empty namespace may not be set during creation`)
   const head = store.head(store.table(namespacesTable), namespace)

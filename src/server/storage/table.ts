@@ -117,9 +117,10 @@ export class Table {
 
   /** Other fields became selectable: reads them again for every object. */
   setFields(names: readonly string[], readFields: FieldReader | undefined): void {
-    if (names.length === 0 && this.#fieldNames.length === 0) return
+    const isSame = names.length === this.#fieldNames.length && names.every((name, index) => name === this.#fieldNames[index])
     this.#fieldNames = names
     this.#readFields = readFields
+    if (isSame) return
     for (const entry of this.#entries.values()) {
       const object = readFields && (JSON.parse(entry.text) as KubeObject)
       this.#entries.set(entry.key, { ...entry, fields: object && readFields?.(object) })
