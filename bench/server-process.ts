@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 export type ServerProcess = { pid: number; kubeconfigPath: string; rssMb(): number; cpuSeconds(): number; stop(): Promise<void> }
 
@@ -19,12 +20,7 @@ export function cpuSecondsOf(pid: number): number {
 
 /** Starts the embedded server alone in a process of its own. */
 export async function startServerProcess(dataDir: string): Promise<ServerProcess> {
-  const program = `
-    import { startServer } from ${JSON.stringify(new URL('../src/server/index.ts', import.meta.url).href)}
-    const server = await startServer({ dataDir: process.argv[1], listen: { port: 0 } })
-    console.log(server.kubeconfigPath)
-    process.on('SIGTERM', () => server.close().then(() => process.exit(0)))`
-  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', program, dataDir], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'serve.ts'), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
   })
