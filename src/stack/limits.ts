@@ -1,0 +1,14 @@
+/** Characters of a Stack's name that go into the names of its Runs. */
+export const maxStackPart = 40
+
+/** After this many Lost Runs in a row a Stack waits, as after failures, before it tries again. */
+export const lostLimit = 5
+
+/** A Stack whose engine is not installed looks again this often. */
+export const engineRecheckMs = 5 * 60_000
+
+/** A Run's message is cut to this many characters where it is quoted in a condition or an event. */
+export const quotedChars = 1_000
+
+/** Held by a Stack from its first reconcile until what it made is destroyed or left on purpose. */
+export const stackFinalizer = 'oarlock.dev/finalizer'
