@@ -66,7 +66,9 @@ export async function createRig(t: TestContext, files: Record<string, string>, o
         cacheDir: join(root, 'cache'),
         inventory: {
           read: async () => structuredClone(rig.inventory.value),
-          write: async value => void (rig.inventory.value = structuredClone(value)),
+          write: async value => {
+            rig.inventory.value = structuredClone(value)
+          },
         },
         ...overrides,
         ...more,
