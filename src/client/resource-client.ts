@@ -102,10 +102,14 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
       signal,
     })
     const list = (await response.json()) as KubeList<KubeObject<Body>>
-    if (!Array.isArray(list.items)) {
-      if (list.items !== undefined && list.items !== null) throw notAnObject(this.resource, list)
-      list.items = []
+    if (
+      typeof list?.metadata?.resourceVersion !== 'string' ||
+      !(Array.isArray(list.items) || list.items === null || list.items === undefined)
+    ) {
+      throw notAnObject(this.resource, list)
     }
+    // Go writes an empty list as null where a type forgot to say otherwise.
+    list.items ??= []
     // Servers leave the kind out of the items of typed lists; readers need it on every object.
     const { apiVersion, kind } = this.resource
     for (const item of list.items) {

@@ -94,6 +94,11 @@ export class TinyApi {
     this.#watchers.clear()
   }
 
+  /** Leaves every running watch open, and never sends anything to it again. */
+  forgetWatchers(): void {
+    this.#watchers.clear()
+  }
+
   /** Ends every running watch in good order. */
   endWatches(): void {
     for (const { response } of this.#watchers) response.end()
