@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { cloneJson, equalJson, parseJsonStrict, setOwn } from './index.ts'
+import { cloneJson, equalJson, exceedsDepth, parseJsonStrict, setOwn } from './index.ts'
 
 const json = fc.jsonValue({ maxDepth: 4 })
 
@@ -52,4 +52,11 @@ for (const [text, duplicates] of [
 
 test('no JSON made from a value has duplicates', () => {
   fc.assert(fc.property(json, value => assert.deepEqual(parseJsonStrict(JSON.stringify(value, null, 1)).duplicates, [])))
+})
+
+test('depth is judged without walking past the bound', () => {
+  assert.equal(exceedsDepth({ a: [{ b: 1 }] }, 3), false)
+  assert.equal(exceedsDepth({ a: [{ b: 1 }] }, 2), true)
+  assert.equal(exceedsDepth(JSON.parse('['.repeat(5_000) + ']'.repeat(5_000)), 200), true)
+  assert.equal(exceedsDepth('x', 0), false)
 })

@@ -49,3 +49,11 @@ function clone(value: unknown): unknown {
   for (const key of Object.keys(value)) setOwn(copy, key, clone((value as Record<string, unknown>)[key]))
   return copy
 }
+
+/** True if arrays and objects nest deeper than `max`. What walks JSON recursively needs a bound on what strangers send. */
+export function exceedsDepth(value: unknown, max: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (max <= 0) return true
+  for (const child of Array.isArray(value) ? value : Object.values(value)) if (exceedsDepth(child, max - 1)) return true
+  return false
+}

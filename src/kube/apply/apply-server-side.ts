@@ -10,7 +10,7 @@ import { difference, equalSets, type FieldSet, intersection, pathsOf, union } fr
 import { disown, type EntryKey, entryFields, isEntryOf, newEntry, readEntries, sortEntries } from './managed-fields.ts'
 import { mergeConfig } from './merge-config.ts'
 import { removeFields } from './remove-fields.ts'
-import { toFieldSet, withNamedFields } from './to-field-set.ts'
+import { remainingFields, toFieldSet, withNamedFields } from './to-field-set.ts'
 import { managedFieldsOf, trackUpdate } from './track-update.ts'
 
 export type ApplyInput = {
@@ -64,10 +64,8 @@ export function applyServerSide(input: ApplyInput): ApplyResult {
   const kept = disown(disown(others, changed), removed)
 
   const isChanged = changed !== undefined || removed !== undefined || !equalJson(base, merged)
-  if (own && live && !isChanged && kept === others && own.apiVersion === apiVersion && equalSets(last, applied)) {
-    return { object: live, conflicts: [] }
-  }
   const isOwnSame = own !== undefined && !isChanged && own.apiVersion === apiVersion && equalSets(last, applied)
+  if (live && isOwnSame && kept === others) return { object: live, conflicts: [] }
   const managedFields = [...kept]
   if (isOwnSame) managedFields.push(own)
   else if (applied !== undefined) managedFields.push(newEntry(key, applied, rfc3339(nowMs)))
@@ -109,13 +107,13 @@ const identity: FieldSet = { 'f:apiVersion': {}, 'f:kind': {}, 'f:metadata': { '
  */
 function prune(schema: StructuralSchema, merged: JsonObject, last: FieldSet, applied: FieldSet, others: ManagedFieldsEntry[]): JsonObject {
   const named = (set: FieldSet) => withNamedFields(schema, set)
-  const fieldsOf = (object: Json) => named(toFieldSet(schema, object))
+  const remaining = (object: Json) => named(remainingFields(schema, object))
   const owned = others.reduce<FieldSet>((set, entry) => union(set, entryFields(entry)), applied)
   const lastNamed = named(last)
-  const all = fieldsOf(merged)
+  const all = named(toFieldSet(schema, merged))
   const first = removeFields(schema, merged, lastNamed)
-  const second = removeFields(schema, merged, difference(all, union(fieldsOf(first), named(owned))))
-  return removeFields(schema, merged, intersection(difference(all, fieldsOf(second)), lastNamed)) as JsonObject
+  const second = removeFields(schema, merged, difference(all, union(remaining(first), named(owned))))
+  return removeFields(schema, merged, intersection(difference(all, remaining(second)), lastNamed)) as JsonObject
 }
 
 function conflictsWith(entry: ManagedFieldsEntry, changed: FieldSet): FieldConflict[] {

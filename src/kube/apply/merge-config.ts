@@ -1,30 +1,32 @@
-import { setOwn } from '../json.ts'
+import { equalJson, setOwn } from '../json.ts'
 import type { Json } from '../object.ts'
 import { type FieldSchema, fieldSchema, listElements, shapeOf } from './field-schema.ts'
 
 /**
  * Lays `config` over `live`: maps merge by field, set and map lists by item, all else is replaced as a whole. A null
- * over a map or such a list leaves it as it is. Returns `live` itself where nothing differs in identity.
+ * over a map or such a list leaves it as it is. Every part that stays equal is the very part of `live`.
  */
 export function mergeConfig(schema: FieldSchema, live: Json | undefined, config: Json | undefined): Json | undefined {
   if (config === undefined || live === config) return live
   if (live === undefined) return config
   const [liveShape, configShape] = [shapeOf(schema, live), shapeOf(schema, config)]
   if (config === null && liveShape !== 'leaf') return live
-  if (liveShape !== configShape || configShape === 'leaf') return config
+  if (liveShape !== configShape || configShape === 'leaf') return equalJson(live, config) ? live : config
   return configShape === 'map'
     ? mergeMaps(schema, live as { [key: string]: Json }, config as { [key: string]: Json })
     : mergeLists(schema, live as Json[], config as Json[])
 }
 
 function mergeMaps(schema: FieldSchema, live: { [key: string]: Json }, config: { [key: string]: Json }): Json {
-  const result = { ...live }
+  let result: { [key: string]: Json } | undefined
   for (const name of Object.keys(config)) {
     const before = Object.hasOwn(live, name) ? live[name] : undefined
     const next = mergeConfig(fieldSchema(schema, name), before, config[name])
-    if (next !== undefined) setOwn(result, name, next)
+    if (next === undefined || next === before) continue
+    result ??= { ...live }
+    setOwn(result, name, next)
   }
-  return result
+  return result ?? live
 }
 
 /**
@@ -77,5 +79,5 @@ function mergeLists(schema: FieldSchema, live: Json[], config: Json[]): Json[] {
       right++
     }
   }
-  return merged
+  return merged.length === live.length && merged.every((item, index) => item === live[index]) ? live : merged
 }

@@ -10,15 +10,23 @@ import { type FieldSet, nodeOf } from './field-set.ts'
  * @throws {StatusError} BadRequest when `isStrict` and two items of a list have the same key, or one has none.
  */
 export function toFieldSet(schema: FieldSchema, value: unknown, isStrict = false): FieldSet {
-  return collect(schema, value, false, isStrict, '')
+  return collect(schema, value, isStrict ? 'strict' : 'owned', '')
 }
 
 /** Every path of `value`, the containers on the way too: what is added or removed when it comes or goes as a whole. */
 export function allPaths(schema: FieldSchema, value: unknown): FieldSet {
-  return collect(schema, value, true, false, '')
+  return collect(schema, value, 'every', '')
 }
 
-function collect(schema: FieldSchema, value: unknown, isEveryNode: boolean, isStrict: boolean, path: string): FieldSet {
+/** As {@link toFieldSet}, and lists that ran empty count too: somebody owns them even without items. */
+export function remainingFields(schema: FieldSchema, value: unknown): FieldSet {
+  return collect(schema, value, 'remaining', '')
+}
+
+type Mode = 'owned' | 'strict' | 'every' | 'remaining'
+
+function collect(schema: FieldSchema, value: unknown, mode: Mode, path: string): FieldSet {
+  const isStrict = mode === 'strict'
   let set: JsonObject | undefined
   switch (shapeOf(schema, value)) {
     case 'leaf':
@@ -29,9 +37,14 @@ function collect(schema: FieldSchema, value: unknown, isEveryNode: boolean, isSt
         const child = map[name]
         if (child === undefined) continue
         const childSchema = fieldSchema(schema, name)
-        const children = collect(childSchema, child, isEveryNode, isStrict, isStrict ? `${path}.${name}` : '')
+        const children = collect(childSchema, child, mode, isStrict ? `${path}.${name}` : '')
         const shape = shapeOf(childSchema, child)
-        const isOwned = isEveryNode || shape === 'leaf' || (shape === 'map' && isEmptyObject(child)) || !isNamedField(schema, name)
+        const isOwned =
+          mode === 'every' ||
+          shape === 'leaf' ||
+          (shape === 'map' && isEmptyObject(child)) ||
+          (mode === 'remaining' && shape === 'list' && (child as unknown[]).length === 0) ||
+          !isNamedField(schema, name)
         const node = nodeOf(isOwned, children)
         if (node === undefined) continue
         set ??= {}
@@ -47,7 +60,7 @@ function collect(schema: FieldSchema, value: unknown, isEveryNode: boolean, isSt
         if (element === undefined) continue
         const isDuplicate = duplicates?.has(element) === true
         if (isStrict && isDuplicate) throw badRequest(`${path}: duplicate entries for key ${element.slice(2)}`)
-        const children = isDuplicate ? undefined : collect(schema!.items, list[index], isEveryNode, isStrict, path)
+        const children = isDuplicate ? undefined : collect(schema!.items, list[index], mode, path)
         set ??= {}
         set[element] = nodeOf(true, children)!
       }
