@@ -4,19 +4,19 @@ import { isReason, type KubeObject, type Resource } from '../kube/index.ts'
 import type { Manifest } from './read-manifests.ts'
 
 export type Applied = { resource: Resource; object: KubeObject; outcome: 'created' | 'configured' | 'unchanged' }
-export type ApplyOptions = { namespace: string; force?: boolean; dryRun?: boolean }
+export type ApplyOptions = { namespace: string; force?: boolean; dryRun?: boolean; fieldManager?: string }
 
 /** How long a definition that was just applied may take until its kind is served. */
 const newKindTimeoutMs = 10_000
 
 /** Server-side apply of one object. @throws {StatusError} NotFound for an unknown kind, Conflict without `force`, Invalid. */
 export async function applyManifest(client: Client, { object }: Manifest, options: ApplyOptions & { mayBeNew: boolean }): Promise<Applied> {
-  const { force, dryRun } = options
+  const { force, dryRun, fieldManager } = options
   const resource = await discover(client, object, options.mayBeNew ? Date.now() + newKindTimeoutMs : 0)
   const namespace = resource.scope === 'Namespaced' ? (object.metadata.namespace ?? options.namespace) : undefined
   const handle = client.resource(resource)
   const before = await handle.getOrUndefined(object.metadata.name, { namespace })
-  const after = await handle.apply(object, { namespace, force, dryRun })
+  const after = await handle.apply(object, { namespace, force, dryRun, fieldManager })
   const outcome = !before ? 'created' : before.metadata.resourceVersion === after.metadata.resourceVersion ? 'unchanged' : 'configured'
   return { resource, object: after, outcome }
 }

@@ -1,0 +1,230 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { pino } from 'pino'
+import { type AllInOne, HubStartError, openLogFile, parseAddress, startAllInOne } from '../../hub/index.ts'
+import { objectKey, parseDuration } from '../../kube/index.ts'
+import { dataDirectory } from '../access.ts'
+import { applyManifest } from '../apply-manifests.ts'
+import { CliError, tell, usageError } from '../cli-error.ts'
+import { errPaint, note, outPaint, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
+import { FleetWatch } from '../fleet/watch-fleet.ts'
+import type { Paint } from '../output/style.ts'
+import { readManifests } from '../read-manifests.ts'
+import { makeSampleRepository, sampleDirectory } from '../sample-repository.ts'
+import { packageVersion } from '../version.ts'
+import { definesKinds } from './apply.ts'
+
+export type UpOptions = {
+  data?: string
+  listen: string
+  http: string
+  allowPath: string[]
+  maxWorkers?: number
+  sample?: boolean
+  apply: string[]
+  exitWhenReady?: boolean
+  timeout: string
+  grace: string
+  log?: string
+  logLevel: string
+}
+
+/** Since the process began, not since this line: loading the program is part of what the user waits for. */
+const startedMs = performance.timeOrigin
+
+/** `oarlock up`: everything in this process, until a signal ends it or the fleet is as expected. Returns the exit code. */
+export async function up(options: UpOptions): Promise<number> {
+  const stopRequested = Promise.withResolvers<'signal'>()
+  const signals = listenForSignals(() => stopRequested.resolve('signal'))
+  const dataDir = dataDirectory(options.data)
+  const sampleRepositories = join(dataDir, 'sample')
+  const log = openLog(options, dataDir)
+  const hub = await start(options, dataDir, options.sample ? [sampleRepositories] : [], log.logger)
+  signals.hub = hub
+  try {
+    const paint = outPaint()
+    for (const line of banner(hub, dataDir, paint)) print(line)
+    const applied = await applyAll(hub, options, sampleRepositories)
+    if (applied.size === 0 && (options.sample || options.apply.length > 0)) return exitCodes.refused
+    const watch = new FleetWatch({
+      stacks: hub.stacks,
+      runs: hub.runs,
+      keys: applied.size > 0 ? applied : undefined,
+      stream: process.stdout,
+      paint,
+      startedMs,
+    })
+    const waits = options.exitWhenReady === true || applied.size > 0
+    if (waits) watch.start()
+    let exitCode: number = exitCodes.done
+    if (options.exitWhenReady) exitCode = await waitUntilReady(watch, parseDuration(options.timeout), stopRequested.promise)
+    else {
+      if (waits) {
+        const settled = await Promise.race([watch.whenSettled, stopRequested.promise])
+        watch.freeze()
+        if (settled !== 'signal') for (const line of [...settledLines(watch, settled, paint), ...nextSteps(settled, paint)]) print(line)
+      }
+      await stopRequested.promise
+    }
+    watch.stop()
+    await hub.stop({
+      graceMs: options.exitWhenReady ? 0 : parseDuration(options.grace),
+      onProgress: running => note(`waiting for ${running === 1 ? '1 Run' : `${running} Runs`} to finish (Ctrl-C again interrupts)`),
+    })
+    if (!options.exitWhenReady) print('stopped; the next start continues where this one ended')
+    return exitCode
+  } catch (error) {
+    await hub.stop({ graceMs: 0 })
+    throw error
+  } finally {
+    signals.end()
+    log.close()
+  }
+}
+
+async function start(options: UpOptions, dataDir: string, ownPaths: string[], log: pino.Logger): Promise<AllInOne> {
+  try {
+    return await startAllInOne({
+      dataDir,
+      listen: parseAddress(options.listen),
+      http: parseAddress(options.http),
+      allowPaths: [...options.allowPath, ...ownPaths],
+      pool: { max: options.maxWorkers },
+      launcher: [process.execPath, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock')],
+      version: packageVersion(),
+      log,
+    })
+  } catch (error) {
+    if (error instanceof RangeError && error.message.startsWith('address ')) throw usageError(error.message, 'oarlock up --help')
+    if (!(error instanceof HubStartError)) throw error
+    const exitCode = error.kind === 'Listen' ? exitCodes.listen : exitCodes.dataDirectory
+    throw new CliError(error.message, { exitCode, hint: error.hint, cause: error })
+  }
+}
+
+function openLog({ log, logLevel }: UpOptions, dataDir: string): { logger: pino.Logger; close(): void } {
+  const settings = { level: logLevel, base: undefined, redact: { paths: ['token', '*.token', 'password', '*.password'] } }
+  if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), close: () => {} }
+  const path = log ?? join(dataDir, 'oarlock.log')
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const file = openLogFile(path)
+    return { logger: pino(settings, file), close: file.close }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another directory with --data'
+    throw new CliError(`${path} cannot be written (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
+  }
+}
+
+/** First signal: stop in good order. Second: interrupt the engines. Third: leave at once; leases and guards end what is left. */
+function listenForSignals(onFirst: () => void): { hub: AllInOne | undefined; end(): void } {
+  let count = 0
+  const state: { hub: AllInOne | undefined; end(): void } = { hub: undefined, end: () => {} }
+  const handler = () => {
+    count++
+    if (count === 1) onFirst()
+    else if (count === 2) {
+      note('interrupting the Runs, so that they save their state (Ctrl-C again leaves at once)')
+      state.hub?.interrupt()
+    } else process.exit(exitCodes.interrupted)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, handler)
+  // A terminal that goes away is no reason to leave Runs half done.
+  process.on('SIGHUP', handler)
+  state.end = () => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.off(signal, handler)
+  }
+  return state
+}
+
+function banner(hub: AllInOne, dataDir: string, paint: Paint): string[] {
+  const row = (name: string, value: string) => `  ${paint('dim', name.padEnd(11))} ${value}`
+  return [
+    `${paint('bold', `oarlock ${packageVersion()}`)} is up ${paint('dim', `after ${formatSeconds(Date.now() - startedMs)}`)}`,
+    row('API', hub.apiUrl),
+    row('dashboard', hub.httpUrl),
+    row('kubeconfig', hub.kubeconfigPath),
+    row('data', dataDir),
+    '',
+  ]
+}
+
+/** Applies the sample and what --apply names; returns the keys of their Stacks. */
+async function applyAll(hub: AllInOne, options: UpOptions, sampleRepositories: string): Promise<Set<string>> {
+  const paths = [...(options.sample ? [sampleDirectory] : []), ...options.apply]
+  if (paths.length === 0) return new Set()
+  if (options.sample) await makeSampleRepository(sampleRepositories)
+  const manifests = await readManifests(paths, options.sample ? { SAMPLE_DIRECTORY: sampleRepositories } : {})
+  const keys = new Set<string>()
+  for (const manifest of manifests) {
+    try {
+      const { object } = await applyManifest(hub.client, manifest, {
+        namespace: 'default',
+        // A sample that was changed by hand and is applied again goes back to what its file says.
+        force: true,
+        fieldManager: 'oarlock-cli',
+        mayBeNew: definesKinds(manifests),
+      })
+      if (object.kind === 'Stack') keys.add(objectKey(object))
+    } catch (error) {
+      const { message, details } = tell(error)
+      note(`${errPaint()('red', 'oarlock:')} ${manifest.from}: ${message}`)
+      for (const detail of details) note(`  ${detail}`)
+    }
+  }
+  return keys
+}
+
+async function waitUntilReady(watch: FleetWatch, timeoutMs: number, stop: Promise<'signal'>): Promise<number> {
+  const late = Promise.withResolvers<'timeout'>()
+  const timer = setTimeout(() => late.resolve('timeout'), timeoutMs)
+  const outcome = await Promise.race([watch.whenSettled, stop, late.promise])
+  clearTimeout(timer)
+  watch.freeze()
+  const paint = outPaint()
+  if (outcome === 'signal') return exitCodes.interrupted
+  if (outcome !== 'timeout') {
+    for (const line of settledLines(watch, outcome, paint)) print(line)
+    return exitCodes.done
+  }
+  const waiting = watch.rows.filter(({ verdict }) => verdict.kind === 'waiting')
+  note(
+    `${errPaint()('red', 'oarlock:')} after ${formatSeconds(timeoutMs)}, ${waiting.length} of ${watch.rows.length} Stacks are not as expected:`,
+  )
+  for (const { key, verdict } of waiting) note(`  ${key}: expected ${verdict.expected}, is ${verdict.state} (${verdict.why})`)
+  return exitCodes.failed
+}
+
+function settledLines(watch: FleetWatch, rows: readonly FleetRow[], paint: Paint): string[] {
+  const skipped = rows.filter(({ verdict }) => verdict.kind === 'skipped')
+  const first = watch.firstReadyMs === undefined ? '' : `; the first was Ready after ${formatSeconds(watch.firstReadyMs)}`
+  return [
+    ...(skipped.length > 0 ? ['', 'Not possible on this machine:'] : []),
+    ...skipped.map(({ key, verdict }) => `  ${key}: ${verdict.why}`),
+    '',
+    `${paint('green', summaryText(rows))} after ${formatSeconds(Date.now() - startedMs)}${first}`,
+  ]
+}
+
+function nextSteps(rows: readonly FleetRow[], paint: Paint): string[] {
+  const oarlock = './bin/oarlock'
+  const byKey = new Set(rows.map(({ key }) => key))
+  const steps: [command: string, what: string, needs?: string][] = [
+    [`${oarlock} get stacks -A`, 'what there is'],
+    [`${oarlock} logs stack/network -n shop`, 'what terraform said', 'shop/network'],
+    [`${oarlock} approve stack/database -n shop`, 'say yes to a plan', 'shop/database'],
+    [`${oarlock} describe stack/misspelled -n lab`, 'what a failure looks like', 'lab/misspelled'],
+  ]
+  const shown = steps.filter(([, , needs]) => needs === undefined || byKey.has(needs))
+  const width = Math.max(...shown.map(([command]) => command.length))
+  return [
+    '',
+    'Try, in another terminal:',
+    ...shown.map(([command, what]) => `  ${command.padEnd(width)}  ${paint('dim', what)}`),
+    '',
+    paint('dim', 'Ctrl-C stops it.'),
+  ]
+}

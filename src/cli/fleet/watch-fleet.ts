@@ -1,0 +1,109 @@
+import type { Run, Stack } from '../../api/index.ts'
+import type { Informer } from '../../controller/index.ts'
+import { objectKey } from '../../kube/index.ts'
+import { LiveScreen } from '../output/live-screen.ts'
+import type { Paint } from '../output/style.ts'
+import { changeLines, type FleetRow, fleetRows, renderFleet } from './fleet-view.ts'
+
+export type FleetWatchOptions = {
+  stacks: Informer<Pick<Stack, 'spec' | 'status'>>
+  runs: Informer<Pick<Run, 'spec' | 'status'>>
+  /** Keys of the Stacks to show and to wait for; undefined: all of them. */
+  keys: ReadonlySet<string> | undefined
+  stream: NodeJS.WriteStream
+  paint: Paint
+  startedMs: number
+  nowMs?: () => number
+}
+
+const frameMs = 120
+/** Changes that come together are looked at together. */
+const settleMs = 30
+
+/** Shows a fleet on its way: a live table in a terminal, a line per change elsewhere. */
+export class FleetWatch {
+  readonly #options: FleetWatchOptions
+  readonly #screen: LiveScreen | undefined
+  readonly #settled = Promise.withResolvers<FleetRow[]>()
+  #rows: FleetRow[] = []
+  #frame = 0
+  #timer: NodeJS.Timeout | undefined
+  #look: NodeJS.Timeout | undefined
+  #isSettled = false
+  #firstReadyMs: number | undefined
+
+  constructor(options: FleetWatchOptions) {
+    this.#options = options
+    if (options.stream.isTTY) this.#screen = new LiveScreen(options.stream)
+  }
+
+  start(): void {
+    const soon = () => {
+      this.#look ??= setTimeout(() => {
+        this.#look = undefined
+        this.#update()
+      }, settleMs)
+    }
+    const handler = { added: soon, updated: soon, deleted: soon }
+    this.#options.stacks.onChange(handler)
+    this.#options.runs.onChange(handler)
+    if (this.#screen) this.#timer = setInterval(() => this.#update(), frameMs)
+    this.#update()
+  }
+
+  /** Resolves when every Stack is as expected, or cannot be on this machine. */
+  get whenSettled(): Promise<FleetRow[]> {
+    return this.#settled.promise
+  }
+
+  /** The rows as they stand. */
+  get rows(): readonly FleetRow[] {
+    return this.#rows
+  }
+
+  /** When the first Stack became Ready, in milliseconds since the start. */
+  get firstReadyMs(): number | undefined {
+    return this.#firstReadyMs
+  }
+
+  /** Ends the live table; from now on changes are told in plain lines, until `stop`. */
+  freeze(): void {
+    clearInterval(this.#timer)
+    if (this.#screen) this.#draw()
+    this.#screen?.end()
+    this.#timer = undefined
+  }
+
+  stop(): void {
+    this.freeze()
+    clearTimeout(this.#look)
+    this.#look = setTimeout(() => {}, 0)
+  }
+
+  #update(): void {
+    const { stacks, runs, keys, stream, nowMs = Date.now, startedMs } = this.#options
+    const now = nowMs()
+    const chosen = (stacks.list() as Stack[]).filter(stack => !keys || keys.has(objectKey(stack)))
+    const before = this.#rows
+    this.#rows = fleetRows(chosen, runs.list() as Run[], now)
+    if (this.#firstReadyMs === undefined && this.#rows.some(({ state }) => state === 'Ready')) this.#firstReadyMs = now - startedMs
+    if (this.#timer) this.#draw()
+    else for (const line of changeLines(before, this.#rows)) stream.write(`${line}\n`)
+    const isComplete = this.#rows.length > 0 && (!keys || this.#rows.length === keys.size)
+    if (this.#isSettled || !isComplete || this.#rows.some(({ verdict }) => verdict.kind === 'waiting')) return
+    this.#isSettled = true
+    this.#settled.resolve(this.#rows)
+  }
+
+  #draw(): void {
+    const { stream, paint, startedMs, nowMs = Date.now } = this.#options
+    const frame = {
+      width: (stream.columns || 80) - 1,
+      height: (stream.rows || 24) - 1,
+      paint,
+      frame: this.#frame++,
+      elapsedMs: nowMs() - startedMs,
+    }
+    this.#screen?.draw(renderFleet(this.#rows, frame))
+  }
+}

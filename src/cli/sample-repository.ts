@@ -1,0 +1,31 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { cp, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** examples/stacks, beside src/ in a checkout and beside dist/ in the package. */
+export const sampleDirectory = join(import.meta.dirname, '..', '..', 'examples', 'stacks')
+
+const git = promisify(execFile)
+
+/**
+ * Makes the git repository of the sample at `<directory>/site`, once: what was committed there since stays. Without git there
+ * is none, and the Stack that uses it says so.
+ */
+export async function makeSampleRepository(directory: string): Promise<void> {
+  const path = join(directory, 'site')
+  if (existsSync(join(path, '.git', 'HEAD'))) return
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await cp(join(sampleDirectory, 'repository', 'site'), path, { recursive: true })
+  // The user's own git settings (signing, hooks, templates) have no say here.
+  const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_SYSTEM: '/dev/null' }
+  const author = ['-c', 'user.name=Oarlock sample', '-c', 'user.email=sample@example.invalid', '-c', 'commit.gpgsign=false']
+  try {
+    await git('git', ['init', '--quiet', '--initial-branch=main', path], { env })
+    await git('git', ['-C', path, 'add', '--all'], { env })
+    await git('git', ['-C', path, ...author, 'commit', '--quiet', '--message', 'The first version of the site'], { env })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}

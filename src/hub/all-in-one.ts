@@ -1,0 +1,329 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import {
+  oarlockResources,
+  type Run,
+  runResource,
+  type Stack,
+  stackResource,
+  systemNamespace,
+  type Worker,
+  type WorkerPool,
+  workerPoolResource,
+  workerResource,
+} from '../api/index.ts'
+import { type Client, crdResource, createClient, namespaceResource, secretResource } from '../client/index.ts'
+import { type Informer, type Log, Manager, silentLog } from '../controller/index.ts'
+import { addDispatchController } from '../dispatch/index.ts'
+import { isConditionTrue } from '../kube/index.ts'
+import { createLogHandler, openLogStore } from '../log/index.ts'
+import { type ApiServer, startServer } from '../server/index.ts'
+import { addStackController } from '../stack/index.ts'
+import { createStateHandler, openStateStore } from '../state/index.ts'
+import { resolveRevision, sourceErrors } from '../workspace/index.ts'
+import { type Address, formatAddress } from './address.ts'
+import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
+import { startHttpListener } from './http-listener.ts'
+import { startError } from './hub-start-error.ts'
+import { readStateKey } from './keys.ts'
+import { makeRegistry } from './metrics.ts'
+import { ProcessPool } from './process-pool.ts'
+import { renderStatusPage } from './status-page.ts'
+import { authorizeLog, authorizeState, makeIsHolderGone, type StoreFacts } from './store-access.ts'
+
+export type AllInOneOptions = {
+  /** Everything that outlives the process; made when missing. */
+  dataDir: string
+  /** Of the API, over TLS. Default 127.0.0.1:7466; with port 0 the port of the last time is taken again if it is free. */
+  listen?: Address
+  /** Of the status page, metrics and health. Default 127.0.0.1:7467. */
+  http?: Address
+  /** Directories below which Stacks may name a `source.path` or a file:// repository. Default: none. */
+  allowPaths?: readonly string[]
+  /** `max`: how many Runs at once. Default: one per core, at least 2. Only for a WorkerPool `default` that does not exist yet, unless given. */
+  pool?: { max?: number }
+  /** The program and first arguments that start a worker, such as Node and bin/oarlock. */
+  launcher: readonly string[]
+  version: string
+  log?: Log
+}
+
+export type AllInOne = {
+  readonly server: ApiServer
+  readonly apiUrl: string
+  readonly httpUrl: string
+  readonly kubeconfigPath: string
+  /** An administrator's connection to the API. */
+  readonly client: Client
+  readonly stacks: Informer<Pick<Stack, 'spec' | 'status'>>
+  readonly runs: Informer<Pick<Run, 'spec' | 'status'>>
+  /**
+   * Ends in good order: no new Runs, workers finish theirs for `graceMs` (default 30,000), then their engines are interrupted so
+   * that they save their state; then everything is closed. Calling `interrupt` shortens the wait.
+   */
+  stop(options?: { graceMs?: number; onProgress?: (running: number) => void }): Promise<void>
+  /** While stopping: interrupt the engines now. */
+  interrupt(): void
+}
+
+/** A worker's token outlives the longest Run; it opens nothing but what its Worker is assigned (authorize.ts, store-access.ts). */
+const workerTokenTtlMs = 30 * 24 * 3_600_000
+const hubTokenTtlMs = 10 * 365 * 24 * 3_600_000
+/** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
+const afterInterruptMs = 80_000
+const controllersGraceMs = 5_000
+
+/**
+ * Starts everything in this process: API server, stores, controllers, status page; workers are its child processes.
+ * @throws {HubStartError} for what a person can put right: data directory, addresses.
+ */
+export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
+  const { log = silentLog, launcher, version } = options
+  const dataDir = resolve(options.dataDir)
+  const listen = options.listen ?? { host: '127.0.0.1', port: 7466 }
+  const http = options.http ?? { host: '127.0.0.1', port: 7467 }
+  const allowPaths = (options.allowPaths ?? []).map(path => resolve(path))
+  /** What to undo when the start fails half-way, and at the end: the newest first. */
+  const undo: (() => Promise<void> | void)[] = []
+  const cleanUp = async () => {
+    for (const step of undo.splice(0).reverse()) await step()
+  }
+
+  try {
+    // Handlers are mounted before what they serve exists: they answer once it does.
+    const late: {
+      stateHandler?: Mounted
+      logHandler?: Mounted
+      workerOfRun?: (namespace: string | undefined, name: string | undefined) => string | undefined
+    } = {}
+    const server = await startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
+      startServer({
+        dataDir,
+        listen: address,
+        log,
+        authorize: makeAuthorizer((namespace, name) => late.workerOfRun?.(namespace, name)),
+        mounts: [
+          { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
+          { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
+        ],
+      }),
+    )
+    undo.push(() => server.close())
+    const stateStore = await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
+    undo.push(() => stateStore.close())
+    const logStore = await openLogStore({ directory: join(dataDir, 'logs') })
+    undo.push(() => logStore.close())
+
+    const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: hubTokenTtlMs })
+    const client = await createClient({
+      cluster: { server: server.url, caCertificate: server.caCertificate, token },
+      userAgent: 'oarlock-controllers',
+    })
+    undo.push(() => client.close())
+    await installKinds(client)
+    await ensurePool(client, options.pool?.max)
+
+    const pool = new ProcessPool({
+      launcher,
+      outputDirectory: join(dataDir, 'workers'),
+      log,
+      environmentOf: workerName => ({
+        ...withoutOarlock(process.env),
+        OARLOCK_SERVER: server.url,
+        OARLOCK_CA_FILE: join(dataDir, 'pki', 'ca.crt'),
+        OARLOCK_TOKEN: server.issueToken({ name: workerUserName(workerName), groups: [workersGroup], ttlMs: workerTokenTtlMs }),
+        OARLOCK_STORE_URL: server.url,
+        OARLOCK_RUNS_DIR: join(dataDir, 'runs'),
+        OARLOCK_CACHE_DIR: join(dataDir, 'cache'),
+        OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
+      }),
+    })
+    const registry = makeRegistry({ server: () => server.stats(), workers: () => pool.running().length })
+    const manager = new Manager({ client, log, registry })
+    addStackController(manager, {
+      client,
+      checkSource: stack => sourceErrors(stack.spec.source),
+      resolveRevision: (stack: Stack, signal?: AbortSignal) =>
+        revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache'), signal }),
+      removeStackData: stackUid => stateStore.deleteStack(stackUid),
+    })
+    addDispatchController(manager, { client, poolDriver: pool })
+    const stacks = manager.informer(stackResource)
+    const runs = manager.informer(runResource)
+    const workers = manager.informer(workerResource)
+    runs.onChange({ deleted: run => void forgetLog(run) })
+
+    const facts: StoreFacts = {
+      client,
+      cachedRun: (namespace, name) => runs.get(`${namespace}/${name}`),
+      cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
+      checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
+    }
+    late.workerOfRun = (namespace, name) => runs.get(`${namespace}/${name}`)?.spec.workerName
+    late.stateHandler = createStateHandler({
+      store: stateStore,
+      authorize: request => authorizeState(facts, request),
+      isHolderGone: makeIsHolderGone(client),
+      onError: error => log.error({ err: error }, 'a request to the state store failed'),
+    })
+    late.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
+
+    const listener = await startHttpListener({
+      address: http,
+      healthz: () => manager.healthz().reasons,
+      readyz: () => manager.readyz().reasons,
+      metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+      page: () =>
+        renderStatusPage({
+          stacks: stacks.list(),
+          runs: runs.list(),
+          workers: workers.list() as Worker[],
+          version,
+          apiUrl: server.url,
+          nowMs: Date.now(),
+        }),
+      mounts: [
+        { prefix: '/state/', handler: (request, response, context) => late.stateHandler!(request, response, context) },
+        { prefix: '/logs/', handler: (request, response, context) => late.logHandler!(request, response, context) },
+      ],
+      adminToken: readAdminToken(server.kubeconfigPath),
+      onError: error => log.error({ err: error }, 'a request to the status page failed'),
+    })
+    undo.push(() => listener.close())
+    undo.push(() => manager.stop({ graceMs: controllersGraceMs }))
+    await manager.start()
+    log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is up')
+
+    async function forgetLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
+      try {
+        await logStore.remove(`${metadata.namespace}/${metadata.name}`)
+      } catch (error) {
+        log.warn({ err: error, run: metadata.name }, 'the log of a deleted run could not be removed')
+      }
+    }
+
+    let stopping: Promise<void> | undefined
+    return {
+      server,
+      client,
+      stacks,
+      runs,
+      apiUrl: server.url,
+      httpUrl: `http://${formatAddress(listener.address)}`,
+      kubeconfigPath: server.kubeconfigPath,
+      interrupt: () => pool.interrupt(),
+      stop: ({ graceMs = 30_000, onProgress } = {}) => {
+        stopping ??= (async () => {
+          // Controllers first: nothing new is assigned. The API stays until the workers have reported.
+          const controllers = manager.stop({ graceMs: controllersGraceMs })
+          pool.drain()
+          if (pool.running().length > 0) onProgress?.(pool.running().length)
+          if (!(await pool.whenEmpty(graceMs))) {
+            pool.interrupt()
+            if (!(await pool.whenEmpty(afterInterruptMs)))
+              log.error({ workers: pool.running() }, 'workers are left behind; their leases will end them')
+          }
+          await controllers
+          await cleanUp()
+        })()
+        return stopping
+      },
+    }
+  } catch (error) {
+    await cleanUp()
+    throw startError(error, { dataDir, listen: formatAddress(listen) })
+  }
+}
+
+type Mounted = ReturnType<typeof createStateHandler>
+type HandlerArguments = Parameters<Mounted>
+
+async function serve(
+  handler: Mounted | undefined,
+  request: HandlerArguments[0],
+  response: HandlerArguments[1],
+  user: { name: string; groups: readonly string[] } | undefined,
+): Promise<void> {
+  if (!handler) {
+    response.writeHead(503, { 'Retry-After': '1' }).end()
+    return
+  }
+  await handler(request, response, { user: user && { name: user.name, groups: [...user.groups] } })
+}
+
+/**
+ * With port 0, tries the port of the last time first: workers and kubeconfigs of before a crash then still find us. Any free
+ * port will do when it is taken.
+ */
+async function startOnPort(listen: Address, kubeconfigPath: string, start: (address: Address) => Promise<ApiServer>): Promise<ApiServer> {
+  const last = listen.port === 0 ? lastPort(kubeconfigPath) : undefined
+  if (last === undefined) return await start(listen)
+  try {
+    return await start({ ...listen, port: last })
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'AddressInUse') throw error
+    return await start(listen)
+  }
+}
+
+function lastPort(kubeconfigPath: string): number | undefined {
+  if (!existsSync(kubeconfigPath)) return undefined
+  const [, port] = /server: https:\/\/\S+:(\d+)\s/.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
+  return port === undefined ? undefined : Number(port)
+}
+
+function readAdminToken(kubeconfigPath: string): string {
+  const [, token = ''] = /^\s*token: (\S+)$/m.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
+  if (token === '') throw new Error(`${kubeconfigPath} has no token`)
+  return token
+}
+
+function withoutOarlock(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('OARLOCK_')))
+}
+
+/** Applies our definitions and waits until their kinds are served. */
+async function installKinds(client: Client): Promise<void> {
+  const crds = client.resource(crdResource)
+  const applied = oarlockResources.map(resource => crds.apply(resource.toCrd() as Parameters<typeof crds.apply>[0], { force: true }))
+  const namespace = client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  for (const crd of await Promise.all(applied)) {
+    for (let tries = 0, now = crd; !isConditionTrue(now.status?.conditions as never, 'Established'); tries++) {
+      if (tries > 100) throw new Error(`the definition ${crd.metadata.name} was not established within 10 s`)
+      await new Promise(resolve => setTimeout(resolve, 100))
+      now = await crds.get(crd.metadata.name)
+    }
+  }
+  await namespace
+}
+
+/** The WorkerPool `default`: made once; afterwards it is the user's, and only a given `max` changes it. */
+async function ensurePool(client: Client, max: number | undefined): Promise<void> {
+  const pools = client.resource(workerPoolResource)
+  const existing = await pools.getOrUndefined('default')
+  if (!existing) {
+    const spec: WorkerPool['spec'] = { mode: 'Process', max: max ?? Math.max(2, cpus().length) }
+    await pools.create({ metadata: { name: 'default' }, spec })
+  } else if (max !== undefined && existing.spec.max !== max) {
+    await pools.patch('default', { spec: { max } }, { type: 'merge' })
+  }
+}
+
+async function revisionOf(
+  client: Client,
+  stack: Stack,
+  options: { allowPaths: readonly string[]; cacheDir: string; signal?: AbortSignal },
+): Promise<string> {
+  const { source } = stack.spec
+  const secretName = source.git?.secretRef?.name
+  const { gitCredentials } = await import('../workspace/index.ts')
+  const secret =
+    secretName === undefined ? undefined : await client.resource(secretResource).get(secretName, { namespace: stack.metadata.namespace })
+  return await resolveRevision(source, {
+    allowPaths: options.allowPaths,
+    cacheDir: options.cacheDir,
+    credentials: secret && gitCredentials(secret.data ?? {}, `${stack.metadata.namespace}/${secretName}`),
+    signal: options.signal ?? AbortSignal.timeout(60_000),
+  })
+}

@@ -1,0 +1,136 @@
+import { hash, timingSafeEqual } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Address, isLoopback } from './address.ts'
+import { addressError } from './hub-start-error.ts'
+
+export type HttpUser = { name: string; groups: string[] }
+export type HttpMount = {
+  prefix: string
+  handler(request: IncomingMessage, response: ServerResponse, context: { user: HttpUser | undefined }): Promise<void>
+}
+
+export type HttpListenerOptions = {
+  address: Address
+  /** Empty when all is well, else why not. */
+  healthz(): string[]
+  readyz(): string[]
+  metrics(): Promise<{ contentType: string; text: string }>
+  page(): string
+  /** Further routes; they see to their own permissions. */
+  mounts: readonly HttpMount[]
+  /** Who has this password, if it is a known one. */
+  adminToken: string
+  onError(error: unknown): void
+}
+
+export type HttpListener = { address: Address; close(): Promise<void> }
+
+/**
+ * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot use our certificate authority.
+ * On loopback page and metrics are open: they show no secret. Anywhere else they ask for the admin token as password.
+ */
+export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
+  const { address, onError } = options
+  const needsPassword = !isLoopback(address)
+  const server = createServer((request, response) => {
+    response.on('error', () => {})
+    answer(options, needsPassword, request, response).catch(error => {
+      onError(error)
+      if (!response.headersSent) sendText(response, 500, 'internal error')
+      else response.destroy()
+    })
+  })
+  server.headersTimeout = 30_000
+  server.requestTimeout = 60_000
+  server.on('clientError', (_error, socket) => socket.destroy())
+  await listen(server, address)
+  const { port } = server.address() as AddressInfo
+  return {
+    address: { host: address.host, port },
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function answer(
+  options: HttpListenerOptions,
+  needsPassword: boolean,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const path = (request.url ?? '/').split('?')[0] ?? '/'
+  response.setHeader('X-Content-Type-Options', 'nosniff')
+  const isAdmin = hasAdminToken(request, options.adminToken)
+  for (const { prefix, handler } of options.mounts) {
+    if (path.startsWith(prefix))
+      return await handler(request, response, { user: isAdmin ? { name: 'oarlock:admin', groups: ['system:masters'] } : undefined })
+  }
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('Allow', 'GET, HEAD')
+    return sendText(response, 405, 'method not allowed: use GET')
+  }
+  if (path === '/healthz' || path === '/livez') return sendHealth(response, options.healthz())
+  if (path === '/readyz') return sendHealth(response, options.readyz())
+  // A name we are not called by means a page elsewhere that had its name point at us (DNS rebinding).
+  if (!isOwnName(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
+  if (path !== '/' && path !== '/metrics') return sendText(response, 404, 'not found: there is /, /healthz, /readyz, /metrics and /state/')
+  if (needsPassword && !isAdmin) {
+    response.setHeader('WWW-Authenticate', 'Basic realm="oarlock: any user, the admin token as password"')
+    return sendText(response, 401, 'the admin token is needed: it is in the kubeconfig of the data directory')
+  }
+  if (path === '/metrics') {
+    const { contentType, text } = await options.metrics()
+    response.writeHead(200, { 'Content-Type': contentType }).end(text)
+    return
+  }
+  response
+    .writeHead(200, {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy':
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-store',
+    })
+    .end(options.page())
+}
+
+function hasAdminToken(request: IncomingMessage, adminToken: string): boolean {
+  const [scheme = '', value = ''] = (request.headers.authorization ?? '').split(' ', 2)
+  const kind = scheme.toLowerCase()
+  const given =
+    kind === 'bearer'
+      ? value
+      : kind === 'basic'
+        ? Buffer.from(value, 'base64')
+            .toString()
+            .replace(/^[^:]*:/, '')
+        : ''
+  const digest = (text: string) => hash('sha256', text, 'buffer')
+  return given !== '' && timingSafeEqual(digest(given), digest(adminToken))
+}
+
+function isOwnName(header: string | undefined, address: Address): boolean {
+  if (!isLoopback(address)) return true
+  const host = (header ?? '').replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
+  return host === '' || isLoopback({ host, port: 0 })
+}
+
+function sendHealth(response: ServerResponse, reasons: string[]): void {
+  if (reasons.length === 0) sendText(response, 200, 'ok')
+  else sendText(response, 503, reasons.join('\n'))
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`)
+}
+
+function listen(server: Server, address: Address): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => reject(addressError('status page', '--http', `${address.host}:${address.port}`, error)))
+    server.listen(address.port, address.host, resolve)
+  })
+}
