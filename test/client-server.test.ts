@@ -1,0 +1,189 @@
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import Type from 'typebox'
+import { type Client, configMapResource, crdResource, createClient, eventResource, secretResource } from '../src/client/index.ts'
+import {
+  addFinalizer,
+  controller,
+  createOrPatch,
+  EventRecorder,
+  Manager,
+  patchStatusIfChanged,
+  predicates,
+  removeFinalizer,
+} from '../src/controller/index.ts'
+import { defineResource } from '../src/kube/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { eventually } from './support/eventually.ts'
+
+const boatResource = defineResource({
+  group: 'test.oarlock.dev',
+  version: 'v1',
+  kind: 'Boat',
+  plural: 'boats',
+  scope: 'Namespaced',
+  description: 'A boat.',
+  spec: Type.Object({ seats: Type.Integer(), color: Type.Optional(Type.String()) }),
+  status: Type.Object({ manned: Type.Optional(Type.Integer()), note: Type.Optional(Type.String()) }),
+})
+
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-client-server-'))
+let server: ApiServer
+let client: Client
+
+before(async () => {
+  server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+  await client.resource(crdResource).apply(boatResource.toCrd() as never)
+  for (let tries = 0; ; tries++) {
+    const isServed = await client.discover('test.oarlock.dev/v1', 'Boat').then(
+      () => true,
+      () => false,
+    )
+    if (isServed) break
+    ok(tries < 100, 'the CRD is served')
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+})
+
+after(async () => {
+  await client?.close()
+  await server?.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+test('create, get, update, patch, status, apply, list and delete of a declared kind', async () => {
+  const boats = client.resource(boatResource)
+  const made = await boats.create({ metadata: { name: 'pinta', labels: { fleet: 'one' } }, spec: { seats: 3 } })
+  deepEqual([made.kind, made.metadata.namespace, made.metadata.generation], ['Boat', 'default', 1])
+  await rejects(boats.create({ metadata: { name: 'pinta' }, spec: { seats: 3 } }), { reason: 'AlreadyExists' })
+  await rejects(boats.create({ metadata: { name: 'bad' }, spec: { seats: 'many' as unknown as number } }), {
+    reason: 'Invalid',
+    message: /spec\.seats/,
+  })
+  const updated = await boats.update({ ...made, spec: { seats: 4 } })
+  await rejects(boats.update({ ...made, spec: { seats: 5 } }), { reason: 'Conflict' })
+  equal(updated.metadata.generation, 2)
+  equal((await boats.patch('pinta', { spec: { color: 'red' } }, { type: 'merge' })).spec.color, 'red')
+  equal((await boats.patch('pinta', [{ op: 'remove', path: '/spec/color' }], { type: 'json' })).spec.color, undefined)
+  const manned = await boats.patchStatus('pinta', { status: { manned: 2 } })
+  deepEqual([manned.status?.manned, manned.metadata.generation], [2, 4])
+  await rejects(boats.patchStatus('pinta', { status: { manned: 9 } }, { resourceVersion: made.metadata.resourceVersion }), {
+    reason: 'Conflict',
+  })
+  equal((await boats.apply({ metadata: { name: 'nina' }, spec: { seats: 1 } })).spec.seats, 1)
+  await rejects(boats.apply({ metadata: { name: 'nina' }, spec: { seats: 2 } }, { fieldManager: 'other' }), { reason: 'Conflict' })
+  equal((await boats.apply({ metadata: { name: 'nina' }, spec: { seats: 2 } }, { fieldManager: 'other', force: true })).spec.seats, 2)
+  equal((await boats.list({ labelSelector: 'fleet=one' })).items.length, 1)
+  equal((await boats.listAll({ limit: 1 })).items.length, 2)
+  equal(await boats.getOrUndefined('none'), undefined)
+  await rejects(boats.delete('nina', { preconditions: { uid: 'wrong' } }), { reason: 'Conflict' })
+  for (const name of ['pinta', 'nina']) await boats.delete(name)
+  await rejects(boats.get('pinta'), { reason: 'NotFound' })
+})
+
+test('a wrong token and a wrong CA are told apart', async () => {
+  const ca = { server: server.url, caCertificate: server.caCertificate }
+  const wrongToken = await createClient({ cluster: { ...ca, token: 'nonsense' } })
+  await rejects(wrongToken.resource(configMapResource).list(), { code: 401 })
+  const noCa = await createClient({ cluster: { server: server.url } })
+  await rejects(noCa.resource(configMapResource).list(), {
+    name: 'ConnectionError',
+    message: /is the right certificate-authority in the kubeconfig/,
+  })
+  await Promise.all([wrongToken.close(), noCa.close()])
+})
+
+test('a controller brings every boat to its status, reads its own writes, cleans up on deletion, and tells events', async () => {
+  const manager = new Manager({ client })
+  const boats = manager.informer(boatResource, { indexes: { seats: ({ spec }) => [String(spec.seats)] } })
+  const events = new EventRecorder({ client, component: 'boats' })
+  const handle = client.resource(boatResource)
+  const finalizer = 'test.oarlock.dev/crew'
+  const stale: string[] = []
+  const released: string[] = []
+  const written = new Map<string, string>()
+  manager.add(
+    controller({
+      name: 'boats',
+      for: boatResource,
+      owns: [configMapResource],
+      predicates: [predicates.generationChanged],
+      async reconcile({ key, name, namespace }) {
+        const boat = boats.get(key)
+        if (!boat) return
+        const last = written.get(key)
+        if (last !== undefined && BigInt(boat.metadata.resourceVersion) < BigInt(last)) stale.push(key)
+        if (boat.metadata.deletionTimestamp) {
+          released.push(name)
+          await removeFinalizer(handle, boat, finalizer)
+          return
+        }
+        const held = await addFinalizer(handle, boat, finalizer)
+        await createOrPatch(client.resource(configMapResource), { name, namespace }, current => ({
+          ...current,
+          metadata: {
+            ...current?.metadata,
+            ownerReferences: [{ apiVersion: boat.apiVersion, kind: boat.kind, name, uid: boat.metadata.uid, controller: true }],
+          },
+          data: { seats: String(boat.spec.seats) },
+        }))
+        const done = await patchStatusIfChanged(client, held, { ...held.status, manned: boat.spec.seats })
+        boats.applyLocal(done)
+        written.set(key, done.metadata.resourceVersion)
+        events.normal(boat, 'Manned', `${boat.spec.seats} seats are taken`)
+      },
+    }),
+  )
+  await manager.start()
+  try {
+    const names = Array.from({ length: 60 }, (_, index) => `boat-${index}`)
+    await Promise.all(names.map((name, index) => handle.create({ metadata: { name }, spec: { seats: index % 7 } })))
+    const isManned = () => boats.list('default').filter(({ spec, status }) => status?.manned === spec.seats).length === 60
+    await eventually(isManned, 'all boats are manned', 20_000)
+    await Promise.all(names.map(name => handle.patch(name, { spec: { seats: 9 } }, { type: 'merge' })))
+    await eventually(() => isManned() && boats.byIndex('seats', '9').length === 60, 'all boats follow their spec', 20_000)
+    equal((await client.resource(configMapResource).get('boat-3')).data?.seats, '9')
+    deepEqual(stale, [], 'no reconcile saw less than the last one wrote')
+    await Promise.all(names.map(name => handle.delete(name)))
+    await eventually(() => boats.size === 0, 'all are gone', 20_000)
+    deepEqual(released.sort(), names.sort())
+    await events.flush()
+    ok(
+      (await client.resource(eventResource).list({ namespace: 'default' })).items.some(
+        ({ reason, involvedObject }) => reason === 'Manned' && involvedObject.name === 'boat-3',
+      ),
+    )
+  } finally {
+    await manager.stop({ graceMs: 2_000 })
+  }
+})
+
+test('an informer is equal to the server after a restart of the server on its data', async () => {
+  const secrets = client.resource(secretResource)
+  const manager = new Manager({ client, listWatch: { backoff: { minMs: 20, maxMs: 200 } } })
+  const informer = manager.informer(secretResource, { labelSelector: 'set=a' })
+  await manager.start()
+  await secrets.create({ metadata: { name: 'one', labels: { set: 'a' } }, stringData: { x: '1' } })
+  await secrets.create({ metadata: { name: 'other', labels: { set: 'b' } }, stringData: { x: '1' } })
+  const one = await secrets.get('one')
+  await eventually(() => informer.get('default/one')?.metadata.resourceVersion === one.metadata.resourceVersion, 'the cache has it')
+  const { port } = server
+  await server.close({ graceMs: 100 })
+  server = await startServer({ dataDir, listen: { port }, storage: { synchronous: 'OFF' } })
+  await secrets.create({ metadata: { name: 'two', labels: { set: 'a' } } })
+  await secrets.patch('one', { metadata: { labels: { set: 'b' } } }, { type: 'merge' })
+  await eventually(
+    () =>
+      informer
+        .list()
+        .map(({ metadata }) => metadata.name)
+        .join() === 'two',
+    'the cache follows',
+    10_000,
+  )
+  await manager.stop()
+})
