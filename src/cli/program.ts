@@ -63,7 +63,7 @@ export function makeProgram(exitWith: ExitWith): Command {
     .command('worker')
     .description('run Runs of a server; the all-in-one process starts these by itself')
     .option('--name <name>', 'name of the Worker')
-    .option('--pool <pool>', 'its WorkerPool', 'default')
+    .option('--pool <pool>', 'its WorkerPool (default: OARLOCK_POOL, or default)')
     .option('--once', 'take one Run, then exit')
     .action(async options => exitWith(await (await import('./commands/worker.ts')).worker(options)))
 

@@ -25,10 +25,10 @@ import { resolveRevision, sourceErrors } from '../workspace/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
 import { startHttpListener } from './http-listener.ts'
-import { startError } from './hub-start-error.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
+import { startError } from './start-error.ts'
 import { renderStatusPage } from './status-page.ts'
 import { authorizeLog, authorizeState, makeIsHolderGone, type StoreFacts } from './store-access.ts'
 
@@ -112,7 +112,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     undo.push(() => server.close())
     const stateStore = await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
     undo.push(() => stateStore.close())
-    const logStore = await openLogStore({ directory: join(dataDir, 'logs') })
+    const logStore = openLogStore({ directory: join(dataDir, 'logs') })
     undo.push(() => logStore.close())
 
     const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: hubTokenTtlMs })
@@ -197,7 +197,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
 
     async function forgetLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
       try {
-        await logStore.remove(`${metadata.namespace}/${metadata.name}`)
+        await logStore.remove({ namespace: metadata.namespace ?? '', run: metadata.name })
       } catch (error) {
         log.warn({ err: error, run: metadata.name }, 'the log of a deleted run could not be removed')
       }

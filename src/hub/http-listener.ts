@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Address, isLoopback } from './address.ts'
-import { addressError } from './hub-start-error.ts'
+import { addressError } from './start-error.ts'
 
 export type HttpUser = { name: string; groups: string[] }
 export type HttpMount = {

@@ -6,7 +6,8 @@
  */
 
 export { type Address, parseAddress } from './address.ts'
-export { type AllInOne, type AllInOneOptions, startAllInOne } from './all-in-one.ts'
+export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
 export { HubStartError, type HubStartErrorKind } from './hub-start-error.ts'
 export { openLogFile } from './log-file.ts'
-export { runWorkerProcess, type WorkerProcessOptions } from './worker-process.ts'
+export { runWorkerProcess, startAllInOne } from './processes.ts'
+export type { WorkerProcessOptions } from './worker-process.ts'

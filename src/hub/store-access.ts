@@ -1,10 +1,9 @@
 import { isEnded, type Run, runResource, type Stack, stackResource, type Worker, workerResource } from '../api/index.ts'
 import type { Client } from '../client/index.ts'
+import type { LogAccess, LogAccessRequest } from '../log/index.ts'
 import { adminsGroup } from '../server/index.ts'
 import type { IsHolderGone, StateAccess, StateAccessRequest } from '../state/index.ts'
 import { workerOf } from './authorize.ts'
-
-type User = { name: string; groups: string[] }
 
 /** What access to state and logs is decided by. Caches may be behind: what they miss is asked of the server. */
 export type StoreFacts = {
@@ -53,18 +52,12 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   return refused(401, 'the token is not that of this stack')
 }
 
-export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404; message: string }
-
 /** A log is written by the Worker of its Run, and read by administrators. */
-export async function authorizeLog(
-  facts: StoreFacts,
-  { user, namespace, runName, method }: { user: User | undefined; namespace: string; runName: string; method: string },
-): Promise<LogAccess> {
-  const isRead = method === 'GET' || method === 'HEAD'
+export async function authorizeLog(facts: StoreFacts, { user, namespace, run: runName, verb }: LogAccessRequest): Promise<LogAccess> {
   if (user?.groups.includes(adminsGroup)) return { allowed: true }
   const worker = workerOf(user)
   if (worker === undefined) return refused(user ? 403 : 401, 'logs are for administrators and for the worker of the run')
-  if (isRead) return refused(403, 'a worker writes logs and does not read them')
+  if (verb === 'read') return refused(403, 'a worker writes logs and does not read them')
   const run = await runOf(facts, worker, { namespace, runName })
   return run ? { allowed: true } : refused(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
 }
