@@ -455,7 +455,7 @@ test('kill -9 at random instants loses nothing that was acknowledged (invariant 
     await store.close()
   }))
 
-// Measured here (2 noisy cores, ext4 on a virtual disk, fsync 0.3 to 8 ms), 12 engines, 100 KB every 100 ms: see the printed numbers.
+// The number that chose the thread; on a shared machine it is printed and not asserted.
 test('12 engines writing 100 KB every 100 ms do not stop the event loop', { timeout: 20_000 }, t =>
   withStore(async store => {
     const state = (engine: number, i: number) => Buffer.from(JSON.stringify({ engine, i, text: 'resource '.repeat(11_000) }))
