@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -16,7 +16,7 @@ import {
   removeFinalizer,
 } from '../src/controller/index.ts'
 import { defineResource } from '../src/kube/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
+import { type ApiServer, adminsGroup, issueClientCertificate, startServer } from '../src/server/index.ts'
 import { eventually } from './support/eventually.ts'
 
 const boatResource = defineResource({
@@ -95,6 +95,50 @@ test('a wrong token and a wrong CA are told apart', async () => {
     message: /is the right certificate-authority in the kubeconfig/,
   })
   await Promise.all([wrongToken.close(), noCa.close()])
+})
+
+test('a client certificate works as PEM text, and from an exec plugin that gives a new one after each expiry', async () => {
+  const user = { name: 'ann', groups: [adminsGroup], ttlMs: 60_000 }
+  const ca = { server: server.url, caCertificate: server.caCertificate }
+  const { certificate, key } = await issueClientCertificate(join(dataDir, 'pki'), user, Date.now())
+  const direct = await createClient({ cluster: { ...ca, clientCertificate: certificate, clientKey: key } })
+  ok((await direct.resource(configMapResource).list()).metadata.resourceVersion)
+  await direct.close()
+
+  const other = await issueClientCertificate(join(dataDir, 'pki'), { ...user, name: 'bob' }, Date.now())
+  const plugin = join(dataDir, 'plugin.sh')
+  const credential = (pair: { certificate: string; key: string }, seconds: number) =>
+    JSON.stringify({
+      apiVersion: 'client.authentication.k8s.io/v1',
+      kind: 'ExecCredential',
+      status: {
+        clientCertificateData: pair.certificate,
+        clientKeyData: pair.key,
+        expirationTimestamp: new Date(Date.now() + seconds * 1_000).toISOString(),
+      },
+    })
+  writeFileSync(join(dataDir, 'cert-1'), credential({ certificate, key }, 1))
+  writeFileSync(join(dataDir, 'cert-2'), credential(other, 3_600))
+  writeFileSync(plugin, 'cd "$(dirname "$0")"; if [ -e ran ]; then cat cert-2; else touch ran; cat cert-1; fi')
+  const kubeconfig = join(dataDir, 'exec-kubeconfig')
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'sh', args: [plugin], interactiveMode: 'Never' }
+  const cluster = { server: server.url, 'certificate-authority-data': Buffer.from(server.caCertificate).toString('base64') }
+  const config = {
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user: { exec } }],
+  }
+  writeFileSync(kubeconfig, JSON.stringify(config))
+  const viaPlugin = await createClient({ kubeconfig })
+  const works = async () => {
+    const made = await viaPlugin.resource(configMapResource).create({ metadata: { generateName: 'x-' } }, { dryRun: true })
+    return made.metadata.name.startsWith('x-')
+  }
+  ok(await works())
+  await new Promise(resolve => setTimeout(resolve, 1_050))
+  ok(await works(), 'with the second certificate, over new connections')
+  await viaPlugin.close()
 })
 
 test('a controller brings every boat to its status, reads its own writes, cleans up on deletion, and tells events', async () => {

@@ -63,7 +63,7 @@ async function readKubeconfig(path: string): Promise<KubeconfigFile> {
   // Loaded here and not at the top: a client inside a cluster needs no YAML and saves its memory.
   const { parse } = await import('yaml')
   try {
-    return { path, directory: dirname(resolve(path)), content: parse(source, { logLevel: 'silent' }) }
+    return { path, directory: dirname(resolve(path)), content: parse(source, { logLevel: 'error' }) }
   } catch (error) {
     // The parser's message quotes lines of the file, which may hold a token: keep only the place.
     const [place] = (error as { linePos?: { line: number; col: number }[] }).linePos ?? []

@@ -181,7 +181,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     for (const item of items) {
       const key = objectKey(item)
       gone.delete(key)
-      if (this.#isBehindLocal(key, item.metadata.resourceVersion)) continue
+      if (this.#isBehindLocal(key, resourceVersion)) continue
       this.#local.delete(key)
       this.#put(key, this.#transform(item), isInitial)
     }
@@ -212,6 +212,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#lastError = undefined
   }
 
+  /** Whether the cache holds the answer of a write that came after a list at this version. */
   #isBehindLocal(key: string, resourceVersion: string): boolean {
     if (!this.#local.has(key)) return false
     const cached = this.#objects.get(key)

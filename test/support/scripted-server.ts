@@ -6,7 +6,13 @@ import type { AddressInfo } from 'node:net'
 export type ScriptedRequest = { method: string; path: string; query: URLSearchParams; headers: IncomingMessage['headers']; body: string }
 export type Script = (request: ScriptedRequest, response: ServerResponse) => void | Promise<void>
 
-export type ScriptedServer = { url: string; requests: ScriptedRequest[]; setScript(script: Script): void; close(): Promise<void> }
+export type ScriptedServer = {
+  url: string
+  requests: ScriptedRequest[]
+  setScript(script: Script): void
+  closeConnections(): void
+  close(): Promise<void>
+}
 
 /** An HTTP server on a free port that answers as `script` says, misbehaviour included; remembers what it was asked. */
 export async function startScriptedServer(script: Script, tls?: { key: string; cert: string; ca?: string }): Promise<ScriptedServer> {
@@ -34,6 +40,7 @@ export async function startScriptedServer(script: Script, tls?: { key: string; c
     setScript: next => {
       current = next
     },
+    closeConnections: () => server.closeAllConnections(),
     close: () =>
       new Promise(resolve => {
         server.close(() => resolve())

@@ -73,6 +73,12 @@ export class TinyApi {
     this.#tell({ version, type: 'DELETED', path, object: { ...old, metadata: { ...old.metadata, resourceVersion: `${version}` } } })
   }
 
+  /** The objects of a collection by name. */
+  list(collection: string): Stored[] {
+    const stored = [...this.#objects].filter(([path]) => inside(collection, path))
+    return stored.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object)
+  }
+
   /** Forgets the history: watches from before get 410. */
   compact(): void {
     this.#oldest = this.#version
@@ -126,8 +132,7 @@ export class TinyApi {
     const sent = body === '' ? {} : JSON.parse(body)
     const expected = sent.metadata?.resourceVersion
     if (method === 'GET' && /\/(configmaps|leases|stacks|events|secrets)$/.test(path)) {
-      const items = [...this.#objects].filter(([itemPath]) => inside(path, itemPath)).map(([, object]) => object)
-      answerJson(response, { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: this.version }, items })
+      answerJson(response, { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: this.version }, items: this.list(path) })
     } else if (method === 'POST') {
       const target = `${path}/${sent.metadata.name}`
       if (this.#objects.has(target)) answerStatus(response, 409, 'AlreadyExists')

@@ -1,0 +1,210 @@
+import { deepEqual, equal, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { eventually } from '../../test/support/eventually.ts'
+import { TinyApi } from '../../test/support/tiny-api.ts'
+import { type ConfigMapBody, configMapResource, createClient } from '../client/index.ts'
+import type { KubeObject } from '../kube/index.ts'
+import { Informer, type InformerOptions } from './index.ts'
+
+const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
+const fast = { backoff: { minMs: 2, maxMs: 10 } }
+type ConfigMap = KubeObject<ConfigMapBody>
+
+async function withInformer(
+  run: (context: {
+    api: TinyApi
+    informer: Informer<ConfigMapBody>
+    told: string[]
+    object: (name: string, version: number, fields?: object) => ConfigMap
+  }) => Promise<void>,
+  options: InformerOptions<ConfigMapBody> = {},
+  prepare: (api: TinyApi) => void = () => undefined,
+) {
+  const api = await TinyApi.start()
+  prepare(api)
+  const client = await createClient({ cluster: { server: api.server.url } })
+  const informer = new Informer({ client, resource: configMapResource, listWatch: fast, ...options })
+  const stop = new AbortController()
+  const told: string[] = []
+  informer.onChange({
+    added: ({ metadata }, isInitial) => void told.push(`${isInitial ? 'initial' : 'added'} ${metadata.name}`),
+    updated: (old, { metadata }) => void told.push(`updated ${metadata.name} ${old.metadata.resourceVersion}>${metadata.resourceVersion}`),
+    deleted: ({ metadata }) => void told.push(`deleted ${metadata.name}`),
+  })
+  const running = informer.start(stop.signal)
+  const object = (name: string, version: number, fields: object = {}): ConfigMap => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace: 'a', uid: `u${name}`, resourceVersion: String(version), creationTimestamp: '', ...fields },
+  })
+  try {
+    await informer.whenSynced()
+    await eventually(() => api.watchers === 1, 'the watch')
+    await run({ api, informer, told, object })
+  } finally {
+    stop.abort()
+    await running
+    await client.close()
+    await api.close()
+  }
+}
+
+test('the cache follows the server, keeps its indexes, drops managedFields, and tells each change once', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      equal(informer.get('a/x')?.metadata.managedFields, undefined)
+      api.put(path('y'), { data: { color: 'red' } })
+      await eventually(() => informer.size === 2, 'y')
+      api.put(path('y'), { data: { color: 'blue' } })
+      await eventually(() => informer.byIndex('color', 'blue').length === 1, 'y is blue')
+      deepEqual(informer.byIndex('color', 'red'), [])
+      deepEqual([informer.list('a').length, informer.list('b').length, informer.list().length], [2, 0, 2])
+      // The same event again, as a server does that repeats itself after a break.
+      api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: informer.get('a/y') })}\n`)
+      api.remove(path('x'))
+      await eventually(() => informer.size === 1, 'x is gone')
+      deepEqual(told, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
+      throws(() => informer.byIndex('shape', 'round'), /has no index "shape": it has color/)
+    },
+    { indexes: { color: ({ data }) => (data?.color ? [data.color] : []) } },
+    api => api.put(path('x'), { metadata: { managedFields: [{ manager: 'm' }] } }),
+  )
+})
+
+test('what happened while we were away is told as changes: deleted, changed, and made anew under the same name', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      api.intercept = () => true
+      api.cut()
+      api.remove(path('gone'))
+      api.remove(path('anew'))
+      api.put(path('anew'))
+      api.put(path('changed'), { data: { x: '2' } })
+      api.compact()
+      api.intercept = undefined
+      api.server.closeConnections()
+      await eventually(() => informer.size === 2 && informer.get('a/changed')?.data?.x === '2', 'equal again')
+      deepEqual(told.slice(3).sort(), ['added anew', 'deleted anew', 'deleted gone', 'updated changed 103>107'])
+    },
+    {},
+    api => {
+      for (const name of ['gone', 'anew', 'changed']) api.put(path(name))
+    },
+  )
+})
+
+test('applyLocal puts a newer answer into the cache, and never brings back what was deleted', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      equal(informer.applyLocal(object('x', 100)), false, 'older than the cache')
+      equal(informer.applyLocal(object('ghost', 101)), false, 'the cache has seen 101, so this was deleted since')
+      equal(informer.applyLocal(object('x', 105)), true)
+      equal(informer.applyLocal(object('new', 106)), true)
+      equal(informer.applyLocal(object('elsewhere', 107, { namespace: 'b' })), true)
+      deepEqual([informer.get('a/x')?.metadata.resourceVersion, informer.size], ['105', 3])
+      api.put(path('x'), { metadata: { uid: 'ux' } })
+      api.bookmark()
+      deepEqual(told, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
+      api.compact()
+      api.cut()
+      await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list')
+      deepEqual(
+        [informer.get('a/x')?.metadata.resourceVersion, informer.get('a/new')?.metadata.resourceVersion],
+        ['105', '106'],
+        'a list from before the write does not undo it',
+      )
+      for (let version = 0; version < 6; version++) api.put('/api/v1/namespaces/a/secrets/s')
+      api.compact()
+      api.cut()
+      await eventually(() => informer.size === 1, 'a later list that lacks them is right')
+      equal(informer.get('a/x')?.metadata.resourceVersion, '102')
+    },
+    {},
+    api => api.put(path('x'), { metadata: { uid: 'ux' } }),
+  )
+})
+
+test('applyLocal respects the selection of its informer', async () => {
+  await withInformer(
+    async ({ informer, object }) => {
+      equal(informer.applyLocal(object('x', 200, { labels: { set: 'b' } })), false)
+      equal(informer.applyLocal(object('y', 200, { labels: { set: 'a' }, namespace: 'b' })), false)
+      equal(informer.applyLocal(object('z', 200, { labels: { set: 'a' } })), true)
+    },
+    { namespace: 'a', labelSelector: 'set=a' },
+  )
+})
+
+test('a handler or an index that throws leaves the others alone', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      informer.onChange({
+        added: () => {
+          throw new Error('handler')
+        },
+      })
+      const late: string[] = []
+      informer.onChange({ added: ({ metadata }, isInitial) => void late.push(`${metadata.name} ${isInitial}`) })
+      api.put(path('y'))
+      await eventually(() => late.length === 2, 'the late handler sees what is there, and what comes')
+      deepEqual(late, ['x true', 'y false'])
+      deepEqual(told, ['initial x', 'added y'])
+    },
+    {
+      indexes: {
+        broken: () => {
+          throw new Error('index')
+        },
+      },
+    },
+    api => api.put(path('x')),
+  )
+})
+
+test('invariant 6: after random changes and faults the cache and the handlers’ last states equal the server', async () => {
+  const name = fc.constantFrom('p', 'q', 'r')
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('put' as const), name }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), name }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constantFrom('cut' as const, 'end' as const, 'compact' as const, 'garbage' as const, 'bookmark' as const),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 4 }) }) },
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async steps => {
+      await withInformer(async ({ api, informer }) => {
+        const seen = new Map<string, string>()
+        informer.onChange({
+          added: ({ metadata }) => void seen.set(metadata.name, metadata.resourceVersion),
+          updated: (_old, { metadata }) => void seen.set(metadata.name, metadata.resourceVersion),
+          deleted: ({ metadata }) => void seen.delete(metadata.name),
+        })
+        for (const step of steps) {
+          if (step.do === 'put') api.put(path(step.name))
+          if (step.do === 'remove') api.remove(path(step.name))
+          if (step.do === 'cut') api.cut()
+          if (step.do === 'end') api.endWatches()
+          if (step.do === 'compact') api.compact()
+          if (step.do === 'garbage') api.sendRaw('{"type":"ADD')
+          if (step.do === 'bookmark') api.bookmark()
+          if (step.do === 'wait') await new Promise(resolve => setTimeout(resolve, step.ms))
+        }
+        const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
+        const got = (entries: Iterable<[string, string]>) => JSON.stringify([...entries].sort())
+        // A half line that nothing follows is only noticed with what comes next.
+        api.sendRaw('\n')
+        await eventually(
+          () => got(informer.list().map(({ metadata }) => [metadata.name, metadata.resourceVersion])) === want(),
+          'the cache equals the server',
+        )
+        equal(got(seen), want())
+      })
+    }),
+    { numRuns: 40 },
+  )
+})
