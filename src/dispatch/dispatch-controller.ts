@@ -1,0 +1,43 @@
+import type { Registry } from 'prom-client'
+import { defaults } from '../api/index.ts'
+import { type Log, type Manager, silentLog } from '../controller/index.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { metricsOn, noMetrics } from './metrics.ts'
+import type { PoolDriver } from './pool-driver.ts'
+
+export type DispatchOptions = {
+  poolDriver: PoolDriver
+  /** Default 10,000. All workers must use the same: they stop themselves in time by it (invariant 2). */
+  leaseDurationMs?: number
+  /** Where `oarlock_runs_queued`, `oarlock_runs_total`, `oarlock_run_queue_seconds` and `oarlock_workers` go; default nowhere. */
+  registry?: Registry
+  log?: Log
+  /** Wall clock in milliseconds. */
+  nowMs?: () => number
+  /** Monotonic clock in milliseconds. */
+  monotonicMs?: () => number
+  random?: () => number
+}
+
+/** Adds what gives Runs to Workers, starts workers of pools and declares them dead. Only the leader runs it. */
+export function addDispatchController(manager: Manager, options: DispatchOptions): void {
+  const { poolDriver, registry, leaseDurationMs = defaults.leaseDurationMs, log = silentLog } = options
+  const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
+  const parts = { manager, poolDriver, leaseDurationMs, log: log.child({ room: 'dispatch' }), nowMs, monotonicMs, random }
+  const dispatcher = new Dispatcher(parts, self => {
+    if (!registry) return noMetrics
+    return metricsOn(registry, { queued: () => self.queuedByPool(), workers: () => countWorkers(self) })
+  })
+  manager.add(dispatcher)
+}
+
+function countWorkers({ workers }: Dispatcher): { pool: string; phase: string; count: number }[] {
+  const counts = new Map<string, { pool: string; phase: string; count: number }>()
+  for (const { spec, status } of workers.list()) {
+    const phase = status?.phase ?? 'Starting'
+    const entry = counts.get(`${spec.pool}/${phase}`)
+    if (entry) entry.count++
+    else counts.set(`${spec.pool}/${phase}`, { pool: spec.pool, phase, count: 1 })
+  }
+  return [...counts.values()]
+}
