@@ -7,7 +7,9 @@
  */
 export { decideStack, jitterOf, type RevisionError, type StackDecision, type StackInput } from './decide-stack.ts'
 export { type Dependency, dependencyGate, dependencyNames, findCycle } from './dependencies.ts'
+export { type InputSources, keyDigests, resolveInputs, type StackInputs } from './inputs-digest.ts'
 export { stackFinalizer } from './limits.ts'
 export { runName } from './run-name.ts'
 export type { StackEvent } from './say.ts'
 export { specErrors } from './spec-errors.ts'
+export { addStackController, type StackControllerOptions } from './stack-controller.ts'
