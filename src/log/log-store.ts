@@ -267,6 +267,7 @@ export class LogStore {
 
   async #start(entry: Entry, size: number, { offset = 0, tailLines }: ReadOptions): Promise<number> {
     if (tailLines === undefined) return Math.min(Math.max(0, offset), size)
+    if (tailLines === 0) return size
     let missing = tailLines
     for (let end = size; end > 0; ) {
       const begin = Math.max(0, end - readBytes)
@@ -278,7 +279,7 @@ export class LogStore {
       }
       end = begin
     }
-    return missing > 0 && tailLines > 0 ? 0 : size
+    return 0
   }
 
   async #scan(): Promise<void> {

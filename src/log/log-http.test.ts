@@ -1,0 +1,257 @@
+import { deepStrictEqual, equal, match, ok } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLogHandler, LogClient, type LogHandlerOptions, type LogLimits, type LogStore, openLogStore } from './index.ts'
+
+const key = { namespace: 'apps', run: 'net-1' }
+type Setup = { store: LogStore; url: string; port: number; server: Server; setDown(down: boolean): void; requests: () => number }
+
+async function withServer(
+  work: (setup: Setup) => Promise<void>,
+  options: { limits?: Partial<LogLimits>; handler?: Partial<LogHandlerOptions> } = {},
+): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-log-http-'))
+  const store = openLogStore({ directory, limits: options.limits })
+  let down = false
+  let requests = 0
+  const errors: unknown[] = []
+  const handler = createLogHandler({
+    store,
+    authorize: async ({ run, verb }) =>
+      run === 'hidden' ? { allowed: false, code: 403, message: `may not ${verb} it` } : { allowed: true },
+    onError: error => errors.push(error),
+    ...options.handler,
+  })
+  const server = createServer((req, res) => {
+    requests++
+    if (down) req.socket.destroy()
+    else void handler(req, res, { user: undefined })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  try {
+    await work({ store, port, server, url: `http://127.0.0.1:${port}`, setDown: value => (down = value), requests: () => requests })
+    deepStrictEqual(errors, [])
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    await store.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const post = async (url: string, body?: string) => {
+  const response = await fetch(url, { method: 'POST', body })
+  return [response.status, await response.json()]
+}
+const textOf = async (store: LogStore) => (await store.read(key)).bytes.toString()
+
+test('append, ask, end and read over HTTP', () =>
+  withServer(async ({ url }) => {
+    const log = `${url}/logs/apps/net-1`
+    deepStrictEqual(await post(log), [200, { offset: 0 }])
+    deepStrictEqual(await post(`${log}?offset=0`, 'one\n'), [200, { offset: 4 }])
+    deepStrictEqual(await post(`${log}?offset=0`, 'one\n'), [200, { offset: 4 }])
+    const gap = { error: { code: 'Gap', message: 'offset must be at most 4, got 9: the bytes between are missing' }, expected: 4 }
+    deepStrictEqual(await post(`${log}?offset=9`, 'x'), [409, gap])
+    deepStrictEqual(await post(`${log}?end=1`), [200, { ended: true }])
+    deepStrictEqual(await post(`${log}?offset=4`, 'x'), [409, { error: { code: 'Ended', message: 'the log has ended' } }])
+    const response = await fetch(`${log}?tail=1`)
+    equal(await response.text(), 'one\n')
+    deepStrictEqual(
+      ['oarlock-offset', 'oarlock-next-offset', 'oarlock-ended'].map(name => response.headers.get(name)),
+      ['0', '4', 'true'],
+    )
+  }))
+
+for (const { name, method = 'POST', path, body, want } of [
+  { name: 'no offset', path: '/logs/apps/net-1', body: 'x', want: 400 },
+  { name: 'a strange offset', path: '/logs/apps/net-1?offset=-1', body: 'x', want: 400 },
+  { name: 'too large', path: '/logs/apps/net-1?offset=0', body: 'x'.repeat(2_000), want: 413 },
+  { name: 'no run', path: '/logs/apps', body: 'x', want: 404 },
+  { name: 'a path out', path: '/logs/apps/..%2f..%2fetc', body: 'x', want: 400 },
+  { name: 'wrong percent-encoding', path: '/logs/apps/%zz', body: 'x', want: 400 },
+  { name: 'a name that is none', path: '/logs/apps/UPPER?offset=0', body: 'x', want: 400 },
+  { name: 'a strange tail', method: 'GET', path: '/logs/apps/net-1?tail=many', want: 400 },
+  { name: 'another method', method: 'PUT', path: '/logs/apps/net-1', body: 'x', want: 405 },
+  { name: 'no access', method: 'GET', path: '/logs/apps/hidden', want: 403 },
+]) {
+  test(`bad input is answered: ${name}`, () =>
+    withServer(
+      async ({ url }) => {
+        const response = await fetch(url + path, { method, body })
+        equal(response.status, want)
+        const { error } = (await response.json()) as { error: { code: string; message: string } }
+        ok(error.code && error.message)
+      },
+      { handler: { maxBodyBytes: 1_000 } },
+    ))
+}
+
+test('a body that stands still or breaks off stores nothing', () =>
+  withServer(
+    async ({ port, store }) => {
+      for (const end of [false, true]) {
+        const socket = connect(port, '127.0.0.1')
+        socket.on('error', () => undefined)
+        socket.write('POST /logs/apps/net-1?offset=0 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf')
+        if (end) setTimeout(() => socket.destroy(), 20)
+        const answer = await new Promise<string>(resolve => {
+          let text = ''
+          socket.on('data', bytes => (text += bytes.toString()))
+          socket.on('close', () => resolve(text))
+        })
+        if (!end) match(answer, /^HTTP\/1.1 408 /)
+      }
+      equal(await textOf(store), '')
+    },
+    { handler: { idleMs: 100 } },
+  ))
+
+test('follow: what is appended arrives at once, and the stream ends with the log', () =>
+  withServer(async ({ store, url }) => {
+    await store.append(key, 0, Buffer.from('one\n'))
+    const response = await fetch(`${url}/logs/apps/net-1?follow=1`)
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+    equal((await reader.read()).value, 'one\n')
+    for (let i = 0; i < 5; i++) {
+      const startMs = performance.now()
+      await store.append(key, 4 + 2 * i, Buffer.from(`${i}\n`))
+      equal((await reader.read()).value, `${i}\n`)
+      ok(performance.now() - startMs < 1_000)
+    }
+    await store.end(key)
+    equal((await reader.read()).done, true)
+  }))
+
+test('follow: a slow reader holds no memory and is cut off; others do not wait for it', () =>
+  withServer(
+    async ({ store, url }) => {
+      const slow = await new Promise<IncomingMessage>((resolve, reject) => {
+        request(`${url}/logs/apps/net-1?follow=1`, resolve).once('error', reject).end()
+      })
+      slow.on('error', () => undefined)
+      slow.pause()
+      const cutOff = new Promise<void>(resolve => slow.once('close', resolve))
+      const chunk = Buffer.from(`${'x'.repeat(1_023)}\n`.repeat(512))
+      for (let i = 0; i < 16; i++) await store.append(key, i * chunk.byteLength, chunk)
+      const fast = await fetch(`${url}/logs/apps/net-1`)
+      equal((await fast.arrayBuffer()).byteLength, 16 * chunk.byteLength)
+      while ((await store.stats()).followers > 0) await sleep(20)
+      slow.resume()
+      await cutOff
+      equal(slow.complete, false)
+    },
+    { handler: { idleMs: 150 } },
+  ))
+
+test('follow: the number of followers is bounded (invariant 10)', () =>
+  withServer(
+    async ({ url }) => {
+      const first = await fetch(`${url}/logs/apps/net-1?follow=1`)
+      equal((await fetch(`${url}/logs/apps/net-1?follow=1`)).status, 503)
+      await first.body?.cancel()
+      while ((await fetch(`${url}/logs/apps/net-1?follow=1`)).status !== 200) await sleep(10)
+    },
+    { handler: { maxFollowers: 1 } },
+  ))
+
+const clientOf = (url: string, options = {}) => new LogClient({ baseUrl: url, token: 't', ...key, batchMs: 5, ...options })
+
+test('client: lines arrive in order, in batches, and close ends the log', () =>
+  withServer(async ({ store, url, requests }) => {
+    const client = clientOf(url, { batchMs: 50 })
+    for (let i = 0; i < 1_000; i++) client.append(`line ${i}`)
+    deepStrictEqual(await client.close(), { flushed: true })
+    equal(await textOf(store), Array.from({ length: 1_000 }, (_, i) => `line ${i}\n`).join(''))
+    equal((await store.read(key)).ended, true)
+    ok(requests() <= 4, `${requests()} requests`)
+  }))
+
+test('client: a line arrives without close, and appending goes on after', () =>
+  withServer(async ({ store, url }) => {
+    const client = clientOf(url)
+    const lines = store.follow(key)
+    for (const line of ['one', 'two']) {
+      client.append(line)
+      equal((await lines.next()).value?.toString(), `${line}\n`)
+    }
+    await client.close({ end: false })
+    equal((await store.read(key)).ended, false)
+    await lines.return()
+  }))
+
+test('client: a second client goes on where the first stopped', () =>
+  withServer(async ({ store, url }) => {
+    for (const name of ['first', 'second']) {
+      const client = clientOf(url)
+      client.append(name)
+      await client.close({ end: false })
+    }
+    equal(await textOf(store), 'first\nsecond\n')
+  }))
+
+test('client: an outage delays, and nothing is lost or doubled, also when only answers are lost', () =>
+  withServer(async ({ store, url, server, setDown }) => {
+    let errors = 0
+    const client = clientOf(url, { onError: () => errors++ })
+    const lines = store.follow(key)
+    client.append('before')
+    await lines.next()
+    // The request is handled, its answer is not delivered.
+    server.prependOnceListener('request', (_, res) => {
+      res.end = (() => res.destroy()) as typeof res.end
+    })
+    client.append('answer lost')
+    equal((await lines.next()).value?.toString(), 'answer lost\n')
+    setDown(true)
+    client.append('during')
+    while (errors < 2) await sleep(5)
+    setDown(false)
+    client.append('after')
+    deepStrictEqual(await client.close(), { flushed: true })
+    equal(await textOf(store), 'before\nanswer lost\nduring\nafter\n')
+    await lines.return()
+  }))
+
+test('client: when the store stays away the oldest lines go, with a mark, and nobody waits (invariant 10)', () =>
+  withServer(async ({ store, url, setDown }) => {
+    setDown(true)
+    let failed: () => void = () => undefined
+    const firstError = new Promise<void>(resolve => (failed = resolve))
+    const client = clientOf(url, { maxPendingBytes: 1_000, batchBytes: 100, onError: () => failed() })
+    client.append('first')
+    await firstError
+    for (let i = 0; i < 1_000; i++) client.append(`line ${String(i).padStart(4, '0')}`)
+    setDown(false)
+    await client.close()
+    const text = await textOf(store)
+    match(text, /^first\n\[oarlock\] 900 lines \(9000 bytes\) were dropped here: the log store did not answer\nline 0900\n/)
+    ok(text.endsWith('line 0999\n'))
+  }))
+
+test('client: close comes back in time when nobody answers', () =>
+  withServer(async ({ url, setDown }) => {
+    setDown(true)
+    const client = clientOf(url)
+    client.append('x')
+    const startMs = performance.now()
+    deepStrictEqual(await client.close({ timeoutMs: 200 }), { flushed: false })
+    ok(performance.now() - startMs < 2_000)
+    client.append('after close')
+  }))
+
+test('client: a log that ended elsewhere takes nothing more, and says so once', () =>
+  withServer(async ({ store, url }) => {
+    await store.end(key)
+    const errors: string[] = []
+    const client = clientOf(url, { onError: (error: Error) => errors.push(error.message) })
+    client.append('late')
+    await client.close()
+    deepStrictEqual(errors, ['the log has ended, what was to be added is dropped'])
+  }))

@@ -1,0 +1,241 @@
+import { deepStrictEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { type LogLimits, type LogStore, openLogStore } from './index.ts'
+
+const key = { namespace: 'apps', run: 'net-ab12c-1' }
+const keyOf = (run: string) => ({ namespace: 'apps', run })
+
+async function withStore(work: (store: LogStore, directory: string) => Promise<void>, limits?: Partial<LogLimits>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-log-'))
+  const store = openLogStore({ directory, limits })
+  try {
+    await work(store, directory)
+  } finally {
+    await store.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const textOf = async (store: LogStore, options = {}) => (await store.read(key, options)).bytes.toString()
+const appendText = (store: LogStore, offset: number, text: string, to = key) => store.append(to, offset, Buffer.from(text))
+
+test('appended text is read back, by offset and by tail', () =>
+  withStore(async (store, directory) => {
+    deepStrictEqual(await appendText(store, 0, 'one\ntwo\n'), { kind: 'appended', offset: 8 })
+    deepStrictEqual(await appendText(store, 8, 'three\n'), { kind: 'appended', offset: 14 })
+    equal(await textOf(store), 'one\ntwo\nthree\n')
+    equal(await textOf(store, { offset: 4 }), 'two\nthree\n')
+    for (const [tailLines, want] of [
+      [0, ''],
+      [1, 'three\n'],
+      [2, 'two\nthree\n'],
+      [9, 'one\ntwo\nthree\n'],
+    ] as const) {
+      equal(await textOf(store, { tailLines }), want)
+    }
+    deepStrictEqual(await store.read({ namespace: 'apps', run: 'unknown' }), {
+      bytes: Buffer.alloc(0),
+      offset: 0,
+      nextOffset: 0,
+      ended: false,
+    })
+    equal(statSync(join(directory, 'apps', `${key.run}.log`)).mode & 0o077, 0)
+  }))
+
+test('a repeated append does not double, a gap is refused', () =>
+  withStore(async store => {
+    await appendText(store, 0, 'one\n')
+    deepStrictEqual(await appendText(store, 0, 'one\n'), { kind: 'appended', offset: 4 })
+    deepStrictEqual(await appendText(store, 0, 'one\ntwo\n'), { kind: 'appended', offset: 8 })
+    deepStrictEqual(await appendText(store, 9, 'x'), { kind: 'gap', expected: 8 })
+    equal(await textOf(store), 'one\ntwo\n')
+    await store.end(key)
+    await store.end(key)
+    deepStrictEqual(await appendText(store, 8, 'late'), { kind: 'ended' })
+    await rejects(appendText(store, -1, 'x'), RangeError)
+  }))
+
+test('appends at the same time are stored once, in order', () =>
+  withStore(async store => {
+    const results = await Promise.all(Array.from({ length: 20 }, () => appendText(store, 0, 'once\n')))
+    ok(results.every(({ kind }) => kind === 'appended'))
+    equal(await textOf(store), 'once\n')
+  }))
+
+for (const { namespace, run } of [
+  { namespace: '..', run: 'a' },
+  { namespace: 'apps', run: '../../etc/passwd' },
+  { namespace: 'apps', run: '..' },
+  { namespace: 'a/b', run: 'a' },
+  { namespace: 'apps', run: 'A' },
+  { namespace: '', run: 'a' },
+  { namespace: 'apps', run: 'a\0b' },
+]) {
+  test(`no path out of the directory: ${JSON.stringify({ namespace, run })}`, () =>
+    withStore(async (store, directory) => {
+      await rejects(appendText(store, 0, 'x', { namespace, run }), { name: 'LogNameError', message: /is not valid/ })
+      deepStrictEqual(readdirSync(directory), [])
+    }))
+}
+
+test('long names get files of their own', () =>
+  withStore(async (store, directory) => {
+    const long = ['b', 'c'].map(last => keyOf('a'.repeat(240) + last))
+    for (const name of long) await appendText(store, 0, name.run.slice(-1), name)
+    deepStrictEqual(await Promise.all(long.map(async name => (await store.read(name)).bytes.toString())), ['b', 'c'])
+    for (const name of readdirSync(join(directory, 'apps'))) ok(name.length <= 255)
+  }))
+
+test('many followers get everything, as it comes, and end with the log', () =>
+  withStore(async store => {
+    await appendText(store, 0, 'before\n')
+    const seen = Array.from({ length: 50 }, () => '')
+    let arrived: () => void = () => undefined
+    const followers = seen.map(async (_, i) => {
+      for await (const bytes of store.follow(key)) {
+        seen[i] += bytes.toString()
+        arrived()
+      }
+    })
+    const until = async (text: string) => {
+      while (!seen.every(all => all === text)) await new Promise<void>(resolve => (arrived = resolve))
+    }
+    await until('before\n')
+    await appendText(store, 7, 'now\n')
+    await until('before\nnow\n')
+    equal((await store.stats()).followers, 50)
+    await appendText(store, 11, 'last')
+    await store.end(key)
+    await Promise.all(followers)
+    ok(seen.every(text => text === 'before\nnow\nlast\n'))
+    equal((await store.stats()).followers, 0)
+  }))
+
+test('a follower may come before the log, and leaves with its signal, its removal or the store', () =>
+  withStore(async store => {
+    const collect = async (signal?: AbortSignal) => {
+      let text = ''
+      for await (const bytes of store.follow(key, { signal, tailLines: 10 })) text += bytes.toString()
+      return text
+    }
+    const gone = new AbortController()
+    const first = collect(gone.signal)
+    const second = collect()
+    await appendText(store, 0, 'x\n')
+    gone.abort()
+    ok(['', 'x\n'].includes(await first))
+    await store.remove(key)
+    await second
+    const third = collect()
+    await appendText(store, 0, 'again\n')
+    equal(await textOf(store), 'again\n')
+    await store.close()
+    await third
+  }))
+
+test('a log that did not end when the process died goes on', () =>
+  withStore(async (store, directory) => {
+    await appendText(store, 0, 'one\nlong-line')
+    const again = openLogStore({ directory })
+    equal(await again.receivedBytes(key), 13)
+    deepStrictEqual(await appendText(again, 4, 'long-line goes on\n'), { kind: 'appended', offset: 22 })
+    await again.end(key)
+    await again.close()
+    const third = openLogStore({ directory })
+    equal((await third.read(key)).bytes.toString(), 'one\nlong-line goes on\n')
+    equal((await third.read(key)).ended, true)
+    deepStrictEqual(await appendText(third, 22, 'x'), { kind: 'ended' })
+    await third.close()
+  }))
+
+test('an append that was cut off is taken back and sent again', () =>
+  withStore(async (store, directory) => {
+    await appendText(store, 0, 'one\n')
+    await appendText(store, 4, 'two\nthree\n')
+    const file = join(directory, 'apps', `${key.run}.log`)
+    for (const size of [4, 7, 13]) {
+      truncateSync(file, size)
+      const again = openLogStore({ directory })
+      equal(await again.receivedBytes(key), 4)
+      await appendText(again, 4, 'two\nthree\n')
+      equal((await again.read(key)).bytes.toString(), 'one\ntwo\nthree\n')
+      await again.close()
+    }
+  }))
+
+test('what a power cut took is said, and a damaged meta file does not lose the log', () =>
+  withStore(async (store, directory) => {
+    await appendText(store, 0, 'one\n')
+    await appendText(store, 4, 'two\n')
+    const path = join(directory, 'apps', key.run)
+    truncateSync(`${path}.log`, 2)
+    const again = openLogStore({ directory })
+    equal((await again.read(key)).bytes.toString(), 'on\n[oarlock] a part of this log was lost when the machine stopped\n')
+    await again.close()
+    writeFileSync(`${path}.meta`, '{')
+    const third = openLogStore({ directory })
+    match((await third.read(key)).bytes.toString(), /^on\n/)
+    await third.close()
+  }))
+
+test('limits of one log hold over a restart', () =>
+  withStore(
+    async (store, directory) => {
+      for (let i = 0; i < 8; i++) await appendText(store, i * 10, '123456789\n')
+      const again = openLogStore({ directory, limits: store.limits })
+      await appendText(again, 80, '123456789\n')
+      await again.end(key)
+      equal(
+        (await again.read(key)).bytes.toString(),
+        `${'123456789\n'.repeat(5)}[oarlock] log truncated: limit of 50 bytes reached, what follows is dropped\n[oarlock] log truncated: limit of 50 bytes reached, 40 more bytes dropped\n`,
+      )
+      await again.close()
+    },
+    { bytesPerRun: 50 },
+  ))
+
+test('limits of all logs: the oldest ended ones go first, running ones stay (invariant 10)', () =>
+  withStore(
+    async (store, directory) => {
+      const names = ['run-1', 'run-2', 'run-3', 'run-4', 'run-5']
+      for (const [i, name] of names.entries()) {
+        await appendText(store, 0, 'x'.repeat(100), keyOf(name))
+        if (name !== 'run-1') await store.end(keyOf(name))
+        const seconds = Date.now() / 1000 - 1_000 + i
+        utimesSync(join(directory, 'apps', `${name}.meta`), seconds, seconds)
+      }
+      await appendText(store, 0, 'x'.repeat(100), keyOf('run-6'))
+      deepStrictEqual(
+        names.filter(name => existsSync(join(directory, 'apps', `${name}.log`))),
+        ['run-1', 'run-4', 'run-5'],
+      )
+      const { droppedLogs, runs } = await store.stats()
+      deepStrictEqual({ droppedLogs, runs }, { droppedLogs: 2, runs: 4 })
+    },
+    { totalBytes: 510 },
+  ))
+
+test('limits: the number of logs, counted over a restart; abandoned ones go too', () =>
+  withStore(
+    async (store, directory) => {
+      for (let i = 0; i < 10; i++) await appendText(store, 0, 'x', keyOf(`run-${i}`))
+      const again = openLogStore({ directory, limits: store.limits, nowMs: () => Date.now() + 3_600_001 })
+      await appendText(again, 0, 'x', keyOf('run-new'))
+      equal((await again.stats()).runs, 9)
+      ok(existsSync(join(directory, 'apps', 'run-new.log')))
+      await again.close()
+    },
+    { retainedRuns: 10 },
+  ))
+
+test('a removed log is gone from disk and from the count', () =>
+  withStore(async (store, directory) => {
+    await appendText(store, 0, 'one\n')
+    await store.remove(key)
+    await store.remove(key)
+    deepStrictEqual(readdirSync(directory), [])
+    deepStrictEqual(await store.stats(), { runs: 0, bytes: 0, droppedLogs: 0, followers: 0 })
+  }))
