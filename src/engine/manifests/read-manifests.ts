@@ -1,11 +1,11 @@
-import { isAlias, parseAllDocuments, visit } from 'yaml'
+import { parseAllDocuments } from 'yaml'
 import { isJsonObject, type NewObject } from '../../kube/index.ts'
 import { EngineError } from '../engine-error.ts'
 
 /** An object of the source. `place` says where it stands, for messages: `app.yaml document 2, Deployment shop/web`. */
 export type Manifest = { object: NewObject & { apiVersion: string; kind: string }; place: string }
 
-/** An alias bomb is refused long before it is expanded. */
+/** How often one alias may be followed: an alias bomb is refused before it grows. */
 const maxAliasCount = 100
 
 /**
@@ -21,12 +21,13 @@ export function readManifests(files: readonly { path: string; text: string }[]):
       const place = many ? `${path} document ${index + 1}` : path
       const [error] = document.errors
       if (error) throw invalid(place, `is no YAML: ${error.message.split('\n')[0]?.replace(/:$/, '')}`)
-      let aliases = 0
-      visit(document, node => {
-        if (isAlias(node)) aliases++
-      })
-      if (aliases > maxAliasCount) throw invalid(place, `has ${aliases} aliases; at most ${maxAliasCount} are allowed`)
-      addObjects(manifests, document.toJS({ maxAliasCount }), place)
+      let value: unknown
+      try {
+        value = document.toJS({ maxAliasCount })
+      } catch (error) {
+        throw invalid(place, `cannot be read: ${(error as Error).message}`)
+      }
+      addObjects(manifests, value, place)
     })
   }
   refuseDuplicates(manifests)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
-import { createRig, testEnv } from '../testing.ts'
+import { createRig, testEnv } from '../rig.testing.ts'
 import { createTerraformEngine, type Flavor, opentofuFlavor, terraformFlavor } from './terraform.ts'
 
 const config = `

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { readPlanJson } from './plan-json.ts'
+
+const fixture = (name: string): Record<string, unknown> =>
+  JSON.parse(readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8'))
+const state = { serial: 3, lineage: 'l' }
+
+for (const { name, want, summary } of [
+  {
+    name: 'plan-create',
+    want: [3, 0, 0],
+    summary: [
+      '+ terraform_data.part[0]',
+      '+ terraform_data.part[1]',
+      '+ terraform_data.secret',
+      '+ output parts = (known after apply)',
+      '+ output password = (sensitive value)',
+    ],
+  },
+  {
+    name: 'plan-replace',
+    want: [1, 1, 2],
+    summary: [
+      '-/+ terraform_data.part[0] (id: "<id>" → (known after apply), output: "part-0" → (known after apply))',
+      '- terraform_data.part[1]',
+      '~ terraform_data.secret (input: (sensitive value) → (sensitive value), output: "***" → (known after apply))',
+      '~ output parts: ["part-0","part-1"] → (known after apply)',
+      '~ output password: (sensitive value) → (sensitive value)',
+    ],
+  },
+  {
+    name: 'plan-destroy',
+    want: [0, 0, 3],
+    summary: ['- terraform_data.part[0]', '- terraform_data.part[1]', '- terraform_data.secret', '- output parts', '- output password'],
+  },
+]) {
+  test(`${name} adds ${want[0]}, changes ${want[1]}, destroys ${want[2]}`, () => {
+    const reading = readPlanJson(fixture(name), state)
+    assert.deepEqual([reading.add, reading.change, reading.destroy, reading.hasChanges], [...want, true])
+    assert.deepEqual(
+      reading.summary.map(line => line.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, '<id>').replace('hunter2secret', '***')),
+      summary,
+    )
+  })
+}
+
+test('the digest is over what changes and what it rests on', () => {
+  const plan = fixture('plan-replace')
+  const { digest } = readPlanJson(plan, state)
+  assert.equal(readPlanJson({ ...plan, timestamp: 'later' }, { ...state }).digest, digest, 'not over the time')
+  assert.notEqual(readPlanJson(plan, { ...state, serial: 4 }).digest, digest)
+  assert.notEqual(readPlanJson({ ...plan, variables: {} }, state).digest, digest)
+  assert.notEqual(readPlanJson({ ...plan, output_changes: {} }, state).digest, digest)
+  assert.notEqual(readPlanJson(plan, undefined).digest, readPlanJson({ ...plan, prior_state: {} }, undefined).digest)
+})
+
+test('what is no plan is refused', () => {
+  assert.throws(() => readPlanJson({}, state), TypeError)
+})
