@@ -21,7 +21,7 @@ import { createLogHandler, openLogStore } from '../log/index.ts'
 import { type ApiServer, startServer } from '../server/index.ts'
 import { addStackController } from '../stack/index.ts'
 import { createStateHandler, openStateStore } from '../state/index.ts'
-import { resolveRevision, sourceErrors } from '../workspace/index.ts'
+import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../workspace/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
 import { startHttpListener } from './http-listener.ts'
@@ -73,6 +73,7 @@ const hubTokenTtlMs = 10 * 365 * 24 * 3_600_000
 /** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
 const afterInterruptMs = 80_000
 const controllersGraceMs = 5_000
+const revisionTimeoutMs = 60_000
 
 /**
  * Starts everything in this process: API server, stores, controllers, status page; workers are its child processes.
@@ -129,7 +130,11 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       outputDirectory: join(dataDir, 'workers'),
       log,
       environmentOf: workerName => ({
-        ...withoutOarlock(process.env),
+        ...process.env,
+        OARLOCK_TOKEN_FILE: undefined,
+        OARLOCK_WORKER_NAME: undefined,
+        OARLOCK_POOL: undefined,
+        OARLOCK_DATA: undefined,
         OARLOCK_SERVER: server.url,
         OARLOCK_CA_FILE: join(dataDir, 'pki', 'ca.crt'),
         OARLOCK_TOKEN: server.issueToken({ name: workerUserName(workerName), groups: [workersGroup], ttlMs: workerTokenTtlMs }),
@@ -142,13 +147,11 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const registry = makeRegistry({ server: () => server.stats(), workers: () => pool.running().length })
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
-      client,
       checkSource: stack => sourceErrors(stack.spec.source),
-      resolveRevision: (stack: Stack, signal?: AbortSignal) =>
-        revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache'), signal }),
+      resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })
-    addDispatchController(manager, { client, poolDriver: pool })
+    addDispatchController(manager, { poolDriver: pool, registry, log })
     const stacks = manager.informer(stackResource)
     const runs = manager.informer(runResource)
     const workers = manager.informer(workerResource)
@@ -279,10 +282,6 @@ function readAdminToken(kubeconfigPath: string): string {
   return token
 }
 
-function withoutOarlock(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('OARLOCK_')))
-}
-
 /** Applies our definitions and waits until their kinds are served. */
 async function installKinds(client: Client): Promise<void> {
   const crds = client.resource(crdResource)
@@ -310,20 +309,15 @@ async function ensurePool(client: Client, max: number | undefined): Promise<void
   }
 }
 
-async function revisionOf(
-  client: Client,
-  stack: Stack,
-  options: { allowPaths: readonly string[]; cacheDir: string; signal?: AbortSignal },
-): Promise<string> {
+/** What a Stack's source is right now; asked again and again, so it may take only so long. */
+async function revisionOf(client: Client, stack: Stack, options: { allowPaths: readonly string[]; cacheDir: string }): Promise<string> {
   const { source } = stack.spec
+  const { namespace } = stack.metadata
+  const signal = AbortSignal.timeout(revisionTimeoutMs)
   const secretName = source.git?.secretRef?.name
-  const { gitCredentials } = await import('../workspace/index.ts')
-  const secret =
-    secretName === undefined ? undefined : await client.resource(secretResource).get(secretName, { namespace: stack.metadata.namespace })
-  return await resolveRevision(source, {
-    allowPaths: options.allowPaths,
-    cacheDir: options.cacheDir,
-    credentials: secret && gitCredentials(secret.data ?? {}, `${stack.metadata.namespace}/${secretName}`),
-    signal: options.signal ?? AbortSignal.timeout(60_000),
-  })
+  if (secretName === undefined) return await resolveRevision(source, { ...options, signal })
+  const secret = await client.resource(secretResource).getOrUndefined(secretName, { namespace })
+  if (!secret) throw new SourceError('SourceAuthFailed', 'spec.source.git.secretRef', `Secret ${namespace}/${secretName} does not exist`)
+  const credentials = gitCredentials(secret.data ?? {}, `${namespace}/${secretName}`)
+  return await resolveRevision(source, { ...options, credentials, signal })
 }

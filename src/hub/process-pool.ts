@@ -13,7 +13,7 @@ export type ProcessPoolOptions = {
   log: Log
 }
 
-type ExitListener = (workerName: string, exitCode: number | null) => void
+type ExitListener = (workerName: string, exitCode: number | undefined) => void
 
 /** Outputs of workers that failed: the newest are kept, by number and by how much of each is read (invariant 10). */
 const keptOutputs = 20
@@ -113,7 +113,7 @@ export class ProcessPool {
       this.#forgetOldOutputs()
     }
     this.#remove(workerName)
-    for (const listener of this.#listeners) listener(workerName, code)
+    for (const listener of this.#listeners) listener(workerName, code ?? undefined)
   }
 
   #remove(workerName: string): void {

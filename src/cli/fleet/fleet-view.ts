@@ -129,11 +129,14 @@ export function summaryText(rows: readonly FleetRow[]): string {
   return `${count('reached')} of ${rows.length} Stacks as expected${skipped > 0 ? `, ${skipped} skipped (engine not installed)` : ''}`
 }
 
+/** States that pass in a moment and tell a reader of lines nothing. */
+const fleeting = new Set(['Pending', 'Assigned', 'Preparing'])
+
 /** What changed between two looks, one plain line per Stack: for output that is not a terminal. */
 export function changeLines(before: readonly FleetRow[], after: readonly FleetRow[]): string[] {
   const previous = new Map(before.map(row => [row.key, row]))
   return after
-    .filter(row => previous.get(row.key)?.state !== row.state)
+    .filter(row => previous.get(row.key)?.state !== row.state && !fleeting.has(row.state))
     .map(({ key, state, detail, timeMs }) => {
       const time = timeMs === undefined || timeMs === 0 ? '' : ` (${formatSeconds(timeMs)})`
       return `${key}: ${state}${detail ? ` - ${detail}` : ''}${time}`

@@ -1,0 +1,245 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const dataDir = makeDataDir()
+after(() => removeDirectory(dataDir))
+
+type Result = { code: number | null; stdout: string; stderr: string }
+
+/** Runs one command against the server of `dataDir`, without a terminal. */
+async function oarlock(args: string[], { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {}): Promise<Result> {
+  const { KUBECONFIG: _, ...inherited } = process.env
+  const child = spawn(process.execPath, [launcher, ...args], { env: { ...inherited, OARLOCK_DATA: dataDir, NO_COLOR: '1', ...env } })
+  const result = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', text => (result.stderr += text))
+  child.stdin.end(input)
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, ...result }
+}
+
+const stack = (name: string, spec: string) => `apiVersion: oarlock.dev/v1alpha1
+kind: Stack
+metadata: { name: ${name}, namespace: default }
+spec:
+${spec.replace(/^/gm, '  ')}
+`
+const echo = (text: string) => `engine: command
+source: { inline: { files: { a.txt: ${text} } } }
+command: { apply: [sh, -c, 'cat a.txt; echo "{ \\"text\\": \\"${text}\\" }" > "$OARLOCK_OUTPUTS"'] }`
+
+describe('without a server', () => {
+  for (const [name, args, code, stderr] of [
+    ['an unknown command, with a suggestion', ['aply'], 2, /Did you mean apply\?/],
+    ['an unknown option', ['get', 'stacks', '--bogus'], 2, /unknown option '--bogus'/],
+    ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
+    ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
+    ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /write it as 90s/],
+    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
+    [
+      'a kubeconfig that is not there',
+      ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'],
+      5,
+      /kubeconfig \/nowhere\/kubeconfig cannot be read/,
+    ],
+    ['a worker without settings', ['worker', '--once'], 2, /OARLOCK_SERVER is not set/],
+  ] as const) {
+    test(`${name} exits with ${code}`, async () => {
+      const result = await oarlock([...args])
+      match(result.stderr, stderr)
+      equal(result.code, code)
+      equal(result.stdout, '')
+    })
+  }
+
+  test('--help shows the exit codes', async () => {
+    const { code, stdout } = await oarlock(['--help'])
+    equal(code, 0)
+    match(stdout, /Exit codes:\n {4}0 {2}done as asked/)
+  })
+
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    test(`completion ${shell} names the commands`, async () => {
+      const { code, stdout } = await oarlock(['completion', shell])
+      equal(code, 0)
+      match(stdout, /approve/)
+    })
+  }
+
+  test('version -o json', async () => {
+    const { stdout } = await oarlock(['version', '-o', 'json'])
+    match(JSON.parse(stdout).version, /^\d+\.\d+\.\d+$/)
+  })
+})
+
+describe('up with something in the way', () => {
+  const up = (directory: string, ...args: string[]) =>
+    oarlock(['up', '--data', directory, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args])
+
+  test('a port that is in use names the flag to change', async () => {
+    const directory = makeDataDir()
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const { port } = holder.address() as { port: number }
+    for (const flag of ['--listen', '--http']) {
+      const { code, stderr } = await up(directory, flag, `127.0.0.1:${port}`)
+      equal(code, 8)
+      match(stderr, new RegExp(`127.0.0.1:${port}.* is in use by another process`))
+      match(stderr, new RegExp(`${flag} HOST:PORT`))
+    }
+    holder.close()
+    removeDirectory(directory)
+  })
+
+  test('a data directory that is a file', async () => {
+    const directory = makeDataDir()
+    const file = join(directory, 'file')
+    writeFileSync(file, '')
+    const { code, stderr } = await up(file)
+    equal(code, 7)
+    match(stderr, /file/)
+    removeDirectory(directory)
+  })
+
+  test('a data directory that is not writable', { skip: process.getuid?.() === 0 && 'root may write everywhere' }, async () => {
+    const directory = makeDataDir()
+    const locked = join(directory, 'locked')
+    mkdirSync(locked, { mode: 0o500 })
+    const { code, stderr } = await up(join(locked, 'data'))
+    equal(code, 7)
+    match(stderr, /cannot be written/)
+    chmodSync(locked, 0o700)
+    removeDirectory(directory)
+  })
+})
+
+describe('with a server', () => {
+  let server: OarlockProcess
+  before(async () => {
+    server = await startOarlock(dataDir)
+  })
+  after(async () => {
+    equal(await server.stop(), 0)
+  })
+
+  test('a second process on the same data directory is refused, and the first goes on', async () => {
+    const { code, stderr } = await oarlock(['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0'])
+    equal(code, 7)
+    match(stderr, /in use/)
+    equal((await oarlock(['get', 'stacks'])).code, 0)
+  })
+
+  test('apply, get, run, logs, describe, delete', async () => {
+    const applied = await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })
+    deepEqual([applied.code, applied.stdout], [0, 'stack.oarlock.dev/hello created\n'], applied.stderr)
+    equal((await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })).stdout, 'stack.oarlock.dev/hello unchanged\n')
+
+    const run = await oarlock(['run', 'hello', '--wait', '--timeout', '60s'])
+    equal(run.code, 0, run.stderr)
+    match(run.stdout, /stack\/hello (applied|was up to date)/)
+
+    const got = await oarlock(['get', 'stacks', '-o', 'json'])
+    const [hello] = JSON.parse(got.stdout).items
+    deepEqual(hello.status.outputs, { text: 'ahoy' })
+    match((await oarlock(['get', 'stk/hello'])).stdout, /^NAME {3,}ENGINE.*\nhello +command +True/)
+    match((await oarlock(['get', 'stacks', '-A'])).stdout, /^NAMESPACE/)
+    match((await oarlock(['get', 'stacks', '-o', 'name'])).stdout, /^stack\.oarlock\.dev\/hello$/m)
+    match((await oarlock(['get', 'oarlock', '-A'])).stdout, /run\.oarlock\.dev\/hello-/)
+
+    match((await oarlock(['logs', 'hello'])).stdout, /ahoy/)
+    match((await oarlock(['logs', '-f', 'stack/hello'])).stdout, /ahoy/)
+    const described = await oarlock(['describe', 'stack/hello'])
+    match(described.stdout, /Conditions:\n[\s\S]*Ready +True/)
+    match(described.stdout, /Runs:\n[\s\S]*hello-.*Succeeded/)
+
+    const planned = await oarlock(['plan', 'hello', '--timeout', '60s'])
+    equal(planned.code, 0, planned.stderr)
+    match(planned.stdout, /plan of stack\/hello/)
+
+    const deleted = await oarlock(['delete', 'stack', 'hello', '--timeout', '60s'])
+    deepEqual([deleted.code, deleted.stdout], [0, 'stack.oarlock.dev/hello deleted\n'], deleted.stderr)
+  })
+
+  test('what is missing exits with 3, and says where it is or what is close', async () => {
+    await oarlock(['apply', '-f', '-'], { input: stack('nearby', echo('x')) })
+    for (const [args, hint] of [
+      [['logs', 'neraby'], /did you mean nearby\?/],
+      [['plan', 'nearby', '-n', 'kube-system'], /add -n default/],
+      [['get', 'stcks'], /did you mean stacks\?/],
+      [['describe', 'stack/nope'], /"nope" not found/],
+      [['destroy', 'nope', '--yes'], /"nope" not found/],
+    ] as const) {
+      const { code, stderr } = await oarlock([...args])
+      equal(code, 3, `${args.join(' ')}: ${stderr}`)
+      match(stderr, hint)
+    }
+    const destroyed = await oarlock(['destroy', 'nearby', '--yes', '--timeout', '60s'])
+    deepEqual([destroyed.code, destroyed.stdout], [0, 'stack/nearby destroyed\n'], destroyed.stderr)
+  })
+
+  test('a refused object names each field, and the others are applied', async () => {
+    const input = `${stack('bad', 'engine: terrafrom\nsource: { inline: { files: { a: b } } }')}---\n${stack('good', `${echo('x')}\nsuspend: true`)}`
+    const { code, stdout, stderr } = await oarlock(['apply', '-f', '-'], { input })
+    equal(code, 4)
+    match(stderr, /stdin:1: .*bad.*is invalid\n {2}spec\.engine: /)
+    equal(stdout, 'stack.oarlock.dev/good created\n')
+    equal((await oarlock(['delete', 'stack/good'])).code, 0)
+  })
+
+  test('approve shows the plan, takes only the one that waits, and asks where nobody can answer', async () => {
+    const spec = `engine: command
+approval: Manual
+source: { inline: { files: { a.txt: x } } }
+command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
+    await oarlock(['apply', '-f', '-'], { input: stack('careful', spec) })
+    const status = () => oarlock(['get', 'stack/careful', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status)
+    const planned = await oarlock(['plan', 'careful', '--timeout', '60s'])
+    equal(planned.code, 0, planned.stderr)
+    for (let tries = 0; !(await status())?.plan; tries++) ok(tries < 50, 'no plan waits for approval')
+
+    equal((await oarlock(['approve', 'careful'])).code, 2)
+    const other = await oarlock(['approve', 'careful', '--plan', 'sha256:0000000000000000', '--yes'])
+    equal(other.code, 4)
+    match(other.stderr, /is not the one that waits/)
+
+    const { digest } = (await status()).plan
+    const approved = await oarlock(['approve', 'careful', '--plan', digest, '--yes', '--wait', '--timeout', '60s'])
+    equal(approved.code, 0, approved.stderr)
+    match(approved.stderr, /would write/)
+    match(approved.stdout, /stack\/careful is Ready/)
+    equal((await oarlock(['approve', 'careful', '--yes'])).code, 1)
+  })
+
+  test('cancel interrupts a Run that is under way', async () => {
+    const spec = `engine: command
+retry: { limit: 0 }
+source: { inline: { files: { a.txt: x } } }
+command: { apply: [sh, -c, 'echo started; exec sleep 300'] }`
+    await oarlock(['apply', '-f', '-'], { input: stack('long', spec) })
+    const runs = () =>
+      oarlock(['get', 'runs', '-o', 'json']).then(
+        ({ stdout }) => JSON.parse(stdout).items as { metadata: { name: string }; status?: { phase: string } }[],
+      )
+    const isApplying = async () =>
+      (await runs()).some(({ metadata, status }) => metadata.name.startsWith('long-') && status?.phase === 'Applying')
+    for (let tries = 0; !(await isApplying()); tries++) ok(tries < 100, 'the run did not start')
+    const canceled = await oarlock(['cancel', 'long', '--wait', '--timeout', '60s'])
+    equal(canceled.code, 0, canceled.stderr)
+    match(canceled.stdout, /ended as Canceled/)
+    equal((await oarlock(['cancel', 'long'])).code, 1)
+    equal((await oarlock(['destroy', 'long', '--yes', '--timeout', '60s'])).code, 0)
+  })
+
+  test('doctor tells what it found', async () => {
+    const { code, stdout } = await oarlock(['doctor', '-o', 'json'])
+    const states = Object.fromEntries(JSON.parse(stdout).map(({ what, state }: { what: string; state: string }) => [what, state]))
+    deepEqual([code, states.node, states['engine manifests'], states['API server']], [0, 'ok', 'ok', 'ok'])
+  })
+})

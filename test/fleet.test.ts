@@ -1,0 +1,172 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { runResource, type Stack, stackResource, workerResource } from '../src/api/index.ts'
+import { configMapResource } from '../src/client/index.ts'
+import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+
+const root = join(import.meta.dirname, '..')
+const launcher = join(root, 'bin', 'oarlock')
+const hasTerraform = isFound('terraform')
+
+function isFound(program: string): boolean {
+  return (process.env.PATH ?? '').split(':').some(directory => existsSync(join(directory, program)))
+}
+
+type Result = { code: number | null; stdout: string; stderr: string; seconds: number }
+
+/** What `npm start -- --exit-when-ready` runs, on free ports. */
+async function npmStart(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Result> {
+  const startedMs = Date.now()
+  const fixed = ['up', '--sample', '--exit-when-ready', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0']
+  const child = spawn(process.execPath, [launcher, ...fixed, ...args], { env: { ...process.env, NO_COLOR: '1', ...env } })
+  const result = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', text => (result.stderr += text))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, ...result, seconds: (Date.now() - startedMs) / 1_000 }
+}
+
+describe('the sample fleet', () => {
+  const dataDir = makeDataDir()
+  after(() => removeDirectory(dataDir))
+
+  test('every Stack reaches the state that its annotation names', { skip: !hasTerraform && 'terraform is not installed' }, async () => {
+    const { code, stdout, stderr, seconds } = await npmStart(dataDir)
+    equal(code, 0, `${stdout}\n${stderr}`)
+    match(stdout, /13 of 13 Stacks as expected/)
+    match(stdout, /API +https:\/\/127\.0\.0\.1:\d+/)
+    match(stdout, /dashboard +http:\/\/127\.0\.0\.1:\d+/)
+    ok(!stdout.includes('\u001b'), 'no escape codes where the output is not a terminal')
+    ok(!`${stdout}${stderr}`.includes('correct-horse-battery-staple'), 'no secret is printed')
+    console.log(`# the whole fleet took ${seconds.toFixed(1)} s`)
+    deepEqual(leftOvers(dataDir), [])
+  })
+
+  test('a second start continues with the data of the first, and nothing is done twice', {
+    skip: !hasTerraform && 'terraform is not installed',
+  }, async () => {
+    const before = await inspect(dataDir)
+    const { code, stdout, stderr } = await npmStart(dataDir)
+    equal(code, 0, `${stdout}\n${stderr}`)
+    const after = await inspect(dataDir)
+    // Policy is checked for drift by time; all others have nothing to do.
+    const without = (numbers: Record<string, number | undefined>) =>
+      Object.fromEntries(Object.entries(numbers).filter(([name]) => name !== 'policy'))
+    deepEqual(without(after.runNumbers), without(before.runNumbers))
+    deepEqual(after.outputs, before.outputs)
+  })
+
+  test('outputs pass along the chain, secrets stay hidden, what is no longer named is pruned', {
+    skip: !hasTerraform && 'terraform is not installed',
+  }, async () => {
+    const server = await startOarlock(dataDir)
+    try {
+      const stacks = server.client.resource(stackResource)
+      const status = async (name: string, namespace: string) => (await stacks.get(name, { namespace })).status
+      const cluster = await status('cluster', 'shop')
+      const app = await status('app', 'shop')
+      equal(app?.outputs?.url, `${cluster?.outputs?.endpoint}/app`)
+      equal(cluster?.outputs?.token, undefined)
+      const flaky = (await server.client.resource(runResource).listAll({ namespace: 'lab' })).items.filter(
+        ({ spec }) => spec.stackRef.name === 'flaky',
+      )
+      deepEqual(flaky.map(({ status }) => status?.phase).sort(), ['Failed', 'Failed', 'Succeeded'])
+      const misspelled = await status('misspelled', 'lab')
+      match(misspelled?.conditions?.find(({ type }) => type === 'Stalled')?.message ?? '', /replicas.*number/s)
+
+      const configMaps = server.client.resource(configMapResource)
+      const names = async () => (await configMaps.listAll({ namespace: 'platform' })).items.map(({ metadata }) => metadata.name)
+      ok((await names()).includes('flag-old-checkout'))
+      const features = await stacks.get('features', { namespace: 'platform' })
+      const [file = ''] = Object.values(features.spec.source.inline?.files ?? {})
+      const kept = file.slice(0, file.indexOf('---'))
+      await stacks.patch(
+        'features',
+        { spec: { source: { inline: { files: { 'flags.yaml': kept } } } } },
+        { type: 'merge', namespace: 'platform' },
+      )
+      await until(async () => {
+        const now = await stacks.get('features', { namespace: 'platform' })
+        return now.status?.observedGeneration === now.metadata.generation && isReady(now)
+      })
+      ok(!(await names()).includes('flag-old-checkout'))
+      ok((await names()).includes('flag-new-checkout'))
+    } finally {
+      equal(await server.stop(), 0)
+    }
+  })
+})
+
+test('without terraform everything else becomes Ready, the others say why not, and the exit code is 0', async () => {
+  const dataDir = makeDataDir()
+  const bin = mkdtempSync(join(tmpdir(), 'oarlock-path-'))
+  // A PATH with the programs that the sample uses, and neither terraform nor tofu.
+  for (const program of ['sh', 'cat', 'git', 'grep', 'sleep', 'cksum', 'cut', 'echo']) {
+    const path = execFileSync('sh', ['-c', `command -v ${program} || true`], { encoding: 'utf8' }).trim()
+    if (path.startsWith('/')) symlinkSync(path, join(bin, program))
+  }
+  try {
+    const { code, stdout, stderr } = await npmStart(dataDir, [], { PATH: bin })
+    equal(code, 0, `${stdout}\n${stderr}`)
+    match(stdout, /Not possible on this machine:/)
+    match(stdout, /shop\/network: EngineNotFound: .*terraform/)
+    match(stdout, /8 of 13 Stacks as expected, 5 skipped/)
+  } finally {
+    removeDirectory(dataDir)
+    rmSync(bin, { recursive: true, force: true })
+  }
+})
+
+test('a fleet that does not get there in time: exit code 1 and who, where, why', async () => {
+  const dataDir = makeDataDir()
+  try {
+    const { code, stderr } = await npmStart(dataDir, ['--timeout', '1ms'])
+    equal(code, 1)
+    match(stderr, /Stacks are not as expected:/)
+    match(stderr, /shop\/network: expected Ready, is Pending/)
+  } finally {
+    removeDirectory(dataDir)
+  }
+})
+
+const isReady = (stack: Pick<Stack, 'status'>) =>
+  stack.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
+
+async function until(check: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await check()); tries++) {
+    if (tries > 300) throw new Error('it did not happen within 30 s')
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+}
+
+async function inspect(dataDir: string): Promise<{ runNumbers: Record<string, number | undefined>; outputs: Record<string, unknown> }> {
+  const server = await startOarlock(dataDir)
+  try {
+    const { items } = await server.client.resource(stackResource).listAll()
+    const { items: workers } = await server.client.resource(workerResource).listAll()
+    deepEqual(
+      workers.filter(({ status }) => (status?.runs ?? []).length > 0),
+      [],
+    )
+    return {
+      runNumbers: Object.fromEntries(items.map(({ metadata, status }) => [metadata.name, status?.lastRunNumber])),
+      outputs: Object.fromEntries(items.map(({ metadata, status }) => [metadata.name, status?.outputs])),
+    }
+  } finally {
+    equal(await server.stop(), 0)
+  }
+}
+
+/** Private directories of Runs, and files that hold what nobody should find in plain text afterwards. */
+function leftOvers(dataDir: string): string[] {
+  const runs = join(dataDir, 'runs')
+  const directories = existsSync(runs) ? readdirSync(runs) : []
+  const logs = readdirSync(join(dataDir, 'logs'), { recursive: true, encoding: 'utf8' }).filter(path => /\.log$/.test(path))
+  const leaks = logs.filter(path => readFileSync(join(dataDir, 'logs', path), 'utf8').includes('correct-horse-battery-staple'))
+  return [...directories, ...leaks]
+}
