@@ -1,5 +1,7 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer as createProxy } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -95,6 +97,40 @@ test('a wrong token and a wrong CA are told apart', async () => {
     message: /is the right certificate-authority in the kubeconfig/,
   })
   await Promise.all([wrongToken.close(), noCa.close()])
+})
+
+test('a proxy named in the kubeconfig is used', async () => {
+  const asked: string[] = []
+  const proxy = createProxy()
+  proxy.on('connect', ({ url = '' }, socket) => {
+    asked.push(url)
+    const [host, port] = url.split(':')
+    const target = connect(Number(port), host, () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      target.pipe(socket).pipe(target)
+    })
+    for (const end of [target, socket]) end.on('error', () => [target, socket].forEach(other => void other.destroy()))
+  })
+  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+  const kubeconfig = join(dataDir, 'proxy-kubeconfig')
+  const cluster = {
+    server: server.url,
+    'certificate-authority-data': Buffer.from(server.caCertificate).toString('base64'),
+    'proxy-url': `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+  }
+  const token = server.issueToken({ name: 'ann', groups: [adminsGroup], ttlMs: 60_000 })
+  const config = {
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user: { token } }],
+  }
+  writeFileSync(kubeconfig, JSON.stringify(config))
+  const viaProxy = await createClient({ kubeconfig })
+  ok((await viaProxy.resource(configMapResource).list()).metadata.resourceVersion)
+  deepEqual(asked, [new URL(server.url).host])
+  await viaProxy.close()
+  await new Promise(resolve => proxy.close(resolve))
 })
 
 test('a client certificate works as PEM text, and from an exec plugin that gives a new one after each expiry', async () => {

@@ -53,6 +53,8 @@ export type ControllerHost = {
   readonly log: Log
   readonly metrics: Metrics
   readonly timers: Timers
+  /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
+  mayLead(): boolean
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
 }
 
@@ -118,6 +120,11 @@ export class Controller {
       let active = 0
       const work = async () => {
         for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+          // Invariant 7: the lease may have run out unnoticed. Nothing is lost: whoever leads next starts with all there is.
+          if (this.needsLeader && !host.mayLead()) {
+            queue.done(key)
+            continue
+          }
           host.metrics.workers(name, ++active, maxConcurrent)
           await this.#reconcile(key, queue, host, log, aborting)
           host.metrics.workers(name, --active, maxConcurrent)

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok, rejects, throws } from 'node:assert/strict'
 import { test } from 'node:test'
+import { pino } from 'pino'
 import { eventually } from '../../test/support/eventually.ts'
 import { answerStatus } from '../../test/support/scripted-server.ts'
 import { TinyApi } from '../../test/support/tiny-api.ts'
@@ -224,6 +225,34 @@ test('two managers with leader election: one works, the other takes over after a
         retryPeriodMs: 20,
       },
     },
+  )
+})
+
+test('invariant 7: when the lease cannot be renewed, running reconciles are aborted, and it goes on after the lease is won again', async () => {
+  const election = { leaseName: 'ctl', namespace: 'a', identity: 'one', leaseDurationMs: 300, renewDeadlineMs: 200, retryPeriodMs: 20 }
+  await withManager(
+    async ({ api, manager }) => {
+      const aborted: string[] = []
+      const { calls, controller: maps } = recorder(async ({ signal }) => {
+        if (calls.length > 1) return
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        aborted.push(String(signal.reason))
+      })
+      manager.add(maps)
+      await manager.start()
+      api.put(path('x'))
+      await eventually(() => calls.length === 1, 'the first reconcile')
+      api.intercept = ({ path }, response) => {
+        if (!path.includes('/leases')) return false
+        answerStatus(response, 500, 'InternalError')
+        return true
+      }
+      await eventually(() => aborted.length === 1, 'the abort')
+      deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['Error: leadership was lost'], false, true])
+      api.intercept = undefined
+      await eventually(() => calls.length === 2 && manager.isLeader, 'the work goes on')
+    },
+    { leaderElection: election, log: pino({ level: 'silent' }) },
   )
 })
 

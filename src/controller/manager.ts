@@ -8,7 +8,7 @@ import { coerceError, type Log, silentLog } from './log.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
 import { systemTimers, type Timers } from './timers.ts'
 
-/** Something that runs beside the controllers until its signal aborts, such as a server or a ticker. */
+/** Something that runs beside the controllers until its signal aborts, such as a server or a ticker; begins when all caches are filled. */
 export type Runnable = {
   start(signal: AbortSignal): Promise<void>
   /** Default true: where the manager has leader election, only the leader runs it. */
@@ -74,6 +74,7 @@ export class Manager {
       get metrics() {
         return manager.#metrics
       },
+      mayLead: () => this.#lease?.isHeld ?? true,
       informer: (resource, informerOptions) => this.informer(resource, informerOptions),
     }
   }

@@ -1,0 +1,123 @@
+import { labels, type Run, type RunStatus, runResource, systemNamespace, type WorkerPool, workerResource } from '../../src/api/index.ts'
+import { type Client, leaseResource } from '../../src/client/index.ts'
+import type { PoolDriver } from '../../src/dispatch/index.ts'
+import { isReason, rfc3339, rfc3339Micro } from '../../src/kube/index.ts'
+
+/** How a scripted worker plays a Run. `hold`: it stays in phase Applying until it is canceled. `die`: no word, no renewal any more. */
+export type Part = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'hold' | 'die'
+
+export const succeeds = (outputs?: string, add = 1): Part => ({
+  status: {
+    phase: 'Succeeded',
+    changed: add > 0,
+    plan: { digest: `sha256:${outputs ?? 'plan'}`, add, change: 0, destroy: 0 },
+    resources: add,
+    ...(outputs && { outputs: { value: outputs }, outputsDigest: `sha256:${outputs}` }),
+  },
+})
+
+/**
+ * Workers that register, renew and report over the real API, as `oarlock worker` does, with a script in place of an
+ * engine. As a {@link PoolDriver} it starts them in this process.
+ */
+export class ScriptedWorkers implements PoolDriver {
+  readonly #client: Client
+  readonly #renewEveryMs: number
+  readonly #running = new Map<string, AbortController>()
+  readonly #ended: Promise<void>[] = []
+  #onExit: (worker: string, exitCode: number | undefined) => void = () => undefined
+  /** Chooses how each Run is played. */
+  play: (run: Run) => Part = () => succeeds()
+  /** Set: starting a worker fails with this. */
+  startError: Error | undefined
+  /** Runs as they were taken, in order. */
+  readonly taken: Run[] = []
+
+  constructor(client: Client, renewEveryMs: number) {
+    this.#client = client
+    this.#renewEveryMs = renewEveryMs
+  }
+
+  async start(pool: WorkerPool, workerName: string): Promise<void> {
+    if (this.startError) throw this.startError
+    const stop = new AbortController()
+    this.#running.set(workerName, stop)
+    this.#ended.push(this.#work(pool.metadata.name, workerName, stop))
+  }
+
+  running(): string[] {
+    return [...this.#running.keys()]
+  }
+
+  onExit(listener: (worker: string, exitCode: number | undefined) => void): void {
+    this.#onExit = listener
+  }
+
+  async close(): Promise<void> {
+    for (const stop of this.#running.values()) stop.abort()
+    await Promise.all(this.#ended)
+  }
+
+  async #work(pool: string, name: string, stop: AbortController): Promise<void> {
+    const { signal } = stop
+    const leases = this.#client.resource(leaseResource)
+    const workers = this.#client.resource(workerResource)
+    const metadata = { name, labels: { [labels.pool]: pool } }
+    const spec = { holderIdentity: name, leaseDurationSeconds: 10 }
+    let exitCode: number | undefined = 0
+    try {
+      await leases.create({ metadata: { ...metadata, namespace: systemNamespace }, spec: { ...spec, renewTime: rfc3339Micro(Date.now()) } })
+      await workers.create({ metadata, spec: { pool, slots: 1, lifecycle: 'OneShot' } })
+      await workers.patchStatus(name, { status: { phase: 'Ready' } })
+      const renewing = setInterval(() => {
+        const patch = { spec: { renewTime: rfc3339Micro(Date.now()) } }
+        leases.patch(name, patch, { type: 'merge', namespace: systemNamespace, signal }).catch(() => undefined)
+      }, this.#renewEveryMs)
+      signal.addEventListener('abort', () => clearInterval(renewing), { once: true })
+      const isOver = await this.#takeOne(name, signal, () => clearInterval(renewing))
+      clearInterval(renewing)
+      if (isOver === 'died') exitCode = undefined
+      else {
+        await workers.delete(name)
+        await leases.delete(name, { namespace: systemNamespace })
+      }
+    } catch (error) {
+      exitCode = 1
+      if (!signal.aborted && !isReason(error, 'NotFound')) throw error
+    } finally {
+      stop.abort()
+      this.#running.delete(name)
+      this.#onExit(name, exitCode)
+    }
+  }
+
+  async #takeOne(worker: string, signal: AbortSignal, die: () => void): Promise<'done' | 'died'> {
+    const runs = this.#client.resource(runResource)
+    let run: Run | undefined
+    for await (const { type, object } of runs.watch({ fieldSelector: `spec.workerName=${worker}`, signal })) {
+      if (type !== 'ADDED' && type !== 'MODIFIED') continue
+      const { name, namespace } = object.metadata
+      const report = async (status: object) => await runs.patchStatus(name, { status }, { namespace })
+      if (!run) {
+        run = object
+        this.taken.push(run)
+        await report({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
+        await report({ phase: run.spec.type === 'Plan' ? 'Planning' : 'Applying' })
+        const part = this.play(run)
+        if (part === 'die') {
+          die()
+          return 'died'
+        }
+        if (part !== 'hold') {
+          await report({ ...part.status, finishedAt: rfc3339(Date.now()) })
+          return 'done'
+        }
+      }
+      if (object.spec.cancel) {
+        await report({ phase: 'Canceled', reason: 'Canceled', message: 'canceled', finishedAt: rfc3339(Date.now()) })
+        return 'done'
+      }
+    }
+    return 'done'
+  }
+}
