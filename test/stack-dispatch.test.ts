@@ -1,0 +1,382 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { Registry } from 'prom-client'
+import {
+  annotations,
+  isEnded,
+  oarlockResources,
+  type Run,
+  type RunPhase,
+  runResource,
+  type Stack,
+  type StackSpec,
+  stackResource,
+  systemNamespace,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
+import { type Client, crdResource, createClient, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
+import { type Log, Manager, silentLog } from '../src/controller/index.ts'
+import { addDispatchController } from '../src/dispatch/index.ts'
+import { findCondition } from '../src/kube/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { addStackController } from '../src/stack/index.ts'
+import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
+
+// Real API server, real client, real controllers; only the worker's engine is a script.
+const leaseDurationMs = 1_500
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-stack-dispatch-'))
+const removedData: string[] = []
+const revisions = new Map<string, string>()
+let server: ApiServer
+let client: Client
+let workers: ScriptedWorkers
+let manager: Manager
+let registry: Registry
+
+async function startControllers(): Promise<void> {
+  registry = new Registry()
+  manager = new Manager({ client, registry, log })
+  addStackController(manager, {
+    resolveRevision: async stack => revisions.get(stack.metadata.name) ?? 'r1',
+    checkSource: ({ spec }) =>
+      spec.source.inline
+        ? []
+        : [{ reason: 'FieldValueRequired', field: 'spec.source', message: 'Required value: one of inline, path, git' }],
+    removeStackData: async uid => {
+      removedData.push(uid)
+    },
+  })
+  addDispatchController(manager, { poolDriver: workers, leaseDurationMs, registry, log })
+  await manager.start()
+}
+
+before(async () => {
+  server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
+  for (const { apiVersion, kind } of oarlockResources) await eventually(async () => await client.discover(apiVersion, kind))
+  const namespaces = client.resource(namespaceResource)
+  if (!(await namespaces.getOrUndefined(systemNamespace))) await namespaces.create({ metadata: { name: systemNamespace } })
+  await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'Process', max: 8 } })
+  workers = new ScriptedWorkers(client, 200)
+  await startControllers()
+})
+
+beforeEach(() => {
+  workers.play = () => succeeds()
+  workers.startError = undefined
+})
+
+after(async () => {
+  await manager?.stop({ graceMs: 2_000 })
+  await workers?.close()
+  await client?.close()
+  await server?.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+// What controllers complain about belongs to the failure of a test.
+const complaints: string[] = []
+const complain = (fields: object, message: string) => {
+  const { err, ...rest } = fields as { err?: Error }
+  complaints.push(`${message} ${JSON.stringify(rest)} ${err?.stack ?? ''}`)
+  if (process.env.OARLOCK_TEST_LOG) console.error(complaints.at(-1))
+}
+const log: Log = { ...silentLog, warn: complain, error: complain, child: () => log }
+
+const stacks = () => client.resource(stackResource)
+const runs = () => client.resource(runResource)
+const source = { inline: { files: { 'main.tf': '' } } }
+
+async function eventually<T>(get: () => Promise<T>, isWanted: (value: T) => boolean = () => true, timeoutMs = 15_000): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  let last: unknown
+  for (;;) {
+    try {
+      last = await get()
+      if (isWanted(last as T)) return last as T
+    } catch (error) {
+      last = error
+    }
+    if (performance.now() > deadline)
+      throw new Error(`this did not become true within ${timeoutMs} ms, the last was ${JSON.stringify(last)}`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
+
+const make = async (name: string, spec: Partial<StackSpec> = {}) =>
+  await stacks().create({ metadata: { name }, spec: { engine: 'command', command: { apply: ['true'] }, source, ...spec } })
+const reasonOf = (stack: Stack) => findCondition(stack.status?.conditions, 'Ready')?.reason
+const isReady = (stack: Stack) =>
+  findCondition(stack.status?.conditions, 'Ready')?.status === 'True' && stack.status?.observedGeneration === stack.metadata.generation
+const ready = async (name: string) => await eventually(async () => await stacks().get(name), isReady)
+const until = async (name: string, reason: string) =>
+  await eventually(
+    async () => await stacks().get(name),
+    stack => reasonOf(stack) === reason,
+  )
+const gone = async (name: string) =>
+  await eventually(
+    async () => await stacks().getOrUndefined(name),
+    stack => stack === undefined,
+  )
+const runsOf = async (name: string): Promise<Run[]> =>
+  (await runs().list({ namespace: 'default' })).items
+    .filter(run => run.spec.stackRef.name === name)
+    .sort((a, b) => a.spec.epoch - b.spec.epoch)
+const story = async (name: string) => (await runsOf(name)).map(({ spec, status }) => `${spec.type} ${spec.reason} ${status?.phase}`)
+const inPhase = async (name: string, phase: RunPhase) =>
+  (
+    await eventually(
+      async () => await runsOf(name),
+      all => all.some(run => run.status?.phase === phase),
+    )
+  ).find(run => run.status?.phase === phase)!
+
+describe('from a Stack to Ready', () => {
+  test('a Stack is applied, keeps its outputs, and its worker is gone afterwards', async () => {
+    workers.play = () => succeeds('o1', 3)
+    await make('plain')
+    const stack = await ready('plain')
+    assert.deepEqual(await story('plain'), ['Apply NewGeneration Succeeded'])
+    assert.equal(findCondition(stack.status?.conditions, 'Ready')?.message, 'Applied: 3 added, 0 changed, 0 destroyed')
+    assert.deepEqual(stack.status?.outputs, { value: 'o1' })
+    assert.equal(stack.status?.resources, 3)
+    await eventually(
+      async () => (await client.resource(workerResource).list()).items.length,
+      count => count === 0,
+    )
+    const events = await eventually(
+      async () => await client.request({ method: 'GET', path: '/api/v1/namespaces/default/events' }).then(response => response.json()),
+      list => JSON.stringify(list).includes('3 added'),
+    )
+    assert.ok(events)
+    const metrics = await registry.metrics()
+    assert.match(metrics, /oarlock_runs_total\{type="Apply",phase="Succeeded"\} 1/)
+    assert.match(metrics, /oarlock_runs_queued\{pool="default"\} 0/)
+    assert.match(metrics, /oarlock_run_queue_seconds_count 1/)
+  })
+
+  test('a chain passes on, and an output that changes is applied downstream', async () => {
+    let outputs = 'n1'
+    workers.play = run => succeeds(run.spec.stackRef.name === 'network' ? outputs : undefined)
+    await make('app', { variablesFrom: [{ stackRef: { name: 'network' } }] })
+    await until('app', 'DependencyNotFound')
+    await make('network')
+    await ready('app')
+    assert.ok(
+      workers.taken.findIndex(run => run.spec.stackRef.name === 'network') <
+        workers.taken.findIndex(run => run.spec.stackRef.name === 'app'),
+    )
+    outputs = 'n2'
+    await stacks().patch('network', { spec: { priority: 1 } }, { type: 'merge' })
+    await eventually(
+      async () => (await story('app')).join(),
+      text => text === 'Apply NewGeneration Succeeded,Apply InputsChanged Succeeded',
+    )
+  })
+
+  test('a failed Run is retried, a Stack with a wrong spec is Stalled, a missing Secret is waited for', async () => {
+    let tries = 0
+    workers.play = run =>
+      run.spec.stackRef.name === 'flaky' && ++tries < 3
+        ? { status: { phase: 'Failed', reason: 'ApplyFailed', message: 'boom' } }
+        : succeeds()
+    await make('flaky', { retry: { initial: '50ms' } })
+    await make('wrong', { source: {} })
+    await make('secretive', { env: [{ name: 'TOKEN', secretKeyRef: { name: 'tokens', key: 'a' } }] })
+    await ready('flaky')
+    assert.deepEqual(await story('flaky'), ['Apply NewGeneration Failed', 'Apply Retry Failed', 'Apply Retry Succeeded'])
+    const wrong = await until('wrong', 'InvalidSpec')
+    assert.equal(findCondition(wrong.status?.conditions, 'Stalled')?.message, 'spec.source: Required value: one of inline, path, git')
+    const secretive = await until('secretive', 'InputNotFound')
+    assert.match(
+      findCondition(secretive.status?.conditions, 'Ready')!.message,
+      /^spec.env\[0\].secretKeyRef.name: Secret "tokens" does not exist/,
+    )
+    await client.resource(secretResource).create({ metadata: { name: 'tokens' }, data: { a: 'eA==' } })
+    await ready('secretive')
+    await client.resource(secretResource).patch('tokens', { data: { a: 'eQ==' } }, { type: 'merge' })
+    await eventually(
+      async () => (await story('secretive')).at(-1),
+      text => text === 'Apply InputsChanged Succeeded',
+    )
+  })
+
+  test('approval: the plan waits, an outdated digest is refused, the right one is applied', async () => {
+    workers.play = run => succeeds(undefined, run.spec.type === 'Plan' ? 2 : 2)
+    await make('careful', { approval: 'Manual' })
+    const waiting = await until('careful', 'AwaitingApproval')
+    await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: 'sha256:other' } } }, { type: 'merge' })
+    await eventually(
+      async () => findCondition((await stacks().get('careful')).status?.conditions, 'AwaitingApproval')?.message,
+      message => message?.startsWith('The approved plan sha256:other is outdated') ?? false,
+    )
+    const digest = waiting.status!.plan!.digest
+    await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: digest } } }, { type: 'merge' })
+    await ready('careful')
+    assert.deepEqual(await story('careful'), ['Plan NewGeneration Succeeded', 'Apply Approved Succeeded'])
+  })
+})
+
+describe('when things go wrong', () => {
+  test('a worker dies in the middle: its Run is Lost, and the next one finishes without a person', async () => {
+    workers.play = run => (run.spec.epoch === 1 ? 'die' : succeeds())
+    await make('bereft')
+    const taken = await inPhase('bereft', 'Applying')
+    const startedMs = performance.now()
+    const lost = await inPhase('bereft', 'Lost')
+    const tookMs = performance.now() - startedMs
+    assert.ok(tookMs > leaseDurationMs - 400, `invariant 2: called lost after ${Math.round(tookMs)} ms of ${leaseDurationMs}`)
+    assert.equal(lost.status?.reason, 'WorkerLost')
+    await ready('bereft')
+    const [, next] = await runsOf('bereft')
+    assert.deepEqual([next?.spec.reason, next?.spec.recoveredFrom, next?.spec.epoch], ['RecoveredFrom', taken.metadata.name, 2])
+    const worker = taken.spec.workerName!
+    assert.equal(await client.resource(workerResource).getOrUndefined(worker), undefined)
+    assert.equal(await client.resource(leaseResource).getOrUndefined(worker, { namespace: systemNamespace }), undefined)
+  })
+
+  test('workers that do not start: the Run and the pool say why, and it goes on by itself', async () => {
+    workers.startError = new Error('spawn node ENOENT')
+    await make('stuck')
+    const told = await eventually(
+      async () => (await runsOf('stuck'))[0],
+      run => run?.status?.reason === 'WorkerStartFailed',
+    )
+    assert.match(told!.status!.message!, /spawn node ENOENT/)
+    await eventually(
+      async () => findCondition((await client.resource(workerPoolResource).get('default')).status?.conditions, 'Ready')?.reason,
+      reason => reason === 'WorkerStartFailed',
+    )
+    workers.startError = undefined
+    await ready('stuck')
+    await eventually(
+      async () => findCondition((await client.resource(workerPoolResource).get('default')).status?.conditions, 'Ready')?.reason,
+      reason => reason === 'Ready',
+    )
+  })
+
+  test('a Run that a worker has cannot be deleted away: it is canceled first (invariant 1)', async () => {
+    workers.play = run => (run.spec.epoch === 1 ? 'hold' : succeeds())
+    await make('deleted-run')
+    const run = await inPhase('deleted-run', 'Applying')
+    await runs().delete(run.metadata.name)
+    await eventually(
+      async () => await runs().getOrUndefined(run.metadata.name),
+      one => one === undefined,
+    )
+    assert.deepEqual(await story('deleted-run').then(lines => lines.slice(0, 1).map(line => line.split(' ')[0])), ['Apply'])
+    await ready('deleted-run')
+  })
+
+  test('a Run that waits in the queue is canceled at once', async () => {
+    await make('queued', { pool: 'nowhere' })
+    const [run] = await eventually(
+      async () => await runsOf('queued'),
+      all => all[0]?.status?.reason === 'PoolNotFound',
+    )
+    await runs().patch(run!.metadata.name, { spec: { cancel: true } }, { type: 'merge' })
+    const stack = await until('queued', 'RunCanceled')
+    assert.ok(findCondition(stack.status?.conditions, 'Stalled'))
+    assert.deepEqual(await story('queued'), ['Apply NewGeneration Canceled'])
+  })
+
+  test('controllers that restart find their place, and write nothing to Stacks that stand', async () => {
+    await make('steady')
+    await ready('steady')
+    workers.play = run => (run.spec.stackRef.name === 'midway' && run.spec.epoch === 1 ? 'hold' : succeeds())
+    await make('midway')
+    const run = await inPhase('midway', 'Applying')
+    await eventually(
+      async () => (await stacks().get('midway')).status?.lastRun?.phase,
+      phase => phase === 'Applying',
+    )
+    await manager.stop({ graceMs: 2_000 })
+    const before = (await stacks().list({ namespace: 'default' })).items
+    await startControllers()
+    await runs().patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge' })
+    await until('midway', 'RunCanceled')
+    for (const { metadata } of before.filter(isReady)) {
+      assert.equal(
+        (await stacks().get(metadata.name)).metadata.resourceVersion,
+        metadata.resourceVersion,
+        `${metadata.name} was written to`,
+      )
+    }
+  })
+})
+
+describe('deletion', () => {
+  test('dependents go first, then what was made is destroyed, then the Stack goes', async () => {
+    const { uid } = (await make('base')).metadata
+    await make('tower', { dependsOn: [{ name: 'base' }] })
+    await ready('tower')
+    await stacks().delete('base')
+    await until('base', 'DependentsExist')
+    await stacks().delete('tower')
+    await gone('tower')
+    await gone('base')
+    assert.ok(removedData.includes(uid))
+    const destroyed = workers.taken.filter(run => run.spec.type === 'Destroy').map(run => run.spec.stackRef.name)
+    assert.deepEqual(destroyed, ['tower', 'base'])
+    await eventually(
+      async () => (await runsOf('base')).length,
+      count => count === 0,
+    )
+  })
+
+  test('Orphan leaves everything, its data too', async () => {
+    const { uid } = (await make('orphan', { deletion: 'Orphan' })).metadata
+    await ready('orphan')
+    await stacks().delete('orphan')
+    await gone('orphan')
+    assert.ok(!removedData.includes(uid))
+    assert.ok(!workers.taken.some(run => run.spec.type === 'Destroy' && run.spec.stackRef.name === 'orphan'))
+  })
+
+  test('an Apply in progress is waited for', async () => {
+    workers.play = run => (run.spec.type === 'Apply' ? 'hold' : succeeds())
+    await make('busy')
+    const run = await inPhase('busy', 'Applying')
+    await stacks().delete('busy')
+    await until('busy', 'Deleting')
+    assert.equal((await runs().get(run.metadata.name)).spec.cancel, undefined)
+    await runs().patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge' })
+    await gone('busy')
+  })
+})
+
+test('100 Stacks at once: every Run is assigned once, and at most 8 at a time', async () => {
+  const names = Array.from({ length: 100 }, (_, i) => `many-${i}`)
+  const takenBefore = workers.taken.length
+  await Promise.all(names.map(name => make(name)))
+  await eventually(
+    async () =>
+      (await stacks().list({ namespace: 'default' })).items.filter(stack => names.includes(stack.metadata.name) && isReady(stack)).length,
+    count => count === 100,
+    30_000,
+  )
+  const taken = workers.taken.slice(takenBefore).map(run => run.metadata.name)
+  assert.equal(taken.length, 100)
+  assert.equal(new Set(taken).size, 100)
+  const all = (await runs().list({ namespace: 'default' })).items
+  assert.ok(all.filter(run => names.includes(run.spec.stackRef.name)).every(isEnded))
+})
+
+test('nothing is left of workers, and no reconcile failed', async () => {
+  await eventually(
+    async () => (await client.resource(workerResource).list()).items.length,
+    count => count === 0,
+  )
+  const left = (await client.resource(leaseResource).list({ namespace: systemNamespace })).items
+  assert.deepEqual(left, [])
+  assert.deepEqual(
+    complaints.filter(text => text.startsWith('reconcile failed') || text.startsWith('pass failed')),
+    [],
+  )
+})
