@@ -6,8 +6,7 @@
  * `salvageState` are the worker's side.
  * Not done here: who a user is and which Stack a name means (`authorize` is given), and whether a Run is gone (`isHolderGone` is given, invariant 4).
  */
-export type { Fence, LockVerdict, UnlockClaim, UnlockVerdict } from './decide-lock.ts'
-export type { NewestVersion, WriteAuthor, WriteVerdict } from './decide-write.ts'
+export type { UnlockClaim } from './decide-lock.ts'
 export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type PersonHolder, type RunHolder } from './lock-holder.ts'
 export { type IsHolderGone, openStateStore, type StateStore, type StateStoreOptions } from './open-state-store.ts'
 export { type SalvageOptions, type SalvageResult, salvageState } from './salvage.ts'

@@ -31,8 +31,8 @@ export function describeHolder(holder: LockHolder): string {
 }
 
 /**
- * The lock as Terraform shows it to a person who has to wait. `Created` must be RFC 3339:
- * Terraform drops the whole answer when one field does not parse.
+ * The lock as a person who has to wait is shown it. Of all this Terraform 1.11 prints only the ID ("already locked: ID=…") and then its own
+ * lock info, so the ID says who it is. `Created` must be RFC 3339: Terraform drops the whole answer when one field does not parse.
  */
 export function toLockInfo(holder: LockHolder, sinceMs: number, path: string): LockInfo {
   if (holder.kind === 'Person') return holder.info

@@ -439,7 +439,7 @@ test('kill -9 at random instants loses nothing that was acknowledged (invariant 
     type Acknowledged = { stackUid: string; version: number; content: string }
     const acknowledged: Acknowledged[] = []
     for (let round = 1; round <= 5; round++) {
-      const child = fork(join(import.meta.dirname, 'state-store-writer.ts'), [directory, String(round)])
+      const child = fork(join(import.meta.dirname, 'kill-writer.testing.ts'), [directory, String(round)])
       const before = acknowledged.length
       child.on('message', (message: Acknowledged) => acknowledged.push(message))
       await once(child, 'message')

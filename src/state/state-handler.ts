@@ -141,8 +141,19 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         throw lockRefused(result)
       }
       case 'UNLOCK': {
-        // Terraform sends the whole lock info; `force-unlock` of older versions sends nothing, and a lock is never released on no id.
-        const id = lockId ?? parseLockInfo(await body(req, maxLockInfoBytes)).ID
+        // `force-unlock` of OpenTofu sends the ID; Terraform's (1.11, hashicorp/terraform#28421) sends an empty body and keeps the ID to itself.
+        // A lock is never released on no id: whoever must, puts it into the unlock address, where Terraform leaves it.
+        const bytes = await body(req, maxLockInfoBytes)
+        const id = bytes.byteLength === 0 ? lockId : parseLockInfo(bytes).ID
+        if (id === undefined) {
+          throw new HttpError(
+            400,
+            'BadRequest',
+            'no lock id came: terraform force-unlock does not send it; set TF_HTTP_UNLOCK_ADDRESS to <address>?ID=<lock id>',
+          )
+        }
+        if (lockId !== undefined && id !== lockId)
+          throw new HttpError(400, 'BadRequest', `the body names lock ${id}, the address names ${lockId}`)
         const result = await store.unlock({ stackUid, holder: { kind: 'Person', id } }, isHolderGone)
         if (result.kind === 'refused') throw notYours(result.holder)
         return sendJson(res, 200, result)

@@ -20,6 +20,7 @@ import {
   type StateLimits,
   type StateStore,
   salvageState,
+  streamStateFile,
 } from './index.ts'
 
 type Setup = {
@@ -338,6 +339,37 @@ test('client: tries again until its deadline; a late copy of an older write does
     await rejects(aborted, { message: 'the run is over' })
     await nowhere.close()
   }))
+
+test('from the write of a state file to its acknowledgement, over TLS and onto the disk', t =>
+  withServer(
+    async setup => {
+      const client = clientOf(setup, 1)
+      const path = join(setup.directory, 'terraform.tfstate')
+      let acknowledged: (text: string) => void = () => undefined
+      const upload = async (bytes: Buffer) => {
+        await client.write(bytes)
+        acknowledged(bytes.toString())
+      }
+      const stream = streamStateFile({ path, upload, onError: error => t.diagnostic(String(error)) })
+      const tookMs: number[] = []
+      for (let i = 0; i < 30; i++) {
+        const text = JSON.stringify({ serial: i, text: 'resource '.repeat(11_000) })
+        const arrived = new Promise<void>(resolve => {
+          acknowledged = got => got === text && resolve()
+        })
+        writeFileSync(path, text)
+        const startMs = performance.now()
+        await arrived
+        tookMs.push(performance.now() - startMs)
+      }
+      stream.close()
+      await client.close()
+      tookMs.sort((a, b) => a - b)
+      t.diagnostic(`100 KB: median ${tookMs[15]?.toFixed(1)} ms, worst ${tookMs.at(-1)?.toFixed(1)} ms from write to acknowledged`)
+      ok((tookMs[15] ?? 0) < 200)
+    },
+    { tls: true },
+  ))
 
 test('salvage: the last state of a dead worker is saved once, or kept as an orphan; torn and missing files are said', () =>
   withServer(
