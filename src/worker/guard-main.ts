@@ -4,10 +4,19 @@
  * last is saved with the Run's epoch; the Run's directory is removed. Loads nothing but what that takes.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
-import { groupExists, killRunProcesses, signalGroup } from '../workspace/process/index.ts'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { groupExists, killRunProcesses, readStartTime, signalGroup } from '../workspace/process/index.ts'
 import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
-import { type GuardAnswer, type GuardedRun, type GuardMessage, monotonicMs, type SalvageTarget } from './guard-protocol.ts'
+import {
+  type GuardAnswer,
+  type GuardedRun,
+  type GuardMessage,
+  keeperPrefix,
+  monotonicMs,
+  type SalvageTarget,
+  unsavedMark,
+} from './guard-protocol.ts'
 
 /** The worker acts at its own times; the guard only when it did not: SIGINT twice would cost the engine its state. */
 const slackMs = 100
@@ -36,6 +45,7 @@ function onMessage(message: GuardMessage): void {
       run = message.run
       sent = 'none'
       savedDigest = undefined
+      keep(run.directory)
       break
     case 'started':
       groups.add(message.processGroupId)
@@ -57,6 +67,11 @@ function onMessage(message: GuardMessage): void {
       process.exit(0)
   }
   keepDeadline()
+}
+
+/** As long as a keeper lives, no other worker sweeps the directory away. */
+function keep(directory: string): void {
+  for (const pid of [process.pid, workerPid]) writeFileSync(join(directory, keeperPrefix + pid), readStartTime(pid) ?? '', { mode: 0o600 })
 }
 
 function keepDeadline(): void {
@@ -91,26 +106,21 @@ async function onWorkerDeath(): Promise<void> {
   await killRunProcesses(run.uid)
   const isSaved = run.salvage === undefined || (await salvage(run.salvage))
   if (isSaved) rmSync(run.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+  else writeFileSync(join(run.directory, unsavedMark), '')
   process.exit(0)
 }
 
-/** True when there is nothing left to save: no state, the store has it, or the store refused it for good (and keeps it aside, invariant 3). */
-async function salvage(target: SalvageTarget): Promise<boolean> {
-  let bytes: Buffer
+/** True when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3). */
+async function salvage({ path, ...target }: SalvageTarget): Promise<boolean> {
   try {
-    bytes = readFileSync(target.path)
-    JSON.parse(bytes.toString('utf8'))
-  } catch {
+    if (createHash('sha256').update(readFileSync(path)).digest('hex') === savedDigest) return true
+    const { salvageState } = await import('../state/salvage.ts')
+    await salvageState({ path, ...target, deadlineMs: salvageMs })
     return true
+  } catch (error) {
+    // No file: the engine wrote no state. Anything else leaves it where it is, for a person.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
   }
-  if (createHash('sha256').update(bytes).digest('hex') === savedDigest) return true
-  const { upload } = await import('./salvage.ts')
-  const endMs = monotonicMs() + salvageMs
-  for (let waitMs = 250; monotonicMs() < endMs; waitMs = Math.min(waitMs * 2, 10_000)) {
-    if ((await upload(target, bytes)) === 'settled') return true
-    await new Promise(resolve => setTimeout(resolve, waitMs))
-  }
-  return false
 }
 
 let text = ''

@@ -4,7 +4,7 @@ import type { FenceTimes } from './decide-fence.ts'
 export type SalvageTarget = {
   /** Such as `https://127.0.0.1:7466/state/apps/network/run/network-1a2b3-4/state`. */
   url: string
-  caCertificate: string | undefined
+  caCertificate?: string
   token: string
   epoch: number
   path: string
@@ -37,3 +37,8 @@ export type GuardAnswer = { kind: 'ready' }
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
+
+/** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
+export const keeperPrefix = 'keeper-'
+/** In a Run's directory: the guard could not save the state file, a person may want it. */
+export const unsavedMark = 'unsaved-state'

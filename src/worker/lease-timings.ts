@@ -29,7 +29,9 @@ export const defaultLeaseTimings: LeaseTimings = {
 export function checkLeaseTimings(timings: LeaseTimings): LeaseTimings {
   const steps = [0, timings.renewMs, timings.interruptMs, timings.terminateMs, timings.killMs, timings.durationMs]
   if (!steps.every((step, index) => index === 0 || step > steps[index - 1]!)) {
-    throw new RangeError(`lease timings must rise: 0 < renewMs < interruptMs < terminateMs < killMs < durationMs, got ${steps.slice(1).join(', ')}`)
+    throw new RangeError(
+      `lease timings must rise: 0 < renewMs < interruptMs < terminateMs < killMs < durationMs, got ${steps.slice(1).join(', ')}`,
+    )
   }
   return timings
 }

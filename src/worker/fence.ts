@@ -1,0 +1,22 @@
+import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
+
+/** Calls `onStep` when {@link decideFence} says so. `poke` it after each renewal; `stop` it when the Run is over. */
+export function startFence(options: { times: FenceTimes; sinceRenewalMs(): number; onStep(step: FenceStep): void }): {
+  poke(): void
+  stop(): void
+} {
+  const { times, sinceRenewalMs, onStep } = options
+  let sent: FenceStep = 'none'
+  let timer: NodeJS.Timeout | undefined
+  const poke = (): void => {
+    clearTimeout(timer)
+    const { send, againInMs } = decideFence(sinceRenewalMs(), sent, times)
+    if (send !== 'none') {
+      sent = send
+      onStep(send)
+    }
+    if (againInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(poke, againInMs)
+  }
+  poke()
+  return { poke, stop: () => clearTimeout(timer) }
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import { findRunProcesses, groupExists, readStartTime } from '../workspace/index.ts'
+import type { GuardedSetup } from './guarded-for-test.ts'
+import type { LeaseTimings } from './lease-timings.ts'
+
+const base = mkdtempSync(join(tmpdir(), 'oarlock-guard-'))
+const uploads: { url: string; epoch: string; token: string; body: string }[] = []
+const server = createServer((request, response) => {
+  let body = ''
+  request.setEncoding('utf8')
+  request.on('data', chunk => {
+    body += chunk
+  })
+  request.on('end', () => {
+    const { authorization = '', 'oarlock-epoch': epoch = '' } = request.headers
+    uploads.push({ url: request.url ?? '', epoch: String(epoch), token: authorization, body })
+    response.end('{"version":1}')
+  })
+})
+before(async () => void (await once(server.listen(0, '127.0.0.1'), 'listening')))
+after(() => {
+  server.close()
+  rmSync(base, { recursive: true, force: true })
+})
+
+/** A tenth of the real ones, so that the tests take no ten seconds; the ratios are the same. */
+const timings: LeaseTimings = { durationMs: 2_000, renewMs: 200, interruptMs: 900, terminateMs: 1_200, killMs: 1_500 }
+
+type Message = { kind: string; line?: string; group?: number; guardPid?: number; exitCode?: number | null }
+
+async function start(t: TestContext, script: string, more: Partial<GuardedSetup> = {}) {
+  const uid = randomUUID()
+  const directory = join(base, uid)
+  mkdirSync(directory)
+  const path = join(directory, 'terraform.tfstate')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/state/apps/network/run/${uid}/state`
+  const run = { uid, directory, salvage: { url, token: 'worker-token', epoch: 7, path } }
+  const setup: GuardedSetup = { timings, cacheDir: join(base, 'cache'), run, script, renews: true, ...more }
+  const worker: ChildProcess = fork(join(import.meta.dirname, 'guarded-for-test.ts'), [JSON.stringify(setup)], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const messages: Message[] = []
+  worker.on('message', message => messages.push(message as Message))
+  const message = async (kind: string, line?: string): Promise<Message> => {
+    for (;;) {
+      const found = messages.find(each => each.kind === kind && (line === undefined || each.line === line))
+      if (found) return found
+      await once(worker, 'message')
+    }
+  }
+  t.after(() => worker.kill('SIGKILL'))
+  const { group, guardPid } = await message('started')
+  await message('line', 'ready')
+  return {
+    uid,
+    directory,
+    path,
+    worker,
+    message,
+    messages,
+    group: group!,
+    guardPid: guardPid!,
+    upload: () => uploads.filter(each => each.url.includes(uid)),
+  }
+}
+
+async function gone(pid: number, withinMs = 10_000): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (readStartTime(pid) !== undefined) {
+    assert.ok(performance.now() < deadline, `process ${pid} is still there after ${withinMs} ms`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
+
+const polite = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
+
+test('the worker is killed: the engine is interrupted at once and once, its state saved with its epoch, everything removed', async t => {
+  const script = `trap 'echo "{\\"serial\\":2}" > terraform.tfstate; exit 1' INT; setsid sleep 100 & echo ready; while :; do sleep 0.02; done`
+  const { worker, uid, group, guardPid, directory, upload } = await start(t, script)
+  worker.kill('SIGKILL')
+  const killedAt = performance.now()
+  await gone(guardPid)
+  assert.ok(performance.now() - killedAt < timings.interruptMs, 'a dead worker is not waited for')
+  assert.equal(groupExists(group), false)
+  assert.deepEqual(findRunProcesses(uid), [])
+  assert.equal(existsSync(directory), false)
+  assert.deepEqual(upload(), [
+    { url: `/state/apps/network/run/${uid}/state`, epoch: '7', token: 'Bearer worker-token', body: '{"serial":2}\n' },
+  ])
+})
+
+test('worker and engine are both killed: strays are gone, the last state is saved, the directory removed', async t => {
+  const { worker, uid, group, guardPid, directory, path, upload } = await start(t, 'setsid sleep 100 & sleep 100 & echo ready; wait')
+  writeFileSync(path, '{"serial":5}')
+  process.kill(-group, 'SIGKILL')
+  worker.kill('SIGKILL')
+  await gone(guardPid)
+  assert.deepEqual(findRunProcesses(uid), [])
+  assert.equal(existsSync(directory), false)
+  assert.deepEqual(
+    upload().map(({ body }) => body),
+    ['{"serial":5}'],
+  )
+})
+
+test('invariant 2: an engine that heeds no signal is killed before anyone may call the Lease expired', async t => {
+  const { worker, group, guardPid } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done')
+  const killedAt = performance.now()
+  worker.kill('SIGKILL')
+  await gone(guardPid)
+  assert.equal(groupExists(group), false)
+  const tookMs = performance.now() - killedAt
+  assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
+  assert.ok(tookMs > timings.killMs - 2 * timings.renewMs - 200, `${tookMs} ms: it had time until its deadline`)
+})
+
+test('invariant 2: the worker is stopped: the engine is stopped in time, and the worker does not wake up again', async t => {
+  const { worker, group, guardPid, directory } = await start(t, polite)
+  const stoppedAt = performance.now()
+  worker.kill('SIGSTOP')
+  while (groupExists(group)) await new Promise(resolve => setTimeout(resolve, 10))
+  const tookMs = performance.now() - stoppedAt
+  assert.ok(tookMs > timings.interruptMs - 2 * timings.renewMs && tookMs < timings.killMs, `interrupted after ${tookMs} ms`)
+  await once(worker, 'exit')
+  assert.equal(worker.signalCode, 'SIGKILL')
+  await gone(guardPid)
+  assert.equal(existsSync(directory), false)
+})
+
+test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL', async t => {
+  const script =
+    'trap "echo int; echo int >> signals" INT; trap "echo term; echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
+  const { message, directory } = await start(t, script, { renews: false })
+  await message('line', 'int')
+  await message('line', 'term')
+  const { exitCode } = await message('ended')
+  assert.equal(exitCode, null)
+  if (existsSync(directory)) assert.equal(readFileSync(join(directory, 'signals'), 'utf8'), 'int\nterm\n')
+})
+
+test('an engine that the worker interrupted already is not interrupted a second time', async t => {
+  const script = 'trap "echo int >> ../signals-of-one; echo int" INT; echo ready; while [ ! -e stop ]; do sleep 0.02; done'
+  const { worker, message, guardPid, directory } = await start(t, script)
+  worker.send('interrupt')
+  await message('line', 'int')
+  worker.kill('SIGKILL')
+  writeFileSync(join(directory, 'stop'), '')
+  await gone(guardPid)
+  assert.equal(readFileSync(join(base, 'signals-of-one'), 'utf8'), 'int\n')
+})
+
+test('what the store has already is not sent again', async t => {
+  const savedDigest = createHash('sha256').update('{"serial":9}').digest('hex')
+  const { worker, message, guardPid, path, upload, directory } = await start(t, 'echo ready', { savedDigest })
+  await message('ended')
+  writeFileSync(path, '{"serial":9}')
+  worker.kill('SIGKILL')
+  await gone(guardPid)
+  assert.deepEqual(upload(), [])
+  assert.equal(existsSync(directory), false)
+})
+
+test('a killed guard is replaced, and the new one knows everything', async t => {
+  const { worker, message, group, guardPid, directory } = await start(t, polite)
+  worker.send('kill-guard')
+  const { guardPid: newGuard } = await message('new-guard')
+  assert.notEqual(newGuard, guardPid)
+  worker.kill('SIGKILL')
+  await gone(newGuard!)
+  assert.equal(groupExists(group), false)
+  assert.equal(existsSync(directory), false)
+})
+
+test('goodbye: the guard goes and touches nothing', async t => {
+  const { worker, message, guardPid, directory, upload } = await start(t, 'echo ready')
+  await message('ended')
+  worker.send('goodbye')
+  await gone(guardPid)
+  assert.equal(existsSync(directory), true)
+  assert.deepEqual(upload(), [])
+})
+
+test('signals to the worker’s own group, as Ctrl-C sends them, do not reach the guard', async t => {
+  const { worker, guardPid, directory } = await start(t, polite)
+  process.kill(guardPid, 'SIGINT')
+  process.kill(guardPid, 'SIGTERM')
+  worker.kill('SIGKILL')
+  await gone(guardPid)
+  assert.equal(existsSync(directory), false, 'it was still there to clean up')
+})
+
+test('the guard is small', async t => {
+  const { worker, guardPid, message } = await start(t, 'echo ready')
+  await message('ended')
+  const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${guardPid}/status`, 'utf8'))?.[1])
+  // 53 MB with a warm compile cache; the bound leaves room for a first start without it.
+  assert.ok(rssKiB < 100 * 1024, `${rssKiB} KiB`)
+  worker.send('goodbye')
+  await gone(guardPid)
+})

@@ -1,0 +1,29 @@
+/** Why a Run is stopped before its engine ended by itself. */
+export type StopCause =
+  /** A person asked for it with `spec.cancel`. */
+  | { kind: 'Canceled' }
+  | { kind: 'Timeout'; timeout: string }
+  /** The worker was told to go, and the grace time is over. */
+  | { kind: 'WorkerDrained' }
+  /** The Lease could not be renewed in time (invariant 2). */
+  | { kind: 'LeaseLost' }
+  /** No guard could be kept running. */
+  | { kind: 'GuardLost' }
+  /** The state store takes nothing more of this Run, since somebody else holds the lock now. */
+  | { kind: 'StateRefused'; why: string }
+  /** The Run is not ours any more: lost, deleted, ended by somebody, or a newer Run has begun (invariant 3). Nothing is written. */
+  | { kind: 'NotOurs'; why: string }
+
+/** Carried by the AbortSignal of a Run. */
+export class StopError extends Error {
+  override readonly name = 'StopError'
+  override readonly cause: StopCause
+
+  constructor(cause: StopCause) {
+    super(`the run is stopped: ${cause.kind}`)
+    this.cause = cause
+  }
+}
+
+/** True when nothing may be written about the Run any more: not its status, not its lock. */
+export const isSilent = (cause: StopCause | undefined): boolean => cause?.kind === 'NotOurs'
