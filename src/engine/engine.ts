@@ -20,7 +20,6 @@ export type EngineContext = {
   /** The Run's epoch (invariant 3). */
   epoch: number
   runName: string
-  runType?: string
   /** The engine's working directory: a private copy of the source. */
   directory: string
   /** A private directory outside `directory`, for plan files, variables and outputs; removed with the Run (invariant 9). */

@@ -192,7 +192,8 @@ class TerraformEngine implements Engine {
         const { event, log } = readUiLine(line, { variablesFile: variables?.path, variableOfLine: variables?.variableOfLine })
         if (event.kind === 'diagnostic') findings.push(event)
         onEvent?.(event)
-        log.forEach(context.log)
+        // An apply repeats the plan before it starts; the log has it already.
+        if (event.kind !== 'planned' || args[0] !== 'apply') log.forEach(line => void context.log(line))
       },
       onStderrLine: line => {
         if (errorText.length < 50 && line.trim() !== '') errorText.push(line.trim())
@@ -217,7 +218,7 @@ class TerraformEngine implements Engine {
       onStderrLine: line => void errors.push(line),
     })
     if (exitCode === 0) return JSON.parse(lines.join('\n') || 'null')
-    errors.forEach(context.log)
+    for (const line of errors) context.log(line)
     this.#fail(context, reason, args[0] ?? '', { exitCode, findings: [], errorText: errors.map(line => line.trim()).filter(Boolean) })
   }
 
@@ -305,7 +306,8 @@ class TerraformEngine implements Engine {
     context.log(`${this.#flavor.title} could not save its state to your backend and left errored.tfstate; trying "state push" once`)
     const pushed = await this.#stream(context, path, ['state', 'push', 'errored.tfstate'])
     if (pushed.exitCode === 0) return undefined
-    const kept = join(context.cacheDir, 'errored-states', `${context.stack.uid}-${context.runName}.tfstate`)
+    // One file per Stack, the newest (invariant 10): it has everything the ones before had.
+    const kept = join(context.cacheDir, 'errored-states', `${context.stack.uid}.tfstate`)
     await mkdir(join(context.cacheDir, 'errored-states'), { recursive: true, mode: 0o700 })
     await copyFile(errored, kept)
     await chmod(kept, 0o600)

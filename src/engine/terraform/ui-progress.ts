@@ -18,8 +18,8 @@ export function createUiProgress(): { add(event: UiEvent): Progress | undefined;
     add(event) {
       switch (event.kind) {
         case 'planned':
-          total += event.steps
-          return event.steps > 0 ? now() : undefined
+          total += event.steps // all of them come before the first step starts
+          return undefined
         case 'started':
           running.add(event.address)
           return now()
