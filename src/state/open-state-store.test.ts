@@ -430,7 +430,7 @@ test('property: an older epoch is never current, its content is kept, and what w
         store.close()
       }),
     ),
-    { numRuns: 60 },
+    { numRuns: 30 },
   )
 })
 

@@ -126,7 +126,7 @@ export class StateClient {
       if (!(answer instanceof Error) && (answer.status < 300 || fine.includes(answer.status))) return answer
       const error = answer instanceof Error ? answer : toError(method, path, answer)
       const waitMs = Math.min(100 * 2 ** attempt, 3_000) * (0.5 + Math.random() / 2)
-      if (!isTransient(error.status) || performance.now() + waitMs >= endMs) throw error
+      if (!isTransient(error) || performance.now() + waitMs >= endMs) throw error
       await sleep(waitMs, undefined, { signal })
     }
   }
@@ -154,9 +154,12 @@ export class StateClient {
 
 type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
+/** What trying again does not change, though the status is the server's fault. */
+const isPermanent = (code: string) => code === 'Corrupt' || code === 'StateKeyMismatch' || code === 'DataTooNew'
+
 // 507 too: the disk may get room again while the Run waits, and giving up loses state.
-const isTransient = (status: number) =>
-  status === 0 || status === 408 || status === 429 || status === 502 || status === 503 || status === 504 || status === 507
+const isTransient = ({ status, code }: StateClientError) =>
+  status === 0 || status === 408 || status === 429 || (status >= 500 && !isPermanent(code))
 
 function toError(method: string, path: string, { status, body }: Answer): StateClientError {
   type Body = { error?: { code?: string; message?: string }; orphan?: number; holder?: LockHolder }

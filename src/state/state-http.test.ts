@@ -252,6 +252,26 @@ test('a failure of ours is 500 without its text, and reported', () =>
     { handler: { authorize: () => Promise.reject(new Error('secret detail')) } },
   ))
 
+test('client: a failure inside the server is tried again', () => {
+  let failures = 2
+  return withServer(
+    async setup => {
+      const client = clientOf(setup, 1)
+      equal(await client.write(Buffer.from('{}')), 1)
+      equal(setup.errors.splice(0).length, 2)
+      await client.close()
+    },
+    {
+      handler: {
+        authorize: async () => {
+          if (failures-- > 0) throw new Error('the API server restarts')
+          return { allowed: true, stackUid: 'uid', access: 'run' }
+        },
+      },
+    },
+  )
+})
+
 test('client over TLS: lock, versions, inventory, plans', () =>
   withServer(
     async setup => {
