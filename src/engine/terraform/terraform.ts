@@ -48,6 +48,12 @@ const overrideFile = 'oarlock_override.tf.json'
 /** `show -json` and `state pull` print one line; a state of this size is refused by the store long before. */
 const maxDocumentBytes = 512 * 1024 * 1024
 const maxUiLineBytes = 64 * 1024 * 1024
+/**
+ * Terraform rewrites a local state after every resource; OpenTofu (1.12.6, internal/backend/local) only every TF_STATE_PERSIST_INTERVAL
+ * seconds, 20 by default, and panics below 20: killed, it would lose up to 20 s of finished resources. This number of seconds overflows
+ * its int64 of nanoseconds to a time in the past, so every change is due. terraform.test.ts holds that on the real binary.
+ */
+const persistAlways = '9223372037'
 /** How long a user's own backend may be locked by somebody else (`state: External`). */
 const externalLockTimeout = '60s'
 
@@ -64,7 +70,7 @@ class TerraformEngine implements Engine {
   readonly name: string
   readonly #flavor: Flavor
   readonly #env: Record<string, string | undefined>
-  readonly #versions = new Map<string, string>()
+  readonly #versions = new Map<string, { version: string; platform: string }>()
 
   constructor(flavor: Flavor, env: Record<string, string | undefined>) {
     this.name = flavor.name
@@ -77,11 +83,11 @@ class TerraformEngine implements Engine {
     const { path, lookedFor } = await findBinary(binary, override, env)
     if (path === undefined) return { found: false, lookedFor, howToInstall }
     const known = this.#versions.get(path)
-    if (known !== undefined) return { found: true, version: known, path }
+    if (known !== undefined) return { found: true, version: known.version, path }
     try {
       const answer: unknown = JSON.parse(await outputOf(path, ['version', '-json'], { CHECKPOINT_DISABLE: '1', PATH: env.PATH ?? '' }))
       if (!isJsonObject(answer) || typeof answer.terraform_version !== 'string') throw new Error('no terraform_version in its answer')
-      this.#versions.set(path, answer.terraform_version)
+      this.#versions.set(path, { version: answer.terraform_version, platform: String(answer.platform) })
       return { found: true, version: answer.terraform_version, path }
     } catch (error) {
       const why = `${path} (found, but "${binary} version -json" failed: ${(error as Error).message.split('\n')[0]})`
@@ -185,7 +191,7 @@ class TerraformEngine implements Engine {
       command: path,
       args,
       cwd: context.directory,
-      env: this.#engineEnv(context),
+      env: this.#engineEnv(context, path),
       signal: context.signal,
       maxLineBytes: maxUiLineBytes,
       onStdoutLine: line => {
@@ -211,7 +217,7 @@ class TerraformEngine implements Engine {
       command: path,
       args,
       cwd: context.directory,
-      env: this.#engineEnv(context),
+      env: this.#engineEnv(context, path),
       signal: context.signal,
       maxLineBytes: maxDocumentBytes,
       onStdoutLine: line => void lines.push(line),
@@ -243,7 +249,7 @@ class TerraformEngine implements Engine {
   }
 
   /** What the worker's machine sets for Terraform (mirrors, registry credentials), then the Stack's, then what must be so. */
-  #engineEnv(context: EngineContext): Record<string, string> {
+  #engineEnv(context: EngineContext, path: string): Record<string, string> {
     const user = Object.fromEntries(Object.entries(context.env).filter(([name]) => !/^TF_(LOG|LOG_.*|PLUGIN_CACHE_.*)$/.test(name)))
     const config = this.#env.TF_CLI_CONFIG_FILE
     return {
@@ -256,7 +262,13 @@ class TerraformEngine implements Engine {
       // Without it the cache is not used for a configuration that has no lock file. The lock file it would spoil is
       // in the Run's copy of the source, which is thrown away.
       TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE: '1',
+      ...(this.#needsPersistTrick(context, path) && { TF_STATE_PERSIST_INTERVAL: persistAlways }),
     }
+  }
+
+  /** Not for the user's own backend, where each write may be a slow request, nor for 32-bit builds, which cannot read the number. */
+  #needsPersistTrick({ spec }: EngineContext, path: string): boolean {
+    return this.name === 'opentofu' && spec.state !== 'External' && /_(amd64|arm64)$/.test(this.#versions.get(path)?.platform ?? '')
   }
 
   /** An override file of the user's that sorts after ours could set the backend again: then the state would be lost with the Run. */
