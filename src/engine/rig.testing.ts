@@ -99,11 +99,8 @@ export function testEnv(): Record<string, string | undefined> {
     'bin',
     'tofu',
   )
-  const config = process.env.TF_CLI_CONFIG_FILE
   return {
     ...process.env,
-    // A configuration file that does not exist is a warning in every command.
-    TF_CLI_CONFIG_FILE: config !== undefined && existsSync(config) ? config : undefined,
     ...(process.env.OARLOCK_TOFU === undefined && existsSync(tofu) && { OARLOCK_TOFU: tofu }),
   }
 }

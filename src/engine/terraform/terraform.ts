@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../kube/index.ts'
@@ -253,7 +254,8 @@ class TerraformEngine implements Engine {
     const user = Object.fromEntries(Object.entries(context.env).filter(([name]) => !/^TF_(LOG|LOG_.*|PLUGIN_CACHE_.*)$/.test(name)))
     const config = this.#env.TF_CLI_CONFIG_FILE
     return {
-      ...(config !== undefined && { TF_CLI_CONFIG_FILE: config }),
+      // A file that is not there would be a warning in the log of every command.
+      ...(config !== undefined && existsSync(config) && { TF_CLI_CONFIG_FILE: config }),
       ...user,
       TF_IN_AUTOMATION: '1',
       TF_INPUT: '0',
