@@ -1,0 +1,28 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { startServer } from '../../src/server/index.ts'
+import { makePool, type Target } from './target.ts'
+
+/** Starts the embedded server in this process, on a directory that is removed at the end. */
+export async function startOurs(): Promise<Target> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-conformance-'))
+  const server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  const pool = makePool(server.url)
+  const config: { users: { user: { token: string } }[] } = parse(readFileSync(server.kubeconfigPath, 'utf8'))
+  return {
+    url: server.url,
+    tokens: {
+      admin: config.users[0]?.user.token ?? '',
+      alice: server.issueToken({ name: 'alice', groups: ['devs'], ttlMs: 3_600_000 }),
+      wrong: 'no-such-token',
+    },
+    pool,
+    async close() {
+      await pool.destroy()
+      await server.close({ graceMs: 200 })
+      rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ask, makePool, type Target } from './target.ts'
+
+const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'peer')
+const etcd = join(directory, 'etcd')
+const apiserver = join(directory, 'kube-apiserver')
+const startTimeoutMs = 60_000
+
+/** What is missing to run the peer, or undefined. */
+export function whyNoPeer(): string | undefined {
+  const missing = [etcd, apiserver].filter(path => !existsSync(path))
+  return missing.length > 0 ? `${missing.join(' and ')} not found: run scripts/build-peers.sh (needs Go)` : undefined
+}
+
+/** Starts etcd and kube-apiserver on free ports and directories of their own; `close` ends both and removes everything. */
+export async function startPeer(): Promise<Target> {
+  const missing = whyNoPeer()
+  if (missing) throw new Error(missing)
+  const dir = mkdtempSync(join(tmpdir(), 'oarlock-peer-'))
+  const processes: ChildProcess[] = []
+  let output = ''
+  const start = (command: string, args: string[]) => {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: dir })
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output = (output + text).slice(-20_000)
+      })
+    processes.push(child)
+    return child
+  }
+  const close = async () => {
+    for (const child of processes.reverse()) {
+      if (child.exitCode !== null || child.signalCode !== null) continue
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      // kube-apiserver waits for open watches for up to a minute; the data is thrown away anyway.
+      const timer = setTimeout(() => child.kill('SIGKILL'), 3_000)
+      await ended
+      clearTimeout(timer)
+    }
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
+  }
+  try {
+    const [clientPort, peerPort, securePort] = await freePorts(3)
+    const etcdUrl = `http://127.0.0.1:${clientPort}`
+    const peerUrl = `http://127.0.0.1:${peerPort}`
+    start(etcd, [
+      `--data-dir=${join(dir, 'etcd')}`,
+      `--listen-client-urls=${etcdUrl}`,
+      `--advertise-client-urls=${etcdUrl}`,
+      `--listen-peer-urls=${peerUrl}`,
+      `--initial-advertise-peer-urls=${peerUrl}`,
+      `--initial-cluster=default=${peerUrl}`,
+      '--unsafe-no-fsync',
+      '--log-level=warn',
+    ])
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    writeFileSync(join(dir, 'sa.key'), privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
+    writeFileSync(join(dir, 'sa.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
+    const tokens = { admin: 'peer-admin-token', alice: 'peer-alice-token', wrong: 'no-such-token' }
+    writeFileSync(join(dir, 'tokens.csv'), `${tokens.admin},admin,1,system:masters\n${tokens.alice},alice,2,devs\n`, { mode: 0o600 })
+    const server = start(apiserver, [
+      `--etcd-servers=${etcdUrl}`,
+      '--bind-address=127.0.0.1',
+      '--advertise-address=127.0.0.1',
+      `--secure-port=${securePort}`,
+      `--cert-dir=${join(dir, 'certs')}`,
+      `--token-auth-file=${join(dir, 'tokens.csv')}`,
+      '--authorization-mode=RBAC',
+      '--service-cluster-ip-range=10.96.0.0/16',
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${join(dir, 'sa.pub')}`,
+      `--service-account-signing-key-file=${join(dir, 'sa.key')}`,
+      // There is no kube-controller-manager that would make the `default` service account each pod would need.
+      '--disable-admission-plugins=ServiceAccount',
+      '--endpoint-reconciler-type=none',
+      '--max-requests-inflight=0',
+      '--max-mutating-requests-inflight=0',
+      '--enable-priority-and-fairness=false',
+    ])
+    const url = `https://127.0.0.1:${securePort}`
+    const pool = makePool(url)
+    const target: Target = {
+      url,
+      tokens,
+      pool,
+      async close() {
+        await pool.destroy()
+        await close()
+      },
+    }
+    const deadlineMs = Date.now() + startTimeoutMs
+    for (;;) {
+      if (server.exitCode !== null) throw new Error(`kube-apiserver ended with ${server.exitCode}:\n${output}`)
+      const ready = await ask(target, { method: 'GET', path: '/readyz', headers: { authorization: `Bearer ${tokens.admin}` } }).catch(
+        () => undefined,
+      )
+      if (ready?.code === 200) return target
+      if (Date.now() > deadlineMs) throw new Error(`kube-apiserver was not ready within ${startTimeoutMs} ms: ${ready?.text}\n${output}`)
+      await sleep(100)
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  return Promise.all(
+    servers.map(async server => {
+      const address = server.address()
+      server.close()
+      await once(server, 'close')
+      if (!address || typeof address === 'string') throw new Error('no port was given')
+      return address.port
+    }),
+  )
+}

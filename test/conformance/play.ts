@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parse } from 'yaml'
+import { Normaliser } from './normalise.ts'
+import { valueAt } from './paths.ts'
+import { type Answer, ask, headerLists, type Target } from './target.ts'
+import type { Step, Transcript } from './transcript.ts'
+
+const patchTypes: Record<string, string> = {
+  'JSON-PATCH': 'application/json-patch+json',
+  'MERGE-PATCH': 'application/merge-patch+json',
+  'STRATEGIC-PATCH': 'application/strategic-merge-patch+json',
+  APPLY: 'application/apply-patch+yaml',
+}
+// Printed when they are there: what a client acts on.
+const shownHeaders = ['warning', 'allow', 'retry-after', 'location']
+const untilTimeoutMs = 5_000
+const eventTimeoutMs = 4_000
+
+/** Plays a transcript against a server; returns the normalised answers in the order of the steps. */
+export async function play(transcript: Transcript, target: Target): Promise<string[]> {
+  const player = new Player(target, namespaceOf(transcript.file))
+  try {
+    await player.makeNamespace()
+    const answers: string[] = []
+    for (const step of transcript.cases.flatMap(({ steps }) => steps)) answers.push(await player.step(step))
+    return answers
+  } finally {
+    player.close()
+  }
+}
+
+/** Every transcript has a namespace of its own, so that they can be played at the same time. */
+function namespaceOf(file: string): string {
+  return `t-${file
+    .replace(/^.*cases\//, '')
+    .replace(/\.txt$/, '')
+    .replace(/[^a-z0-9]+/g, '-')}`
+}
+
+class Player {
+  readonly #target: Target
+  readonly #variables: Record<string, string>
+  readonly #normaliser = new Normaliser()
+  readonly #watches = new Map<string, Watch>()
+
+  constructor(target: Target, namespace: string) {
+    this.#target = target
+    this.#variables = { NS: namespace }
+  }
+
+  async makeNamespace(): Promise<void> {
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: this.#variables.NS } })
+    const headers = { authorization: `Bearer ${this.#target.tokens.admin}`, 'content-type': 'application/json' }
+    const { code, text } = await ask(this.#target, { method: 'POST', path: '/api/v1/namespaces', headers, body })
+    if (code !== 201) throw new Error(`the namespace of the transcript was refused with ${code}: ${text}`)
+  }
+
+  close(): void {
+    for (const watch of this.#watches.values()) watch.close()
+  }
+
+  async step(step: Step): Promise<string> {
+    switch (step.verb) {
+      case 'WATCH':
+        return this.#openWatch(step)
+      case 'EVENTS':
+        return this.#readEvents(step)
+      case 'CLOSE':
+        this.#watches.get(step.target)?.close()
+        return ''
+      default:
+        return this.#request(step)
+    }
+  }
+
+  async #request(step: Step): Promise<string> {
+    const request = this.#makeRequest(step)
+    const { until, save } = step.directives
+    const deadlineMs = Date.now() + untilTimeoutMs
+    let answer = await ask(this.#target, request)
+    while (until && !isReached(answer, until) && Date.now() < deadlineMs) {
+      await sleep(20)
+      answer = await ask(this.#target, request)
+    }
+    if (save) {
+      for (const assignment of save.split(/, */)) {
+        const [name = '', path = ''] = assignment.split(/ *= */)
+        this.#variables[name] = String(valueAt(parseJson(answer.text), path) ?? `no-${name}`)
+      }
+    }
+    return this.#describe(answer, step)
+  }
+
+  #makeRequest(step: Step): { method: string; path: string; headers: Record<string, string>; body?: string } {
+    const headers: Record<string, string> = { 'user-agent': 'tester/1.0 (conformance)' }
+    const who = step.directives.as ?? 'admin'
+    if (who !== 'nobody') headers.authorization = `Bearer ${this.#target.tokens[who] ?? who}`
+    for (const [name, value] of step.headers) headers[name.toLowerCase()] = this.#fill(value)
+    const method = patchTypes[step.verb] ? 'PATCH' : step.verb === 'WATCH' ? 'GET' : step.verb
+    const path = this.#fill(step.verb === 'WATCH' ? step.target.replace(/^\S+ +/, '') : step.target)
+    this.#normaliser.given(path)
+    if (!step.body) return { method, path, headers }
+    const body = this.#fill(step.body)
+    this.#normaliser.given(body)
+    headers['content-type'] ??= patchTypes[step.verb] ?? 'application/json'
+    return { method, path, headers, body: bodyOf(body, headers['content-type'], step.directives.raw !== undefined) }
+  }
+
+  #fill(text: string): string {
+    return text.replace(/\$([A-Za-z]+)|\$\{([A-Za-z]+)\}/g, (whole, name, other) => this.#variables[name ?? other] ?? whole)
+  }
+
+  #describe({ code, headers, text }: Answer, { directives }: Step): string {
+    const lines = [String(code)]
+    const type = headers['content-type']?.[0]
+    if (text !== '' && type !== 'application/json') lines.push(`Content-Type: ${type ?? ''}`)
+    for (const name of shownHeaders) {
+      for (const value of headers[name] ?? []) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
+    }
+    for (const name of (directives.show ?? '').match(/header:\S+/g) ?? []) {
+      for (const value of headers[name.slice(7).toLowerCase()] ?? ['(none)']) lines.push(`${capitals(name.slice(7))}: ${value}`)
+    }
+    const show = directives.show?.replace(/header:\S+/g, '').trim()
+    const json = parseJson(text) ?? (type?.includes('yaml') ? parse(text) : undefined)
+    const isSuccess = code < 300
+    const body =
+      json === undefined
+        ? this.#normaliser.text(text.trim())
+        : this.#normaliser.body(json, isSuccess ? { show, hide: directives.hide } : {})
+    if (body && show !== 'nothing') lines.push('', body)
+    return lines.join('\n')
+  }
+
+  async #openWatch(step: Step): Promise<string> {
+    const name = step.target.split(' ')[0]!
+    const { method, path, headers } = this.#makeRequest(step)
+    const response = await this.#target.pool.request({ method: method as 'GET', path, headers })
+    const answer: Answer = { code: response.statusCode, headers: headerLists(response.headers), text: '' }
+    if (response.statusCode !== 200) answer.text = await response.body.text()
+    else this.#watches.set(name, new Watch(response.body))
+    return this.#describe(answer, step)
+  }
+
+  /** `EVENTS name 3` waits for three events, `EVENTS name end` for the end of the stream, `EVENTS name none` shows that none comes. */
+  async #readEvents({ target, directives }: Step): Promise<string> {
+    const [name = '', count = '1'] = target.split(' ')
+    const watch = this.#watches.get(name)
+    if (!watch) return `no watch ${name}`
+    const wanted = count === 'end' ? Number.POSITIVE_INFINITY : count === 'none' ? 1 : Number(count)
+    const deadlineMs = Date.now() + (count === 'none' ? 150 : eventTimeoutMs)
+    const events: string[] = []
+    while (events.length < wanted) {
+      const line = await watch.next(deadlineMs - Date.now())
+      if (line === undefined) break
+      const event = parseJson(line)
+      events.push(event === undefined ? line : this.#normaliser.event(event, { show: directives.show, hide: directives.hide }))
+    }
+    if (events.length < wanted) events.push(watch.isOver ? '(the stream ended)' : '(nothing more)')
+    return events.join('\n')
+  }
+}
+
+/** Lines of a response as they come. */
+class Watch {
+  readonly #body: AsyncIterable<Uint8Array> & { destroy(): unknown }
+  readonly #lines: string[] = []
+  #wake: () => void = () => {}
+  isOver = false
+
+  constructor(body: AsyncIterable<Uint8Array> & { destroy(): unknown }) {
+    this.#body = body
+    void this.#read()
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder()
+    let rest = ''
+    try {
+      for await (const chunk of this.#body) {
+        const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+        rest = lines.pop()!
+        this.#lines.push(...lines.filter(Boolean))
+        this.#wake()
+      }
+    } catch {
+      // Closed by us, or cut by the server: both are an end.
+    }
+    this.isOver = true
+    this.#wake()
+  }
+
+  async next(timeoutMs: number): Promise<string | undefined> {
+    if (this.#lines.length === 0 && !this.isOver && timeoutMs > 0) {
+      const stop = new AbortController()
+      const woken = new Promise<void>(resolve => {
+        this.#wake = resolve
+      })
+      await Promise.race([woken, sleep(timeoutMs, undefined, { signal: stop.signal }).catch(() => {})])
+      stop.abort()
+    }
+    return this.#lines.shift()
+  }
+
+  close(): void {
+    this.#body.destroy()
+  }
+}
+
+function bodyOf(text: string, contentType: string, isRaw: boolean): string {
+  // JSON is sent as it stands (duplicate keys and all), YAML only where the server is to read YAML.
+  if (isRaw || /^[[{"]/.test(text) || contentType.includes('yaml')) return text
+  return JSON.stringify(parse(text))
+}
+
+function isReached({ code, text }: Answer, until: string): boolean {
+  if (/^\d+$/.test(until)) return code === Number(until)
+  const [path = '', expected = ''] = until.split(/ = /)
+  return String(valueAt(parseJson(text), path)) === expected
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function capitals(name: string): string {
+  return name.replace(/\b[a-z]/g, letter => letter.toUpperCase())
+}

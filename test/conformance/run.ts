@@ -1,0 +1,139 @@
+import { differences } from './differences.ts'
+import { startOurs } from './ours.ts'
+import { startPeer, whyNoPeer } from './peer.ts'
+import { casesWith, findTranscripts, nameOf, playAll, verdict } from './suite.ts'
+import { type Transcript, writeTranscript } from './transcript.ts'
+
+// node test/conformance/run.ts record|compare|replay|accept|count [PART OF A FILE NAME…]: see README.md.
+
+const [mode, ...wanted] = process.argv.slice(2)
+const transcripts = findTranscripts(wanted)
+
+switch (mode) {
+  case 'record':
+    process.exitCode = await record()
+    break
+  case 'compare':
+    process.exitCode = await compare()
+    break
+  case 'replay':
+    process.exitCode = report(transcripts, await playAgainst(startOurs))
+    break
+  case 'accept':
+    accept(await playAgainst(startOurs))
+    break
+  case 'count':
+    count()
+    break
+  default:
+    console.error(`unknown mode ${JSON.stringify(mode ?? '')}: use record, compare, replay, accept or count`)
+    process.exitCode = 2
+}
+
+/** Writes the answers of a real kube-apiserver into the transcripts. */
+async function record(): Promise<number> {
+  const missing = whyNoPeer()
+  if (missing) {
+    console.error(`record: ${missing}`)
+    return 1
+  }
+  const answers = await playAgainst(startPeer)
+  forEachStep(answers, (step, answer) => {
+    step.answer = answer
+  })
+  for (const transcript of transcripts) writeTranscript(transcript)
+  return 0
+}
+
+/** A real kube-apiserver against what is recorded, then ours against the real one. */
+async function compare(): Promise<number> {
+  const missing = whyNoPeer()
+  if (missing) {
+    console.log(`conformance: comparison skipped: ${missing}`)
+    return 0
+  }
+  const theirs = await playAgainst(startPeer)
+  let changed = 0
+  forEachStep(theirs, (step, answer, where) => {
+    const found = differences(step.answer, answer)
+    if (found) {
+      changed++
+      console.log(`the recording is out of date: ${where}\n${found}\n`)
+    }
+    step.answer = answer
+  })
+  return report(transcripts, await playAgainst(startOurs)) || (changed > 0 ? 1 : 0)
+}
+
+/** Writes how our answers differ into the transcripts; a difference without a reason gets "not yet". */
+function accept(answers: string[][]): void {
+  forEachStep(answers, (step, answer) => {
+    const lines = differences(step.answer, answer)
+    step.differs = lines ? { reason: step.differs?.reason ?? 'not yet', lines } : undefined
+  })
+  for (const transcript of transcripts) writeTranscript(transcript)
+}
+
+function report(of: readonly Transcript[], answers: string[][]): number {
+  let wrong = 0
+  let cases = 0
+  of.forEach((transcript, i) => {
+    for (const [{ title }, steps] of casesWith(transcript, answers[i]!)) {
+      cases++
+      for (const [step, answer] of steps) {
+        const found = verdict(step, answer)
+        if (!found) continue
+        wrong++
+        console.log(`${nameOf(transcript)}: ${title}\n  ${step.verb} ${step.target}\n${found.replace(/^/gm, '    ')}\n`)
+      }
+    }
+  })
+  console.log(`${cases} cases, ${wrong} answers are not as the transcripts say`)
+  return wrong > 0 ? 1 : 0
+}
+
+/** A table of how many cases agree, per group, and the reasons of those that differ. */
+function count(): void {
+  const groups = new Map<string, { agree: number; onPurpose: number; notYet: number }>()
+  const reasons = new Map<string, number>()
+  for (const transcript of transcripts) {
+    const group = nameOf(transcript).split('/')[0]!
+    if (!groups.has(group)) groups.set(group, { agree: 0, onPurpose: 0, notYet: 0 })
+    for (const { steps } of transcript.cases) {
+      const differing = steps.flatMap(({ differs }) => differs?.reason ?? [])
+      for (const reason of new Set(differing)) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+      const row = groups.get(group)!
+      if (differing.length === 0) row.agree++
+      else if (differing.some(reason => reason.startsWith('not yet'))) row.notYet++
+      else row.onPurpose++
+    }
+  }
+  console.log('| group | agree | differ on purpose | differ, not yet |\n|---|---|---|---|')
+  const total = { agree: 0, onPurpose: 0, notYet: 0 }
+  for (const [group, row] of groups) {
+    console.log(`| ${group} | ${row.agree} | ${row.onPurpose} | ${row.notYet} |`)
+    for (const key of ['agree', 'onPurpose', 'notYet'] as const) total[key] += row[key]
+  }
+  console.log(`| all | ${total.agree} | ${total.onPurpose} | ${total.notYet} |\n`)
+  for (const [reason, cases] of [...reasons].sort(([, a], [, b]) => b - a)) console.log(`- ${reason} (${cases})`)
+}
+
+async function playAgainst(start: typeof startOurs): Promise<string[][]> {
+  const target = await start()
+  try {
+    return await playAll(transcripts, target)
+  } finally {
+    await target.close()
+  }
+}
+
+function forEachStep(
+  answers: string[][],
+  visit: (step: Transcript['cases'][number]['steps'][number], answer: string, where: string) => void,
+): void {
+  transcripts.forEach((transcript, i) => {
+    for (const [{ title }, steps] of casesWith(transcript, answers[i]!)) {
+      for (const [step, answer] of steps) visit(step, answer, `${nameOf(transcript)}: ${title}: ${step.verb} ${step.target}`)
+    }
+  })
+}

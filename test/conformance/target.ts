@@ -1,0 +1,30 @@
+import { Pool } from 'undici'
+
+/** A server that transcripts are played against. */
+export type Target = {
+  /** Such as `https://127.0.0.1:6443`. */
+  url: string
+  /** Tokens by the name a transcript uses in `as:`; `admin` is the default. */
+  tokens: Record<string, string>
+  pool: Pool
+  close(): Promise<void>
+}
+
+export type Answer = { code: number; headers: Record<string, string[]>; text: string }
+
+export function makePool(url: string): Pool {
+  // What is compared is what the servers say; who they are is for other tests.
+  return new Pool(url, { connect: { rejectUnauthorized: false }, connections: 64, bodyTimeout: 0, headersTimeout: 20_000 })
+}
+
+export async function ask(
+  target: Target,
+  request: { method: string; path: string; headers: Record<string, string>; body?: string },
+): Promise<Answer> {
+  const response = await target.pool.request({ ...request, method: request.method as 'GET', body: request.body })
+  return { code: response.statusCode, headers: headerLists(response.headers), text: await response.body.text() }
+}
+
+export function headerLists(headers: Record<string, string | string[] | undefined>): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value === undefined ? [] : [value].flat()]))
+}
