@@ -98,6 +98,8 @@ export class Store {
     const workerData: WorkerOptions = { file, synchronous }
     const worker = new Worker(new URL(script, import.meta.url), {
       workerData,
+      // Flags of the process, such as --input-type, are not meant for this script.
+      execArgv: [],
       name: 'oarlock-store',
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     })

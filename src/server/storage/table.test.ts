@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { asciiJson, type Entry, entryOf } from './entry.ts'
+import { Table } from './table.ts'
+
+function entry(name: string, revision: number): Entry {
+  const object = {
+    apiVersion: 'v1',
+    kind: 'Thing',
+    metadata: { name, uid: name, resourceVersion: String(revision), creationTimestamp: '' },
+  }
+  return entryOf(1, object, revision, asciiJson(object), undefined)
+}
+
+test('history is bounded, and its floor says from where a watch may start (invariants 6 and 10)', () => {
+  const table = new Table('things', { events: 8, bytes: 1e6 })
+  for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
+  assert.equal(table.floor, 3, 'a quarter of the limit is dropped at once')
+  assert.equal(table.eventsSince(2), undefined)
+  assert.deepEqual(
+    table.eventsSince(3)?.map(event => event.revision),
+    [4, 5, 6, 7, 8, 9],
+  )
+  assert.deepEqual(table.eventsSince(9), [])
+})
+
+test('history is bounded in bytes too', () => {
+  const size = entry('t1', 1).text.length
+  const table = new Table('things', { events: 1_000, bytes: size * 4 })
+  for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
+  assert.ok(table.eventsSince(table.floor)!.length <= 4)
+})
+
+test('a key removed and created again stands once in the order', () => {
+  const table = new Table('things', { events: 8, bytes: 1e6 })
+  const [a, b] = [entry('a', 1), entry('b', 2)]
+  table.apply(undefined, b, b)
+  table.apply(undefined, a, a)
+  assert.deepEqual(
+    table.snapshot().map(({ name }) => name),
+    ['a', 'b'],
+  )
+  table.apply(a, undefined, a)
+  table.apply(undefined, a, a)
+  assert.deepEqual(
+    table.snapshot().map(({ name }) => name),
+    ['a', 'b'],
+  )
+})
