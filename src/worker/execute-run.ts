@@ -288,7 +288,6 @@ class RunExecution {
       stack: { namespace: run.metadata.namespace ?? 'default', name, uid },
       epoch: run.spec.epoch,
       runName: run.metadata.name,
-      runType: run.spec.type,
       directory: source,
       scratch: directory.scratch,
       statePath,

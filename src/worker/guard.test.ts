@@ -136,15 +136,17 @@ test('invariant 2: the worker is stopped: the engine is stopped in time, and the
   assert.equal(existsSync(directory), false)
 })
 
-test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL', async t => {
+test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
   const script =
-    'trap "echo int; echo int >> signals" INT; trap "echo term; echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
-  const { message, directory } = await start(t, script, { renews: false })
+    'trap "echo int; echo int >> ../steps" INT; trap "echo term; echo term >> ../steps" TERM; echo ready; while :; do sleep 0.02; done'
+  const { worker, message, group, guardPid } = await start(t, script, { renews: false })
   await message('line', 'int')
   await message('line', 'term')
-  const { exitCode } = await message('ended')
-  assert.equal(exitCode, null)
-  if (existsSync(directory)) assert.equal(readFileSync(join(directory, 'signals'), 'utf8'), 'int\nterm\n')
+  await once(worker, 'exit')
+  assert.equal(worker.signalCode, 'SIGKILL')
+  await gone(guardPid)
+  assert.equal(groupExists(group), false)
+  assert.equal(readFileSync(join(base, 'steps'), 'utf8'), 'int\nterm\n')
 })
 
 test('an engine that the worker interrupted already is not interrupted a second time', async t => {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -121,14 +122,14 @@ export class Guard {
     })
     this.#child = child
     child.stdin.on('error', () => {})
-    // The guard must not keep its worker alive.
-    child.unref()
-    for (const stream of [child.stdin, child.stdout]) (stream as unknown as { unref?(): void }).unref?.()
     this.#sendAll()
     let isReady = false
     return new Promise((resolve, reject) => {
       child.stdout.once('data', () => {
         isReady = true
+        // From here on it does not keep its worker alive.
+        child.unref()
+        for (const stream of [child.stdin, child.stdout]) (stream as unknown as Socket).unref()
         resolve()
       })
       const onEnd = (error?: Error): void => {

@@ -55,5 +55,5 @@ process.on('message', async (message: string) => {
 })
 const onStdoutLine = (line: string): void => tell({ kind: 'line', line })
 const result = await runner({ command: 'sh', args: ['-c', setup.script], cwd: run.directory, env: {}, signal: abort.signal, onStdoutLine })
-tell({ kind: 'ended', ...result })
 if (setup.savedDigest) guard.saved(setup.savedDigest)
+tell({ kind: 'ended', ...result })

@@ -199,7 +199,12 @@ class WorkerProcess {
 
   async #openLog(run: Run): Promise<RunLog> {
     const { openRunLog } = await import('./open-run-log.ts')
-    return openRunLog({ ...this.#options, run })
+    const { name, log } = this.#options
+    return openRunLog({
+      ...this.#options,
+      run,
+      onError: error => log.warn({ worker: name, error: error.message }, 'the log could not be sent'),
+    })
   }
 
   /** Waits for a Run that was given to us, or for a reason to end. */

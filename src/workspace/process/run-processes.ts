@@ -49,9 +49,12 @@ export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Prom
   return killed.size
 }
 
-/** When the process started, in clock ticks since boot: with the pid it names one process for good, although pids are reused. */
+/**
+ * When the process started, in clock ticks since boot: with the pid it names one process for good, although pids are reused.
+ * Undefined when it is not there, or only as a zombie, which nobody may ever reap.
+ */
 export function readStartTime(pid: number): string | undefined {
-  return readStat(pid)?.[19]
+  return isZombie(pid) ? undefined : readStat(pid)?.[19]
 }
 
 function isZombie(pid: number): boolean {
