@@ -59,6 +59,11 @@ const rank = ({ object: { kind } }: Manifest) => (kind === 'Namespace' ? 0 : kin
 /** Namespaces first, then definitions, then what needs them; otherwise the order of the files. */
 export const inApplyOrder = (manifests: readonly Manifest[]): Manifest[] => manifests.toSorted((a, b) => rank(a) - rank(b))
 
+/** The same in groups: those of one group do not need each other. */
+export function applyGroups(manifests: readonly Manifest[]): Manifest[][] {
+  return [0, 1, 2].map(wanted => manifests.filter(manifest => rank(manifest) === wanted)).filter(group => group.length > 0)
+}
+
 /** Reads files, the YAML and JSON files of directories (not below them), or stdin for `-`. */
 export async function readManifests(paths: readonly string[], values: Record<string, string> = {}): Promise<Manifest[]> {
   if (paths.length === 0) throw usageError('-f is missing', 'name a file, a directory, or - for stdin: oarlock apply -f FILE')

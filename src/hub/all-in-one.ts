@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import {
@@ -20,7 +20,7 @@ import { isConditionTrue } from '../kube/index.ts'
 import { createLogHandler, openLogStore } from '../log/index.ts'
 import { type ApiServer, startServer } from '../server/index.ts'
 import { addStackController } from '../stack/index.ts'
-import { createStateHandler, openStateStore } from '../state/index.ts'
+import { createStateHandler, openStateStore, type StateStore } from '../state/index.ts'
 import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../workspace/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
@@ -72,6 +72,7 @@ const workerTokenTtlMs = 30 * 24 * 3_600_000
 const hubTokenTtlMs = 10 * 365 * 24 * 3_600_000
 /** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
 const afterInterruptMs = 80_000
+const quietMs = 500
 const controllersGraceMs = 5_000
 const revisionTimeoutMs = 60_000
 
@@ -98,7 +99,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       logHandler?: Mounted
       workerOfRun?: (namespace: string | undefined, name: string | undefined) => string | undefined
     } = {}
-    const server = await startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
+    const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
       startServer({
         dataDir,
         listen: address,
@@ -110,9 +111,13 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         ],
       }),
     )
-    undo.push(() => server.close())
-    const stateStore = await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
-    undo.push(() => stateStore.close())
+    const openingState = openState(dataDir)
+    const [serverStart, stateStart] = await Promise.allSettled([startingServer, openingState])
+    if (serverStart.status === 'fulfilled') undo.push(() => serverStart.value.close())
+    if (stateStart.status === 'fulfilled') undo.push(() => stateStart.value.close())
+    // Where both fail, as on a directory that is in use, the server says it better.
+    const server = await startingServer
+    const stateStore = await openingState
     const logStore = openLogStore({ directory: join(dataDir, 'logs') })
     undo.push(() => logStore.close())
 
@@ -221,8 +226,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
           // Controllers first: nothing new is assigned. The API stays until the workers have reported.
           const controllers = manager.stop({ graceMs: controllersGraceMs })
           pool.drain()
-          if (pool.running().length > 0) onProgress?.(pool.running().length)
-          if (!(await pool.whenEmpty(graceMs))) {
+          // A worker that has just reported needs a moment to exit; that is nothing to tell.
+          if (!(await pool.whenEmpty(Math.min(graceMs, quietMs)))) onProgress?.(pool.running().length)
+          if (!(await pool.whenEmpty(Math.max(0, graceMs - quietMs)))) {
             pool.interrupt()
             if (!(await pool.whenEmpty(afterInterruptMs)))
               log.error({ workers: pool.running() }, 'workers are left behind; their leases will end them')
@@ -237,6 +243,11 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     await cleanUp()
     throw startError(error, { dataDir, listen: formatAddress(listen) })
   }
+}
+
+async function openState(dataDir: string): Promise<StateStore> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  return await openStateStore({ directory: join(dataDir, 'state'), key: readStateKey(dataDir) })
 }
 
 type Mounted = ReturnType<typeof createStateHandler>

@@ -107,7 +107,8 @@ export class ProcessPool {
 
   #exited(workerName: string, path: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { log } = this.#options
-    if (code === 0) rmSync(path, { force: true })
+    // One that is told to stop before it listens for that ends by the signal: no failure.
+    if (code === 0 || (this.#isClosed && signal !== null)) rmSync(path, { force: true })
     else {
       log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'a worker process failed')
       this.#forgetOldOutputs()

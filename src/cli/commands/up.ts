@@ -11,7 +11,7 @@ import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
 import type { Paint } from '../output/style.ts'
-import { readManifests } from '../read-manifests.ts'
+import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
 import { makeSampleRepository, sampleDirectory } from '../sample-repository.ts'
 import { packageVersion } from '../version.ts'
 import { definesKinds } from './apply.ts'
@@ -31,6 +31,9 @@ export type UpOptions = {
   logLevel: string
 }
 
+/** After --exit-when-ready only a drift check can still be under way, or what is late. */
+const readyGraceMs = 5_000
+
 /** Since the process began, not since this line: loading the program is part of what the user waits for. */
 const startedMs = performance.timeOrigin
 
@@ -41,11 +44,14 @@ export async function up(options: UpOptions): Promise<number> {
   const dataDir = dataDirectory(options.data)
   const sampleRepositories = join(dataDir, 'sample')
   const log = openLog(options, dataDir)
+  const repository = options.sample ? makeSampleRepository(sampleRepositories) : undefined
+  repository?.catch(() => {})
   const hub = await start(options, dataDir, options.sample ? [sampleRepositories] : [], log.logger)
   signals.hub = hub
   try {
     const paint = outPaint()
     for (const line of banner(hub, dataDir, paint)) print(line)
+    await repository
     const applied = await applyAll(hub, options, sampleRepositories)
     if (applied.size === 0 && (options.sample || options.apply.length > 0)) return exitCodes.refused
     const watch = new FleetWatch({
@@ -70,7 +76,7 @@ export async function up(options: UpOptions): Promise<number> {
     }
     watch.stop()
     await hub.stop({
-      graceMs: options.exitWhenReady ? 0 : parseDuration(options.grace),
+      graceMs: options.exitWhenReady ? readyGraceMs : parseDuration(options.grace),
       onProgress: running => note(`waiting for ${running === 1 ? '1 Run' : `${running} Runs`} to finish (Ctrl-C again interrupts)`),
     })
     if (!options.exitWhenReady) print('stopped; the next start continues where this one ended')
@@ -156,18 +162,18 @@ function banner(hub: AllInOne, dataDir: string, paint: Paint): string[] {
 async function applyAll(hub: AllInOne, options: UpOptions, sampleRepositories: string): Promise<Set<string>> {
   const paths = [...(options.sample ? [sampleDirectory] : []), ...options.apply]
   if (paths.length === 0) return new Set()
-  if (options.sample) await makeSampleRepository(sampleRepositories)
   const manifests = await readManifests(paths, options.sample ? { SAMPLE_DIRECTORY: sampleRepositories } : {})
   const keys = new Set<string>()
-  for (const manifest of manifests) {
+  const settings = {
+    namespace: 'default',
+    // A sample that was changed by hand and is applied again goes back to what its file says.
+    force: true,
+    fieldManager: 'oarlock-cli',
+    mayBeNew: definesKinds(manifests),
+  }
+  const applyOne = async (manifest: Manifest) => {
     try {
-      const { object } = await applyManifest(hub.client, manifest, {
-        namespace: 'default',
-        // A sample that was changed by hand and is applied again goes back to what its file says.
-        force: true,
-        fieldManager: 'oarlock-cli',
-        mayBeNew: definesKinds(manifests),
-      })
+      const { object } = await applyManifest(hub.client, manifest, settings)
       if (object.kind === 'Stack') keys.add(objectKey(object))
     } catch (error) {
       const { message, details } = tell(error)
@@ -175,6 +181,8 @@ async function applyAll(hub: AllInOne, options: UpOptions, sampleRepositories: s
       for (const detail of details) note(`  ${detail}`)
     }
   }
+  // What others need comes first; the rest goes together, so that the first Stack does not wait for the last.
+  for (const group of applyGroups(manifests)) await Promise.all(group.map(applyOne))
   return keys
 }
 

@@ -34,7 +34,7 @@ test('the table shows what each Stack does, within 80 columns', () => {
     '· shop/app      terraform  Waiting     waits for cluster',
     '✗ shop/broken   terraform  Failed      variable replicas: a number is …',
     '⠋ shop/cluster  terraform  Applying    3 of 12 terraform_data.node[2]      2.1s',
-    '✓ shop/network  terraform  Ready       4 resources, outputs id             1.0s',
+    '✓ shop/network  terraform  Ready       4 resources, outputs id               1s',
     '',
     '  1 of 4 Stacks as expected after 2.1s',
   ])

@@ -12,8 +12,8 @@ export type FleetRow = {
   tone: 'good' | 'bad' | 'busy' | 'idle' | 'ask'
   /** What is being worked on, or why it stands still. */
   detail: string
-  /** How long the active Run has been going, or the last one took. */
-  timeMs: number | undefined
+  /** How long the active Run has been going, or the last one took; empty when there was none. */
+  time: string
   verdict: Verdict
 }
 
@@ -38,28 +38,27 @@ function fleetRow(stack: Stack, runs: readonly Run[], verdict: Verdict, nowMs: n
       state: label,
       tone: phase === 'Queued' ? 'idle' : 'busy',
       detail: progressText(run),
-      timeMs: Math.max(0, nowMs - startedMs),
+      time: formatSeconds(Math.max(0, nowMs - startedMs)),
     }
   }
   const state = stackState(stack)
   const { reason, message } = stackMessage(stack)
   const last = runs.toSorted((a, b) => b.spec.epoch - a.spec.epoch)[0]
-  const timeMs =
-    last?.status?.startedAt && last.status.finishedAt ? Date.parse(last.status.finishedAt) - Date.parse(last.status.startedAt) : undefined
+  const time = last ? runTime(last) : ''
   const detail = oneLine(message)
   switch (state) {
     case 'Ready':
-      return { ...row, state, tone: 'good', detail: readyText(stack), timeMs }
+      return { ...row, state, tone: 'good', detail: readyText(stack), time }
     case 'AwaitingApproval':
-      return { ...row, state: 'Approval', tone: 'ask', detail, timeMs }
+      return { ...row, state: 'Approval', tone: 'ask', detail, time }
     case 'Failed':
-      return { ...row, state, tone: 'bad', detail, timeMs }
+      return { ...row, state, tone: 'bad', detail, time }
     case 'EngineNotFound':
-      return { ...row, state: 'NoEngine', tone: 'bad', detail, timeMs }
+      return { ...row, state: 'NoEngine', tone: 'bad', detail, time }
     case 'Working':
-      return { ...row, state: 'Waiting', tone: 'idle', detail: detail || reason, timeMs: undefined }
+      return { ...row, state: 'Waiting', tone: 'idle', detail: detail || reason, time: '' }
     default:
-      return { ...row, state, tone: 'idle', detail, timeMs: undefined }
+      return { ...row, state, tone: 'idle', detail, time: '' }
   }
 }
 
@@ -102,7 +101,7 @@ export function renderFleet(rows: readonly FleetRow[], { width, height, paint, f
   const lines = shown.map(row => {
     const { color, mark } = tones[row.tone]
     const sign = row.tone === 'busy' ? spinner[frame % spinner.length]! : mark
-    const time = row.timeMs === undefined ? '' : formatSeconds(row.timeMs).padStart(timeWidth)
+    const time = row.time.padStart(timeWidth)
     return line(
       paint(color, sign),
       cut(row.key, keyWidth),
@@ -137,16 +136,20 @@ export function changeLines(before: readonly FleetRow[], after: readonly FleetRo
   const previous = new Map(before.map(row => [row.key, row]))
   return after
     .filter(row => previous.get(row.key)?.state !== row.state && !fleeting.has(row.state))
-    .map(({ key, state, detail, timeMs }) => {
-      const time = timeMs === undefined || timeMs === 0 ? '' : ` (${formatSeconds(timeMs)})`
-      return `${key}: ${state}${detail ? ` - ${detail}` : ''}${time}`
-    })
+    .map(({ key, state, detail, time }) => `${key}: ${state}${detail ? ` - ${detail}` : ''}${time && ` (${time})`}`)
 }
 
 const weight = { busy: 0, bad: 1, ask: 2, idle: 3, good: 4 } as const
 function keepInteresting(rows: readonly FleetRow[], room: number): FleetRow[] {
   const kept = new Set([...rows].sort((a, b) => weight[a.tone] - weight[b.tone]).slice(0, room))
   return rows.filter(row => kept.has(row))
+}
+
+/** How long a Run took that has ended. Its times are whole seconds, so nothing finer is said. */
+function runTime({ status }: Run): string {
+  if (!status?.startedAt || !status.finishedAt) return ''
+  const ms = Date.parse(status.finishedAt) - Date.parse(status.startedAt)
+  return ms < 1_000 ? '<1s' : formatDuration(ms)
 }
 
 /** `0.4s`, `12.3s`, from a minute on `1m12s`. */
