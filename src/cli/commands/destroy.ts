@@ -34,8 +34,9 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
         const line = message ? `${reason}: ${message}` : reason
         if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
         last = line
-        const stalled =
-          now.metadata.deletionTimestamp && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
+        // What it stalled on before is no news: only a Destroy that failed is.
+        const hasTried = now.status?.lastRun?.type === 'Destroy'
+        const stalled = hasTried && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
         if (stalled)
           throw new CliError(`stack "${name}" cannot be destroyed: ${stalled.message}`, {
             hint: `oarlock logs stack/${name} -n ${namespace}`,
