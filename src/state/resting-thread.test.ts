@@ -1,0 +1,60 @@
+import { deepEqual, equal, rejects } from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openStateStore, type StateStore, StateStoreError } from './index.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'oarlock-resting-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const key = Buffer.alloc(32, 7)
+const write = (store: StateStore, text: string, epoch = 1) =>
+  store.writeVersion({ stackUid: 'u', runName: 'r', epoch, bytes: Buffer.from(JSON.stringify({ text })) })
+
+/** Only one process, and one store, may have the directory: that tells whether the other one rests. */
+async function isFree(directory: string): Promise<boolean> {
+  try {
+    await (await openStateStore({ directory, key })).close()
+    return true
+  } catch (error) {
+    if (error instanceof StateStoreError && error.code === 'InUse') return false
+    throw error
+  }
+}
+
+async function whenFree(directory: string): Promise<void> {
+  while (!(await isFree(directory))) await sleep(20)
+}
+
+test('a store without work lets its file go, and comes back with the next call', async () => {
+  const directory = join(folder, 'a')
+  const store = await openStateStore({ directory, key, restAfterMs: 10 })
+  equal((await write(store, 'one')).kind, 'accepted')
+  await whenFree(directory)
+  const [again, ...others] = await Promise.all([write(store, 'two'), store.versions('u'), store.readVersion({ stackUid: 'u' })])
+  deepEqual(again, { kind: 'accepted', version: 2 })
+  equal(others[1]?.bytes.toString(), '{"text":"two"}')
+  await store.close()
+  await rejects(write(store, 'three'), { code: 'Unavailable' })
+})
+
+test('a store that is used stays', async () => {
+  const directory = join(folder, 'b')
+  const store = await openStateStore({ directory, key, restAfterMs: 60_000 })
+  equal(await isFree(directory), false)
+  await store.close()
+  equal(await isFree(directory), true)
+})
+
+test('bytes may be reused as soon as the call has returned, also while the thread starts', async () => {
+  const directory = join(folder, 'c')
+  const store = await openStateStore({ directory, key, restAfterMs: 10 })
+  await whenFree(directory)
+  const bytes = Buffer.from('{"text":"mine"}')
+  const written = store.writeVersion({ stackUid: 'u', runName: 'r', epoch: 1, bytes })
+  bytes.fill(0)
+  await written
+  equal((await store.readVersion({ stackUid: 'u' }))?.bytes.toString(), '{"text":"mine"}')
+  await store.close()
+})
