@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Agent, fetch } from 'undici'
 import type { KubeObject } from '../kube/index.ts'
+import { issueClientCertificate } from './index.ts'
 import { startTestServer, type TestServer } from './test-server.ts'
 
 let server: TestServer
@@ -665,6 +668,19 @@ describe('who may ask', () => {
       assert.equal((await server.call(path, { token: null })).code, 401, path)
       assert.equal((await server.call(path, { token: 'wrong' })).code, 401, path)
     }
+  })
+
+  test('a client certificate of our authority names its user', async () => {
+    const { certificate, key } = await issueClientCertificate(
+      join(server.dataDir, 'pki'),
+      { name: 'carl', groups: ['system:masters'], ttlMs: 3_600_000 },
+      Date.now(),
+    )
+    const agent = new Agent({ connect: { ca: server.server.caCertificate, cert: certificate, key } })
+    const response = await fetch(server.server.url + maps('default'), { dispatcher: agent })
+    assert.equal(response.status, 200)
+    await response.arrayBuffer()
+    await agent.destroy()
   })
 
   test('issued tokens: valid, over, and not enough', async () => {

@@ -8,6 +8,7 @@ import {
   type StatusCause,
   type StructuralSchema,
   setCondition,
+  structuralErrors,
   unsupportedValue,
 } from '../../kube/index.ts'
 
@@ -222,10 +223,9 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
     for (const why of nameErrors(version.name, 'dns1035Label')) causes.push(invalidValue(`${path}.name`, version.name, why))
     if (seen.has(version.name)) causes.push(invalidValue(`${path}.name`, version.name, 'must be unique'))
     seen.add(version.name)
-    if (!version.schema?.openAPIV3Schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`, 'schemas are required'))
-    else if (version.schema.openAPIV3Schema.type !== 'object') {
-      causes.push(invalidValue(`${path}.schema.openAPIV3Schema.type`, version.schema.openAPIV3Schema.type, 'must be object at the root'))
-    }
+    const schema = version.schema?.openAPIV3Schema
+    if (!schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`, 'schemas are required'))
+    else causes.push(...structuralErrors(schema, `${path}.schema.openAPIV3Schema`))
     for (const [at, field] of (version.selectableFields ?? []).entries()) {
       if (!/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(field.jsonPath)) {
         causes.push(invalidValue(`${path}.selectableFields[${at}].jsonPath`, field.jsonPath, 'must be a simple path such as .spec.color'))
