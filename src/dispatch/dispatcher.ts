@@ -72,6 +72,8 @@ export class Dispatcher {
   readonly #starts = new Map<string, StartState>()
   /** Workers whose process has exited and whose objects are still there. */
   readonly #exited = new Set<string>()
+  /** Writes under way; stopping waits for them. */
+  readonly #writes = new Set<Promise<void>>()
   readonly #burying = new Set<string>()
   readonly #poolWrites = new Map<string, number>()
   #observer: LeaseObserver
@@ -98,7 +100,7 @@ export class Dispatcher {
     this.workers = manager.informer(workerResource)
     this.#pools = manager.informer(workerPoolResource)
     this.#stacks = manager.informer(stackResource)
-    this.#leases = manager.informer(leaseResource, { namespace: systemNamespace, labelSelector: labels.pool })
+    this.#leases = manager.informer(leaseResource, { namespace: systemNamespace })
     this.#metrics = metrics(this)
     parts.poolDriver.onExit((worker, exitCode) => this.#onExit(worker, exitCode))
   }
@@ -127,6 +129,8 @@ export class Dispatcher {
       ])
     } finally {
       for (const stop of unsubscribe) stop()
+      await Promise.all(this.#writes)
+      await this.#events.flush()
     }
   }
 
@@ -175,7 +179,10 @@ export class Dispatcher {
       // A renewal only moves the deadline, which the pass at the deadline finds out by itself.
       this.#leases.onChange({
         added: kickLost,
-        updated: (_, lease) => this.#observer.observe(lease.metadata.name, tokenOf(lease), this.#parts.monotonicMs()),
+        updated: (_, lease) => {
+          if (this.#observer.isObserved(lease.metadata.name))
+            this.#observer.observe(lease.metadata.name, tokenOf(lease), this.#parts.monotonicMs())
+        },
       }),
     ]
   }
@@ -286,7 +293,7 @@ export class Dispatcher {
       this.#inFlight.delete(key)
       this.#kick()
     }
-    write().then(end, (thrown: unknown) => {
+    const settled = write().then(end, (thrown: unknown) => {
       if (isReason(thrown, 'Conflict', 'NotFound')) {
         // The cache is behind: at once the same would be refused again.
         setTimeout(end, 20)
@@ -295,6 +302,8 @@ export class Dispatcher {
       this.#log.warn({ err: coerceError(thrown), run: key }, 'write for a run failed, trying again in a second')
       setTimeout(end, 1_000).unref()
     })
+    this.#writes.add(settled)
+    void settled.then(() => this.#writes.delete(settled))
   }
 
   // ---- Runs that need something other than a Worker
@@ -490,7 +499,9 @@ export class Dispatcher {
   // ---- who is dead
 
   async #lostPass(): Promise<number | undefined> {
-    const leases = new Map(this.#leases.list().map(lease => [lease.metadata.name, tokenOf(lease)]))
+    // Other Leases live here too, such as those of controllers: only a worker's may be buried.
+    const ofWorkers = this.#leases.list().filter(({ metadata }) => metadata.labels?.[labels.pool] || this.workers.get(metadata.name))
+    const leases = new Map(ofWorkers.map(lease => [lease.metadata.name, tokenOf(lease)]))
     const nowMs = this.#parts.monotonicMs()
     const runs = this.runs.byIndex('active', 'yes')
     const { deaths, requeueAfterMs } = decideLost({ workers: this.workers.list(), runs, leases, observer: this.#observer, nowMs })

@@ -1,3 +1,8 @@
+/** A pass that takes long is followed by a pause this many times as long, so that a large fleet costs a quarter of a core at most. */
+const pauseFactor = 3
+/** A pass may also wait for the server: that costs nothing, and must not make the next one late. */
+const maxPauseMs = 100
+
 /**
  * Runs `pass` once after any number of kicks, one at a time, until `signal` aborts. A kick during a pass leads to one more.
  * `pass` may ask to be run again after so many milliseconds; an earlier kick comes first.
@@ -8,26 +13,42 @@ export async function kickLoop(
   pass: () => Promise<number | undefined>,
 ): Promise<void> {
   let isKicked = true
-  let wake: (() => void) | undefined
+  let wake: () => void = () => undefined
   const kick = () => {
     isKicked = true
-    wake?.()
+    wake()
   }
-  signal.addEventListener('abort', kick, { once: true })
+  const onAbort = () => wake()
+  signal.addEventListener('abort', onAbort, { once: true })
   subscribe(kick)
   while (!signal.aborted) {
-    if (isKicked) {
-      // Lets the other changes that arrived in this turn of the loop join this pass.
-      await Promise.resolve()
-      isKicked = false
-    }
+    // What else arrives in this turn of the event loop joins this pass.
+    await new Promise<void>(resolve => setImmediate(resolve))
+    isKicked = false
+    const startedMs = performance.now()
     const againInMs = await pass()
-    if (isKicked || signal.aborted) continue
+    if (signal.aborted) break
+    const pauseMs = Math.min(maxPauseMs, Math.floor((performance.now() - startedMs) * pauseFactor))
+    if (isKicked && pauseMs === 0) continue
     const { promise, resolve } = Promise.withResolvers<void>()
-    wake = resolve
-    const timer = againInMs === undefined ? undefined : setTimeout(resolve, Math.min(againInMs, 0x7fff_ffff))
+    const waitMs = isKicked ? pauseMs : againInMs
+    // Kicks during the pause after a long pass wait for its end; later ones wake at once.
+    const openMs = performance.now() + pauseMs
+    let timer = waitMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(waitMs, pauseMs), 0x7fff_ffff))
+    wake = () => {
+      if (isKicked && !signal.aborted) {
+        const leftMs = openMs - performance.now()
+        if (leftMs > 1) {
+          clearTimeout(timer)
+          timer = setTimeout(resolve, leftMs)
+          return
+        }
+      }
+      resolve()
+    }
     await promise
     clearTimeout(timer)
-    wake = undefined
+    wake = () => undefined
   }
+  signal.removeEventListener('abort', onAbort)
 }

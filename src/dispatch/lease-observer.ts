@@ -31,6 +31,10 @@ export class LeaseObserver {
     for (const worker of this.#seen.keys()) if (!workers.has(worker)) this.#seen.delete(worker)
   }
 
+  isObserved(worker: string): boolean {
+    return this.#seen.has(worker)
+  }
+
   isExpired(worker: string, nowMs: number): boolean {
     const seen = this.#seen.get(worker)
     return seen !== undefined && nowMs - seen.sinceMs >= this.#durationMs
