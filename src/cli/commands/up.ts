@@ -34,6 +34,8 @@ export type UpOptions = {
 /** After --exit-when-ready only a drift check can still be under way, or what is late. */
 const readyGraceMs = 5_000
 
+const sameSignalMs = 500
+
 /** Since the process began, not since this line: loading the program is part of what the user waits for. */
 const startedMs = performance.timeOrigin
 
@@ -128,8 +130,13 @@ function openLog({ log, logLevel }: UpOptions, dataDir: string): { logger: pino.
 /** First signal: stop in good order. Second: interrupt the engines. Third: leave at once; leases and guards end what is left. */
 function listenForSignals(onFirst: () => void): { hub: AllInOne | undefined; end(): void } {
   let count = 0
+  let lastMs = Number.NEGATIVE_INFINITY
   const state: { hub: AllInOne | undefined; end(): void } = { hub: undefined, end: () => {} }
   const handler = () => {
+    // One Ctrl-C comes twice when npm, which has it from the terminal as we do, passes it on.
+    const nowMs = performance.now()
+    if (nowMs - lastMs < sameSignalMs) return
+    lastMs = nowMs
     count++
     if (count === 1) onFirst()
     else if (count === 2) {

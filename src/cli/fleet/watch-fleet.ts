@@ -68,10 +68,11 @@ export class FleetWatch {
 
   /** Ends the live table; from now on changes are told in plain lines, until `stop`. */
   freeze(): void {
+    if (!this.#timer) return
     clearInterval(this.#timer)
-    if (this.#screen) this.#draw()
-    this.#screen?.end()
     this.#timer = undefined
+    this.#draw()
+    this.#screen?.end()
   }
 
   stop(): void {
