@@ -160,6 +160,7 @@ class RunExecution {
     let end: Partial<RunStatus> & Pick<RunStatus, 'phase'>
     try {
       this.observe(run)
+      log.line(sayBegin(run))
       await this.#reporter.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
       const timeout = run.spec.stack.timeout ?? defaults.timeout
       this.#timeout = setTimeout(() => this.stop({ kind: 'Timeout', timeout }), Math.min(parseDuration(timeout), 2 ** 31 - 1))
@@ -426,6 +427,10 @@ class RunExecution {
   #onUnlockError(error: unknown): void {
     this.#options.log.line(`the state lock could not be released: ${(error as Error).message}`)
   }
+}
+
+function sayBegin({ metadata, spec }: Run): string {
+  return `Run ${metadata.name}: ${spec.type} of Stack ${metadata.namespace}/${spec.stackRef.name} at ${spec.revision}, because of ${spec.reason}`
 }
 
 function sayPlan({ add, change, destroy, hasChanges }: PlanResult, would: string): string {

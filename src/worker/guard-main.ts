@@ -83,10 +83,17 @@ function keepDeadline(): void {
   if (send !== 'none') {
     sent = send
     signalAll(send)
-    // A worker that is past its last moment and did not even say so is stopped: it must not wake up and go on.
-    if (send === 'SIGKILL' && process.ppid === workerPid) process.kill(workerPid, 'SIGKILL')
+  }
+  if (sent === 'SIGKILL') {
+    timer = setTimeout(endStoppedWorker, killMs)
+    return
   }
   if (againInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(keepDeadline, againInMs)
+}
+
+/** A worker that lives has let go of its Run by now. One that has not is stopped, and must not wake up and go on. */
+function endStoppedWorker(): void {
+  if (run && process.ppid === workerPid && monotonicMs() - renewedAtMs > times.killMs) process.kill(workerPid, 'SIGKILL')
 }
 
 function signalAll(signal: NodeJS.Signals): void {

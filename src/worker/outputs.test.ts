@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { textsOf } from './inputs.ts'
+import { type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
+
+const outputs: Outputs = { url: { value: 'http://x', sensitive: false }, key: { value: { a: ['s3cret', 7, null, true] }, sensitive: true } }
+
+test('each output is JSON text under its name', () => {
+  assert.equal(Buffer.from(outputsData(outputs).key!, 'base64').toString(), '{"a":["s3cret",7,null,true]}')
+  assert.deepEqual(publicOutputs(outputs), { url: 'http://x' })
+})
+
+test('every text in a secret value is masked, however deep', () => {
+  assert.deepEqual(textsOf(outputs.key!.value), ['s3cret', '7'])
+})
+
+for (const [name, bad, says] of [
+  ['a name that a Secret cannot have', { 'a/b': { value: 1, sensitive: false } }, /output name "a\/b" must be 1 to 253 letters/],
+  ['too much', { a: { value: 'x'.repeat(800_000), sensitive: false } }, /have \d+ bytes \(base64\), allowed are 900000/],
+] as [string, Outputs, RegExp][]) {
+  test(`${name} is refused`, () => assert.throws(() => outputsData(bad), says))
+}
+
+test('the digest does not depend on the order of keys, and sees every value, secret ones too', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), values => {
+      const of = (entries: [string, unknown][]) =>
+        outputsDigest(Object.fromEntries(entries.map(([name, value]) => [name, { value: value as never, sensitive: true }])))
+      const entries = Object.entries(values)
+      assert.equal(of(entries), of(entries.toReversed()))
+      for (const [name] of entries)
+        assert.notEqual(of(entries), of(entries.map(entry => (entry[0] === name ? [name, ['another', entry[1]]] : entry))))
+    }),
+  )
+})

@@ -1,0 +1,599 @@
+/** The whole worker, in this process, against the real embedded server with real state and log stores and real engines. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import {
+  oarlockResources,
+  type Run,
+  type RunSpec,
+  runResource,
+  type StackSpec,
+  stackResource,
+  systemNamespace,
+  workerResource,
+} from '../src/api/index.ts'
+import {
+  type Client,
+  configMapResource,
+  crdResource,
+  createClient,
+  leaseResource,
+  namespaceResource,
+  secretResource,
+} from '../src/client/index.ts'
+import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
+import { defaultLeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
+import { findRunProcesses } from '../src/workspace/index.ts'
+
+const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
+const runsDir = join(base, 'runs')
+/** A quarter of the real ones and less, so that no test waits ten seconds. */
+const lease = { durationMs: 2_500, renewMs: 300, interruptMs: 1_200, terminateMs: 1_700, killMs: 2_200 }
+let server: ApiServer
+let client: Client
+let states: StateStore
+let logs: LogStore
+let proxy: Proxy
+
+before(async () => {
+  states = await openStateStore({ directory: join(base, 'state'), key: Buffer.alloc(32, 7) })
+  logs = openLogStore({ directory: join(base, 'logs') })
+  const stateHandler = createStateHandler({
+    store: states,
+    authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
+    isHolderGone: async () => false,
+  })
+  const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
+  server = await startServer({
+    dataDir: join(base, 'server'),
+    listen: { port: 0 },
+    storage: { synchronous: 'OFF' },
+    mounts: [
+      {
+        prefix: '/state/',
+        handler: (request, response, { user }) =>
+          stateHandler(request, response, { user: user && { name: user.name, groups: [...user.groups] } }),
+      },
+      {
+        prefix: '/logs/',
+        handler: (request, response, { user }) =>
+          logHandler(request, response, { user: user && { name: user.name, groups: [...user.groups] } }),
+      },
+    ],
+  })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
+  for (const { apiVersion, kind } of oarlockResources)
+    await eventually(`${kind} to be served`, async () =>
+      client.discover(apiVersion, kind).then(
+        () => true,
+        () => false,
+      ),
+    )
+  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  await client.resource(namespaceResource).apply({ metadata: { name: 'apps' } }, { force: true })
+  proxy = await startProxy(server.port)
+})
+
+after(async () => {
+  await client?.close()
+  proxy?.close()
+  await server?.close()
+  await states?.close()
+  await logs?.close()
+  rmSync(base, { recursive: true, force: true })
+})
+
+async function eventually<T>(
+  what: string,
+  get: () => Promise<T | false | undefined> | T | false | undefined,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    const value = await get()
+    if (value !== false && value !== undefined) return value
+    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
+
+type Proxy = { port: number; cut(): void; mend(): void; close(): void }
+
+/** A network that can be cut: open connections go silent, new ones are refused. */
+async function startProxy(target: number): Promise<Proxy> {
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const listener: Server = createServer(socket => {
+    if (isCut) return void socket.destroy()
+    const upstream = connect(target, '127.0.0.1')
+    for (const each of [socket, upstream]) {
+      sockets.add(each)
+      each.on('error', () => {})
+      each.on('close', () => {
+        sockets.delete(each)
+        socket.destroy()
+        upstream.destroy()
+      })
+    }
+    socket.pipe(upstream).pipe(socket)
+  })
+  await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve))
+  const cut = (): void => {
+    isCut = true
+    for (const socket of sockets) socket.destroy()
+  }
+  const mend = (): void => {
+    isCut = false
+  }
+  const close = (): void => {
+    cut()
+    listener.close()
+  }
+  return { port: (listener.address() as AddressInfo).port, cut, mend, close }
+}
+
+type Given = Partial<Omit<RunSpec, 'stack'>> & { stack: Partial<StackSpec>; stackName?: string }
+
+/** Outputs belong to the Stack: without one they are garbage, and collected. */
+async function stackUidOf(name: string): Promise<string> {
+  const stacks = client.resource(stackResource)
+  const existing = await stacks.getOrUndefined(name, { namespace: 'apps' })
+  const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } } }
+  return (existing ?? (await stacks.create({ metadata: { name, namespace: 'apps' }, spec }))).metadata.uid
+}
+
+/** Under which name the state of the Run's Stack is kept here. */
+const keptAs = (run: Run) => `apps-${run.spec.stackRef.name}`
+
+let count = 0
+async function giveRun(workerName: string, { stack, stackName = `s${++count}`, ...spec }: Given): Promise<Run> {
+  const epoch = spec.epoch ?? 1
+  const created = await client.resource(runResource).create({
+    metadata: { name: `${stackName}-${epoch}`, namespace: 'apps' },
+    spec: {
+      type: 'Apply',
+      stackRef: { name: stackName, uid: await stackUidOf(stackName), generation: 1 },
+      epoch,
+      stack: { engine: 'command', source: { inline: { files: { 'main.tf': '' } } }, ...stack } as StackSpec,
+      revision: 'sha256:any',
+      inputsDigest: 'any',
+      reason: 'NewGeneration',
+      pool: 'default',
+      priority: 0,
+      workerName,
+      ...spec,
+    },
+  })
+  return await client.resource(runResource).patchStatus(created.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
+}
+
+function startWorker(t: TestContext, options: Partial<RunWorkerOptions> & { viaProxy?: boolean } = {}) {
+  const name = options.name ?? `w-${randomUUID().slice(0, 8)}`
+  const drain = new AbortController()
+  const interrupt = new AbortController()
+  const said: string[] = []
+  const note = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`)
+  const token = server.issueToken({ name: `system:oarlock:worker:${name}`, groups: ['system:masters'], ttlMs: 600_000 })
+  const done = (async () => {
+    const address = options.viaProxy ? `https://127.0.0.1:${proxy.port}` : server.url
+    const own = await createClient({ cluster: { server: address, caCertificate: server.caCertificate, token } })
+    const { exitCode } = await runWorker({
+      name,
+      pool: 'default',
+      once: true,
+      client: own,
+      storeUrl: server.url,
+      caCertificate: server.caCertificate,
+      token,
+      runsDir,
+      cacheDir: join(base, 'cache'),
+      allowPaths: [],
+      log: { info: note, warn: note },
+      signal: drain.signal,
+      interruptSignal: interrupt.signal,
+      lease,
+      idleTimeoutMs: 15_000,
+      ...options,
+    })
+    await own.close()
+    return exitCode
+  })()
+  done.catch(() => {})
+  t.after(() => interrupt.abort())
+  t.after(() => drain.abort())
+  return { name, drain, interrupt, said, done }
+}
+
+const get = (run: Run) => client.resource(runResource).get(run.metadata.name, { namespace: 'apps' })
+const logOf = async (run: Run) => (await logs.read({ namespace: 'apps', run: run.metadata.name }, {})).bytes.toString('utf8')
+const marker = () => join(base, `marker-${randomUUID()}`)
+const sh = (script: string) => ['sh', '-c', script]
+
+async function doRun(t: TestContext, given: Given, options: Parameters<typeof startWorker>[1] = {}) {
+  const worker = startWorker(t, options)
+  const run = await giveRun(worker.name, given)
+  equal(await worker.done, 0, worker.said.join('\n'))
+  return { run: await get(run), worker }
+}
+
+test('an Apply: inputs, outputs, log, state; afterwards nothing is left but what was asked for', async t => {
+  const secret = (name: string, stringData: Record<string, string>) =>
+    client.resource(secretResource).create({ metadata: { name, namespace: 'apps' }, stringData })
+  await secret('db', { password: 'hunter22', user: 'admin1' })
+  await client.resource(configMapResource).create({ metadata: { name: 'region', namespace: 'apps' }, data: { region: 'eu', size: '1' } })
+  const apply = `echo password is $OARLOCK_VAR_password and $TOKEN; echo region $OARLOCK_VAR_region size $OARLOCK_VAR_size; echo '{"url":"http://x","key":{"value":"hidden-key","sensitive":true}}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE`
+  const { run, worker } = await doRun(t, {
+    stackName: 'first',
+    stack: {
+      command: { apply: sh(apply) },
+      variables: { size: 3 },
+      variablesFrom: [{ secretRef: { name: 'db' } }, { configMapRef: { name: 'region' } }],
+      env: [{ name: 'TOKEN', secretKeyRef: { name: 'db', key: 'user' } }],
+    },
+  })
+  const { status } = run
+  equal(status?.phase, 'Succeeded', JSON.stringify(status))
+  deepEqual(status?.outputs, { url: 'http://x' })
+  match(status?.outputsDigest ?? '', /^sha256:[0-9a-f]{64}$/)
+  equal(status?.changed, true)
+  equal(status?.stateVersion, 1)
+  ok(status?.startedAt && status.finishedAt)
+  ok((status?.log?.lines ?? 0) > 0)
+  const outputs = await client.resource(secretResource).get('first-outputs', { namespace: 'apps' })
+  equal(outputs.type, 'oarlock.dev/outputs')
+  deepEqual(Object.fromEntries(Object.entries(outputs.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])), {
+    url: '"http://x"',
+    key: '"hidden-key"',
+  })
+  deepEqual(
+    outputs.metadata.ownerReferences?.map(({ kind, name }) => `${kind}/${name}`),
+    ['Stack/first'],
+  )
+  const log = await logOf(run)
+  match(log, /password is \*\*\* and \*\*\*/)
+  match(log, /region eu size 3/)
+  // Invariant 9: no secret value in status, log, or what the worker says.
+  for (const text of [log, JSON.stringify(run.status), worker.said.join('\n')]) ok(!/hunter22|admin1|hidden-key/.test(text), text)
+  equal((await states.readVersion({ stackUid: 'apps-first' }))?.bytes.toString().trim(), '{"made":1}')
+  equal(await states.currentLock('apps-first'), undefined)
+  deepEqual(existsSync(runsDir) ? readdirSync(runsDir).filter(name => name === run.metadata.uid) : [], [])
+  equal(await client.resource(workerResource).getOrUndefined(worker.name), undefined)
+  equal(await client.resource(leaseResource).getOrUndefined(worker.name, { namespace: systemNamespace }), undefined)
+
+  const taken = await doRun(t, {
+    stack: {
+      command: { apply: sh('echo url $OARLOCK_VAR_address key $OARLOCK_VAR_key') },
+      variablesFrom: [{ stackRef: { name: 'first', outputs: { url: 'address', key: 'key' } } }],
+    },
+  })
+  equal(taken.run.status?.phase, 'Succeeded')
+  // Only outputs that are secret are masked.
+  match(await logOf(taken.run), /url http:\/\/x key \*\*\*/)
+})
+
+for (const [name, stack, reason, says] of [
+  [
+    'a Secret that is not there',
+    { variablesFrom: [{ secretRef: { name: 'nope' } }] },
+    'SecretNotFound',
+    /^spec\.variablesFrom\[0\]\.secretRef: Secret apps\/nope does not exist; create it/,
+  ],
+  [
+    'a ConfigMap that is not there',
+    { variablesFrom: [{ configMapRef: { name: 'nope' } }] },
+    'ConfigMapNotFound',
+    /^spec\.variablesFrom\[0\]\.configMapRef: ConfigMap apps\/nope does not exist/,
+  ],
+  [
+    'a Stack without outputs',
+    { variablesFrom: [{ stackRef: { name: 'nope' } }] },
+    'OutputsNotFound',
+    /^spec\.variablesFrom\[0\]\.stackRef: Stack apps\/nope has given no outputs yet/,
+  ],
+  [
+    'two kinds of variables in one',
+    { variablesFrom: [{ secretRef: { name: 'a' }, configMapRef: { name: 'b' } }] },
+    'InvalidSpec',
+    /exactly one of stackRef, secretRef, configMapRef; got secretRef and configMapRef/,
+  ],
+  [
+    'a missing key',
+    { env: [{ name: 'A', secretKeyRef: { name: 'keys', key: 'b' } }] },
+    'KeyNotFound',
+    /^spec\.env\[0\]\.secretKeyRef\.key: Secret apps\/keys has no key "b"; it has: a$/,
+  ],
+  [
+    'a file name that leads out',
+    { source: { inline: { files: { '../x': '' } } } },
+    'InvalidSource',
+    /^spec\.source\.inline\.files\[\.\.\/x\]: Invalid value: "\.\.\/x": may not contain "\.\."/,
+  ],
+  ['a path that is not allowed', { source: { path: { path: '/etc' } } }, 'SourceNotAllowed', /"\/etc" is not below an allowed directory/],
+  ['a git URL that runs a program', { source: { git: { url: 'ext::sh -c id' } } }, 'InvalidSource', /may not name a remote helper/],
+] as [string, Partial<StackSpec>, string, RegExp][]) {
+  test(`${name} fails the Run with an error that says what to do`, async t => {
+    if (reason === 'KeyNotFound')
+      await client.resource(secretResource).create({ metadata: { name: 'keys', namespace: 'apps' }, stringData: { a: '1' } })
+    const { run } = await doRun(t, { stack: { command: { apply: ['true'] }, ...stack } })
+    equal(run.status?.phase, 'Failed')
+    equal(run.status?.reason, reason)
+    match(run.status?.message ?? '', says)
+    equal(run.status?.retryable, reason.endsWith('NotFound'))
+    equal(await states.currentLock(keptAs(run)), undefined)
+  })
+}
+
+test('an engine that fails: reason, message, its state is saved all the same', async t => {
+  const { run } = await doRun(t, { stack: { command: { apply: sh('echo \'{"half":1}\' > $OARLOCK_STATE; echo it broke >&2; exit 3') } } })
+  equal(run.status?.phase, 'Failed')
+  equal(run.status?.reason, 'ApplyFailed')
+  match(run.status?.message ?? '', /exit|3|broke/)
+  match((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString() ?? '', /half/)
+})
+
+test('cancel: SIGINT to the engine, then Canceled; state saved, lock free, nothing runs', async t => {
+  const started = marker()
+  const worker = startWorker(t)
+  const given = await giveRun(worker.name, {
+    stack: {
+      command: {
+        apply: sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; echo int; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`),
+      },
+    },
+  })
+  await eventually('the engine to start', () => existsSync(started))
+  equal((await states.currentLock(keptAs(given)))?.holder.kind, 'Run')
+  await client.resource(runResource).patch(given.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'apps' })
+  equal(await worker.done, 0)
+  const run = await get(given)
+  equal(run.status?.phase, 'Canceled', JSON.stringify(run.status))
+  equal(run.status?.retryable, false)
+  match((await states.readVersion({ stackUid: keptAs(given) }))?.bytes.toString() ?? '', /saved/)
+  equal(await states.currentLock(keptAs(given)), undefined)
+  deepEqual(findRunProcesses(run.metadata.uid), [])
+})
+
+test('canceled before it began: nothing is started', async t => {
+  const started = marker()
+  const { run } = await doRun(t, { cancel: true, stack: { command: { apply: ['touch', started] } } })
+  equal(run.status?.phase, 'Canceled')
+  equal(existsSync(started), false)
+})
+
+test('a Run that takes longer than spec.timeout is interrupted and Failed', async t => {
+  const { run } = await doRun(t, { stack: { timeout: '300ms', command: { apply: ['sleep', '100'] } } })
+  equal(run.status?.phase, 'Failed')
+  equal(run.status?.reason, 'Timeout')
+  match(run.status?.message ?? '', /took longer than spec\.timeout, which is 300ms/)
+  equal(run.status?.retryable, true)
+})
+
+test('invariant 4: a lock that somebody holds is not broken; the message names them', async t => {
+  const stackUid = 'apps-held'
+  const holder = { kind: 'Person', id: 'lock-1', who: 'ada@laptop', info: { ID: 'lock-1' } } as const
+  equal((await states.lock({ stackUid, holder }, async () => false)).kind, 'granted')
+  const { run } = await doRun(t, { stackName: 'held', stack: { command: { apply: ['true'] } } })
+  equal(run.status?.reason, 'StateLocked')
+  match(run.status?.message ?? '', /ada@laptop/)
+  equal(run.status?.retryable, true)
+  equal((await states.currentLock(stackUid))?.holder.kind, 'Person')
+})
+
+test('an engine that is not installed: EngineNotFound, with what was looked for and how to get it', async t => {
+  const path = process.env.PATH
+  t.after(() => {
+    process.env.PATH = path
+  })
+  const worker = startWorker(t)
+  process.env.PATH = '/nowhere'
+  const given = await giveRun(worker.name, { stack: { engine: 'opentofu' } })
+  equal(await worker.done, 0)
+  process.env.PATH = path
+  const { status } = await get(given)
+  equal(status?.reason, 'EngineNotFound')
+  equal(status?.retryable, false)
+  match(status?.message ?? '', /tofu/)
+})
+
+test('drain: an idle worker goes; a busy one finishes its Run first', async t => {
+  const idle = startWorker(t)
+  await eventually(
+    'the worker to be Ready',
+    async () => (await client.resource(workerResource).getOrUndefined(idle.name))?.status?.phase === 'Ready',
+  )
+  idle.drain.abort()
+  equal(await idle.done, 0)
+  equal(await client.resource(workerResource).getOrUndefined(idle.name), undefined)
+
+  const [started, stop] = [marker(), marker()]
+  const busy = startWorker(t)
+  const given = await giveRun(busy.name, {
+    stack: { command: { apply: sh(`touch ${started}; while [ ! -e ${stop} ]; do sleep 0.02; done`) } },
+  })
+  await eventually('the engine to start', () => existsSync(started))
+  busy.drain.abort()
+  await eventually('the worker to say so', async () => (await client.resource(workerResource).get(busy.name)).status?.phase === 'Draining')
+  equal((await get(given)).status?.phase, 'Applying')
+  writeFileSync(stop, '')
+  equal(await busy.done, 0)
+  equal((await get(given)).status?.phase, 'Succeeded')
+})
+
+test('invariant 8: the second signal, or the end of the grace time, interrupts the engine, which saves its state', async t => {
+  const script = (started: string) =>
+    sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`)
+  const end = async (how: 'signal' | 'grace') => {
+    const started = marker()
+    const worker = startWorker(t, { drainGraceMs: how === 'grace' ? 200 : 60_000 })
+    const given = await giveRun(worker.name, { stack: { command: { apply: script(started) } } })
+    await eventually('the engine to start', () => existsSync(started))
+    worker.drain.abort()
+    if (how === 'signal') worker.interrupt.abort()
+    equal(await worker.done, 0)
+    const { status } = await get(given)
+    equal(status?.reason, 'WorkerDrained')
+    equal(status?.retryable, true)
+    match((await states.readVersion({ stackUid: keptAs(given) }))?.bytes.toString() ?? '', /saved/)
+  }
+  await end('signal')
+  await end('grace')
+})
+
+test('a one-shot worker that is given nothing ends; a taken name is refused', async t => {
+  const first = startWorker(t, { idleTimeoutMs: 700 })
+  await eventually(
+    'the worker to be Ready',
+    async () => (await client.resource(workerResource).getOrUndefined(first.name))?.status?.phase === 'Ready',
+  )
+  const second = startWorker(t, { name: first.name })
+  equal(await second.done, 4)
+  match(second.said.join('\n'), /is taken; choose another with --name/)
+  ok(await client.resource(leaseResource).getOrUndefined(first.name, { namespace: systemNamespace }), 'the refused one touched nothing')
+  equal(await first.done, 0)
+})
+
+test('invariant 2: cut off from the API, the engine is stopped before the Lease can expire; the Run is not written, its state is saved', async t => {
+  const started = marker()
+  const worker = startWorker(t, { viaProxy: true })
+  const apply = sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`)
+  const given = await giveRun(worker.name, { stack: { command: { apply } } })
+  await eventually('the engine to start', () => existsSync(started))
+  await eventually('Applying', async () => (await get(given)).status?.phase === 'Applying')
+  proxy.cut()
+  t.after(() => proxy.mend())
+  const cutAt = performance.now()
+  await eventually('the engine to be gone', () => findRunProcesses(given.metadata.uid).length === 0)
+  const tookMs = performance.now() - cutAt
+  ok(tookMs > lease.interruptMs - 2 * lease.renewMs && tookMs < lease.killMs, `gone after ${tookMs} ms`)
+  equal(await worker.done, 3, worker.said.join('\n'))
+  proxy.mend()
+  equal((await get(given)).status?.phase, 'Applying', 'a Run that may be Lost is not written')
+  match((await states.readVersion({ stackUid: keptAs(given) }))?.bytes.toString() ?? '', /saved/)
+  await eventually('the directory to go', () => !existsSync(join(runsDir, given.metadata.uid)))
+})
+
+test('an API that is away for less than the Lease harms nothing', async t => {
+  const [started, stop] = [marker(), marker()]
+  const worker = startWorker(t, { viaProxy: true })
+  const given = await giveRun(worker.name, {
+    stack: { command: { apply: sh(`touch ${started}; while [ ! -e ${stop} ]; do sleep 0.02; done`) } },
+  })
+  await eventually('the engine to start', () => existsSync(started))
+  proxy.cut()
+  writeFileSync(stop, '')
+  await new Promise(resolve => setTimeout(resolve, 400))
+  proxy.mend()
+  equal(await worker.done, 0, worker.said.join('\n'))
+  equal((await get(given)).status?.phase, 'Succeeded')
+})
+
+for (const [name, disturb] of [
+  [
+    'a newer epoch (invariant 3)',
+    async (run: Run) => {
+      const stackUid = keptAs(run)
+      await states.unlock({ stackUid, holder: { kind: 'Run', runName: run.metadata.name, epoch: run.spec.epoch } })
+      await states.lock({ stackUid, holder: { kind: 'Run', runName: 'newer', epoch: run.spec.epoch + 1 } }, async () => true)
+    },
+  ],
+  [
+    'a Run that was declared Lost',
+    async (run: Run) => {
+      await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Lost' } }, { namespace: 'apps' })
+    },
+  ],
+  [
+    'a Run that was deleted',
+    async (run: Run) => {
+      await client.resource(runResource).delete(run.metadata.name, { namespace: 'apps' })
+    },
+  ],
+  [
+    'a Lease that was taken away',
+    async (run: Run) => {
+      await client.resource(leaseResource).delete(run.spec.workerName as string, { namespace: systemNamespace })
+    },
+  ],
+] as [string, (run: Run) => Promise<void>][]) {
+  test(`${name} stops the engine, and the Run is not written any more`, async t => {
+    const started = marker()
+    const worker = startWorker(t)
+    const apply = sh(`touch ${started}; n=0; while :; do n=$((n+1)); echo "{\\"n\\":$n}" > $OARLOCK_STATE; sleep 0.05; done`)
+    const given = await giveRun(worker.name, { stack: { command: { apply } } })
+    await eventually('Applying', async () => existsSync(started) && (await get(given)).status?.phase === 'Applying')
+    await disturb(given)
+    equal(await worker.done, 3, worker.said.join('\n'))
+    deepEqual(findRunProcesses(given.metadata.uid), [])
+    const run = await client.resource(runResource).getOrUndefined(given.metadata.name, { namespace: 'apps' })
+    ok(run === undefined || run.status?.phase === 'Applying' || run.status?.phase === 'Lost', JSON.stringify(run?.status))
+    equal(existsSync(join(runsDir, given.metadata.uid)), false)
+    if (name.startsWith('a newer')) ok((await states.orphans(keptAs(given))).length > 0, 'the refused version is kept aside')
+  })
+}
+
+test('a warm worker takes one Run after the other', async t => {
+  const worker = startWorker(t, { once: false })
+  for (let round = 0; round < 3; round++) {
+    const given = await giveRun(worker.name, { stack: { command: { apply: ['true'] } } })
+    await eventually('its end', async () => (await get(given)).status?.phase === 'Succeeded')
+  }
+  worker.drain.abort()
+  equal(await worker.done, 0)
+})
+
+const hasTerraform = isInstalled('terraform')
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync(program, ['version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+test('terraform: plan kept for approval, exactly it applied, outdated ones refused, refresh, destroy', {
+  skip: hasTerraform ? false : 'terraform is not on PATH',
+}, async t => {
+  const main = 'variable "size" {}\nresource "terraform_data" "a" { input = var.size }\noutput "size" { value = terraform_data.a.output }\n'
+  const stackName = 'approved'
+  const base = {
+    stackName,
+    stack: { engine: 'terraform', approval: 'Manual', source: { inline: { files: { 'main.tf': main } } }, variables: { size: 3 } },
+  } as const
+  const slow = { lease: defaultLeaseTimings }
+  const planned = (await doRun(t, { ...base, type: 'Plan', epoch: 1 }, slow)).run
+  equal(planned.status?.phase, 'Succeeded', JSON.stringify(planned.status))
+  equal(planned.status?.changed, true)
+  const digest = planned.status?.plan?.digest ?? ''
+  deepEqual(planned.status?.plan, { digest, add: 1, change: 0, destroy: 0 })
+
+  const outdated = (await doRun(t, { ...base, epoch: 2, approvedPlan: { digest: 'sha256:other', runName: 'x' } }, slow)).run
+  equal(outdated.status?.reason, 'PlanOutdated')
+
+  const applied = (await doRun(t, { ...base, epoch: 3, approvedPlan: { digest, runName: planned.metadata.name } }, slow)).run
+  equal(applied.status?.phase, 'Succeeded', JSON.stringify(applied.status))
+  deepEqual(applied.status?.outputs, { size: 3 })
+  equal(applied.status?.resources, 1)
+  const state = JSON.parse((await states.readVersion({ stackUid: 'apps-approved' }))?.bytes.toString() ?? '{}')
+  equal(state.resources.length, 1)
+
+  const again = (await doRun(t, { ...base, epoch: 4, approvedPlan: { digest, runName: planned.metadata.name } }, slow)).run
+  equal(again.status?.reason, 'PlanOutdated', JSON.stringify(again.status))
+
+  const refreshed = (await doRun(t, { ...base, type: 'Refresh', epoch: 5 }, slow)).run
+  equal(refreshed.status?.phase, 'Succeeded', JSON.stringify(refreshed.status))
+  equal(refreshed.status?.resources, 1)
+
+  const destroyed = (await doRun(t, { ...base, type: 'Destroy', epoch: 6 }, slow)).run
+  equal(destroyed.status?.phase, 'Succeeded', JSON.stringify(destroyed.status))
+  equal(destroyed.status?.resources, 0)
+  equal(await client.resource(secretResource).getOrUndefined('approved-outputs', { namespace: 'apps' }), undefined)
+})
