@@ -104,7 +104,7 @@ async function eventually<T>(get: () => Promise<T>, isWanted: (value: T) => bool
     }
     if (performance.now() > deadline)
       throw new Error(`this did not become true within ${timeoutMs} ms, the last was ${JSON.stringify(last)}`)
-    await new Promise(resolve => setTimeout(resolve, 10))
+    await new Promise(resolve => setTimeout(resolve, 25))
   }
 }
 
@@ -351,19 +351,19 @@ describe('deletion', () => {
   })
 })
 
-test('100 Stacks at once: every Run is assigned once, and at most 8 at a time', async () => {
-  const names = Array.from({ length: 100 }, (_, i) => `many-${i}`)
+test('50 Stacks at once: every Run is assigned once, and at most 8 at a time', async () => {
+  const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
   const takenBefore = workers.taken.length
   await Promise.all(names.map(name => make(name)))
   await eventually(
     async () =>
       (await stacks().list({ namespace: 'default' })).items.filter(stack => names.includes(stack.metadata.name) && isReady(stack)).length,
-    count => count === 100,
+    count => count === 50,
     30_000,
   )
   const taken = workers.taken.slice(takenBefore).map(run => run.metadata.name)
-  assert.equal(taken.length, 100)
-  assert.equal(new Set(taken).size, 100)
+  assert.equal(taken.length, 50)
+  assert.equal(new Set(taken).size, 50)
   const all = (await runs().list({ namespace: 'default' })).items
   assert.ok(all.filter(run => names.includes(run.spec.stackRef.name)).every(isEnded))
 })

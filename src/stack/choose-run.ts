@@ -1,7 +1,7 @@
 import { annotations, isEnded, type Run, type RunSpec, type RunType, type Stack, type StackStatus } from '../api/index.ts'
 import { isPlanOutdated } from './fold-runs.ts'
 import { engineRecheckMs, lostLimit } from './limits.ts'
-import { changeReason, endedAtMs, type Inputs, inputsOf, isSideRun, lostInARow, phaseOf, sameInputs } from './run-facts.ts'
+import { changeReason, endedAtMs, type Inputs, inputsOf, isLost, isSideRun, lostInARow, phaseOf, sameInputs } from './run-facts.ts'
 import { sayFailed, sayTime } from './say.ts'
 import { backoffMs, jitteredIntervalMs, type Settings } from './settings.ts'
 
@@ -125,7 +125,7 @@ function drift({ status, settings, jitter }: ChoiceInput, last: Run | undefined,
 /** Somebody waits for a Plan or Refresh that was lost: it is made again, but not for ever. */
 function recoverSideRun(runs: readonly Run[], nowMs: number): Choice | undefined {
   const last = runs.findLast(isEnded)
-  if (!last || !isSideRun(last) || phaseOf(last) !== 'Lost' || lostInARow(runs, isSideRun) >= lostLimit) return undefined
+  if (!last || !isSideRun(last) || !isLost(last) || lostInARow(runs, isSideRun) >= lostLimit) return undefined
   return { kind: 'run', want: { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs } }
 }
 

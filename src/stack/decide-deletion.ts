@@ -1,7 +1,7 @@
 import { annotations, isEnded, isMutating, type Run, type Stack, type StackStatus } from '../api/index.ts'
 import type { Want } from './choose-run.ts'
 import { engineRecheckMs, lostLimit } from './limits.ts'
-import { endedAtMs, type Inputs, lostInARow, mayHaveWritten, phaseOf } from './run-facts.ts'
+import { endedAtMs, type Inputs, isLost, lostInARow, mayHaveWritten, phaseOf } from './run-facts.ts'
 import { type Say, sayActive, sayFailed, sayPaused, sayReconciling, sayTime } from './say.ts'
 import { backoffMs, type Settings } from './settings.ts'
 
@@ -60,7 +60,7 @@ export function decideDeletion(input: DeletionInput): DeletionStep {
     const word = { reason: 'RunCanceled', message: `Deletion waits: Run ${name} was canceled; ${hint}` }
     return { kind: 'wait', say: { ready: { status: 'False', ...word }, stalled: word } }
   }
-  if (phaseOf(last) === 'Lost') {
+  if (isLost(last)) {
     const lost = lostInARow(runs, run => run.spec.type === 'Destroy')
     const atMs = lost < lostLimit ? nowMs : endedAtMs(last) + backoffMs(settings, lost - lostLimit + 1)
     const say = sayReconciling('Deleting', `Run ${name} was lost. Trying again at ${sayTime(atMs)}`)

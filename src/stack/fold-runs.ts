@@ -1,6 +1,6 @@
 import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type StackStatus } from '../api/index.ts'
 import { rfc3339, setCondition } from '../kube/index.ts'
-import { endedAtMs, inputsOf, isSideRun, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { endedAtMs, inputsOf, isLost, isSideRun, phaseOf, planChanges, sameInputs } from './run-facts.ts'
 import { quote, type StackEvent, sayDone, sayFailed, sayPlanned } from './say.ts'
 
 /**
@@ -64,6 +64,11 @@ function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[]
   const { name } = run.metadata
   const side = isSideRun(run)
   const at = run.status?.finishedAt ?? rfc3339(nowMs)
+  if (isLost(run)) {
+    if (run.status?.resources !== undefined && !side) status.resources = run.status.resources
+    events.push({ type: 'Warning', reason: 'RunLost', message: withMessage(`Run ${name} was lost`, run) })
+    return
+  }
   switch (phaseOf(run)) {
     case 'Succeeded':
       if (!side) delete status.failures
@@ -82,8 +87,6 @@ function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[]
       if (run.spec.approvedPlan) delete status.plan
       return
     case 'Lost':
-      events.push({ type: 'Warning', reason: 'RunLost', message: withMessage(`Run ${name} was lost`, run) })
-      return
     case 'Queued':
     case 'Assigned':
     case 'Preparing':

@@ -55,13 +55,22 @@ export function ownRuns(runs: readonly Run[], uid: string): Run[] {
   return runs.filter(run => run.spec.stackRef.uid === uid).sort((a, b) => a.spec.epoch - b.spec.epoch)
 }
 
-/** How many of the newest ended Runs that satisfy `among` are Lost, without another one between. */
+/** Ends that say something of the worker, and nothing of the Stack: its hands were taken away. */
+const handReasons = new Set(['WorkerDrained', 'LeaseLost', 'GuardLost'])
+
+/** True for a Run that ended because its worker did: it is continued at once, and is no failure of the Stack. */
+export function isLost(run: Run): boolean {
+  const phase = phaseOf(run)
+  return phase === 'Lost' || (phase === 'Failed' && handReasons.has(run.status?.reason ?? ''))
+}
+
+/** How many of the newest ended Runs that satisfy `among` are lost ({@link isLost}), without another one between. */
 export function lostInARow(runs: readonly Run[], among: (run: Run) => boolean): number {
   let count = 0
   for (let i = runs.length - 1; i >= 0; i--) {
     const run = runs[i]!
     if (!isEnded(run) || !among(run)) continue
-    if (phaseOf(run) !== 'Lost') break
+    if (!isLost(run)) break
     count++
   }
   return count
