@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
+import { StatusError } from '../kube/index.ts'
 import { type Attributes, type Authorizer, adminsOnly, makeKubeconfig, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
 import { Discovery } from './discovery/index.ts'
 import { type Mount, makeHandler } from './http/index.ts'
@@ -170,6 +171,11 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     watches.close()
     await lifecycle?.stop()
     await store.close()
+    if (error instanceof StatusError && error.code === 507) {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again, nothing was damaged`, {
+        cause: error,
+      })
+    }
     throw error
   }
 }
