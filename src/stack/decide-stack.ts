@@ -156,7 +156,8 @@ function findCourse(facts: Facts, inputs: Inputs | undefined): Course {
   if (input.specErrors.length > 0) return { say: sayStalled('InvalidSpec', sayCauses(input.specErrors)) }
   if (input.cycle) {
     const path = input.cycle.join(' → ')
-    return { say: sayStalled('DependencyCycle', `Stacks depend on each other: ${path}. Take one of these dependencies away`) }
+    const fields = 'spec.dependsOn or spec.variablesFrom[].stackRef'
+    return { say: sayStalled('DependencyCycle', `Stacks depend on each other: ${path}. Take one of these out of ${fields}`) }
   }
   if (input.inputErrors?.length) return { say: sayReconciling('InputNotFound', sayCauses(input.inputErrors)) }
   if (error && !error.retryable) return { say: sayStalled(error.reason, quote(error.message)) }
@@ -179,7 +180,7 @@ function findCourse(facts: Facts, inputs: Inputs | undefined): Course {
     return { say: sayReconciling(error.reason, `${quote(error.message)}. It is tried again`) }
   }
   // A check of what stands has the inputs it had; it needs nobody to be Ready.
-  const gate = want.reason === 'DriftCheck' ? undefined : dependencyGate(input.dependencies)
+  const gate = want.reason === 'DriftCheck' ? undefined : dependencyGate(stack.spec, input.dependencies)
   if (gate) {
     const isExtra = say.ready.status === 'True'
     return { say: isExtra ? say : sayReconciling(gate.reason, gate.message) }

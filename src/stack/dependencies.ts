@@ -40,17 +40,24 @@ export function findCycle(name: string, specOf: (name: string) => StackSpec | un
 }
 
 /** Why a Stack has to wait for its dependencies; undefined when all are Ready. A missing one is named before one that is not Ready. */
-export function dependencyGate(dependencies: readonly Dependency[]): { reason: string; message: string } | undefined {
+export function dependencyGate(spec: StackSpec, dependencies: readonly Dependency[]): { reason: string; message: string } | undefined {
   const missing = dependencies.filter(({ stack }) => !stack).map(({ name }) => name)
   if (missing.length > 0) {
-    const which = missing.length === 1 ? `Stack ${missing[0]} does not exist` : `Stacks ${missing.join(', ')} do not exist`
-    return { reason: 'DependencyNotFound', message: `Waits for ${missing.join(', ')}: ${which} in this namespace` }
+    const what = missing.map(name => `${fieldOf(spec, name)}: Stack "${name}" does not exist in this namespace`).join('; ')
+    return { reason: 'DependencyNotFound', message: `${what}; create it, or correct the name` }
   }
   const waits = dependencies.flatMap(({ name, stack }) => {
     const why = notReady(stack!)
     return why === undefined ? [] : [`${name} (${why})`]
   })
   return waits.length === 0 ? undefined : { reason: 'DependencyNotReady', message: `Waits for ${waits.join(', ')}` }
+}
+
+/** The field that names a dependency: of several the first. */
+function fieldOf({ dependsOn = [], variablesFrom = [] }: StackSpec, name: string): string {
+  const index = dependsOn.findIndex(entry => entry.name === name)
+  if (index >= 0) return `spec.dependsOn[${index}].name`
+  return `spec.variablesFrom[${variablesFrom.findIndex(({ stackRef }) => stackRef?.name === name)}].stackRef.name`
 }
 
 // Only the reason is told, not the message: messages change often, and each change would be a write here.
