@@ -9,14 +9,14 @@ export type ApplyOptions = { namespace: string; force?: boolean; dryRun?: boolea
 /** How long a definition that was just applied may take until its kind is served. */
 const newKindTimeoutMs = 10_000
 
-/** Server-side apply of one object. @throws {StatusError} NotFound for an unknown kind, Conflict without `force`, Invalid. */
+/** Server-side apply of one object; a field its kind does not have is an error, not left out. @throws {StatusError} NotFound for an unknown kind, Conflict without `force`, Invalid. */
 export async function applyManifest(client: Client, { object }: Manifest, options: ApplyOptions & { mayBeNew: boolean }): Promise<Applied> {
   const { force, dryRun, fieldManager } = options
   const resource = await discover(client, object, options.mayBeNew ? Date.now() + newKindTimeoutMs : 0)
   const namespace = resource.scope === 'Namespaced' ? (object.metadata.namespace ?? options.namespace) : undefined
   const handle = client.resource(resource)
   const before = await handle.getOrUndefined(object.metadata.name, { namespace })
-  const after = await handle.apply(object, { namespace, force, dryRun, fieldManager })
+  const after = await handle.apply(object, { namespace, force, dryRun, fieldManager, fieldValidation: 'Strict' })
   const outcome = !before ? 'created' : before.metadata.resourceVersion === after.metadata.resourceVersion ? 'unchanged' : 'configured'
   return { resource, object: after, outcome }
 }

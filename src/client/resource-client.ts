@@ -26,7 +26,13 @@ export type ListOptions = Signal & {
   resourceVersion?: string
 }
 /** Without `fieldManager`: the client's. Without `namespace`: the object's, else the client's default. */
-export type WriteOptions = Signal & { namespace?: string; dryRun?: boolean; fieldManager?: string }
+export type WriteOptions = Signal & {
+  namespace?: string
+  dryRun?: boolean
+  fieldManager?: string
+  /** What the server does with fields that the kind does not have. Default: the server's, which is to leave them out. */
+  fieldValidation?: 'Strict' | 'Warn' | 'Ignore'
+}
 export type PatchType = 'merge' | 'json' | 'strategic'
 export type PatchOptions = WriteOptions & {
   type: PatchType
@@ -287,8 +293,8 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return resourcePath(this.resource, namespace ?? this.client.defaultNamespace, name, subresource)
   }
 
-  #writeQuery({ dryRun, fieldManager = this.client.fieldManager }: WriteOptions): Query {
-    return { fieldManager, dryRun: dryRun ? 'All' : undefined }
+  #writeQuery({ dryRun, fieldManager = this.client.fieldManager, fieldValidation }: WriteOptions): Query {
+    return { fieldManager, fieldValidation, dryRun: dryRun ? 'All' : undefined }
   }
 
   #complete(object: NewObject<Body>, { namespace }: WriteOptions): NewObject<Body> {

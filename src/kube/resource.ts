@@ -81,8 +81,9 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       metadata: { type: 'object' },
-      spec: toStructuralSchema(options.spec, `${kind}.spec`),
-      status: toStructuralSchema(options.status, `${kind}.status`),
+      // `kubectl explain` shows a field without a description as empty.
+      spec: { description: 'What should be.', ...toStructuralSchema(options.spec, `${kind}.spec`) },
+      status: { description: 'What is, written by Oarlock.', ...toStructuralSchema(options.status, `${kind}.status`) },
     },
   }
   return {

@@ -2,6 +2,7 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
 import { tell } from '../cli-error.ts'
 import { note, print } from '../console.ts'
+import { explainRefusal } from '../explain-refusal.ts'
 import { type OutputFormat, objectName, serialise } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
 
@@ -28,7 +29,7 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
       } catch (error) {
         const { message, details, exitCode: code, hint } = tell(error)
         note(`${manifest.from}: ${message}`)
-        for (const detail of details) note(`  ${detail}`)
+        for (const detail of [...details, ...explainRefusal(manifest.object, error)]) note(`  ${detail}`)
         if (hint) note(`  hint: ${hint}`)
         exitCode ||= code
       }

@@ -12,7 +12,7 @@ const empty = Buffer.alloc(0)
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0)
-  if (declared > maxBodyBytes) return Promise.reject(tooLarge())
+  if (declared > maxBodyBytes) return Promise.reject(tooLarge(`${declared}`))
   return new Promise((resolve, reject) => {
     let first: Buffer | undefined
     let chunks: Buffer[] | undefined
@@ -23,7 +23,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
         // The rest is read and thrown away for a moment, so that the answer can reach the client.
         request.removeAllListeners('data')
         request.resume()
-        reject(tooLarge())
+        reject(tooLarge('more'))
         return
       }
       if (first === undefined) first = chunk
@@ -36,6 +36,6 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
   })
 }
 
-function tooLarge(): StatusError {
-  return new StatusError('RequestEntityTooLarge', `the body of the request must be at most ${maxBodyBytes} bytes`)
+function tooLarge(got: string): StatusError {
+  return new StatusError('RequestEntityTooLarge', `the body of the request must be at most ${maxBodyBytes} bytes, got ${got}`)
 }

@@ -1,0 +1,34 @@
+import { deepEqual, match } from 'node:assert/strict'
+import { test } from 'node:test'
+import { badRequest, StatusError } from '../kube/index.ts'
+import { explainRefusal } from './explain-refusal.ts'
+
+const stack = (spec: object) => ({ apiVersion: 'oarlock.dev/v1alpha1', kind: 'Stack', spec })
+const unknown = (...fields: string[]) => badRequest(`strict decoding error: ${fields.map(field => `unknown field "${field}"`).join(', ')}`)
+
+for (const [field, want] of [
+  ['spec.intervall', /^spec\.intervall: there is no such field; did you mean interval\? allowed here: engine, source,.*, interval,/],
+  [
+    'spec.source.git.bogus',
+    /^spec\.source\.git\.bogus: there is no such field; allowed here: url, branch, tag, commit, directory, secretRef$/,
+  ],
+  ['spec.env[1].vaule', /did you mean value\? allowed here: name, value, secretKeyRef$/],
+  ['spce', /did you mean spec\? allowed here: apiVersion, kind, metadata, spec, status$/],
+] as const) {
+  test(`unknown field ${field}`, () => {
+    const lines = explainRefusal(stack({}), unknown(field))
+    match(lines.join('\n'), want)
+  })
+}
+
+test('too long a request names the files', () => {
+  const files = { 'main.tf': 'x'.repeat(600_000) }
+  const lines = explainRefusal(stack({ source: { inline: { files } } }), new StatusError('RequestEntityTooLarge', 'too long'))
+  match(lines.join('\n'), /^spec\.source\.inline\.files: Too long: the files have 600000 bytes together, may not be more than 524288/)
+})
+
+test('what is not ours, or no refusal, is left alone', () => {
+  deepEqual(explainRefusal({ apiVersion: 'v1', kind: 'ConfigMap' }, unknown('dta')), [])
+  deepEqual(explainRefusal(stack({}), new Error('unknown field "a"')), [])
+  deepEqual(explainRefusal(stack({}), unknown('spec.variables.a.b')), [])
+})

@@ -1,0 +1,35 @@
+import { oarlockResources } from '../api/index.ts'
+import { isJsonObject, StatusError, type StructuralSchema } from '../kube/index.ts'
+import { type StackSourceLike, sourceErrors } from '../workspace/index.ts'
+import { suggest } from './suggest.ts'
+
+/**
+ * What a refusal leaves open about one of our own objects, a line each: the fields that are allowed where an unknown one stands,
+ * and what makes a Stack too long for a request.
+ */
+export function explainRefusal(object: { apiVersion: string; kind: string; spec?: unknown }, error: unknown): string[] {
+  if (!(error instanceof StatusError)) return []
+  const resource = oarlockResources.find(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind)
+  if (!resource) return []
+  if (error.code === 413 && object.kind === 'Stack' && isJsonObject(object.spec)) {
+    return sourceErrors(object.spec.source as StackSourceLike | undefined).map(({ field, message }) => `${field}: ${message}`)
+  }
+  const unknown = [...error.message.matchAll(/unknown field "([^"]+)"/g)].map(([, path = '']) => path)
+  return unknown.flatMap(path => {
+    const allowed = fieldsBeside(resource.schema, path)
+    if (!allowed) return []
+    const close = suggest(path.slice(path.lastIndexOf('.') + 1), allowed)
+    return [`${path}: there is no such field${close ? `; did you mean ${close}?` : ';'} allowed here: ${allowed.join(', ')}`]
+  })
+}
+
+/** The fields that may stand where the last part of `path`, such as `spec.env[0].nam`, stands. */
+function fieldsBeside(schema: StructuralSchema, path: string): string[] | undefined {
+  let at: StructuralSchema | undefined = schema
+  for (const part of path.split('.').slice(0, -1)) {
+    const [name = '', ...indexes] = part.split('[')
+    at = at?.properties?.[name]
+    for (let depth = 0; depth < indexes.length; depth++) at = at?.items
+  }
+  return at?.properties && Object.keys(at.properties)
+}
