@@ -84,7 +84,7 @@ describe('a worker killed in the middle of an apply', {
           spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': configuration(ledger) } } } },
         })
         await waitFor(`${name} to begin its first resource`, 120_000, () => readLedger(ledger).length > 0)
-        await sleep(Math.random() * resources * secondsPerResource * 900)
+        await sleep(Math.random() * resources * secondsPerResource * 600)
 
         const [first] = (await runs.list({ namespace: 'default', labelSelector: `oarlock.dev/stack=${name}` })).items as [Run]
         const worker = await oarlock.client.resource(workerResource).get(first.spec.workerName as string)

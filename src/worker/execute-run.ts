@@ -125,10 +125,10 @@ class RunExecution {
     const { metadata, spec } = this.#options.run
     if (run.metadata.uid !== metadata.uid) return
     this.#reporter.observe(run)
-    if (run.metadata.deletionTimestamp) this.stop({ kind: 'NotOurs', why: 'it is being deleted' })
-    else if (run.spec.workerName !== spec.workerName) this.stop({ kind: 'NotOurs', why: 'it was given to another worker' })
+    if (run.spec.workerName !== spec.workerName) this.stop({ kind: 'NotOurs', why: 'it was given to another worker' })
     else if (run.status?.phase === 'Lost') this.stop({ kind: 'NotOurs', why: 'it was declared Lost' })
-    else if (run.spec.cancel) this.stop({ kind: 'Canceled' })
+    // A Run that is being deleted stays, by dispatch's finalizer, until it has ended (invariant 1).
+    else if (run.spec.cancel || run.metadata.deletionTimestamp) this.stop({ kind: 'Canceled' })
   }
 
   renewed(): void {
