@@ -5,6 +5,7 @@ import { ConnectionError, isReset } from './connection-error.ts'
 import { type AttemptFailure, decideRetry, parseRetryAfter } from './decide-retry.ts'
 import { Discovery } from './discovery.ts'
 import { type AccessOptions, findAccess } from './find-access.ts'
+import { Pace, type PaceOptions } from './pace.ts'
 import { type Answer, errorOf, parseAnswer } from './read-answer.ts'
 import { ResourceClient } from './resource-client.ts'
 import { type Query, withQuery } from './resource-path.ts'
@@ -17,6 +18,8 @@ export type ClientOptions = AccessOptions & {
   fieldManager?: string
   /** How long to wait for an answer to begin, and for each pause inside it; default 30,000. */
   requestTimeoutMs?: number
+  /** Holds requests back on this side; default: none, the server's own 429 is obeyed. Watches count when they begin. */
+  pace?: PaceOptions
   /** For tests: time and chance of the retries. */
   clock?: Clock
   random?: () => number
@@ -88,6 +91,7 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
+    pace: options.pace && new Pace(options.pace, options.clock ?? systemClock),
     headers: {
       accept: 'application/json',
       'user-agent': options.userAgent ?? 'oarlock',
@@ -105,6 +109,7 @@ type Settings = {
   requestTimeoutMs: number
   clock: Clock
   random: () => number
+  pace: Pace | undefined
   headers: Record<string, string | string[]>
 }
 
@@ -190,6 +195,11 @@ class HttpClient implements Client {
     let hasRefreshed = false
     for (let retries = 0; ; retries++) {
       signal?.throwIfAborted()
+      const turn = this.#settings.pace?.wait(signal)
+      if (turn) {
+        await turn
+        signal?.throwIfAborted()
+      }
       const fresh = this.#authenticator.get()
       const authentication = fresh instanceof Promise ? await fresh : fresh
       if (authentication.authorization) headers.authorization = authentication.authorization

@@ -14,13 +14,18 @@ export type WatchSource = {
   map(object: KubeObject): readonly string[]
   predicate?: Predicate
   informer?: InformerOptions<unknown>
+  /** Collects changes for this long, so that many of them make one reconcile; default 0. */
+  delayMs?: number
 }
+
+/** A kind whose objects `for` owns, with a say in which of its changes matter. */
+export type OwnedSource = Pick<WatchSource, 'resource' | 'predicate' | 'informer' | 'delayMs'>
 
 /** A {@link WatchSource} whose `map` knows the type of its objects. */
 export function watching<Body>(
   resource: Resource<Body>,
   map: (object: KubeObject<Body>) => readonly string[],
-  options: { predicate?: Predicate<Body>; informer?: InformerOptions<Body> } = {},
+  options: { predicate?: Predicate<Body>; informer?: InformerOptions<Body>; delayMs?: number } = {},
 ): WatchSource {
   return { resource, map, ...options } as unknown as WatchSource
 }
@@ -35,7 +40,7 @@ export type ControllerOptions<Body> = {
   /** Selection of the informer of `for`. */
   informer?: InformerOptions<Body>
   /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
-  owns?: Resource<unknown>[]
+  owns?: (Resource<unknown> | OwnedSource)[]
   watches?: WatchSource[]
   /** Keys worked on at the same time; default 10. One key never runs twice at once (invariant 7). */
   maxConcurrent?: number
@@ -68,6 +73,7 @@ type Source = {
   informer: Informer<unknown>
   keysOf: (object: KubeObject<unknown>) => readonly string[]
   passes: (change: Change) => boolean
+  delayMs: number
 }
 
 /** Reconciles keys of one kind with a bounded number of workers. Made by {@link controller}, run by the manager. */
@@ -90,6 +96,12 @@ export class Controller {
   /** Reconciles `key` as if it had changed; does nothing while the controller is not running. */
   enqueue(key: string, options: { delayMs?: number; priority?: number } = {}): void {
     this.#queue?.add(key, options)
+  }
+
+  /** Keys that wait for a worker, that workers have, and that wait for their time; all 0 while the controller is not running. */
+  get depth(): { waiting: number; running: number; delayed: number } {
+    const queue = this.#queue
+    return { waiting: queue?.length ?? 0, running: queue?.running ?? 0, delayed: queue?.delayed ?? 0 }
   }
 
   /** Makes sure that the manager watches what this controller needs. */
@@ -166,7 +178,7 @@ export class Controller {
         break
       case 'requeue':
         queue.forget(key)
-        queue.add(key, { delayMs: outcome.delayMs })
+        queue.add(key, { delayMs: outcome.delayMs, priority: outcome.priority })
         break
       case 'give-up':
         queue.forget(key)
@@ -187,15 +199,23 @@ export class Controller {
       informer: host.informer(resource, informer),
       keysOf: object => [objectKey(object)],
       passes: change => predicates.every(predicate => predicate(change)),
+      delayMs: 0,
     }
-    const owned = owns.map(
-      (kind): Source => ({ informer: host.informer(kind), keysOf: object => ownerKeys(object, resource), passes: () => true }),
-    )
+    const owned = owns.map((kind): Source => {
+      const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
+      return {
+        informer: host.informer(source.resource, source.informer),
+        keysOf: object => ownerKeys(object, resource),
+        passes: change => source.predicate?.(change) ?? true,
+        delayMs: source.delayMs ?? 0,
+      }
+    })
     const watched = watches.map(
       (watch): Source => ({
         informer: host.informer(watch.resource, watch.informer),
         keysOf: object => watch.map(object as KubeObject),
         passes: change => watch.predicate?.(change) ?? true,
+        delayMs: watch.delayMs ?? 0,
       }),
     )
     return [own, ...owned, ...watched]
@@ -210,7 +230,7 @@ function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>):
 }
 
 function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
-  const handle = (change: Change, objects: KubeObject<unknown>[]) => {
+  const handle = (change: Change, objects: readonly [KubeObject<unknown>, KubeObject<unknown>?]) => {
     // A predicate that throws must not hide a change: a reconcile too many is harmless, one too few is not.
     let passes = true
     try {
@@ -220,8 +240,13 @@ function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<un
     }
     if (!passes) return
     const priority = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
+    const { delayMs } = source
+    const [first, second] = objects
+    const keys = source.keysOf(first as KubeObject<unknown>)
+    for (const key of keys) queue.add(key, { priority, delayMs })
+    if (second === undefined) return
     // Each key once: a second add would find it running already, and run it again for nothing.
-    for (const key of new Set(objects.flatMap(source.keysOf))) queue.add(key, { priority })
+    for (const key of source.keysOf(second)) if (!keys.includes(key)) queue.add(key, { priority, delayMs })
   }
   return {
     added: (object, isInitial) => handle({ type: 'added', object, isInitial }, [object]),

@@ -4,7 +4,15 @@
  * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
  * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
  */
-export { Controller, type ControllerHost, type ControllerOptions, controller, type WatchSource, watching } from './controller.ts'
+export {
+  Controller,
+  type ControllerHost,
+  type ControllerOptions,
+  controller,
+  type OwnedSource,
+  type WatchSource,
+  watching,
+} from './controller.ts'
 export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
 export { type ChangeHandler, dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'

@@ -1,8 +1,8 @@
 import type { Log } from './log.ts'
 
-/** What a reconcile asks for: nothing, or to be called again after a while. */
+/** What a reconcile asks for: nothing, or to be called again after a while; `priority` is the key's place in the queue then (default 0, higher first). */
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case
-export type Result = { requeueAfterMs?: number } | void
+export type Result = { requeueAfterMs?: number; priority?: number } | void
 
 /** What a reconcile is called with. */
 export type ReconcileRequest = {
@@ -26,7 +26,11 @@ export class TerminalError extends Error {
 }
 
 /** What becomes of a key after its reconcile. */
-export type Outcome = { kind: 'forget' } | { kind: 'requeue'; delayMs: number } | { kind: 'retry' } | { kind: 'give-up' }
+export type Outcome =
+  | { kind: 'forget' }
+  | { kind: 'requeue'; delayMs: number; priority: number | undefined }
+  | { kind: 'retry' }
+  | { kind: 'give-up' }
 
 /** Decides it from what was returned or thrown. @throws nothing: a nonsense result is an error of the reconcile. */
 export function decideOutcome(settled: { result: unknown } | { error: Error }): { outcome: Outcome; error: Error | undefined } {
@@ -38,8 +42,15 @@ export function decideOutcome(settled: { result: unknown } | { error: Error }): 
   if (result === undefined || result === null) return { outcome: { kind: 'forget' }, error: undefined }
   const delayMs = typeof result === 'object' ? (result as { requeueAfterMs?: unknown }).requeueAfterMs : Number.NaN
   if (delayMs === undefined) return { outcome: { kind: 'forget' }, error: undefined }
+  const priority = typeof result === 'object' ? (result as { priority?: unknown }).priority : undefined
+  if (priority !== undefined && (typeof priority !== 'number' || Number.isNaN(priority))) {
+    return {
+      outcome: { kind: 'retry' },
+      error: new TypeError(`priority of a reconcile's result must be a number, got ${String(priority)}`),
+    }
+  }
   if (typeof delayMs === 'number' && delayMs >= 0 && Number.isFinite(delayMs))
-    return { outcome: { kind: 'requeue', delayMs }, error: undefined }
+    return { outcome: { kind: 'requeue', delayMs, priority }, error: undefined }
   const got = typeof result === 'object' ? `requeueAfterMs ${String(delayMs)}` : typeof result
   return {
     outcome: { kind: 'retry' },

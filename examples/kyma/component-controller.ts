@@ -1,0 +1,45 @@
+import type { Client } from '../../src/client/index.ts'
+import { type Controller, controller, type Manager, predicates } from '../../src/controller/index.ts'
+import { decideStep, installMs } from './decide-step.ts'
+import { componentResource } from './kinds.ts'
+import type { Renderer } from './renderer.ts'
+import type { Settings } from './settings.ts'
+import type { Counters } from './stats.ts'
+
+/** Walks each HelmComponent through its steps: one status write each, and a requeue in between instead of a sleeping worker. */
+export function componentController(
+  manager: Manager,
+  client: Client,
+  settings: Settings,
+  counters: Counters,
+  renderer?: Renderer,
+): Controller {
+  const components = client.resource(componentResource)
+  const cache = manager.informer(componentResource)
+  return controller({
+    name: 'helmcomponent',
+    for: componentResource,
+    // Its own status writes come back as changes: they need no reconcile, the requeue is what goes on.
+    predicates: [predicates.generationChanged],
+    maxConcurrent: settings.workers,
+    backoff: settings.backoff,
+    async reconcile({ key, signal }) {
+      const component = cache.get(key)
+      if (!component || component.metadata.deletionTimestamp) return undefined
+      const { componentName } = component.spec
+      const decision = decideStep(componentName, component.status, Date.now())
+      if (decision.kind === 'done') return undefined
+      // Who takes longest goes first when many are due: the last success comes earlier, and nothing else changes.
+      const priority = installMs(componentName) / 1_000
+      if (decision.kind === 'wait') return { requeueAfterMs: decision.ms, priority }
+      if (decision.step === 'started') renderer?.render(component.spec)
+      const { name, namespace, resourceVersion } = component.metadata
+      const status = { status: decision.step, lastReconciliation: new Date().toISOString() }
+      // With the version it was read at: a step can neither be written twice nor skipped by a reader of old news.
+      const written = await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
+      counters.componentStatusWrites++
+      cache.applyLocal(written)
+      return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority }
+    },
+  })
+}

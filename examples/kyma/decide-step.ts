@@ -1,0 +1,45 @@
+import { type ComponentStep, componentSteps } from './kinds.ts'
+
+/** What to do with a component now: write its next step, come back later, or nothing any more. */
+export type StepDecision =
+  | { kind: 'write'; step: ComponentStep; nextInMs: number | undefined }
+  | { kind: 'wait'; ms: number }
+  | { kind: 'done' }
+
+/** How long a component stays in a step: `started` comes after 1 s, each later step after as many seconds as its name has characters. */
+export function stayMs(step: ComponentStep, componentName: string): number | undefined {
+  switch (step) {
+    case 'pending':
+      return 1_000
+    case 'started':
+    case 'failing':
+    case 'retrying':
+      return componentName.length * 1_000
+    case 'success':
+      return undefined
+  }
+}
+
+/** How long the whole simulated installation of a component takes. */
+export const installMs = (componentName: string): number => 1_000 + 3 * componentName.length * 1_000
+
+/** The simulated installation, exactly as the original did it. What is stored decides alone, so a restart changes nothing. */
+export function decideStep(
+  componentName: string,
+  status: { status?: string; lastReconciliation?: string } | undefined,
+  nowMs: number,
+): StepDecision {
+  if (!status?.status) return write('pending', componentName)
+  const at = componentSteps.indexOf(status.status as ComponentStep)
+  // A step nobody knows: someone else wrote it, so begin again.
+  if (at < 0) return write('pending', componentName)
+  const stay = stayMs(componentSteps[at] as ComponentStep, componentName)
+  if (stay === undefined) return { kind: 'done' }
+  const sinceMs = Date.parse(status.lastReconciliation ?? '')
+  const leftMs = Number.isNaN(sinceMs) ? 0 : Math.min(stay, sinceMs + stay - nowMs)
+  return leftMs > 0 ? { kind: 'wait', ms: leftMs } : write(componentSteps[at + 1] as ComponentStep, componentName)
+}
+
+function write(step: ComponentStep, componentName: string): StepDecision {
+  return { kind: 'write', step, nextInMs: stayMs(step, componentName) }
+}

@@ -1,0 +1,294 @@
+/**
+ * `npm run kyma -- --kymas N`: starts the API server and the operator in processes of their own, creates N Kymas of 18
+ * components, shows how they come up, and prints what it took. `--help` lists what else can be set.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Client, crdResource, createClient } from '../../src/client/index.ts'
+import type { KubeObject, Resource } from '../../src/kube/index.ts'
+import { startOperator, startServerProcess } from './children.ts'
+import { componentResource, defaultComponents, kymaResource } from './kinds.ts'
+import { Progress } from './progress.ts'
+import { parseBackoff, type Settings } from './settings.ts'
+import { cpuSecondsOf, memoryOf, type Report } from './stats.ts'
+import { StepWatcher } from './step-watcher.ts'
+
+const help = `npm run kyma -- [options]
+  --kymas N          how many Kymas; default 100
+  --kubeconfig FILE  run against this cluster instead of an embedded server
+  --json FILE        write the summary as JSON
+  --qps N --burst N  client-side pace of the operator; default none
+  --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
+  --workers N        reconciles at once per controller; default 64
+  --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
+  --resync           afterwards reconcile everything once more
+  --restart          kill the operator at half time and start another
+  --render           render each component's chart, once per chart
+  --verify           watch that no step is skipped and nothing is made twice; always on with --restart
+  --no-predicates    reconcile a Kyma at every change of a component, as the original did
+  --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
+  --order ORDER      longest-first (default) or listed: which components are created first
+  --shards N         reserved
+  --operator-flags F flags of Node for the operator, separated by blanks, such as --cpu-prof
+`
+
+const { values } = parseArgs({
+  options: {
+    kymas: { type: 'string', default: '100' },
+    kubeconfig: { type: 'string' },
+    json: { type: 'string' },
+    qps: { type: 'string' },
+    burst: { type: 'string' },
+    backoff: { type: 'string' },
+    workers: { type: 'string', default: '64' },
+    churn: { type: 'boolean', default: false },
+    resync: { type: 'boolean', default: false },
+    restart: { type: 'boolean', default: false },
+    render: { type: 'boolean', default: false },
+    verify: { type: 'boolean', default: false },
+    'no-predicates': { type: 'boolean', default: false },
+    collect: { type: 'string', default: '200' },
+    order: { type: 'string', default: 'longest-first' },
+    shards: { type: 'string' },
+    'operator-flags': { type: 'string', default: '' },
+    'server-flags': { type: 'string', default: '' },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) {
+  console.log(help)
+  process.exit(0)
+}
+if (values.shards !== undefined) throw new TypeError('--shards is reserved: sharding comes with a later release')
+
+const count = positive('kymas', values.kymas)
+const namespace = 'default'
+const halfTimeMs = 34_000
+
+// What type stripping made is kept, so that neither process holds the stripper: 50 MB each from the second run on.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'node')
+
+const server = values.kubeconfig ? undefined : await startServerProcess(flags(values['server-flags']))
+const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
+const client = await createClient({ kubeconfig, userAgent: 'kyma-starter' })
+const settings: Settings = {
+  kubeconfig,
+  workers: positive('workers', values.workers),
+  backoff: values.backoff ? parseBackoff(values.backoff) : {},
+  pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
+  resyncSeconds: 0,
+  render: values.render,
+  noPredicates: values['no-predicates'],
+  collectMs: Number(values.collect),
+  longestFirst: order(values.order) === 'longest-first',
+}
+
+let operator: ReturnType<typeof startOperator> | undefined
+const end = async () => {
+  await operator?.stop()
+  await client.close()
+  await server?.stop()
+}
+process.once('SIGINT', () => void end().then(() => process.exit(130)))
+process.once('SIGTERM', () => void end().then(() => process.exit(143)))
+
+let failures = 1
+try {
+  failures = await experiment()
+} finally {
+  await end()
+}
+process.exit(failures > 0 ? 1 : 0)
+
+async function experiment(): Promise<number> {
+  await installKinds(client)
+  const watcher = values.verify || values.restart ? new StepWatcher(client, namespace) : undefined
+  await watcher?.whenReady
+  operator = startOperator(settings, flags(values['operator-flags']))
+  await operator.synced
+
+  const serverCpuBefore = server ? cpuSecondsOf(server.pid) : Number.NaN
+  const startedAt = Date.now()
+  const progress = new Progress(count, startedAt, () => (server ? memoryOf(server.pid).rssMb : Number.NaN))
+  progress.follow(() => operator?.report)
+  const creating = createKymas(client, count)
+  let earlier: Report | undefined
+  let restartSeconds: number | undefined
+  if (values.restart) {
+    await new Promise(resolve => setTimeout(resolve, halfTimeMs))
+    earlier = operator.report
+    await operator.kill()
+    operator = startOperator(settings, flags(values['operator-flags']))
+    restartSeconds = (await operator.synced).seconds
+  }
+  await creating
+  const createdAt = Date.now()
+  await operator.until(report => report.succeeded >= count)
+  progress.stop()
+  // One report later: peaks and counters are those of the end.
+  await operator.nextReport()
+  const report = operator.report as Report
+  const seconds = (report.lastSuccessAt - startedAt) / 1_000
+
+  const findings = await verify(client, count)
+  const statusWrites = sum(report, earlier, 'componentStatusWrites') + sum(report, earlier, 'kymaStatusWrites')
+  const creates = sum(report, earlier, 'creates')
+  const operatorCpuSeconds = sum(report, earlier, 'cpuSeconds')
+  const summary: Record<string, number | string | undefined> = {
+    kymas: count,
+    seconds,
+    succeeded: findings.succeeded,
+    failed: count - findings.succeeded,
+    createSeconds: (createdAt - startedAt) / 1_000,
+    components: findings.components,
+    componentsSucceeded: findings.componentsSucceeded,
+    creates,
+    createdTwice: findings.twice + sum(report, earlier, 'alreadyThere') * (values.restart ? 0 : 1),
+    statusWrites,
+    kymaStatusWrites: sum(report, earlier, 'kymaStatusWrites'),
+    operatorRssMb: report.rssMb,
+    operatorPeakRssMb: Math.max(report.peakRssMb, earlier?.peakRssMb ?? 0),
+    operatorCpuSeconds,
+    operatorCpuMicrosPerStatusWrite: (operatorCpuSeconds / statusWrites) * 1e6,
+    operatorCpuMicrosPerWrite: (operatorCpuSeconds / (statusWrites + creates)) * 1e6,
+    serverRssMb: server ? memoryOf(server.pid).rssMb : undefined,
+    serverPeakRssMb: server ? memoryOf(server.pid).peakRssMb : undefined,
+    serverCpuSeconds: server ? cpuSecondsOf(server.pid) - serverCpuBefore : undefined,
+    operatorErrors: sum(report, earlier, 'errors'),
+    lastError: report.lastError,
+    renderedKb: values.render ? report.renderedKb : undefined,
+    restartSeconds,
+    stepsSeen: watcher?.steps,
+    stepsSkipped: watcher?.skipped,
+    seenTwice: watcher?.madeTwice,
+  }
+  if (values.resync) summary.resyncSeconds = await operator.resync()
+  if (values.churn) Object.assign(summary, await churn())
+  await watcher?.stop()
+  print(summary)
+  if (values.json) writeFileSync(values.json, `${JSON.stringify(summary, null, 2)}\n`)
+  return Number(summary.failed) + Number(summary.createdTwice) + (watcher ? watcher.skipped + watcher.madeTwice : 0)
+}
+
+/** 1% of the Kymas a minute lose a component, or get it back. */
+async function churn(): Promise<Record<string, number>> {
+  const minutes = 5
+  const each = Math.max(1, Math.round(count / 100))
+  const kymas = client.resource(kymaResource)
+  const before = operator?.report as Report
+  let changed = 0
+  for (let minute = 0; minute < minutes; minute++) {
+    for (let index = 0; index < each; index++, changed++) {
+      const name = kymaName(changed % count)
+      const { spec } = await kymas.get(name, { namespace })
+      const hasOry = spec.components.some(component => component.name === 'ory')
+      const components = hasOry ? spec.components.filter(({ name }) => name !== 'ory') : [...defaultComponents]
+      await kymas.patch(name, { spec: { components } }, { type: 'merge', namespace })
+      await new Promise(resolve => setTimeout(resolve, 60_000 / each))
+    }
+    console.error(`churn: ${changed} Kymas changed`)
+  }
+  await operator?.until(report => report.succeeded >= count && report.queueDepth === 0)
+  const report = operator?.report as Report
+  return {
+    churnedKymas: changed,
+    churnStatusWrites: report.componentStatusWrites + report.kymaStatusWrites - before.componentStatusWrites - before.kymaStatusWrites,
+    churnCpuSeconds: report.cpuSeconds - before.cpuSeconds,
+    churnRssMb: report.rssMb,
+  }
+}
+
+async function installKinds(client: Client): Promise<void> {
+  for (const kind of [kymaResource, componentResource]) {
+    await client.resource(crdResource).apply(kind.toCrd() as never, { force: true })
+    const handle = client.resource(kind as unknown as Resource)
+    for (;;) {
+      const isServed = await handle.list({ limit: 1 }).then(
+        () => true,
+        () => false,
+      )
+      if (isServed) break
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+  }
+}
+
+function kymaName(index: number): string {
+  return `kyma-${String(index).padStart(5, '0')}`
+}
+
+async function createKymas(client: Client, count: number): Promise<void> {
+  const kymas = client.resource(kymaResource)
+  let next = 0
+  const worker = async () => {
+    for (let index = next++; index < count; index = next++) {
+      await kymas.create({ metadata: { name: kymaName(index), namespace }, spec: { components: [...defaultComponents] } })
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, worker))
+}
+
+/** Asks the server, not the operator, what there is in the end. */
+async function verify(client: Client, count: number) {
+  let succeeded = 0
+  let components = 0
+  let componentsSucceeded = 0
+  let twice = 0
+  const seen = new Set<string>()
+  await eachPage(client, kymaResource, kyma => {
+    if (kyma.status?.status === 'success') succeeded++
+  })
+  await eachPage(client, componentResource, component => {
+    components++
+    if (component.status?.status === 'success') componentsSucceeded++
+    const owner = component.metadata.ownerReferences?.[0]?.uid
+    const identity = `${owner}/${component.spec.componentName}`
+    if (seen.has(identity)) twice++
+    seen.add(identity)
+  })
+  if (components !== count * defaultComponents.length)
+    console.error(`expected ${count * defaultComponents.length} components, found ${components}`)
+  return { succeeded, components, componentsSucceeded, twice }
+}
+
+async function eachPage<Body>(client: Client, resource: Resource<Body>, visit: (object: KubeObject<Body>) => void): Promise<void> {
+  let token: string | undefined
+  do {
+    const page = await client.resource(resource).list({ namespace, limit: 2_000, continue: token })
+    for (const item of page.items) visit(item)
+    token = page.metadata.continue
+  } while (token)
+}
+
+function sum(
+  report: Report,
+  earlier: Report | undefined,
+  field: 'creates' | 'alreadyThere' | 'componentStatusWrites' | 'kymaStatusWrites' | 'cpuSeconds' | 'errors',
+): number {
+  return report[field] + (earlier?.[field] ?? 0)
+}
+
+function print(summary: Record<string, number | string | undefined>): void {
+  console.log('')
+  for (const [name, value] of Object.entries(summary)) {
+    if (value === undefined) continue
+    console.log(`${name.padEnd(34)} ${typeof value === 'number' ? Math.round(value * 100) / 100 : value}`)
+  }
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new RangeError(`--${name} must be a number > 0, got ${JSON.stringify(text)}`)
+  return value
+}
+
+function order(text: string): 'longest-first' | 'listed' {
+  if (text !== 'longest-first' && text !== 'listed')
+    throw new TypeError(`--order must be longest-first or listed, got ${JSON.stringify(text)}`)
+  return text
+}
+
+function flags(text: string): string[] {
+  return text.split(' ').filter(flag => flag !== '')
+}

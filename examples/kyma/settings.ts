@@ -1,0 +1,30 @@
+/** What an operator process of the experiment can be told. */
+export type Settings = {
+  kubeconfig: string
+  workers: number
+  backoff: { baseDelayMs?: number; maxDelayMs?: number }
+  /** Client-side pace; undefined is none. */
+  pace: { qps: number; burst: number } | undefined
+  /** Seconds between full resyncs; 0 is never. */
+  resyncSeconds: number
+  render: boolean
+  /** Every change of a component reconciles its Kyma, as the original did. */
+  noPredicates: boolean
+  /** How long changes of components are collected before their Kyma is reconciled. */
+  collectMs: number
+  /** Creates the components that take longest first. */
+  longestFirst: boolean
+}
+
+/** Parses `1s..1000s`, `5ms..1000s` or plain seconds `1..1000`. @throws {TypeError} saying what came. */
+export function parseBackoff(text: string): { baseDelayMs: number; maxDelayMs: number } {
+  const match = /^(\d+(?:\.\d+)?)(ms|s)?\.\.(\d+(?:\.\d+)?)(ms|s)?$/.exec(text)
+  if (!match) throw new TypeError(`--backoff must be MIN..MAX such as 1s..1000s or 5ms..30s, got ${JSON.stringify(text)}`)
+  const [, min, minUnit, max, maxUnit] = match
+  const baseDelayMs = Number(min) * (minUnit === 'ms' ? 1 : 1_000)
+  const maxDelayMs = Number(max) * (maxUnit === 'ms' ? 1 : 1_000)
+  if (baseDelayMs <= 0 || maxDelayMs < baseDelayMs) {
+    throw new RangeError(`--backoff ${text}: MIN must be > 0 and MAX not below it`)
+  }
+  return { baseDelayMs, maxDelayMs }
+}

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs'
+
+/** What the operator counts as it works. */
+export type Counters = {
+  creates: number
+  alreadyThere: number
+  deletes: number
+  componentStatusWrites: number
+  kymaStatusWrites: number
+  lastSuccessAt: number
+}
+
+export const newCounters = (): Counters => ({
+  creates: 0,
+  alreadyThere: 0,
+  deletes: 0,
+  componentStatusWrites: 0,
+  kymaStatusWrites: 0,
+  lastSuccessAt: 0,
+})
+
+/** What the operator tells the starter, several times a second. */
+export type Report = Counters & {
+  type: 'report'
+  kymas: number
+  components: number
+  succeeded: number
+  queueDepth: number
+  delayed: number
+  rssMb: number
+  peakRssMb: number
+  cpuSeconds: number
+  errors: number
+  lastError: string | undefined
+  renderedKb: number
+}
+
+/** Sent once, when all caches are filled. */
+export type Synced = { type: 'synced'; seconds: number; objects: number }
+
+export type FromOperator = Report | Synced | { type: 'resynced'; seconds: number }
+export type ToOperator = { type: 'resync' } | { type: 'stop' }
+
+/** CPU and memory of this process; MB are 10^6 bytes. */
+export function ownUsage(): { rssMb: number; peakRssMb: number; cpuSeconds: number } {
+  const { userCPUTime, systemCPUTime } = process.resourceUsage()
+  return { ...memoryOf(process.pid), cpuSeconds: (userCPUTime + systemCPUTime) / 1e6 }
+}
+
+/** Resident memory of a process now and at its peak. Outside Linux only our own is known, and the peak may include our parent's. */
+export function memoryOf(pid: number): { rssMb: number; peakRssMb: number } {
+  try {
+    const text = readFileSync(`/proc/${pid}/status`, 'utf8')
+    const mb = (name: string) => (Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? Number.NaN) * 1_024) / 1e6
+    return { rssMb: mb('VmRSS'), peakRssMb: mb('VmHWM') }
+  } catch {
+    if (pid !== process.pid) return { rssMb: Number.NaN, peakRssMb: Number.NaN }
+    return { rssMb: process.memoryUsage.rss() / 1e6, peakRssMb: (process.resourceUsage().maxRSS * 1_024) / 1e6 }
+  }
+}
+
+/** CPU seconds another process has used, user and system; NaN where there is no /proc. */
+export function cpuSecondsOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // 100 ticks a second on every Linux that Node runs on.
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return Number.NaN
+  }
+}
