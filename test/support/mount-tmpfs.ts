@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export type Disk = { path: string; setReadOnly(readOnly: boolean): void; unmount(): void }
+
+/** A disk of its own, `bytes` large; or why there can be none here. */
+export function mountTmpfs(bytes: number): Disk | string {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root on Linux to mount a tmpfs'
+  const path = mkdtempSync(join(tmpdir(), 'oarlock-disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', path], { stdio: 'pipe' })
+  } catch (error) {
+    rmSync(path, { recursive: true })
+    return `cannot mount a tmpfs here: ${(error as Error).message.split('\n')[0]}`
+  }
+  return {
+    path,
+    setReadOnly: readOnly => {
+      execFileSync('mount', ['-o', `remount,${readOnly ? 'ro' : 'rw'}`, path])
+    },
+    unmount: () => {
+      execFileSync('umount', [path])
+      rmSync(path, { recursive: true })
+    },
+  }
+}

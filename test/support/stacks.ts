@@ -1,0 +1,73 @@
+import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
+import type { Client } from '../../src/client/index.ts'
+import { type Condition, findCondition, isConditionTrue } from '../../src/kube/index.ts'
+import { waitFor } from './wait-for.ts'
+
+export const condition = ({ status }: Pick<Stack, 'status'>, type: string): Condition | undefined => findCondition(status?.conditions, type)
+
+/** What its status says is about what its spec says. */
+export const isUpToDate = ({ metadata, status }: Pick<Stack, 'metadata' | 'status'>): boolean =>
+  status?.observedGeneration === metadata.generation
+
+export const isReady = (stack: Stack): boolean => isUpToDate(stack) && isConditionTrue(stack.status?.conditions, 'Ready')
+
+/** Stacks of one namespace, as the tests handle them. */
+export class StackRig {
+  readonly client: Client
+  readonly namespace: string
+
+  constructor(client: Client, namespace = 'default') {
+    this.client = client
+    this.namespace = namespace
+  }
+
+  get stacks() {
+    return this.client.resource(stackResource)
+  }
+
+  get runs() {
+    return this.client.resource(runResource)
+  }
+
+  async create(name: string, spec: StackSpec): Promise<Stack> {
+    return await this.stacks.create({ metadata: { name, namespace: this.namespace }, spec })
+  }
+
+  async get(name: string): Promise<Stack> {
+    return await this.stacks.get(name, { namespace: this.namespace })
+  }
+
+  /** A merge patch of the Stack: `{ spec: … }` or `{ metadata: … }`. */
+  async patch(name: string, patch: object): Promise<Stack> {
+    return await this.stacks.patch(name, patch, { type: 'merge', namespace: this.namespace })
+  }
+
+  async runsOf(name: string): Promise<Run[]> {
+    const { items } = await this.runs.listAll({ namespace: this.namespace, labelSelector: `oarlock.dev/stack=${name}` })
+    return items.sort((a, b) => a.spec.epoch - b.spec.epoch)
+  }
+
+  async until(name: string, what: string, check: (stack: Stack) => boolean, timeoutMs = 40_000): Promise<Stack> {
+    let last: Stack | undefined
+    try {
+      return await waitFor(what, timeoutMs, async () => {
+        last = await this.get(name)
+        return check(last) && last
+      })
+    } catch (error) {
+      throw new Error(`stack ${name}: ${(error as Error).message}; it is ${JSON.stringify(last?.status, null, 1)}`)
+    }
+  }
+
+  async untilReady(name: string): Promise<Stack> {
+    return await this.until(name, 'Ready', isReady)
+  }
+
+  async untilRun(name: string, what: string, check: (run: Run) => boolean, timeoutMs = 40_000): Promise<Run> {
+    return await waitFor(`${what} of a Run of ${name}`, timeoutMs, async () => (await this.runsOf(name)).find(check))
+  }
+
+  async untilGone(name: string, timeoutMs = 40_000): Promise<void> {
+    await waitFor(`${name} to be gone`, timeoutMs, async () => !(await this.stacks.getOrUndefined(name, { namespace: this.namespace })))
+  }
+}
