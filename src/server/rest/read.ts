@@ -83,11 +83,19 @@ async function stream(
     if (text.length < chunkBytes) continue
     const isReady = sink.write(text, 'latin1')
     text = ''
-    if (!isReady) await Promise.race([once(sink, 'drain'), once(response, 'close')]).catch(() => undefined)
-    else await new Promise(setImmediate)
+    if (isReady) await new Promise(setImmediate)
+    else await drained(sink, response)
     if (response.destroyed) return
   }
   sink.end(text + frame.end, 'latin1')
+}
+
+/** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
+async function drained(sink: Gzip | Call['response'], response: Call['response']): Promise<void> {
+  const over = new AbortController()
+  const { signal } = over
+  await Promise.race([once(sink, 'drain', { signal }), once(response, 'close', { signal })]).catch(() => undefined)
+  over.abort()
 }
 
 export function selectionOf(call: Call): Selection {
