@@ -39,11 +39,11 @@ const dataHints: Record<string, string> & { DiskFull: string; DataDirectoryUnwri
 export function addressError(what: string, flag: string, address: string, cause: unknown): HubStartError {
   const error = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
   const code = error.cause?.code ?? error.code
-  const why = code === 'EADDRINUSE' || error.code === 'AddressInUse' ? 'is in use by another process' : `cannot be listened on (${code})`
+  const why = code === 'EADDRINUSE' ? 'is in use by another process' : `cannot be listened on (${code})`
   return new HubStartError(
     'Listen',
     `${address}, the address of the ${what}, ${why}`,
-    `stop the other process, or choose another with ${flag} HOST:PORT (port 0 picks a free one)`,
+    `${code === 'EADDRINUSE' ? 'stop the other process, or choose' : 'choose'} another with ${flag} HOST:PORT (port 0 picks a free one)`,
     cause,
   )
 }
