@@ -126,7 +126,9 @@ test('aborted before it started: nothing is started', async () => {
 })
 
 test('a process that left the group does not hold up the end, and is found by the UID of its Run', async () => {
-  const { done, ready, runUid } = start('setsid sleep 100 & echo started')
+  const { done, ready, runUid } = start(
+    `setsid sh -c 'echo > left-group; exec sleep 100' & while [ ! -e left-group ]; do sleep 0.01; done; echo started`,
+  )
   await ready
   await done
   const strays = findRunProcesses(runUid)
