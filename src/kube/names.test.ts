@@ -48,18 +48,14 @@ for (const [name, causes, fields] of [
   [
     'bad finalizers',
     finalizerErrors(['a b', 1, 'orphan', 'foregroundDeletion'], 'metadata.finalizers'),
-    ['metadata.finalizers', 'metadata.finalizers[1]', 'metadata.finalizers'],
+    ['metadata.finalizers', 'metadata.finalizers[0]', 'metadata.finalizers[1]', 'metadata.finalizers'],
   ],
   [
     'a sound owner',
     ownerReferenceErrors([{ apiVersion: 'v1', kind: 'A', name: 'a', uid: '1', controller: true }], 'metadata.ownerReferences'),
     [],
   ],
-  [
-    'an incomplete owner',
-    ownerReferenceErrors([{ apiVersion: 'x/', kind: '', name: 'a' }], 'o'),
-    ['o[0].apiVersion', 'o[0].kind', 'o[0].uid'],
-  ],
+  ['an incomplete owner', ownerReferenceErrors([{ apiVersion: 'x/', kind: '', name: 'a' }], 'o'), ['o.apiVersion', 'o.kind', 'o.uid']],
   [
     'two controllers',
     ownerReferenceErrors(
@@ -68,7 +64,7 @@ for (const [name, causes, fields] of [
     ),
     ['o'],
   ],
-  ['an Event as owner', ownerReferenceErrors([{ apiVersion: 'v1', kind: 'Event', name: 'a', uid: '1' }], 'o'), ['o[0]']],
+  ['an Event as owner', ownerReferenceErrors([{ apiVersion: 'v1', kind: 'Event', name: 'a', uid: '1' }], 'o'), ['o']],
 ] as const) {
   test(`metadata: ${name}`, () =>
     assert.deepEqual(

@@ -1,4 +1,4 @@
-import { duplicateValue, forbiddenField, invalidType, invalidValue, requiredValue, tooLong } from './field-cause.ts'
+import { duplicateValue, invalidType, invalidValue, tooLong } from './field-cause.ts'
 import { isJsonObject } from './json.ts'
 import { parseApiVersion } from './object.ts'
 import type { StatusCause } from './status-error.ts'
@@ -77,9 +77,9 @@ export function nameErrors(value: string, rule: NameRule): string[] {
   }
 }
 
-function checked(value: string, max: number, pattern: RegExp, why: string): string[] {
+function checked(value: string, max: number, pattern: RegExp, why: string, unit = 'characters'): string[] {
   if (value.length > max) {
-    const texts = [`must be no more than ${max} characters`]
+    const texts = [`must be no more than ${max} ${unit}`]
     // A hostile megabyte is refused by its length alone.
     if (value.length <= 1_024 && !pattern.test(value)) texts.push(why)
     return texts
@@ -91,21 +91,21 @@ function checked(value: string, max: number, pattern: RegExp, why: string): stri
 export function qualifiedNameErrors(value: string): string[] {
   const parts = value.split('/', 3)
   if (parts.length > 2) {
-    return [`a qualified name ${qualifiedHint} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`]
+    return [`a valid label key ${qualifiedHint} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`]
   }
   const errors: string[] = []
   const [prefix, name] = parts.length === 2 ? (parts as [string, string]) : [undefined, value]
   if (prefix === '') errors.push('prefix part must be non-empty')
   else if (prefix !== undefined) errors.push(...nameErrors(prefix, 'dns1123Subdomain').map(text => `prefix part ${text}`))
   if (name === '') errors.push('name part must be non-empty')
-  else if (name.length > 63) errors.push('name part must be no more than 63 characters')
+  else if (name.length > 63) errors.push('name part must be no more than 63 bytes')
   if (name.length > 1_024 || !qualifiedPattern.test(name)) errors.push(`name part ${qualifiedHint}`)
   return errors
 }
 
 /** Why `value` cannot be the value of a label. */
 export function labelValueErrors(value: string): string[] {
-  return value === '' ? [] : checked(value, 63, qualifiedPattern, labelValueHint)
+  return value === '' ? [] : checked(value, 63, qualifiedPattern, labelValueHint, 'bytes')
 }
 
 /** Why `labels` (any JSON value) cannot be an object's labels; `path` is where they stand, as in `metadata.labels`. */
@@ -138,6 +138,8 @@ export function annotationErrors(annotations: unknown, path: string): StatusCaus
   return causes
 }
 
+const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
+
 /** Why `finalizers` cannot be an object's finalizers: qualified names, not both ways of deleting dependents. */
 export function finalizerErrors(finalizers: unknown, path: string): StatusCause[] {
   if (finalizers === undefined || finalizers === null) return []
@@ -150,6 +152,9 @@ export function finalizerErrors(finalizers: unknown, path: string): StatusCause[
       continue
     }
     for (const text of qualifiedNameErrors(finalizer)) causes.push(invalidValue(path, finalizer, text))
+    if (!finalizer.includes('/') && !standardFinalizers.has(finalizer)) {
+      causes.push(invalidValue(`${path}[${index}]`, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'))
+    }
     if (seen.has(finalizer)) causes.push(duplicateValue(`${path}[${index}]`, finalizer))
     seen.add(finalizer)
   }
@@ -172,27 +177,27 @@ export function ownerReferenceErrors(references: unknown, path: string): StatusC
       continue
     }
     for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const) {
-      const value = reference[field]
-      if (value === undefined || value === null) causes.push(requiredValue(`${at}.${field}`, 'must not be empty'))
-      else if (typeof value !== 'string') causes.push(wrongType(`${at}.${field}`, value, 'string'))
-      else if (value === '') causes.push(invalidValue(`${at}.${field}`, '', 'must not be empty'))
+      const value = reference[field] ?? ''
+      // Kubernetes leaves the index out here.
+      if (typeof value !== 'string') causes.push(wrongType(`${at}.${field}`, value, 'string'))
       else if (field === 'apiVersion' && parseApiVersion(value).version === '') {
-        causes.push(invalidValue(`${at}.${field}`, value, 'version must not be empty'))
-      }
+        causes.push(invalidValue(`${path}.${field}`, value, 'version must not be empty'))
+      } else if (value === '') causes.push(invalidValue(`${path}.${field}`, '', 'must not be empty'))
     }
     for (const field of ['controller', 'blockOwnerDeletion'] as const) {
       const value = reference[field]
       if (value !== undefined && value !== null && typeof value !== 'boolean') causes.push(wrongType(`${at}.${field}`, value, 'boolean'))
     }
     if (reference.kind === 'Event' && (reference.apiVersion === 'v1' || reference.apiVersion === 'events.k8s.io/v1')) {
-      causes.push(forbiddenField(at, `${reference.apiVersion}, Kind=Event is disallowed from being an owner`))
+      const { group, version } = parseApiVersion(reference.apiVersion)
+      causes.push(invalidValue(path, reference, `${group}/${version}, Kind=Event is disallowed from being an owner`))
     }
     if (reference.controller === true) {
       if (controller !== undefined) {
-        const found = `Found "true" in references for ${controller} and ${reference.name}`
+        const found = `Found "true" in references for ${controller} and ${reference.kind}/${reference.name}`
         causes.push(invalidValue(path, references, `Only one reference can have Controller set to true. ${found}`))
       }
-      controller = String(reference.name)
+      controller = `${reference.kind}/${reference.name}`
     }
   }
   return causes
