@@ -44,8 +44,8 @@ export type StateHandler = (
 const maxLockInfoBytes = 64 * 1024
 
 /**
- * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), `/lock`, `/versions[/N]`
- * and `/orphans[/N]` for people; `/run/<runName>/{state,inventory,lock,unlock,plan/<digest>}` with the header `Oarlock-Epoch` for workers.
+ * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), `/lock`, `/token`,
+ * `/versions[/N]` and `/orphans[/N]` for people; `/run/<runName>/{state,inventory,lock,unlock,plan/<digest>}` with the header `Oarlock-Epoch` for workers.
  * Never rejects and never answers 500 for what a client did. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -169,6 +169,8 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       const lock = await store.currentLock(stackUid)
       return sendJson(res, 200, lock ? { ...lock, info: toLockInfo(lock.holder, lock.sinceMs, path) } : {})
     }
+    // Whoever asks is an administrator, or has it already.
+    if (what === 'token') return sendJson(res, 200, { token: store.stackToken(stackUid) })
     if (number === undefined) {
       return sendJson(
         res,
@@ -193,7 +195,13 @@ type RunTarget = {
   what: 'state' | 'inventory' | 'lock' | 'unlock' | 'plan'
   digest: string
 }
-type ListTarget = { kind: 'list'; namespace: string; stack: string; what: 'lock' | 'versions' | 'orphans'; number: number | undefined }
+type ListTarget = {
+  kind: 'list'
+  namespace: string
+  stack: string
+  what: 'lock' | 'token' | 'versions' | 'orphans'
+  number: number | undefined
+}
 type Target = { kind: 'backend'; namespace: string; stack: string; lockId: string | undefined } | RunTarget | ListTarget
 
 function parseTarget(req: IncomingMessage): Target {
@@ -219,9 +227,10 @@ function parseTarget(req: IncomingMessage): Target {
       return { kind: 'backend', namespace, stack, lockId }
     }
     case 'lock':
+    case 'token':
     case 'versions':
     case 'orphans': {
-      if (rest.length > 1 || (third === 'lock' && rest.length > 0)) throw noPath()
+      if (rest.length > 1 || ((third === 'lock' || third === 'token') && rest.length > 0)) throw noPath()
       return { kind: 'list', namespace, stack, what: third, number: rest[0] === undefined ? undefined : wholeNumber('the number', rest[0]) }
     }
     case 'run': {

@@ -152,6 +152,8 @@ test('backend: the life of a state as Terraform lives it', () =>
       (((await call('GET', '/versions')).json.versions ?? []) as { version: number }[]).map(({ version }) => version),
       [4, 1],
     )
+    equal((await call('GET', '/token')).json.token, setup.token)
+    equal((await call('GET', '/token/1')).status, 404)
     equal((((await call('GET', '/orphans')).json.orphans ?? []) as unknown[]).length, 2)
   }))
 
