@@ -138,7 +138,8 @@ export function annotationErrors(annotations: unknown, path: string): StatusCaus
   return causes
 }
 
-const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion'])
+// The last is that of CustomResourceDefinitions: kube-apiserver asks this only of its core kinds, and we of all.
+const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion', 'customresourcecleanup.apiextensions.k8s.io'])
 
 /** Why `finalizers` cannot be an object's finalizers: qualified names, not both ways of deleting dependents. */
 export function finalizerErrors(finalizers: unknown, path: string): StatusCause[] {
