@@ -1,7 +1,8 @@
 /** The whole worker, in this process, against the real embedded server with real state and log stores and real engines. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -30,7 +31,7 @@ import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.
 import { type ApiServer, startServer } from '../src/server/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
 import { defaultLeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
-import { findRunProcesses } from '../src/workspace/index.ts'
+import { findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
 const runsDir = join(base, 'runs')
@@ -360,6 +361,25 @@ test('cancel: SIGINT to the engine, then Canceled; state saved, lock free, nothi
   match((await states.readVersion({ stackUid: keptAs(given) }))?.bytes.toString() ?? '', /saved/)
   equal(await states.currentLock(keptAs(given)), undefined)
   deepEqual(findRunProcesses(run.metadata.uid), [])
+})
+
+test('invariant 1: what an earlier Run of the Stack left behind, with its guard dead or stopped, is killed before the engine starts', async t => {
+  const left = async (stackUid: string) => {
+    const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'earlier', [writesStackVariable]: stackUid } })
+    t.after(() => child.kill('SIGKILL'))
+    await once(child, 'spawn')
+    return { pid: child.pid!, isAlive: () => child.exitCode === null && child.signalCode === null }
+  }
+  const mine = await left(await stackUidOf('left-behind'))
+  const anothers = await left(randomUUID())
+  const plan = await doRun(t, { stackName: 'left-behind', type: 'Plan', stack: { command: { apply: ['true'] } } })
+  equal(plan.run.status?.phase, 'Succeeded')
+  ok(mine.isAlive(), 'a Plan writes nothing and needs nobody gone')
+  const alive = `if kill -0 ${mine.pid} 2>/dev/null; then echo alive; else echo gone; fi`
+  const { run } = await doRun(t, { stackName: 'left-behind', epoch: 2, stack: { command: { apply: sh(alive) } } })
+  equal(run.status?.phase, 'Succeeded')
+  match(await logOf(run), /1 process.* of an earlier Run of the Stack .* killed[\s\S]*gone/)
+  ok(anothers.isAlive())
 })
 
 test('canceled before it began: nothing is started', async t => {

@@ -13,6 +13,7 @@ import {
   gitCredentials,
   killGroup,
   killRunProcesses,
+  killStackWriters,
   type ProcessRunner,
   type RunDirectory,
   signalGroup,
@@ -169,6 +170,9 @@ class RunExecution {
         const { broke } = await this.#state.lock({ signal: this.#abort.signal })
         isLocked = true
         if (broke) log.line(`the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which is gone, was taken over`)
+        const left = await killStackWriters(run.spec.stackRef.uid)
+        if (left > 0)
+          log.line(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
       }
       directory = await createRunDirectory(this.#options.runsDir, run.metadata.uid)
       end = await this.#work(directory)
@@ -318,9 +322,10 @@ class RunExecution {
   }
 
   #runner({ home, tmp }: RunDirectory): ProcessRunner {
-    const { guard, run } = this.#options
+    const { guard, run, times } = this.#options
     const runProgram = createProcessRunner({
       runUid: run.metadata.uid,
+      writesStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
       home,
       tmp,
       onStart: group => {
@@ -334,7 +339,11 @@ class RunExecution {
     })
     return async options => {
       // An engine may save what it has after an interrupt, with a program of its own; not when time is up.
-      if (this.#cause?.kind === 'LeaseLost' || this.#dead.signal.aborted) throw new StopError(this.#cause ?? { kind: 'LeaseLost' })
+      // The clock is asked, too: of a worker that was stopped and goes on, a promise may be served before the fence's timer.
+      const isLate = this.#options.sinceRenewalMs() >= times.interruptMs
+      if (isLate) this.stop({ kind: 'LeaseLost' })
+      if (isLate || this.#cause?.kind === 'LeaseLost' || this.#dead.signal.aborted)
+        throw new StopError(this.#cause ?? { kind: 'LeaseLost' })
       return await runProgram(options)
     }
   }

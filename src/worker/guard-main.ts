@@ -4,7 +4,7 @@
  * last is saved with the Run's epoch; the Run's directory is removed. Loads nothing but what that takes.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { groupExists, killRunProcesses, readStartTime, signalGroup } from '../workspace/process/index.ts'
 import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
@@ -49,6 +49,8 @@ function onMessage(message: GuardMessage): void {
       break
     case 'started':
       groups.add(message.processGroupId)
+      // A worker that was stopped past its time and goes on: nothing of it may start any more.
+      if (sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
       break
     case 'ended':
       groups.delete(message.processGroupId)
@@ -98,6 +100,8 @@ function endStoppedWorker(): void {
 
 function signalAll(signal: NodeJS.Signals): void {
   for (const group of groups) signalGroup(group, signal)
+  // Strays, and what a worker was stopped over before it could say that it had started it.
+  if (signal === 'SIGKILL' && run) void killRunProcesses(run.uid)
 }
 
 async function onWorkerDeath(): Promise<void> {
@@ -113,8 +117,13 @@ async function onWorkerDeath(): Promise<void> {
   await killRunProcesses(run.uid)
   const isSaved = run.salvage === undefined || (await salvage(run.salvage))
   if (isSaved) rmSync(run.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
-  else writeFileSync(join(run.directory, unsavedMark), '')
+  else keepForPerson(run.directory)
   process.exit(0)
+}
+
+/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it. */
+function keepForPerson(directory: string): void {
+  renameSync(join(directory, keeperPrefix + process.pid), join(directory, unsavedMark))
 }
 
 /** True when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3). */

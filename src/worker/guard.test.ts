@@ -136,6 +136,18 @@ test('invariant 2: the worker is stopped: the engine is stopped in time, and the
   assert.equal(existsSync(directory), false)
 })
 
+test('invariant 2: the worker is stopped: what left the group and what was never told to the guard is gone in time, too', async t => {
+  const script = 'trap "" INT TERM; setsid sh -c "trap : INT TERM; echo ready; sleep 100" & wait; sleep 100'
+  const { worker, uid, group } = await start(t, script)
+  assert.ok(findRunProcesses(uid).length >= 2)
+  const stoppedAt = performance.now()
+  worker.kill('SIGSTOP')
+  while (findRunProcesses(uid).some(pid => readStartTime(pid) !== undefined)) await new Promise(resolve => setTimeout(resolve, 10))
+  assert.equal(groupExists(group), false)
+  const tookMs = performance.now() - stoppedAt
+  assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
+})
+
 test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
   const script =
     'trap "echo int; echo int >> ../steps" INT; trap "echo term; echo term >> ../steps" TERM; echo ready; while :; do sleep 0.02; done'

@@ -14,6 +14,7 @@ export {
   type InterruptTimes,
   killGroup,
   killRunProcesses,
+  killStackWriters,
   type ProcessRunner,
   type RunnerHooks,
   readStartTime,
@@ -21,6 +22,7 @@ export {
   SpawnError,
   type SpawnOptions,
   signalGroup,
+  writesStackVariable,
 } from './process/index.ts'
 export { createRunDirectory, type RunDirectory, removeTree } from './run-directory.ts'
 export { fetchSource, gitCredentials, resolveRevision } from './source.ts'

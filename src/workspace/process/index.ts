@@ -15,4 +15,11 @@ export {
   SpawnError,
   type SpawnOptions,
 } from './process-runner.ts'
-export { findRunProcesses, killRunProcesses, readStartTime, runUidVariable } from './run-processes.ts'
+export {
+  findRunProcesses,
+  killRunProcesses,
+  killStackWriters,
+  readStartTime,
+  runUidVariable,
+  writesStackVariable,
+} from './run-processes.ts'

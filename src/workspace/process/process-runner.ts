@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { createLineSplitter } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
-import { killRunProcesses, runUidVariable } from './run-processes.ts'
+import { killRunProcesses, runUidVariable, writesStackVariable } from './run-processes.ts'
 
 /** How long an interrupted program has: SIGINT, after `graceMs` SIGTERM, after `killMs` more SIGKILL. */
 export type InterruptTimes = {
@@ -41,6 +41,8 @@ export type ProcessRunner = (options: SpawnOptions) => Promise<ExitResult>
 export type RunnerHooks = {
   /** Carried by every process as OARLOCK_RUN_UID, so that those that leave the group are found. */
   runUid: string
+  /** Of a Run that may write: the UID of its Stack, carried as OARLOCK_WRITES_STACK_UID. */
+  writesStackUid?: string
   /** HOME of the programs, unless `env` names one. Default: their cwd. */
   home?: string
   /** TMPDIR of the programs, unless `env` names one. Default: their cwd. */
@@ -80,6 +82,7 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
       TMPDIR: hooks.tmp ?? cwd,
       ...options.env,
       [runUidVariable]: hooks.runUid,
+      ...(hooks.writesStackUid !== undefined && { [writesStackVariable]: hooks.writesStackUid }),
     }
 
     const child = startGroup(options, env)

@@ -4,11 +4,17 @@ import { readStat } from './process-group.ts'
 
 /** Every process of a Run carries this in its environment; a process that left the group (setsid) is found by it. */
 export const runUidVariable = 'OARLOCK_RUN_UID'
+/** Every process of a Run that may write carries the UID of its Stack in this one. */
+export const writesStackVariable = 'OARLOCK_WRITES_STACK_UID'
 
 /** The processes of this user that carry the Run's UID in their environment, without this process. Empty where there is no /proc. */
 export function findRunProcesses(runUid: string): number[] {
+  return findMarked(runUidVariable, runUid)
+}
+
+function findMarked(variable: string, value: string): number[] {
   if (process.platform !== 'linux') return []
-  const wanted = Buffer.from(`${runUidVariable}=${runUid}\0`)
+  const wanted = Buffer.from(`${variable}=${value}\0`)
   const found: number[] = []
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry)
@@ -31,10 +37,27 @@ export function findRunProcesses(runUid: string): number[] {
  * Returns how many it killed. Gives up after `timeoutMs`, with what is left still there.
  */
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
+  return await killMarked(runUidVariable, runUid, timeoutMs)
+}
+
+/**
+ * Kills every process on this machine that an earlier Run of the Stack left behind and that may write. Whoever holds the Stack's lock
+ * calls it before its engine starts (invariant 1): when worker and guard of the earlier Run were both killed, or both stand still,
+ * nobody else does. Returns how many it killed.
+ * @throws {Error} when some are still there after `timeoutMs`: nothing may start beside them.
+ */
+export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Promise<number> {
+  const killed = await killMarked(writesStackVariable, stackUid, timeoutMs)
+  const left = findMarked(writesStackVariable, stackUid).filter(pid => !isZombie(pid))
+  if (left.length === 0) return killed
+  throw new Error(`processes ${left.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
+}
+
+async function killMarked(variable: string, value: string, timeoutMs: number): Promise<number> {
   const killed = new Set<number>()
   const deadline = performance.now() + timeoutMs
   for (let clean = 0; clean < 2 && performance.now() < deadline; ) {
-    const pids = findRunProcesses(runUid).filter(pid => !isZombie(pid))
+    const pids = findMarked(variable, value).filter(pid => !isZombie(pid))
     clean = pids.length === 0 ? clean + 1 : 0
     for (const pid of pids) {
       try {
