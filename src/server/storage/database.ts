@@ -1,3 +1,4 @@
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Row, RowChange, WorkerOptions } from './protocol.ts'
 import { ServerStartError } from './start-error.ts'
@@ -20,6 +21,17 @@ export function sqliteCode(error: unknown): number {
 }
 
 /**
+ * Secrets lie in here as they are, and the directory may be one that others can read (invariant 9). SQLite gives the files beside it
+ * the same mode. What goes wrong here goes wrong again when SQLite opens it, and SQLite says it better.
+ */
+function makePrivate(file: string): void {
+  try {
+    closeSync(openSync(file, 'a', 0o600))
+    for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600)
+  } catch {}
+}
+
+/**
  * The file under the store. Objects are rows with an integer key and nothing else to look up by: every lookup is
  * in memory, so a new object is appended and a changed one touches one page.
  * The exclusive lock is the operating system's: it dies with the process, even by SIGKILL.
@@ -36,6 +48,7 @@ export class Database {
   /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
   constructor({ file, synchronous }: WorkerOptions) {
     try {
+      makePrivate(file)
       this.#db = new DatabaseSync(file, { timeout: 250 })
       this.#db.exec(`PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=${synchronous === 'OFF' ? 'OFF' : 'FULL'};
         PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-8192; BEGIN IMMEDIATE`)

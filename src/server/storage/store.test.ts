@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -119,6 +119,19 @@ test('a second store on the same directory is refused, the first goes on', async
     await store.put(store.table(things), undefined, thing('a', 1))
     await store.close()
     await (await Store.open({ dataDir })).close()
+  })
+})
+
+test('nobody else can read the database, whatever mode its directory has (invariant 9)', async () => {
+  await withDataDir(async dataDir => {
+    chmodSync(dataDir, 0o755)
+    const file = join(dataDir, 'oarlock.db')
+    writeFileSync(file, '', { mode: 0o644 })
+    const store = await Store.open({ dataDir })
+    const files = readdirSync(dataDir)
+    assert.ok(files.length > 1, 'there is a write-ahead log beside it')
+    for (const name of files) assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
+    await store.close()
   })
 })
 
