@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { labels, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { type Client, leaseResource } from '../src/client/index.ts'
 import { rfc3339Micro } from '../src/kube/index.ts'
 import { up } from './oarlock-up.ts'
@@ -46,9 +46,7 @@ async function measure(client: Client, concurrency: number): Promise<number[]> {
   const assigned = new Map<string, (atMs: number) => void>()
   const abort = new AbortController()
   const watching = (async () => {
-    for await (const { object } of client
-      .resource(runResource)
-      .watch({ sendInitialEvents: true, resourceVersion: '', signal: abort.signal })) {
+    for await (const { object } of client.resource(runResource).watch({ signal: abort.signal })) {
       if (object.spec?.workerName) assigned.get(object.spec.stackRef.name)?.(performance.now())
     }
   })().catch(error => {
@@ -82,7 +80,7 @@ async function registerWorkers(client: Client, pool: string, count: number): Pro
   const names = Array.from({ length: count }, (_, index) => `${pool}-worker-${index}`)
   for (const name of names) {
     await leases.create({
-      metadata: { name, namespace: systemNamespace },
+      metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool } },
       spec: { holderIdentity: name, leaseDurationSeconds: 10, renewTime: rfc3339Micro(Date.now()) },
     })
     await client.resource(workerResource).create({ metadata: { name }, spec: { pool, slots: 1, lifecycle: 'OneShot' } })

@@ -16,6 +16,8 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const pid = child.pid as number
+  // A bench that fails or is interrupted leaves nothing behind.
+  process.once('exit', () => child.kill('SIGTERM'))
   const kubeconfig = join(dataDir, 'kubeconfig')
   let client: Client | undefined
   while (!client) {

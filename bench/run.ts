@@ -24,6 +24,7 @@ if (!load) {
   process.exit(2)
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const { bench } = await load()
 const { title, about, rows } = await bench(process.argv.slice(2))
 console.log(`\n${title}\n${about}\n`)

@@ -29,7 +29,7 @@ async function measure(round: number): Promise<Record<string, number>> {
     let firstReady: number | undefined
     const settled = new Map<string, boolean>()
     const abort = AbortSignal.timeout(timeoutMs)
-    const watch = process.client.resource(stackResource).watch({ sendInitialEvents: true, resourceVersion: '', signal: abort })
+    const watch = process.client.resource(stackResource).watch({ signal: abort })
     for await (const { type, object } of watch) {
       if (type !== 'ADDED' && type !== 'MODIFIED') continue
       settled.set(`${object.metadata.namespace}/${object.metadata.name}`, isAsExpected(object))
