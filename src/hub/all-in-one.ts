@@ -24,6 +24,7 @@ import { createStateHandler, openStateStore, type StateStore } from '../state/in
 import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../workspace/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
+import { giveBackMemoryWhenIdle } from './give-back-memory.ts'
 import { startHttpListener } from './http-listener.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry } from './metrics.ts'
@@ -201,6 +202,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     undo.push(() => listener.close())
     undo.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
+    undo.push(giveBackMemoryWhenIdle())
     log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is up')
 
     async function forgetLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
@@ -298,14 +300,14 @@ async function installKinds(client: Client): Promise<void> {
   const crds = client.resource(crdResource)
   const applied = oarlockResources.map(resource => crds.apply(resource.toCrd() as Parameters<typeof crds.apply>[0], { force: true }))
   const namespace = client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
-  for (const crd of await Promise.all(applied)) {
+  const [crdsApplied] = await Promise.all([Promise.all(applied), namespace])
+  for (const crd of crdsApplied) {
     for (let tries = 0, now = crd; !isConditionTrue(now.status?.conditions as never, 'Established'); tries++) {
       if (tries > 100) throw new Error(`the definition ${crd.metadata.name} was not established within 10 s`)
       await new Promise(resolve => setTimeout(resolve, 100))
       now = await crds.get(crd.metadata.name)
     }
   }
-  await namespace
 }
 
 /** The WorkerPool `default`: made once; afterwards it is the user's, and only a given `max` changes it. */

@@ -1,4 +1,4 @@
-import { isEnded, stackResource } from '../../api/index.ts'
+import { isEnded, type Stack, stackResource } from '../../api/index.ts'
 import { parseDuration } from '../../kube/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
@@ -23,15 +23,15 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     if (stack.spec.deletion === 'Orphan') await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
     await stacks.delete(name, { namespace, preconditions: { uid } })
     if (!options.wait) return print(`stack/${name} is being destroyed`)
-    let last = ''
+    // What it said before its deletion is no news.
+    let last = lineOf(stack)
     await waitFor(
       client,
       stackResource,
       { namespace, name, timeoutMs: parseDuration(options.timeout), what: `destroying stack "${name}"` },
       now => {
         if (!now || now.metadata.uid !== uid) return true
-        const { reason, message } = stackMessage(now)
-        const line = message ? `${reason}: ${message}` : reason
+        const line = lineOf(now)
         if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
         last = line
         // What it stalled on before is no news: only a Destroy that failed is.
@@ -50,4 +50,9 @@ export async function destroy(target: string, options: DestroyOptions): Promise<
     })
     print(`stack/${name} destroyed`)
   })
+}
+
+function lineOf(stack: Stack): string {
+  const { reason, message } = stackMessage(stack)
+  return message ? `${reason}: ${message}` : reason
 }

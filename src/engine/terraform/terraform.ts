@@ -114,7 +114,7 @@ class TerraformEngine implements Engine {
 
     const json = atLeast(version, [1, 9])
     log(`${this.#flavor.title} ${version}: init`)
-    const init = await this.#stream(context, path, ['init', '-input=false', '-reconfigure', json ? '-json' : '-no-color'])
+    const init = await this.#stream(context, path, ['init', '-input=false', '-reconfigure', '-no-color', ...(json ? ['-json'] : [])])
     if (init.exitCode !== 0) this.#fail(context, 'InitFailed', 'init', init)
     const added = await sharePlugins(join(context.cacheDir, `${this.name}-plugins`), ownPlugins(context))
     for (const provider of added) log(`cached provider ${provider}`)

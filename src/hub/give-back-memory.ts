@@ -1,0 +1,29 @@
+import { performance } from 'node:perf_hooks'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+const lookEveryMs = 10_000
+/** Below this share of busy time nobody waits for the pause. */
+const idleBelow = 0.05
+/** What must be free inside the heap to be worth a pause of some 50 ms. */
+const worthBytes = 16 * 1024 * 1024
+
+/**
+ * Gives memory that a burst of work needed back to the machine once the process is idle. V8 collects when something is
+ * allocated, and an idle process allocates nothing: measured with 1,000 Stacks, 60 MB would stay until the next burst.
+ * Returns how to end it.
+ */
+export function giveBackMemoryWhenIdle(): () => void {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  let before = performance.eventLoopUtilization()
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    const { heapTotal, heapUsed } = process.memoryUsage()
+    if (utilization < idleBelow && heapTotal - heapUsed > worthBytes) collect()
+  }, lookEveryMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
