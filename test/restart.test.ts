@@ -1,0 +1,134 @@
+/**
+ * `oarlock up` ends in the middle of applies, in good order and by SIGKILL, and is started again: every Stack becomes Ready, nothing that
+ * was done is done again, no lock and no process is left (invariants 1 to 5).
+ */
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { StackSpec } from '../src/api/index.ts'
+import { countDone, readLedger, record } from './support/ledger.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { processesOfRun } from './support/processes.ts'
+import { skipWithout } from './support/run-program.ts'
+import { StackRig } from './support/stacks.ts'
+import { waitFor } from './support/wait-for.ts'
+
+const steps = 5
+const secondsPerStep = 0.8
+const settings = ['--max-workers', '5']
+
+/** Three Stacks that take a few seconds, and one that has to wait for one of them. */
+function fleet(ledger: string): Record<string, StackSpec> {
+  const item = (stack: string, step: number) => `${stack}-${step}`
+  const resources = (stack: string) =>
+    Array.from(
+      { length: steps },
+      (_, step) => `
+        resource "terraform_data" "r${step}" {
+          ${step > 0 ? `depends_on = [terraform_data.r${step - 1}]` : ''}
+          provisioner "local-exec" {
+            command = "${record(ledger, 'begin', item(stack, step))}; sleep ${secondsPerStep}; ${record(ledger, 'done', item(stack, step))}"
+          }
+        }`,
+    ).join('')
+  // A command keeps its own record of what is done, as a careful script does.
+  const script = Array.from({ length: steps }, (_, step) => {
+    const name = item('script', step)
+    return `grep -q "done ${name} " ${ledger} || { ${record(ledger, 'begin', name)}; sleep ${secondsPerStep}; ${record(ledger, 'done', name)}; }`
+  }).join('\n')
+  const source = (files: Record<string, string>) => ({ inline: { files } })
+  return {
+    ...(!skipWithout('terraform') && {
+      tf: { engine: 'terraform', source: source({ 'main.tf': resources('tf') }) },
+      tf2: { engine: 'terraform', source: source({ 'main.tf': resources('tf2') }) },
+    }),
+    script: { engine: 'command', source: source({ 'apply.sh': script }), command: { apply: ['sh', 'apply.sh'] } },
+    after: {
+      engine: 'command',
+      source: source({ 'apply.sh': `${record(ledger, 'begin', 'after')}; ${record(ledger, 'done', 'after')}` }),
+      command: { apply: ['sh', 'apply.sh'] },
+      dependsOn: [{ name: 'script' }],
+    },
+  }
+}
+
+const isUnderWay = (ledger: string, stacks: readonly string[]) =>
+  stacks.every(stack => readLedger(ledger).some(({ what, item }) => what === 'done' && item === `${stack}-0`))
+
+type Way = {
+  name: string
+  args?: string[]
+  end: (oarlock: OarlockProcess) => Promise<unknown>
+  /** How long nothing runs between the end and the next start. */
+  pauseMs: number
+  /** Resources that were being made when it ended may be begun a second time. */
+  mayBeginAgain: boolean
+}
+const ways: Way[] = [
+  { name: 'SIGTERM waits for the Runs', end: async oarlock => equal(await oarlock.stop(), 0), pauseMs: 0, mayBeginAgain: false },
+  {
+    name: 'SIGTERM, and a grace time that is too short',
+    args: ['--grace', '200ms'],
+    end: async oarlock => equal(await oarlock.stop(), 0),
+    pauseMs: 0,
+    mayBeginAgain: true,
+  },
+  { name: 'SIGKILL, and a start at once: the workers go on', end: oarlock => oarlock.kill(), pauseMs: 0, mayBeginAgain: false },
+  { name: 'SIGKILL, and a start after the Leases have run out', end: oarlock => oarlock.kill(), pauseMs: 12_000, mayBeginAgain: true },
+]
+
+describe('a restart in the middle of applies', { concurrency: true }, () => {
+  for (const { name, args = [], end, pauseMs, mayBeginAgain } of ways) {
+    test(name, async () => {
+      const dataDir = makeDataDir()
+      mkdirSync(join(dataDir, 'work'))
+      const ledger = join(dataDir, 'work', 'ledger')
+      const stacks = fleet(ledger)
+      const first = await startOarlock(dataDir, [...settings, ...args])
+      const before = new StackRig(first.client)
+      for (const [stack, spec] of Object.entries(stacks)) await before.create(stack, spec)
+      const long = Object.keys(stacks).filter(stack => stack !== 'after')
+      await waitFor('every long Stack to be in the middle', 60_000, () => isUnderWay(ledger, long))
+      const running = (await before.runs.listAll()).items
+      const endedAtMs = Date.now()
+      await end(first)
+      await sleep(pauseMs)
+      if (pauseMs > 0) {
+        // Invariant 2: with no one left to renew a Lease, the workers and their engines ended by themselves.
+        for (const { metadata } of running) deepEqual(processesOfRun(metadata.uid), [], `processes of ${metadata.name} outlive its Lease`)
+      }
+
+      const second = await startOarlock(dataDir, settings)
+      try {
+        const rig = new StackRig(second.client)
+        for (const stack of Object.keys(stacks)) await rig.until(stack, 'Ready', now => now.status?.applied !== undefined, 60_000)
+        const lines = readLedger(ledger)
+        deepEqual(
+          Object.entries(countDone(lines)).filter(([, times]) => times !== 1),
+          [],
+          'what was done was done again',
+        )
+        equal(Object.keys(countDone(lines)).length, long.length * steps + 1)
+        const begun = lines.filter(({ what }) => what === 'begin')
+        if (!mayBeginAgain) equal(begun.length, long.length * steps + 1, 'something was begun a second time')
+        // At most what was in flight, which is one resource of each.
+        ok(begun.length <= long.length * (steps + 1) + 1, `${begun.length} begun`)
+
+        const runs = (await rig.runs.listAll()).items
+        if (!mayBeginAgain) equal(runs.length, Object.keys(stacks).length, `one Run each, got ${runs.map(({ metadata }) => metadata.name)}`)
+        for (const run of runs) deepEqual(processesOfRun(run.metadata.uid), [], `processes of ${run.metadata.name} are left`)
+        for (const stack of Object.keys(stacks)) {
+          const answer = await second.client.request({ method: 'GET', path: `/state/default/${stack}/lock` })
+          deepEqual(await answer.json(), {}, `the lock of ${stack} is left`)
+        }
+        await waitFor('the private directories of the Runs to be gone', 10_000, () => readdirSync(join(dataDir, 'runs')).length === 0)
+        console.log(`# ${name}: all Ready ${((Date.now() - endedAtMs) / 1_000).toFixed(1)} s after the end, with ${runs.length} Runs`)
+      } finally {
+        equal(await second.stop(), 0)
+        removeDirectory(dataDir)
+      }
+    })
+  }
+})
