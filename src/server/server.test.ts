@@ -76,7 +76,7 @@ describe('create, read, update, delete', () => {
     },
     {
       name: 'a resource that is not served',
-      path: '/apis/apps/v9/things',
+      path: '/apis/coordination.k8s.io/v9/things',
       code: 404,
       reason: 'NotFound',
       message: /could not find the requested resource/,

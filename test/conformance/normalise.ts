@@ -23,6 +23,7 @@ export class Normaliser {
   readonly #generatedNames = new Set<string>()
   #newest = 0
   #isCollection = false
+  #isBookmark = false
 
   /** A request that is about to be sent: what it names itself needs no word. */
   given(text: string): void {
@@ -33,7 +34,8 @@ export class Normaliser {
   /** A JSON body as YAML with sorted keys. */
   body(value: unknown, choice: Choice): string {
     this.#isCollection = isCollection(value)
-    let normal = this.#value(value as Json, [], this.#isCollection)
+    this.#isBookmark = false
+    let normal = sortCauses(this.#value(value as Json, [], this.#isCollection))
     if (choice.show) normal = keepPaths(normal, choice.show) as Json
     if (choice.hide) normal = dropPaths(normal, choice.hide) as Json
     return toYaml(normal)
@@ -41,8 +43,10 @@ export class Normaliser {
 
   /** One event of a watch. */
   event(event: unknown, choice: Choice): string {
-    const { type, object } = event as { type: string; object: Json }
-    this.#isCollection = type === 'BOOKMARK'
+    const { type, object } = event as { type?: string; object?: Json }
+    if (type === undefined || object === undefined) return `(no event)\n${this.body(event, {}).replace(/^/gm, '  ')}`
+    this.#isBookmark = type === 'BOOKMARK'
+    this.#isCollection = this.#isBookmark
     let normal = this.#value(object, [], true)
     if (choice.show && type !== 'ERROR') normal = keepPaths(normal, choice.show) as Json
     if (choice.hide) normal = dropPaths(normal, choice.hide) as Json
@@ -57,6 +61,7 @@ export class Normaliser {
         (_, before, revision) => before + this.#known(revision),
       )
       .replace(/(too old resource version: \S+ )\(\d+\)/, '$1(<rv>)')
+      .replace(/(\\?"resourceVersion\\?":\\?")\d+/g, '$1<rv>')
       .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, time => (isNow(time) ? '<time>' : time))
     for (const prefix of this.#generatedNames) {
       text = text.replace(new RegExp(`${RegExp.escape(prefix)}[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9])`, 'g'), `${prefix}<5>`)
@@ -70,7 +75,7 @@ export class Normaliser {
     if (typeof value !== 'object' || value === null) {
       return path.at(-1) === 'nodePort' || path.at(-1) === 'healthCheckNodePort' ? '<port>' : value
     }
-    if (value.kind === 'Table' && Array.isArray(value.columnDefinitions)) return this.#table(value, path)
+    if (value.kind === 'Table' && value.rows) return this.#table(value, path)
     const result: JsonObject = {}
     // Objects before lists: the revision of a list is told by those of its items.
     for (const key of Object.keys(value).sort(byKey).reverse()) {
@@ -106,18 +111,21 @@ export class Normaliser {
   }
 
   #table(table: JsonObject, path: string[]): Json {
-    const columns = table.columnDefinitions as JsonObject[]
+    const columns = table.columnDefinitions as JsonObject[] | null
     const rows = (table.rows ?? []) as JsonObject[]
     return {
       ...(this.#value({ ...table, rows: null, columnDefinitions: null }, path, true) as JsonObject),
-      columnDefinitions: columns.map(
-        ({ name, type, format, priority, description }) => `${name} | ${type}${format ? `/${format}` : ''} | ${priority} | ${description}`,
-      ),
+      columnDefinitions:
+        columns === null
+          ? null
+          : columns.map(
+              ({ name, type, format, priority, description }) =>
+                `${name} | ${type}${format ? `/${format}` : ''} | ${priority} | ${description}`,
+            ),
       rows: rows.map(row => ({
         ...(this.#value({ ...row, cells: null }, [...path, 'rows'], true) as JsonObject),
-        cells: (row.cells as Json[]).map((cell, i) => {
-          const column = String(columns[i]?.name)
-          const isAge = typeof cell === 'string' && /^(age|last seen|first seen|created at)$/i.test(column) && /^\d/.test(cell)
+        cells: (row.cells as Json[]).map(cell => {
+          const isAge = typeof cell === 'string' && /^(\d+[smhdy])+$/.test(cell)
           return isAge ? '<age>' : this.#value(cell, [...path, 'cell'], true)
         }),
       })),
@@ -140,9 +148,27 @@ export class Normaliser {
   #revision(value: string, isTop: boolean): string {
     if (value === '' || value === '0') return value
     // The revision of a list or bookmark moves with everything the server does: only its place counts.
-    if (isTop && this.#isCollection) return Number(value) >= this.#newest ? '<now>' : '<past>'
+    if (this.#isBookmark || (isTop && this.#isCollection)) return Number(value) >= this.#newest ? '<now>' : '<past>'
     return this.#revisions.get(value) ?? '<rv>'
   }
+}
+
+/** kube-apiserver walks the fields of a custom resource in random order, so the order in which it names mistakes means nothing. */
+function sortCauses(status: Json): Json {
+  if (typeof status !== 'object' || status === null || Array.isArray(status) || status.reason !== 'Invalid') return status
+  const details = status.details as { causes?: { field?: string; message: string }[] } | undefined
+  if (!details?.causes || typeof status.message !== 'string') return status
+  const text = ({ field, message }: { field?: string; message: string }) => (field ? `${field}: ${message}` : message)
+  const causes = details.causes.toSorted((a, b) => (text(a) < text(b) ? -1 : 1))
+  const [, before, list] = /^(.*? is invalid: )\[(.*)\]$/s.exec(status.message) ?? []
+  let rest = list ?? ''
+  const named = [...new Set(causes.map(text))].filter(cause => {
+    const isNamed = rest.includes(cause)
+    rest = rest.replace(cause, '')
+    return isNamed
+  })
+  const isAll = list !== undefined && /^[ ,]*$/.test(rest)
+  return { ...status, details: { ...details, causes }, ...(isAll && { message: `${before}[${named.join(', ')}]` }) }
 }
 
 function managers(entries: Json): Json {

@@ -33,16 +33,9 @@ export function valueAt(value: unknown, path: string): unknown {
 }
 
 function parsePath(path: string): Segment[] {
-  return path
-    .replaceAll('\\.', '\0')
-    .replaceAll('[', '.[')
-    .split('.')
-    .filter(Boolean)
-    .map(part => {
-      const text = part.replaceAll('\0', '.')
-      const filter = /^\[([^=]+)=(.*)\]$/.exec(text)
-      return filter ? { where: filter[1]!, is: filter[2]! } : { key: text }
-    })
+  return [...path.matchAll(/\[([^=\]]+)=([^\]]*)\]|((?:\\.|[^.[\\])+)/g)].map(([, where, is, key]) =>
+    where !== undefined ? { where, is: is ?? '' } : { key: (key ?? '').replaceAll('\\.', '.') },
+  )
 }
 
 function keep(value: unknown, paths: Segment[][]): unknown {

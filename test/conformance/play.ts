@@ -115,7 +115,9 @@ class Player {
     const type = headers['content-type']?.[0]
     if (text !== '' && type !== 'application/json') lines.push(`Content-Type: ${type ?? ''}`)
     for (const name of shownHeaders) {
-      for (const value of headers[name] ?? []) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
+      // One header with several values and several headers say the same.
+      const values = (headers[name] ?? []).flatMap(value => (name === 'warning' ? value.split(/, (?=\d{3} )/) : value))
+      for (const value of values) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
     }
     for (const name of (directives.show ?? '').match(/header:\S+/g) ?? []) {
       for (const value of headers[name.slice(7).toLowerCase()] ?? ['(none)']) lines.push(`${capitals(name.slice(7))}: ${value}`)
@@ -127,7 +129,7 @@ class Player {
       json === undefined
         ? this.#normaliser.text(text.trim())
         : this.#normaliser.body(json, isSuccess ? { show, hide: directives.hide } : {})
-    if (body && show !== 'nothing') lines.push('', body)
+    if (body && !(isSuccess && show === 'nothing')) lines.push('', body)
     return lines.join('\n')
   }
 

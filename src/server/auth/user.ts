@@ -21,11 +21,11 @@ export type Attributes = {
   path?: string
 }
 
-/** True, or the reason for a 403. */
+/** True, or the reason for a 403; empty when there is nothing to add. */
 export type Authorizer = (attributes: Attributes) => true | string
 
 /** Administrators may do everything, everyone else nothing. */
-export const adminsOnly: Authorizer = ({ user }) => user.groups.includes(adminsGroup) || `only members of ${adminsGroup} are allowed`
+export const adminsOnly: Authorizer = ({ user }) => user.groups.includes(adminsGroup) || ''
 
 export function named(name: string, groups: readonly string[]): User {
   return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }

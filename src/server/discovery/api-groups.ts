@@ -1,5 +1,5 @@
+import { hash } from 'node:crypto'
 import type { Kind, Registry } from '../registry/index.ts'
-import { allVerbs } from '../registry/index.ts'
 
 type ApiResource = {
   name: string
@@ -19,19 +19,41 @@ function subresourcesOf(kind: Kind): string[] {
   return [...(isNamespace ? ['finalize'] : []), ...(kind.hasStatus ? ['status'] : [])]
 }
 
+function inOrder(kinds: Iterable<Kind>): Kind[] {
+  return [...kinds].sort((a, b) => (a.plural < b.plural ? -1 : 1))
+}
+
+// Kubernetes sorts those of its own kinds, and lists those of custom ones as it always did.
+function verbsOf(kind: Kind): readonly string[] {
+  return kind.isCustom ? customVerbs.filter(verb => kind.verbs.includes(verb)) : kind.verbs
+}
+
+const customVerbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'] as const
+
+/** Kubernetes leaves group and version empty for its own kinds: they are those of the document. */
+function responseKind({ group, version, kind, isCustom }: Kind) {
+  return isCustom ? { group, version, kind } : { group: '', version: '', kind }
+}
+
+/** Tells clients when what is stored of a resource changes its form. */
+function storageVersionHash({ group, version, kind }: Kind): string {
+  return hash('sha256', `${group}/${version}/${kind}`, 'buffer').subarray(0, 8).toString('base64')
+}
+
 /** `/api/v1` and `/apis/GROUP/VERSION`. */
 export function resourceList(groupVersion: string, kinds: Iterable<Kind>): object {
   const resources: ApiResource[] = []
-  for (const kind of kinds) {
+  for (const kind of inOrder(kinds)) {
     const { plural, singular, namespaced, shortNames, categories } = kind
     resources.push({
       name: plural,
       singularName: singular,
       namespaced,
       kind: kind.kind,
-      verbs: allVerbs,
+      verbs: verbsOf(kind),
       ...(shortNames.length > 0 && { shortNames }),
       ...(categories.length > 0 && { categories }),
+      storageVersionHash: storageVersionHash(kind),
     })
     for (const subresource of subresourcesOf(kind)) {
       const verbs = subresource === 'finalize' ? ['update'] : subresourceVerbs
@@ -62,21 +84,21 @@ export function aggregated(registry: Registry, isCore: boolean): object {
   const items = [...registry.groups]
     .filter(([group]) => (group === '') === isCore)
     .map(([group, versions]) => ({
-      metadata: { name: group, creationTimestamp: null },
+      metadata: group === '' ? {} : { name: group },
       versions: [...versions].map(([version, kinds]) => ({
         version,
-        resources: [...kinds.values()].map(kind => ({
+        resources: inOrder(kinds.values()).map(kind => ({
           resource: kind.plural,
-          responseKind: { group, version, kind: kind.kind },
+          responseKind: responseKind(kind),
           scope: kind.namespaced ? 'Namespaced' : 'Cluster',
           singularResource: kind.singular,
-          verbs: allVerbs,
+          verbs: verbsOf(kind),
           ...(kind.shortNames.length > 0 && { shortNames: kind.shortNames }),
           ...(kind.categories.length > 0 && { categories: kind.categories }),
           ...(subresourcesOf(kind).length > 0 && {
             subresources: subresourcesOf(kind).map(subresource => ({
               subresource,
-              responseKind: { group, version, kind: kind.kind },
+              responseKind: responseKind(kind),
               verbs: subresource === 'finalize' ? ['update'] : subresourceVerbs,
             })),
           }),

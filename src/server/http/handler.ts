@@ -3,7 +3,7 @@ import { StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Verb } from '../registry/index.ts'
-import { type Call, methodNotAllowed, perform, type Services } from '../rest/index.ts'
+import { type Call, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
 import { negotiate, send, sendError } from '../wire/index.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { readBody } from './read-body.ts'
@@ -76,6 +76,8 @@ async function answerResource(
   response: ServerResponse,
 ): Promise<void> {
   const { group, version, plural, namespace, name, subresource } = route
+  // A namespace is in itself, for who may do what.
+  const within = namespace || (plural === 'namespaces' && group === '' ? name : '')
   const method = request.method ?? 'GET'
   const verb = verbOf(method, name, query)
   const resource = verb ?? method.toLowerCase()
@@ -85,15 +87,22 @@ async function answerResource(
     group,
     resource: plural,
     subresource: subresource || undefined,
-    namespace: namespace || undefined,
+    namespace: within || undefined,
     name: name || undefined,
   })
-  if (allowed !== true) throw forbidden(user, resource, route, allowed)
+  if (allowed !== true) throw forbidden(user, resource, { ...route, namespace: within }, allowed)
   const kind = services.registry.find(group, version, plural)
-  if (!kind || kind.namespaced !== (namespace !== '')) {
-    const isAcrossNamespaces = kind?.namespaced && name === ''
-    if (!kind || !isAcrossNamespaces) throw noSuchResource()
+  if (!kind) {
+    // kube-apiserver answers so for groups it does not know itself.
+    if (!services.registry.groups.has(group)) return sendNoSuchPath(response)
+    throw noSuchResource()
   }
+  if (kind.namespaced !== (namespace !== '')) {
+    if (!kind.namespaced || name !== '') throw noSuchResource()
+    // All namespaces at once can be read, not written.
+    if (verb !== 'list' && verb !== 'watch') throw methodNotAllowed()
+  }
+  if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
   if (subresource && !hasSubresource(kind, subresource)) throw noSuchResource()
   if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
   const { headers } = request
@@ -134,11 +143,8 @@ function hasSubresource(kind: Call['kind'], subresource: string): boolean {
 function verbOf(method: string, name: string, query: URLSearchParams | undefined): Verb | undefined {
   switch (method) {
     case 'GET':
-    case 'HEAD': {
-      const watch = query?.get('watch')
-      if (watch === 'true' || watch === '1') return 'watch'
+      if (query !== undefined && readBoolean(query, 'watch')) return 'watch'
       return name ? 'get' : 'list'
-    }
     case 'POST':
       return name ? undefined : 'create'
     case 'PUT':
@@ -176,15 +182,21 @@ function answerPath(
   response: ServerResponse,
 ): void {
   const verb = (request.method ?? 'get').toLowerCase()
-  const allowed = authorize({ user, verb, group: '', resource: '', path })
+  // What there is may be asked by everyone who is known, as with Kubernetes' role system:discovery.
+  const isOpen = verb === 'get' && /^\/(api|apis|openapi)(\/|$)/.test(path)
+  const allowed = isOpen || authorize({ user, verb, group: '', resource: '', path })
   if (allowed !== true) {
     throw new StatusError(
       'Forbidden',
-      `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}: ${allowed}`,
+      `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}${allowed ? `: ${allowed}` : ''}`,
+      { details: {} },
     )
   }
   const found = discovery.find(path, request.headers.accept, request.headers['if-none-match'])
-  if (!found) throw noSuchResource()
+  if (!found) {
+    sendNoSuchPath(response)
+    return
+  }
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowed()
   if (found.etag) response.setHeader('ETag', found.etag)
   if (found.etag) response.setHeader('Vary', 'Accept')
@@ -202,6 +214,10 @@ function forbidden(user: User, verb: string, route: Route & { type: 'resource' }
     `${what} is forbidden: User ${JSON.stringify(user.name)} cannot ${verb} resource ${JSON.stringify(resource)} in API group ${JSON.stringify(group)} ${where}${because}`,
     { details: { name: name || undefined, group: group || undefined, kind: plural } },
   )
+}
+
+function sendNoSuchPath(response: ServerResponse): void {
+  send(response, 404, 'text/plain; charset=utf-8', '404 page not found\n')
 }
 
 function noSuchResource(): StatusError {

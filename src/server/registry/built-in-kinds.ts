@@ -18,7 +18,7 @@ import {
   eventToCore,
 } from './core-events.ts'
 import { checkCrd, crdSchema, prepareCrd } from './crd-object.ts'
-import { type Column, type Kind, type SelectableField, storageNameOf } from './kind.ts'
+import { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
 
 type Row = {
   group?: string
@@ -31,6 +31,7 @@ type Row = {
   fields: Record<string, StructuralSchema>
   required?: string[]
   nameRule?: NameRule
+  verbs?: readonly Verb[]
   hasStatus?: boolean
   hasGeneration?: boolean
   columns?: readonly Column[]
@@ -66,6 +67,8 @@ const rows: Row[] = [
     cluster: true,
     description: 'Namespace provides a scope for Names. Use of multiple namespaces is optional.',
     nameRule: 'dns1123Label',
+    // One slip would end everything.
+    verbs: allVerbs.filter(verb => verb !== 'deletecollection'),
     hasStatus: true,
     fields: {
       spec: {
@@ -289,6 +292,7 @@ function toKind(row: Row): Kind {
     shortNames: row.shortNames ?? [],
     categories: [],
     namespaced: !row.cluster,
+    verbs: row.verbs ?? allVerbs,
     storageName: row.storageName ?? storageNameOf(group, plural),
     schema: {
       type: 'object',

@@ -3,7 +3,7 @@ import { ageColumn, nameColumn } from './columns.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
 import { fieldReader } from './field-path.ts'
 import { age } from './human-duration.ts'
-import { type Column, type Kind, storageNameOf } from './kind.ts'
+import { allVerbs, type Column, type Kind, storageNameOf } from './kind.ts'
 
 /** Compiles a definition to the kinds it serves, one for each served version. */
 export function kindsOfCrd(crd: Crd): Kind[] {
@@ -26,6 +26,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         shortNames: names.shortNames ?? [],
         categories: names.categories ?? [],
         namespaced: scope === 'Namespaced',
+        verbs: allVerbs,
         storageName: storageNameOf(group, names.plural),
         schema,
         description: schema.description ?? '',
@@ -76,7 +77,7 @@ function columnsOf(version: CrdVersion): Column[] {
 }
 
 function toColumn(declared: CrdColumn): Column {
-  const read = compileJsonPath(declared.jsonPath)
+  const read = readerOf(declared.jsonPath)
   const type = declared.type as Column['type']
   return {
     name: declared.name,
@@ -85,6 +86,15 @@ function toColumn(declared: CrdColumn): Column {
     description: declared.description ?? `Custom resource definition column (in JSONPath format): ${declared.jsonPath}`,
     priority: declared.priority ?? 0,
     read: (object, nowMs) => cell(type, read(object), nowMs),
+  }
+}
+
+// Checked when a definition is written; one that was stored by an older version must not stop the server.
+function readerOf(jsonPath: string): (object: KubeObject) => unknown[] {
+  try {
+    return compileJsonPath(jsonPath)
+  } catch {
+    return () => []
   }
 }
 

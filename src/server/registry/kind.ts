@@ -33,6 +33,7 @@ export type Kind = {
   readonly shortNames: readonly string[]
   readonly categories: readonly string[]
   readonly namespaced: boolean
+  readonly verbs: readonly Verb[]
   /** Table of the store: `plural.group`, the same for all versions of a resource. */
   readonly storageName: string
   readonly schema: StructuralSchema

@@ -57,16 +57,17 @@ export function sendObject(call: Call, object: KubeObject | object, code: number
   send(call.response, code, call.as.contentType, finish(asciiJson(object), call.as), warnings)
 }
 
-/** A number from the query that must be whole and not negative; undefined when absent. */
+/** A whole number from the query; undefined when absent or negative. Refused in the words of Kubernetes. */
 export function readCount(query: URLSearchParams | undefined, name: string): number | undefined {
   const text = query?.get(name)
   if (text === undefined || text === null || text === '') return undefined
   const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw badRequest(`${name} must be a whole number from 0, got ${JSON.stringify(text.slice(0, 40))}`)
-  return value
+  if (!/^[-+]?[0-9]+$/.test(text) || !Number.isSafeInteger(value)) {
+    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(text.slice(0, 40))}: invalid syntax`)
+  }
+  return value < 0 ? undefined : value
 }
 
 export function methodNotAllowed(): StatusError {
-  return new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource')
+  return new StatusError('MethodNotAllowed', 'the server does not allow this method on the requested resource', { details: {} })
 }

@@ -14,6 +14,7 @@ export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'
+export { readBoolean } from './write-options.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): void | Promise<void> {

@@ -44,10 +44,10 @@ export function readWriteOptions(query: URLSearchParams | undefined, userAgent: 
   }
 }
 
-/** Reads `true`, `1`, `false`, `0`; absent is false. */
+/** Reads a flag as Kubernetes does: absent, `0` and `false` are false, whatever else is true. */
 export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
   const value = query?.get(name)
-  return value === 'true' || value === '1' || value === 'True' || value === ''
+  return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }
 
 function managerFrom(userAgent: string | undefined): string {

@@ -156,6 +156,15 @@ export class Store {
     this.#commitListeners.push(listener)
   }
 
+  // What is committed is committed: a listener that fails must not keep the writers waiting.
+  #tell(listener: () => void): void {
+    try {
+      listener()
+    } catch (error) {
+      this.#log(`a listener of commits failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    }
+  }
+
   /** The newest version of an object, written but perhaps not durable: what a write must be computed from. */
   head(table: Table, key: string): Entry | undefined {
     const write = this.#heads.get(table)!.get(key)
@@ -301,8 +310,8 @@ export class Store {
     this.#stats.commits++
     this.#stats.writes += batch.length
     for (const [table, ofTable] of events) {
-      for (const listener of this.#commitListeners) listener(table, ofTable)
-      for (const listener of table.listeners) listener(ofTable)
+      for (const listener of this.#commitListeners) this.#tell(() => listener(table, ofTable))
+      for (const listener of table.listeners) this.#tell(() => listener(ofTable))
     }
     for (const write of batch) write.resolve(write.last)
     this.#schedule()
