@@ -230,7 +230,7 @@ test('an Apply: inputs, outputs, log, state; afterwards nothing is left but what
     client.resource(secretResource).create({ metadata: { name, namespace: 'apps' }, stringData })
   await secret('db', { password: 'hunter22', user: 'admin1' })
   await client.resource(configMapResource).create({ metadata: { name: 'region', namespace: 'apps' }, data: { region: 'eu', size: '1' } })
-  const apply = `echo password is $OARLOCK_VAR_password and $TOKEN; echo region $OARLOCK_VAR_region size $OARLOCK_VAR_size; echo '{"url":"http://x","key":{"value":"hidden-key","sensitive":true}}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE`
+  const apply = `echo password is $OARLOCK_VAR_password and $TOKEN; echo region $OARLOCK_VAR_region size $OARLOCK_VAR_size; echo '{"url":"http://x","dsn":"db://'$OARLOCK_VAR_password'@b","key":{"value":"hidden-key","sensitive":true}}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE`
   const { run, worker } = await doRun(t, {
     stackName: 'first',
     stack: {
@@ -251,6 +251,7 @@ test('an Apply: inputs, outputs, log, state; afterwards nothing is left but what
   equal(outputs.type, 'oarlock.dev/outputs')
   deepEqual(Object.fromEntries(Object.entries(outputs.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()])), {
     url: '"http://x"',
+    dsn: '"db://hunter22@b"',
     key: '"hidden-key"',
   })
   deepEqual(
@@ -260,6 +261,7 @@ test('an Apply: inputs, outputs, log, state; afterwards nothing is left but what
   const log = await logOf(run)
   match(log, /password is \*\*\* and \*\*\*/)
   match(log, /region eu size 3/)
+  match(log, /outputs that hold a value of a Secret are kept as sensitive: dsn/)
   // Invariant 9: no secret value in status, log, or what the worker says.
   for (const text of [log, JSON.stringify(run.status), worker.said.join('\n')]) ok(!/hunter22|admin1|hidden-key/.test(text), text)
   const kept = await states.readVersion({ stackUid: 'apps-first' })

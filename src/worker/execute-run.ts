@@ -23,7 +23,7 @@ import { type Failure, failureOf, failureOfStop } from './failure.ts'
 import { startFence } from './fence.ts'
 import type { Guard } from './guard.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
-import { deleteOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
+import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
 import { isSilent, type StopCause, StopError } from './stop-cause.ts'
@@ -191,7 +191,8 @@ class RunExecution {
     guard.watch({ uid: run.metadata.uid, directory: directory.root, salvage: isMutating(type) ? this.#salvage(statePath) : undefined })
 
     const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })])
-    log.hide(inputs.secrets)
+    // Our own token, too: an engine that is curious finds it in /proc.
+    log.hide([...inputs.secrets, this.#options.token])
     if (known && statePath) {
       await writeFile(statePath, known.bytes, { mode: 0o600 })
       this.#saved(known.bytes)
@@ -249,8 +250,11 @@ class RunExecution {
     return { phase: 'Succeeded', ...summary, ...(await this.#keepOutputs(client, run, result)), message: sayPlan(plan, '') }
   }
 
-  async #keepOutputs(client: Client, run: Run, { outputs, resources, changed }: ApplyResult): Promise<Partial<RunStatus>> {
-    this.#options.log.hide(Object.values(outputs).flatMap(({ value, sensitive }) => (sensitive ? textsOf(value) : [])))
+  async #keepOutputs(client: Client, run: Run, { outputs: made, resources, changed }: ApplyResult): Promise<Partial<RunStatus>> {
+    const { log } = this.#options
+    log.hide(Object.values(made).flatMap(({ value, sensitive }) => (sensitive ? textsOf(value) : [])))
+    const { outputs, hidden } = hideOutputs(made, log.mask)
+    if (hidden.length > 0) log.line(`outputs that hold a value of a Secret are kept as sensitive: ${hidden.join(', ')}`)
     if (run.spec.type === 'Destroy') {
       await deleteOutputs(client, run)
       return { changed, resources }

@@ -2,13 +2,26 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { textsOf } from './inputs.ts'
-import { type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
+import { hideOutputs, type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
 
 const outputs: Outputs = { url: { value: 'http://x', sensitive: false }, key: { value: { a: ['s3cret', 7, null, true] }, sensitive: true } }
 
 test('each output is JSON text under its name', () => {
   assert.equal(Buffer.from(outputsData(outputs).key!, 'base64').toString(), '{"a":["s3cret",7,null,true]}')
   assert.deepEqual(publicOutputs(outputs), { url: 'http://x' })
+})
+
+test('an output that holds a known secret becomes sensitive, whatever its engine says of it (invariant 9)', () => {
+  const mask = (text: string) => text.replaceAll('s3cret', '***')
+  const given: Outputs = {
+    plain: { value: 'x', sensitive: false },
+    dsn: { value: { at: ['db://a:s3cret@b'] }, sensitive: false },
+    ...outputs,
+  }
+  const { outputs: marked, hidden } = hideOutputs(given, mask)
+  assert.deepEqual(hidden, ['dsn'])
+  assert.deepEqual(publicOutputs(marked), { plain: 'x', url: 'http://x' })
+  assert.equal(outputsDigest(marked), outputsDigest(given))
 })
 
 test('every text in a secret value is masked, however deep', () => {

@@ -45,6 +45,20 @@ function sorted(value: unknown): string {
     .join(',')}}`
 }
 
+/**
+ * Makes outputs sensitive that `mask` finds a secret in: an engine passes on what it was given, and need not know that it is
+ * one (invariant 9). `hidden` names those that did not say so themselves.
+ */
+export function hideOutputs(outputs: Outputs, mask: (text: string) => string): { outputs: Outputs; hidden: string[] } {
+  const hidden = Object.keys(outputs).filter(name => {
+    const { value, sensitive } = outputs[name]!
+    const text = JSON.stringify(value)
+    return !sensitive && mask(text) !== text
+  })
+  const marked = hidden.map(name => [name, { value: outputs[name]!.value, sensitive: true }])
+  return { outputs: { ...outputs, ...Object.fromEntries(marked) }, hidden: hidden.sort() }
+}
+
 /** The outputs that may be shown. */
 export function publicOutputs(outputs: Outputs): Record<string, Json> {
   return Object.fromEntries(
