@@ -27,8 +27,8 @@ const spec = Type.Object({
   approvedPlan: Type.Optional(
     Type.Object({ digest: Type.String(), runName: Type.String() }, { description: 'Apply exactly this plan, made by that Run.' }),
   ),
-  pool: Type.String({ default: defaults.pool }),
-  priority: Type.Integer({ default: 0 }),
+  pool: Type.String({ default: defaults.pool, description: 'The WorkerPool whose Workers may take it.' }),
+  priority: Type.Integer({ default: 0, description: 'Higher starts first.' }),
   workerName: Type.Optional(Type.String({ description: 'The Worker that has this Run; set once, by dispatch.' })),
   cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
 })
@@ -71,14 +71,15 @@ export const runResource = defineResource({
   spec,
   status,
   selectableFields: ['.spec.workerName', '.status.phase'],
+  // What is long comes last: kubectl pads every column but that one.
   printerColumns: [
     { name: 'Stack', jsonPath: '.spec.stackRef.name' },
     { name: 'Type', jsonPath: '.spec.type' },
     { name: 'Phase', jsonPath: '.status.phase' },
     { name: 'Reason', jsonPath: '.status.reason' },
+    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
     { name: 'Worker', jsonPath: '.spec.workerName', priority: 1 },
     { name: 'Message', jsonPath: '.status.message', priority: 1 },
-    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
   ],
 })
 

@@ -13,7 +13,7 @@ export const conditions = Type.Array(
     lastTransitionTime: Type.String({ format: 'date-time' }),
     observedGeneration: Type.Optional(Type.Integer()),
   }),
-  { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
+  { description: 'How things stand, by kstatus.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
 )
 
 /** How many resources a plan would add, change and destroy. A replacement counts as one add and one destroy. */

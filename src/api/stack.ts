@@ -188,7 +188,7 @@ const spec = Type.Object({
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer()),
+  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status is about.' })),
   conditions: Type.Optional(conditions),
   lastRunNumber: Type.Optional(
     Type.Integer({ description: 'Number of the newest Run. It is also that Run’s epoch and part of its name (invariants 1 and 3).' }),
@@ -255,14 +255,15 @@ export const stackResource = defineResource({
   categories: ['oarlock'],
   spec,
   status,
+  // The first ones fit into 80 columns with `-A`; what is long comes last: kubectl pads every column but that one.
   printerColumns: [
     { name: 'Engine', jsonPath: '.spec.engine' },
     { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
     { name: 'Reason', jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
-    { name: 'Resources', jsonPath: '.status.resources', type: 'integer' },
+    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
+    { name: 'Resources', jsonPath: '.status.resources', type: 'integer', priority: 1 },
     { name: 'Run', jsonPath: '.status.lastRun.name', priority: 1 },
     { name: 'Message', jsonPath: '.status.conditions[?(@.type=="Ready")].message', priority: 1 },
-    { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
   ],
 })
 

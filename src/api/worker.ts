@@ -32,7 +32,7 @@ export const workerResource = defineResource({
   printerColumns: [
     { name: 'Pool', jsonPath: '.spec.pool' },
     { name: 'Phase', jsonPath: '.status.phase' },
-    { name: 'Runs', jsonPath: '.status.runs' },
+    { name: 'Run', jsonPath: '.status.runs[0]' },
     { name: 'Host', jsonPath: '.status.host', priority: 1 },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
   ],
