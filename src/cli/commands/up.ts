@@ -206,10 +206,13 @@ async function waitUntilReady(watch: FleetWatch, timeoutMs: number, stop: Promis
     return exitCodes.done
   }
   const waiting = watch.rows.filter(({ verdict }) => verdict.kind === 'waiting')
-  note(
-    `${errPaint()('red', 'oarlock:')} after ${formatSeconds(timeoutMs)}, ${waiting.length} of ${watch.rows.length} Stacks are not as expected:`,
-  )
-  for (const { key, verdict } of waiting) note(`  ${key}: expected ${verdict.expected}, is ${verdict.state} (${verdict.why})`)
+  const lines = [
+    ...waiting.map(({ key, verdict }) => `  ${key}: expected ${verdict.expected}, is ${verdict.state} (${verdict.why})`),
+    ...watch.unseen.map(key => `  ${key}: applied, not looked at yet`),
+  ]
+  const total = watch.rows.length + watch.unseen.length
+  note(`${errPaint()('red', 'oarlock:')} after ${formatSeconds(timeoutMs)}, ${lines.length} of ${total} Stacks are not as expected:`)
+  for (const line of lines) note(line)
   return exitCodes.failed
 }
 

@@ -61,6 +61,12 @@ export class FleetWatch {
     return this.#rows
   }
 
+  /** Keys to wait for that the cache has not seen. */
+  get unseen(): string[] {
+    const seen = new Set(this.#rows.map(({ key }) => key))
+    return [...(this.#options.keys ?? [])].filter(key => !seen.has(key)).sort()
+  }
+
   /** When the first Stack became Ready, in milliseconds since the start. */
   get firstReadyMs(): number | undefined {
     return this.#firstReadyMs
