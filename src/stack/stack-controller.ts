@@ -30,6 +30,7 @@ import { decideStack, jitterOf, type StackDecision } from './decide-stack.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
 import { type KeyDigests, namedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
 import { stackFinalizer } from './limits.ts'
+import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
 import { Revisions } from './revisions.ts'
 import { stackLabel } from './run-name.ts'
 import { specErrors } from './spec-errors.ts'
@@ -148,7 +149,11 @@ class StackReconciler {
     } catch (error) {
       // The caches were behind: decided again with what is there, which the watch brings within moments.
       if (isReason(error, 'Conflict') || error instanceof RunExistsError) return { requeueAfterMs: 20 }
-      throw error
+      if (!isNamespaceTerminating(error)) throw error
+      // The deletion of a namespace cannot be taken back: only a change of the Stack helps, which comes by the watch.
+      const present = this.#stacks.get(key) ?? stack
+      await this.#act(present, { ...namespaceTerminating(present, this.#nowMs()), deleteRuns: [] })
+      return undefined
     }
     const again = [decision.requeueAfterMs, checkInMs].filter(ms => ms !== undefined)
     return again.length > 0 ? { requeueAfterMs: Math.min(...again) } : undefined
