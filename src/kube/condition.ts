@@ -30,8 +30,17 @@ export function isConditionTrue(conditions: readonly Condition[] | undefined, ty
 
 /** Kubernetes' `metav1.Time`: RFC 3339 in UTC with whole seconds. */
 export function rfc3339(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+  const second = Math.floor(ms / 1_000)
+  // Almost always the same second as last time, and formatting a date costs a microsecond.
+  if (second !== lastSecond) {
+    lastText = `${new Date(ms).toISOString().slice(0, 19)}Z`
+    lastSecond = second
+  }
+  return lastText
 }
+
+let lastSecond = Number.NaN
+let lastText = ''
 
 /** Kubernetes' `metav1.MicroTime`, used by Leases: RFC 3339 in UTC with six decimals (ours end in three zeros). */
 export function rfc3339Micro(ms: number): string {

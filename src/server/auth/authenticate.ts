@@ -9,15 +9,22 @@ export type Authentication = { user: User } | 'none' | 'wrong'
 // A connection's certificate does not change while it is open.
 const byCertificate = new WeakMap<object, User | 'none'>()
 
+// What a connection's last token was found to mean: clients send the same one with every request.
+const byConnection = new WeakMap<object, { authorization: string; user: User; expiresMs: number }>()
+
 /** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
 export function authenticate(request: IncomingMessage, tokens: Tokens, nowMs: number): Authentication {
   const { authorization } = request.headers
-  if (authorization !== undefined) {
-    const isBearer = authorization.length > 7 && authorization.slice(0, 7).toLowerCase() === 'bearer '
-    const user = isBearer ? tokens.verify(authorization.slice(7).trim(), nowMs) : undefined
-    return user ? { user } : 'wrong'
-  }
   const { socket } = request
+  if (authorization !== undefined) {
+    const last = byConnection.get(socket)
+    if (last !== undefined && last.authorization === authorization && last.expiresMs > nowMs) return last
+    const isBearer = authorization.length > 7 && authorization.slice(0, 7).toLowerCase() === 'bearer '
+    const found = isBearer ? tokens.verify(authorization.slice(7).trim(), nowMs) : undefined
+    if (!found) return 'wrong'
+    byConnection.set(socket, { authorization, ...found })
+    return found
+  }
   let known = byCertificate.get(socket)
   if (known === undefined) {
     known = certificateUser(socket as TLSSocket) ?? 'none'

@@ -9,6 +9,8 @@ const maxRemembered = 10_000
 /** Whom `issueToken` makes a token for. */
 export type TokenRequest = { name: string; groups: string[]; ttlMs: number }
 
+export type KnownToken = { readonly user: User; readonly expiresMs: number }
+
 /**
  * Bearer tokens: the administrator's, random and kept in the data directory, and issued ones, which are signed
  * (HS256) and not stored, so they outlive a restart and end by themselves.
@@ -18,7 +20,7 @@ export class Tokens {
   readonly #adminDigest: Buffer
   readonly #key: Buffer
   // By digest, never by the token itself: a lookup that is not constant in time says nothing about a token.
-  readonly #remembered = new Map<string, { user: User; expiresMs: number }>()
+  readonly #remembered = new Map<string, KnownToken>()
 
   constructor(pkiDir: string) {
     this.adminToken = readOrMake(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
@@ -34,22 +36,22 @@ export class Tokens {
     return `${signed}.${this.#sign(signed).toString('base64url')}`
   }
 
-  /** The user of a token, or undefined for one that is wrong or over. */
-  verify(token: string, nowMs: number): User | undefined {
+  /** The user of a token and until when, or undefined for one that is wrong or over. */
+  verify(token: string, nowMs: number): KnownToken | undefined {
     if (token.length === 0 || token.length > 8_192) return undefined
     const tokenDigest = digest(token)
-    if (timingSafeEqual(tokenDigest, this.#adminDigest)) return adminUser
+    if (timingSafeEqual(tokenDigest, this.#adminDigest)) return admin
     const memory = tokenDigest.toString('latin1')
     const remembered = this.#remembered.get(memory)
-    if (remembered) return remembered.expiresMs > nowMs ? remembered.user : undefined
+    if (remembered) return remembered.expiresMs > nowMs ? remembered : undefined
     const read = this.#read(token)
     if (!read || read.expiresMs <= nowMs) return undefined
     if (this.#remembered.size >= maxRemembered) this.#remembered.clear()
     this.#remembered.set(memory, read)
-    return read.user
+    return read
   }
 
-  #read(token: string): { user: User; expiresMs: number } | undefined {
+  #read(token: string): KnownToken | undefined {
     const end = token.lastIndexOf('.')
     if (end < 0) return undefined
     const signature = Buffer.from(token.slice(end + 1), 'base64url')
@@ -67,7 +69,7 @@ export class Tokens {
   }
 }
 
-const adminUser = named('oarlock:admin', [adminsGroup])
+const admin: KnownToken = { user: named('oarlock:admin', [adminsGroup]), expiresMs: Number.POSITIVE_INFINITY }
 
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')

@@ -32,7 +32,6 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
     })
     request.on('end', () => resolve(chunks ? Buffer.concat(chunks, bytes) : (first ?? empty)))
     request.on('error', () => reject(badRequest('the body of the request ended early')))
-    request.on('aborted', () => reject(badRequest('the body of the request ended early')))
   })
 }
 

@@ -19,7 +19,7 @@ if (database) {
     }
     const startMs = performance.now()
     try {
-      database.write(message.changes)
+      database.write(message)
       post({ type: 'committed', durationMs: performance.now() - startMs })
     } catch (error) {
       const { errcode, message: text } = error as { errcode?: number; message: string }

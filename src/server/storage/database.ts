@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Row, RowChange, WorkerOptions } from './protocol.ts'
+import type { CommitBatch, Row, WorkerOptions } from './protocol.ts'
 import { ServerStartError } from './start-error.ts'
 
 /** The layout of the database. A higher number than this was written by a newer Oarlock. */
@@ -96,17 +96,22 @@ export class Database {
   }
 
   /** All or nothing, and on disk when it returns (invariant 5). Throws SQLite's error after rolling back. */
-  write(changes: readonly RowChange[]): void {
-    const newest = new Map<string, number>()
+  write({ resources, numbers, keys, texts }: Omit<CommitBatch, 'type'>): void {
+    const newest = new Array<number>(resources.length)
     this.#begin.run()
     try {
-      for (const { id, resource, revision, row, isNew } of changes) {
-        if (!row) this.#delete.run(id)
-        else if (isNew) this.#insert.run(id, row[1], row[2], row[3], row[4])
-        else this.#update.run(row[3], row[4], id)
-        newest.set(resource, revision)
+      for (let i = 0; i < texts.length; i++) {
+        const id = numbers[3 * i]!
+        const revision = numbers[3 * i + 1]!
+        const resource = numbers[3 * i + 2]!
+        const text = texts[i]!
+        const key = keys[i]!
+        if (text === '') this.#delete.run(id)
+        else if (key === '') this.#update.run(revision, text, id)
+        else this.#insert.run(id, resources[resource]!, key, revision, text)
+        newest[resource] = revision
       }
-      for (const [resource, revision] of newest) this.#setRevision.run(resource, revision)
+      for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
       this.#commit.run()
     } catch (error) {
       // SQLite rolls some failures back by itself, and then there is no transaction to end.

@@ -3,10 +3,20 @@ import type { ServerStartErrorCode } from './start-error.ts'
 /** One row of the database: id, resource, key, revision, JSON. */
 export type Row = [id: number, resource: string, key: string, revision: number, text: string]
 
-/** One change; without `row` the object with this id is deleted. */
-export type RowChange = { id: number; resource: string; revision: number; row: Row | undefined; isNew: boolean }
+/**
+ * The writes of one commit, column by column: an object for each write costs more to copy between threads than its text.
+ * Write `i` has its id, its revision and the index of its resource at `numbers[3 * i]` and after; a key when the row is new, else '';
+ * a text, or '' when the row is deleted.
+ */
+export type CommitBatch = {
+  readonly type: 'commit'
+  readonly resources: readonly string[]
+  readonly numbers: Float64Array
+  readonly keys: readonly string[]
+  readonly texts: readonly string[]
+}
 
-export type ToWorker = { type: 'commit'; changes: RowChange[] } | { type: 'close' }
+export type ToWorker = CommitBatch | { type: 'close' }
 
 export type FromWorker =
   | { type: 'rows'; rows: Row[] }

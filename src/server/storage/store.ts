@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { type KubeObject, StatusError } from '../../kube/index.ts'
 import { sqliteFull } from './database.ts'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
-import type { FromWorker, RowChange, ToWorker, WorkerOptions } from './protocol.ts'
+import type { CommitBatch, FromWorker, ToWorker, WorkerOptions } from './protocol.ts'
 import { nextRevision } from './revision.ts'
 import { ServerStartError } from './start-error.ts'
 import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
@@ -251,14 +251,7 @@ export class Store {
     const batch = this.#queue.length <= maxWritesPerCommit ? this.#queue : this.#queue.slice(0, maxWritesPerCommit)
     this.#queue = batch === this.#queue ? [] : this.#queue.slice(maxWritesPerCommit)
     this.#inFlight = batch
-    const changes: RowChange[] = batch.map(({ table, after, last, isNew }) => ({
-      id: last.id,
-      resource: table.name,
-      revision: last.revision,
-      row: after && [after.id, table.name, after.key, after.revision, after.text],
-      isNew,
-    }))
-    this.#post({ type: 'commit', changes })
+    this.#post(toCommitBatch(batch))
   }
 
   #post(message: ToWorker): void {
@@ -365,4 +358,21 @@ export class Store {
       write.reject(new StatusError('InternalError', `${reason}: restart the server`))
     }
   }
+}
+
+function toCommitBatch(writes: readonly Write[]): CommitBatch {
+  const resources: string[] = []
+  const numbers = new Float64Array(writes.length * 3)
+  const keys = new Array<string>(writes.length)
+  const texts = new Array<string>(writes.length)
+  for (const [i, { table, after, last, isNew }] of writes.entries()) {
+    let resource = resources.lastIndexOf(table.name)
+    if (resource < 0) resource = resources.push(table.name) - 1
+    numbers[3 * i] = last.id
+    numbers[3 * i + 1] = last.revision
+    numbers[3 * i + 2] = resource
+    keys[i] = after && isNew ? last.key : ''
+    texts[i] = after ? after.text : ''
+  }
+  return { type: 'commit', resources, numbers, keys, texts }
 }
