@@ -4,7 +4,15 @@ import type { Stack } from '../api/index.ts'
 import { StatusError } from '../kube/index.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
 
-const because = (reason: string) => new StatusError('Forbidden', 'no', { causes: [{ reason, message: 'm', field: 'metadata.namespace' }] })
+const because = (reason: string) =>
+  StatusError.fromStatus({
+    kind: 'Status',
+    status: 'Failure',
+    reason: 'Forbidden',
+    code: 403,
+    message: 'no',
+    details: { causes: [{ reason: reason as 'FieldValueForbidden', message: 'm', field: 'metadata.namespace' }] },
+  })
 
 for (const [name, error, want] of [
   ['a create in a namespace that is being deleted', because('NamespaceTerminating'), true],

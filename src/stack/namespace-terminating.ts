@@ -4,7 +4,7 @@ import { type StackEvent, sayStalled, speak } from './say.ts'
 
 /** True of the answer to a create in a namespace that is being deleted: Kubernetes takes no new object there, so no Run either. */
 export function isNamespaceTerminating(error: unknown): boolean {
-  return error instanceof StatusError && (error.details?.causes ?? []).some(({ reason }) => reason === 'NamespaceTerminating')
+  return error instanceof StatusError && (error.details?.causes ?? []).some(({ reason }) => String(reason) === 'NamespaceTerminating')
 }
 
 /** What a Stack says whose Run cannot be created because its namespace is being deleted. */
