@@ -5,12 +5,7 @@ import { StatusError } from '../kube/index.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
 
 const because = (reason: string) =>
-  StatusError.fromStatus({
-    kind: 'Status',
-    status: 'Failure',
-    reason: 'Forbidden',
-    code: 403,
-    message: 'no',
+  new StatusError('Forbidden', 'no', {
     details: { causes: [{ reason: reason as 'FieldValueForbidden', message: 'm', field: 'metadata.namespace' }] },
   })
 
