@@ -54,7 +54,7 @@ for (const [text, want] of [
 test('a label key or value that breaks the rules is refused, with its place', () => {
   assert.throws(() => parseLabelSelector('a/b/c=x'), /<nil>: Invalid value: "a\/b\/c": a valid label key must consist/)
   assert.throws(() => parseLabelSelector('a=-x'), /values\[0\]\[a\]: Invalid value: "-x": a valid label must be/)
-  assert.throws(() => parseLabelSelector(`a=${'x'.repeat(64)}`), /must be no more than 63 characters/)
+  assert.throws(() => parseLabelSelector(`a=${'x'.repeat(64)}`), /must be no more than 63 bytes/)
 })
 
 test('names of Object.prototype are ordinary labels', () => {

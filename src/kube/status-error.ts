@@ -122,12 +122,17 @@ export function badRequest(message: string): StatusError {
   return new StatusError('BadRequest', message)
 }
 
+/** 422 for what a query or a DeleteOptions body says; `kind` is that of the options, such as `CreateOptions`. */
+export function invalidOptions(kind: string, causes: StatusCause[]): StatusError {
+  return invalid({ group: 'meta.k8s.io', plural: '', kind }, '', causes)
+}
+
 /** 422 with one cause per field, worded as Kubernetes words it. */
 export function invalid(resource: Required<Named>, name: string, causes: StatusCause[]): StatusError {
   const texts = causes.map(({ field, message }) => `${field}: ${message}`)
   const text = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const kind = resource.group ? `${resource.kind}.${resource.group}` : resource.kind
   return new StatusError('Invalid', `${kind} "${name}" is invalid: ${text}`, {
-    details: { name, group: resource.group || undefined, kind: resource.kind, causes },
+    details: { name: name || undefined, group: resource.group || undefined, kind: resource.kind, causes },
   })
 }

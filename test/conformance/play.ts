@@ -187,6 +187,7 @@ class Watch {
     } catch {
       // Closed by us, or cut by the server: both are an end.
     }
+    if (rest) this.#lines.push(rest)
     this.isOver = true
     this.#wake()
   }

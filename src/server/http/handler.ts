@@ -143,8 +143,8 @@ function hasSubresource(kind: Call['kind'], subresource: string): boolean {
 function verbOf(method: string, name: string, query: URLSearchParams | undefined): Verb | undefined {
   switch (method) {
     case 'GET':
-      if (query !== undefined && readBoolean(query, 'watch')) return 'watch'
-      return name ? 'get' : 'list'
+      if (name) return 'get'
+      return query !== undefined && readBoolean(query, 'watch') ? 'watch' : 'list'
     case 'POST':
       return name ? undefined : 'create'
     case 'PUT':

@@ -1,16 +1,27 @@
 import { parse } from 'yaml'
-import { badRequest, StatusError } from '../../kube/index.ts'
+import { badRequest, parseJsonStrict, StatusError, type StrictJson } from '../../kube/index.ts'
 
-const bodyTypes = ['application/json', 'application/yaml']
+const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
 /**
  * Reads a body as JSON or YAML, by its content type (absent: JSON).
  * @throws {StatusError} BadRequest, or UnsupportedMediaType naming what is read.
  */
 export function parseBody(text: string, contentType: string): unknown {
-  if (contentType === '' || contentType === 'application/json') return parseJson(text)
+  if (isJson(contentType)) return parseJson(text)
   if (contentType === 'application/yaml' || contentType === 'application/x-yaml' || contentType === 'text/yaml') return parseYaml(text)
-  throw unsupportedMediaType(contentType, bodyTypes)
+  throw unsupportedMediaType(bodyTypes)
+}
+
+export const isJson = (contentType: string): boolean => contentType === '' || contentType === 'application/json'
+
+/** JSON and the paths of its keys that stand twice. */
+export function parseBodyStrict(text: string): StrictJson {
+  try {
+    return parseJsonStrict(text)
+  } catch (error) {
+    throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
+  }
 }
 
 export function parseJson(text: string): unknown {
@@ -30,9 +41,9 @@ export function parseYaml(text: string): unknown {
   }
 }
 
-export function unsupportedMediaType(got: string, supported: readonly string[]): StatusError {
+export function unsupportedMediaType(supported: readonly string[]): StatusError {
   return new StatusError(
     'UnsupportedMediaType',
-    `the body of the request was in an unknown format (${got.slice(0, 80)}) - accepted media types include: ${supported.join(', ')}`,
+    `the body of the request was in an unknown format - accepted media types include: ${supported.join(', ')}`,
   )
 }

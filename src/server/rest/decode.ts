@@ -19,25 +19,33 @@ const known = new Set<string>([
 export type SentMeta = Partial<ObjectMeta>
 
 /** An object as a client sent it, without what its kind does not know. */
-export type Decoded = { object: KubeObject; sent: SentMeta }
+export type Decoded = { object: KubeObject; sent: SentMeta; unknown: readonly string[] }
 
 /**
  * Reads a request's body as an object of `kind`: checks that it is one, leaves out unknown fields and says so the
  * way `fieldValidation` asks.
  * @throws {StatusError} BadRequest.
  */
-export function decode(kind: Kind, body: unknown, options: WriteOptions): Decoded {
+export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
   if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${sayType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)
+  // A custom kind has no Go type behind it that would say what an untyped body is.
+  if (kind.isCustom && !body.kind) {
+    const text = JSON.stringify(body)
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${kind.kind}): Object 'Kind' is missing in '${text.slice(0, 1_000)}' (${text.slice(0, 30)}${text.length > 30 ? ' ...' : ''})`,
+    )
+  }
   const metadata = body.metadata ?? {}
   if (!isJsonObject(metadata)) throw badRequest(`metadata must be an object, got ${sayType(metadata)}`)
   const unknown: string[] = []
   const sent = readMeta(metadata, unknown)
   const { value, pruned } = pruneUnknown(kind.schema, body, '')
-  if (unknown.length + pruned.length > 0) reportUnknown([...unknown, ...pruned], options)
+  unknown.push(...(kind.isCustom ? pruned.sort() : pruned))
+  if (unknown.length + duplicates.length > 0) report(kind, duplicates, unknown, options)
   const { apiVersion: _, kind: __, metadata: ___, ...rest } = value as KubeObject
-  return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent }
+  return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent, unknown }
 }
 
 function expectSame(what: string, got: unknown, expected: string): void {
@@ -46,12 +54,15 @@ function expectSame(what: string, got: unknown, expected: string): void {
   throw badRequest(`the ${what} in the data (${value}) does not match the expected ${what} (${expected})`)
 }
 
-function reportUnknown(fields: string[], options: WriteOptions): void {
+function report(kind: Kind, duplicates: readonly string[], unknown: readonly string[], options: WriteOptions): void {
   if (options.fieldValidation === 'Ignore') return
+  const texts = [...duplicates.map(field => `duplicate field "${field}"`), ...unknown.map(field => `unknown field "${field}"`)]
   if (options.fieldValidation === 'Strict') {
-    throw badRequest(`strict decoding error: ${fields.map(field => `unknown field "${field}"`).join(', ')}`)
+    throw badRequest(
+      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${texts.join(', ')}`,
+    )
   }
-  for (const field of fields) options.warnings.push(`unknown field "${field}"`)
+  options.warnings.push(...texts)
 }
 
 function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMeta {

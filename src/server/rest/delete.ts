@@ -1,4 +1,15 @@
-import { badRequest, conflict, isJsonObject, type KubeObject, notFound, rfc3339, StatusError } from '../../kube/index.ts'
+import {
+  badRequest,
+  conflict,
+  invalidOptions,
+  invalidValue,
+  isJsonObject,
+  type KubeObject,
+  notFound,
+  rfc3339,
+  StatusError,
+  unsupportedValue,
+} from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
@@ -65,13 +76,17 @@ export async function deleteEntry(store: Store, kind: Kind, table: Table, entry:
 function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): Decision {
   const { metadata } = object
   if (options.uid !== undefined && options.uid !== metadata.uid) {
-    throw conflict(kind, metadata.name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${metadata.uid}`)
-  }
-  if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
-    throw conflict(
+    throw preconditionFailed(
       kind,
       metadata.name,
-      `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${metadata.resourceVersion}`,
+      `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
+    )
+  }
+  if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
+    throw preconditionFailed(
+      kind,
+      metadata.name,
+      `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
     )
   }
   const refusal = kind.refuseDelete?.(object)
@@ -100,6 +115,11 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
 }
 
+// Kubernetes names the kind here, not the resource.
+function preconditionFailed({ group, kind }: Kind, name: string, why: string): StatusError {
+  return conflict({ group, plural: kind }, name, why)
+}
+
 function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {
   if (propagation === undefined) return [...finalizers]
   const others = finalizers.filter(name => name !== 'orphan' && name !== 'foregroundDeletion')
@@ -112,15 +132,22 @@ function readDeleteOptions(call: Call): DeleteOptions {
   const { query } = call
   const body = call.body ? parseBody(call.body, call.contentType) : {}
   if (!isJsonObject(body)) throw badRequest('the body of a delete request must be one DeleteOptions object')
+  if (body.kind !== undefined && body.kind !== 'DeleteOptions') {
+    throw badRequest(`the body of a delete request must be one DeleteOptions object, got a ${String(body.kind).slice(0, 80)}`)
+  }
   const preconditions = isJsonObject(body.preconditions) ? body.preconditions : {}
   const propagation = body.propagationPolicy ?? query?.get('propagationPolicy') ?? undefined
   const orphan = body.orphanDependents ?? query?.get('orphanDependents') ?? undefined
   if (propagation !== undefined && propagation !== 'Background' && propagation !== 'Foreground' && propagation !== 'Orphan') {
-    const why = `Unsupported value: ${JSON.stringify(propagation)}: supported values: "Foreground", "Background", "Orphan"`
-    throw new StatusError('Invalid', `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: ${why}`)
+    const cause = unsupportedValue('propagationPolicy', propagation, ['Foreground', 'Background', 'Orphan', 'nil'])
+    throw invalidOptions('DeleteOptions', [cause])
+  }
+  if (propagation !== undefined && orphan !== undefined) {
+    const why = 'orphanDependents and deletionPropagation cannot be both set'
+    throw invalidOptions('DeleteOptions', [invalidValue('propagationPolicy', propagation, why)])
   }
   const dryRun = [...(Array.isArray(body.dryRun) ? body.dryRun : []), ...(query?.getAll('dryRun') ?? [])]
-  if (dryRun.some(value => value !== 'All')) throw badRequest('dryRun: the only supported value is "All"')
+  if (dryRun.some(value => value !== 'All')) throw invalidOptions('DeleteOptions', [unsupportedValue('dryRun', dryRun, ['All'])])
   const isOrphan = orphan === true || orphan === 'true'
   return {
     propagation: propagation ?? (isOrphan ? 'Orphan' : undefined),

@@ -5,6 +5,7 @@ import type { Entry } from '../storage/index.ts'
 type Snapshot = { entries: readonly Entry[]; revision: number; expiresMs: number }
 
 const keptMs = 5 * 60_000
+const keptAfterEndMs = 30_000
 const maxKept = 128
 
 /**
@@ -45,8 +46,10 @@ export class PagedLists {
     return tokenOf(id, offset)
   }
 
-  finish(id: string): void {
-    this.#kept.delete(id)
+  /** After the last page: kept for a moment, so that a client whose connection broke may ask for a page again. */
+  finish(id: string, nowMs: number): void {
+    const snapshot = this.#kept.get(id)
+    if (snapshot) snapshot.expiresMs = Math.min(snapshot.expiresMs, nowMs + keptAfterEndMs)
   }
 }
 

@@ -61,7 +61,8 @@ export function prepareCreate(
   object = applyDefaults(kind.schema, object) as KubeObject
   object.metadata = metadata
   kind.prepare?.(object, undefined)
-  const causes = nameCauses(kind, metadata)
+  const causes = generateName ? prefixCauses(kind, generateName) : []
+  causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined))
   if (causes.length > 0) throw invalid(kind, name || generateName || '', causes)
   if (ownership === 'tracked') track(kind, undefined, object, '', options)
@@ -194,13 +195,22 @@ function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined
   if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
   if (metadata.finalizers) causes.push(...finalizerErrors(metadata.finalizers, 'metadata.finalizers'))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
-  if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
+  // A check reads fields as the schema promises them.
+  if (kind.check && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.check(object, before))
   return causes
 }
+
+const isAboutFields = ({ field }: StatusCause) => !field.startsWith('metadata.')
 
 function nameCauses(kind: Kind, metadata: ObjectMeta): StatusCause[] {
   if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')]
   return nameErrors(metadata.name, kind.nameRule).map(why => invalidValue('metadata.name', metadata.name, why))
+}
+
+// What is generated goes on behind it, so it may end in what a name may not end in.
+function prefixCauses(kind: Kind, generateName: string): StatusCause[] {
+  const prefix = generateName.endsWith('-') ? `${generateName.slice(0, -1)}a` : generateName
+  return nameErrors(prefix, kind.nameRule).map(why => invalidValue('metadata.generateName', generateName, why))
 }
 
 function newFinalizerCauses(before: KubeObject, after: KubeObject): StatusCause[] {

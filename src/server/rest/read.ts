@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createGzip, type Gzip } from 'node:zlib'
-import { badRequest, notFound, StatusError } from '../../kube/index.ts'
+import { badRequest, forbiddenField, invalidOptions, notFound, type StatusCause, StatusError, unsupportedValue } from '../../kube/index.ts'
 import { type Entry, parseRevision } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge, takesGzip } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
@@ -24,6 +24,7 @@ export async function list(services: Services, call: Call): Promise<void> {
   const selection = selectionOf(call)
   const limit = readCount(query, 'limit') ?? 0
   const token = query?.get('continue')
+  checkListOptions(query, false)
   checkListRevision(call, store.revision, Boolean(token))
 
   let id: string | undefined
@@ -38,7 +39,7 @@ export async function list(services: Services, call: Call): Promise<void> {
   if (end < entries.length) {
     meta.continue = id === undefined ? pages.keep(entries, revision, end, store.nowMs) : pages.next(id, end)
     if (selection.isWhole) meta.remainingItemCount = entries.length - end
-  } else if (id !== undefined) pages.finish(id)
+  } else if (id !== undefined) pages.finish(id, store.nowMs)
 
   const frame = listFrame(kind, call.as, meta)
   let bytes = 0
@@ -111,40 +112,59 @@ export function readRevisionParameter(query: URLSearchParams | undefined): numbe
   if (!text) return undefined
   const revision = parseRevision(text)
   if (revision === undefined)
-    throw badRequest(`invalid resourceVersion ${JSON.stringify(text.slice(0, 40))}: it must be a decimal number from this server, or 0`)
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 40))}: strconv.ParseUint: parsing ${JSON.stringify(text.slice(0, 40))}: invalid syntax`,
+    )
   return revision
 }
 
 function checkListRevision(call: Call, current: number, isContinued: boolean): void {
   const { query, table } = call
-  const match = query?.get('resourceVersionMatch') ?? ''
-  const text = query?.get('resourceVersion') ?? ''
-  if (match === '' && text === '') return
   const revision = readRevisionParameter(query)
-  if (isContinued && match !== '') throw invalidOption('resourceVersionMatch is forbidden when continue is provided')
   if (isContinued && revision) throw badRequest('specifying resource version is not allowed when using continue')
-  if (match !== '' && text === '') throw invalidOption('resourceVersionMatch is forbidden unless resourceVersion is provided')
-  if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
-    throw invalidOption(
-      `resourceVersionMatch: Unsupported value: ${JSON.stringify(match.slice(0, 40))}: supported values: "Exact", "NotOlderThan"`,
-    )
-  }
-  if (match === 'Exact' && revision === 0) throw invalidOption('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
   if (revision === undefined) return
+  const match = query?.get('resourceVersionMatch') ?? ''
   if (revision > current) throw tooLarge(revision, current)
   if (match === 'Exact' && revision < table.lastRevision) {
     throw new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
   }
 }
 
-function invalidOption(why: string): StatusError {
-  return new StatusError('Invalid', `ListOptions.meta.k8s.io "" is invalid: ${why}`, {
-    details: { group: 'meta.k8s.io', kind: 'ListOptions' },
-  })
+/**
+ * Which parameters of a list or watch go together, as `ValidateListOptions` of Kubernetes has it.
+ * @throws {StatusError} Invalid.
+ */
+export function checkListOptions(query: URLSearchParams | undefined, isWatch: boolean): void {
+  const match = query?.get('resourceVersionMatch') ?? ''
+  const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
+  const isContinued = Boolean(query?.get('continue'))
+  if (query === undefined || (match === '' && sendInitialEvents === undefined && !(isWatch && isContinued))) return
+  const field = 'resourceVersionMatch'
+  const causes: StatusCause[] = []
+  const forbid = (why: string) => causes.push(forbiddenField(field, why))
+  const revision = query.get('resourceVersion') ?? ''
+  if (isWatch) {
+    if (sendInitialEvents === undefined && match !== '')
+      forbid('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
+    else {
+      if (sendInitialEvents !== undefined && match !== 'NotOlderThan')
+        forbid('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
+      if (match !== 'NotOlderThan' && match !== '') causes.push(unsupportedValue(field, match, ['NotOlderThan']))
+      if (isContinued) forbid('resourceVersionMatch is forbidden when continue is provided')
+    }
+  } else if (sendInitialEvents !== undefined) causes.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
+  else {
+    if (revision === '') forbid('resourceVersionMatch is forbidden unless resourceVersion is provided')
+    if (isContinued) forbid('resourceVersionMatch is forbidden when continue is provided')
+    if (match !== 'Exact' && match !== 'NotOlderThan') causes.push(unsupportedValue(field, match, ['Exact', 'NotOlderThan', '']))
+    if (match === 'Exact' && revision === '0') forbid('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+  }
+  if (causes.length > 0) throw invalidOptions('ListOptions', causes)
 }
 
 export function tooLarge(revision: number, current: number): StatusError {
-  return new StatusError('Timeout', `Too large resource version: ${revision}, current: ${current}`, {
-    details: { retryAfterSeconds: 1, causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version', field: '' }] },
+  const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' } as StatusCause
+  return new StatusError('Timeout', `Timeout: Too large resource version: ${revision}, current: ${current}`, {
+    details: { retryAfterSeconds: 1, causes: [cause] },
   })
 }

@@ -56,7 +56,14 @@ function fieldOf(kind: Kind, table: Table, field: string): (entry: Entry) => str
   if (field === 'metadata.name') return entry => entry.name
   if (field === 'metadata.namespace' && kind.namespaced) return entry => entry.namespace
   const selectable = kind.selectableFields.find(candidate => candidate.field === field)
-  if (!selectable) throw badRequest(`field label not supported: ${field}`)
+  if (!selectable) {
+    const names = ['metadata.name', ...(kind.namespaced ? ['metadata.namespace'] : []), ...kind.selectableFields.map(known => known.field)]
+    throw badRequest(
+      kind.isCustom
+        ? `field label not supported: ${field}`
+        : `${JSON.stringify(field)} is not a known field selector: only ${names.map(known => JSON.stringify(known)).join(', ')}`,
+    )
+  }
   return entry => {
     // Looked up each time: a definition may make other fields selectable while a watch is open.
     const index = table.fieldNames.indexOf(field)

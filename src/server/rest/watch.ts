@@ -1,6 +1,6 @@
 import { StatusError } from '../../kube/index.ts'
 import { type Call, readCount, type Services } from './call.ts'
-import { readRevisionParameter, selectionOf } from './read.ts'
+import { checkListOptions, readRevisionParameter, selectionOf } from './read.ts'
 import { selectFrom } from './selection.ts'
 import { readBoolean } from './write-options.ts'
 
@@ -15,13 +15,7 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   const selection = selectionOf(call)
   const revision = readRevisionParameter(query)
   const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
-  const match = query?.get('resourceVersionMatch') ?? ''
-  if (sendInitialEvents !== undefined && match !== 'NotOlderThan') {
-    throw invalidOption('resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
-  }
-  if (sendInitialEvents === undefined && match !== '') {
-    throw invalidOption('resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
-  }
+  checkListOptions(query, true)
   const wantsBookmarks = readBoolean(query, 'allowWatchBookmarks')
   const timeoutSeconds = readCount(query, 'timeoutSeconds')
   const timeoutMs = timeoutSeconds ? timeoutSeconds * 1_000 : defaultTimeoutMs * (1 + Math.random())
@@ -42,10 +36,4 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
     const withEnd = sendInitialEvents !== undefined && wantsBookmarks
     await watcher.sendInitial(selectFrom(table, selection), withEnd ? store.revision : undefined)
   } else watcher.replay(missed)
-}
-
-function invalidOption(why: string): StatusError {
-  return new StatusError('Invalid', `ListOptions.meta.k8s.io "" is invalid: ${why}`, {
-    details: { group: 'meta.k8s.io', kind: 'ListOptions' },
-  })
 }

@@ -1,4 +1,4 @@
-import { type StatusCause, StatusError } from '../../kube/index.ts'
+import { invalidOptions, type StatusCause, tooLong, unsupportedValue } from '../../kube/index.ts'
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
@@ -19,25 +19,29 @@ export type WriteOptions = {
 const maxManagerLength = 128
 
 /** @throws {StatusError} BadRequest or Invalid for values that Kubernetes does not know. */
-export function readWriteOptions(query: URLSearchParams | undefined, userAgent: string | undefined, nowMs: number): WriteOptions {
+export function readWriteOptions(
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  query: URLSearchParams | undefined,
+  userAgent: string | undefined,
+  nowMs: number,
+): WriteOptions {
+  const causes: StatusCause[] = []
   const manager = query?.get('fieldManager') ?? ''
   const dryRun = query?.getAll('dryRun') ?? []
   if (dryRun.some(value => value !== 'All')) {
-    throw invalidOption('dryRun', `Unsupported value: ${JSON.stringify(dryRun.find(value => value !== 'All'))}: supported values: "All"`)
+    causes.push(unsupportedValue('dryRun', dryRun, ['All']))
   }
   const fieldValidation = query?.get('fieldValidation') || 'Warn'
-  if (fieldValidation !== 'Strict' && fieldValidation !== 'Warn' && fieldValidation !== 'Ignore') {
-    throw invalidOption(
-      'fieldValidation',
-      `Unsupported value: ${JSON.stringify(fieldValidation)}: supported values: "Ignore", "Strict", "Warn"`,
-    )
+  if (!isFieldValidation(fieldValidation)) {
+    causes.push(unsupportedValue('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']))
   }
-  if (manager.length > maxManagerLength) throw invalidOption('fieldManager', `Too long: may not be more than ${maxManagerLength} bytes`)
+  if (manager.length > maxManagerLength) causes.push(tooLong('fieldManager', maxManagerLength))
+  if (causes.length > 0) throw invalidOptions(kind, causes)
   return {
     dryRun: dryRun.length > 0,
     manager: manager || managerFrom(userAgent),
     isManagerGiven: manager !== '',
-    fieldValidation,
+    fieldValidation: isFieldValidation(fieldValidation) ? fieldValidation : 'Warn',
     force: readBoolean(query, 'force'),
     nowMs,
     warnings: [],
@@ -56,7 +60,6 @@ function managerFrom(userAgent: string | undefined): string {
   return (slash < 0 ? userAgent : userAgent.slice(0, slash)).slice(0, maxManagerLength) || 'unknown'
 }
 
-function invalidOption(field: string, message: string): StatusError {
-  const cause: StatusCause = { reason: 'FieldValueNotSupported', message, field }
-  return new StatusError('Invalid', `options is invalid: ${field}: ${message}`, { details: { causes: [cause] } })
+function isFieldValidation(text: string): text is FieldValidation {
+  return text === 'Strict' || text === 'Warn' || text === 'Ignore'
 }

@@ -5,14 +5,19 @@ import {
   applyServerSide,
   badRequest,
   conflictError,
+  forbiddenField,
+  invalid,
+  invalidOptions,
+  invalidValue,
   isJsonObject,
   type Json,
   type JsonObject,
   type KubeObject,
   notFound,
+  requiredValue,
   StatusError,
 } from '../../kube/index.ts'
-import { parseBody, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
+import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
@@ -24,10 +29,10 @@ const namespacesTable = 'namespaces'
 
 export async function create(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
-  const decoded = decode(call.kind, parseBody(call.body, call.contentType), options)
+  const options = readWriteOptions('CreateOptions', call.query, call.userAgent, store.nowMs)
+  const decoded = decodeBody(call, options)
   const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
-  checkNamespace(services, call, place.namespace)
+  checkNamespace(services, call, place.namespace, decoded.sent.name)
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
   const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
     if (head) throw alreadyExists(call.kind, object.metadata.name)
@@ -38,11 +43,18 @@ export async function create(services: Services, call: Call): Promise<void> {
 
 export async function update(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
+  const options = readWriteOptions('UpdateOptions', call.query, call.userAgent, store.nowMs)
   const outcome = await mutate(store, call.table, keyOf(call), head => {
     options.warnings.length = 0
     if (!head) throw notFound(call.kind, call.name)
-    const decoded = decode(call.kind, parseBody(call.body, call.contentType), options)
+    const decoded = decodeBody(call, options)
+    if (!decoded.sent.name) throw undeterminedName(call.name)
+    // Custom kinds allow no update that does not say what it was computed from.
+    if (call.kind.isCustom && !decoded.sent.resourceVersion) {
+      const { group, plural } = call.kind
+      const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
+      throw invalid({ group, plural, kind: plural }, call.name, [cause])
+    }
     return replace(call, readEntry(call.kind, head), decoded, 'tracked', options)
   })
   sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
@@ -57,11 +69,12 @@ const patchTypes = [
 
 export async function patch(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions(call.query, call.userAgent, store.nowMs)
+  const options = readWriteOptions('PatchOptions', call.query, call.userAgent, store.nowMs)
   if (call.contentType === 'application/apply-patch+yaml') {
     await applyPatch(services, call, options)
     return
   }
+  if (call.query?.has('force')) throw invalidOptions('PatchOptions', [forbiddenField('force', 'may not be specified for non-apply patch')])
   const change = patcher(call)
   const outcome = await mutate(store, call.table, keyOf(call), head => {
     options.warnings.length = 0
@@ -84,16 +97,12 @@ function patcher(call: Call): (live: Json) => Json {
     }
     case 'application/strategic-merge-patch+json': {
       const { mergeKeys } = call.kind
-      if (!mergeKeys)
-        throw unsupportedMediaType(
-          call.contentType,
-          patchTypes.filter(type => !type.includes('strategic')),
-        )
+      if (!mergeKeys) throw unsupportedMediaType(patchTypes.filter(type => !type.includes('strategic')))
       const merge = parsePatchObject(call)
       return live => applyStrategicPatch(live, merge, mergeKeys)
     }
     default:
-      throw unsupportedMediaType(call.contentType, patchTypes)
+      throw unsupportedMediaType(patchTypes)
   }
 }
 
@@ -107,12 +116,15 @@ function parsePatchObject(call: Call): Json {
 async function applyPatch(services: Services, call: Call, options: WriteOptions): Promise<void> {
   const { store } = services
   const { kind, subresource } = call
-  if (!options.isManagerGiven)
-    throw badRequest('PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch')
+  if (!options.isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
   const body = parseYaml(call.body)
   if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
   if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
-  const { object: applied, sent } = decode(kind, body, options)
+  const { object: applied, sent, unknown } = decode(kind, body, options)
+  const what = `(${sent.namespace ?? ''}/${sent.name ?? ''}; ${kind.group ? kind.apiVersion : `/${kind.version}`}, Kind=${kind.kind})`
+  // What is not in the schema can be owned by nobody, so it is refused here whatever fieldValidation says.
+  if (unknown.length > 0) throw badRequest(`failed to create typed patch object ${what}: .${unknown[0]}: field not declared in schema`)
+  if (!sent.name) throw undeterminedName(call.name)
   if (sent.managedFields?.length) throw badRequest('metadata.managedFields must be nil')
   const place: Place = { namespace: call.namespace, name: call.name }
   const { resourceVersion, uid } = sent
@@ -162,12 +174,23 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     if (resourceVersion) meta.resourceVersion = resourceVersion
     else if (live) meta.resourceVersion = live.metadata.resourceVersion
     if (uid) meta.uid = uid
-    const decoded: Decoded = { object, sent: meta }
+    const decoded: Decoded = { object, sent: meta, unknown: [] }
     if (live) return replace(call, live, decoded, 'applied', options)
     const { resourceVersion: _, uid: __, ...fresh } = meta
-    return toPut(call, prepareCreate(kind, { object, sent: fresh }, place, 'applied', options), options)
+    return toPut(call, prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options), options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
+}
+
+/** The body as an object of the call's kind; keys that stand twice are told as `fieldValidation` asks. */
+function decodeBody({ kind, body, contentType }: Call, options: WriteOptions): Decoded {
+  if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
+  const { value, duplicates } = parseBodyStrict(body)
+  return decode(kind, value, options, duplicates)
+}
+
+function undeterminedName(name: string): StatusError {
+  return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`)
 }
 
 const typeFields = new Set(['apiVersion', 'kind'])
@@ -207,7 +230,7 @@ function given<T extends object>(fields: T): Partial<T> {
 }
 
 /** @throws {StatusError} NotFound for a namespace that does not exist, Forbidden for one that is going away. */
-function checkNamespace({ store }: Services, call: Call, namespace: string): void {
+function checkNamespace({ store }: Services, call: Call, namespace: string, name = call.name): void {
   if (call.kind.isTerminating) {
     throw new StatusError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
   }
@@ -216,24 +239,20 @@ function checkNamespace({ store }: Services, call: Call, namespace: string): voi
   const head = store.head(store.table(namespacesTable), namespace)
   if (!head) throw notFound({ group: '', plural: namespacesTable }, namespace)
   if (!head.deleting) return
-  const because = `because namespace ${namespace} is being terminated`
+  const because = 'because it is being terminated'
   const what = call.kind.group ? `${call.kind.plural}.${call.kind.group}` : call.kind.plural
-  throw new StatusError(
-    'Forbidden',
-    `${what} "${call.name}" is forbidden: unable to create new content in namespace ${namespace} ${because}`,
-    {
-      details: {
-        name: call.name || undefined,
-        group: call.kind.group || undefined,
-        kind: call.kind.plural,
-        causes: [
-          {
-            reason: 'NamespaceTerminating' as 'FieldValueForbidden',
-            message: `namespace ${namespace} is being terminated`,
-            field: 'metadata.namespace',
-          },
-        ],
-      },
+  throw new StatusError('Forbidden', `${what} "${name}" is forbidden: unable to create new content in namespace ${namespace} ${because}`, {
+    details: {
+      name: name || undefined,
+      group: call.kind.group || undefined,
+      kind: call.kind.plural,
+      causes: [
+        {
+          reason: 'NamespaceTerminating' as 'FieldValueForbidden',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
     },
-  )
+  })
 }

@@ -56,12 +56,17 @@ export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { hea
 export function listItem(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
   switch (as.form) {
     case 'object':
-      return wireText(kind, entry)
+      return kind.isCustom ? wireText(kind, entry) : withoutType(kind, wireText(kind, entry))
     case 'partial':
       return partialText(kind, entry)
     case 'table':
       return rowText(kind, entry, as, nowMs)
   }
+}
+
+// Every stored object begins with these two, and Kubernetes leaves them out of the items of its own kinds.
+function withoutType({ apiVersion, kind }: Kind, text: string): string {
+  return `{${text.slice('{"apiVersion":"","kind":"",'.length + apiVersion.length + kind.length)}`
 }
 
 export type SentType = 'ADDED' | 'MODIFIED' | 'DELETED'
@@ -90,7 +95,7 @@ export function renderInitial(kind: Kind, entry: Entry, as: Representation, isFi
 
 export function renderBookmark(kind: Kind, revision: number, as: Representation, isInitialEnd: boolean): string {
   const annotations = isInitialEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : ''
-  const metadata = `{"resourceVersion":"${revision}","creationTimestamp":null${annotations}}`
+  const metadata = `{"resourceVersion":"${revision}"${annotations}}`
   switch (as.form) {
     case 'object':
       return eventLine('BOOKMARK', `{"kind":"${kind.kind}","apiVersion":"${kind.apiVersion}","metadata":${metadata}}`, as)
