@@ -12,6 +12,7 @@ const surroundings = (env: Record<string, string>, present: string[], checkout: 
 for (const [name, option, env, checkout, want] of [
   ['--data wins', 'd', { OARLOCK_DATA: '/env' }, '/checkout', '/cwd/d'],
   ['then OARLOCK_DATA', undefined, { OARLOCK_DATA: '/env' }, '/checkout', '/env'],
+  ['an empty OARLOCK_DATA is none', undefined, { OARLOCK_DATA: '' }, '/checkout', '/checkout/.oarlock'],
   ['then the checkout', undefined, {}, '/checkout', '/checkout/.oarlock'],
   ['then the working directory', undefined, {}, undefined, '/cwd/.oarlock'],
 ] as const) {

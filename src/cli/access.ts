@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Client, createClient } from '../client/index.ts'
+import { usageError } from './cli-error.ts'
 
 /** The options of every command that talks to an API server. */
 export type AccessOptions = { kubeconfig?: string; context?: string; namespace?: string; allNamespaces?: boolean }
@@ -22,9 +23,14 @@ export const here = (): Surroundings => ({
   exists: existsSync,
 })
 
-/** The data directory of `oarlock up`: --data, OARLOCK_DATA, `.oarlock` in the checkout, else in the working directory. */
+/**
+ * The data directory of `oarlock up`: --data, OARLOCK_DATA, `.oarlock` in the checkout, else in the working directory.
+ * @throws {CliError} usage, for an empty --data.
+ */
 export function dataDirectory(option: string | undefined, { env, cwd, checkout } = here()): string {
-  return resolve(cwd, option ?? env.OARLOCK_DATA ?? join(checkout ?? cwd, '.oarlock'))
+  // As from `--data "$UNSET"`: it would mean the working directory, and fill it.
+  if (option === '') throw usageError('--data may not be empty: name a directory, or leave it out')
+  return resolve(cwd, option ?? (env.OARLOCK_DATA || undefined) ?? join(checkout ?? cwd, '.oarlock'))
 }
 
 /**

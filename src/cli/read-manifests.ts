@@ -73,7 +73,10 @@ export async function readManifests(paths: readonly string[], values: Record<str
     else for (const file of await filesOf(path)) manifests.push(...(await parseManifests(await readFile(file, 'utf8'), file, values)))
   }
   if (manifests.length === 0)
-    throw usageError(`there is no object in ${paths.join(', ')}`, 'files in directories must end in .yaml, .yml or .json')
+    throw usageError(
+      `there is no object in ${paths.map(path => (path === '-' ? 'stdin' : path)).join(', ')}`,
+      'files in directories must end in .yaml, .yml or .json',
+    )
   return inApplyOrder(manifests)
 }
 
