@@ -174,6 +174,26 @@ test('nothing that a client sends ends the server or is a 500', async () => {
   assert.equal((await server.call('/healthz')).code, 200)
 })
 
+test('bodies that nest deeper than anybody can walk are refused, one by one and patch on patch', async () => {
+  const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+  const secrets = '/api/v1/namespaces/default/secrets'
+  const definition = (levels: number) =>
+    `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"deep","annotations":${nested(levels)}},"data":{}}`
+  const json = 'application/json'
+  for (const levels of [2_000, 100_000]) {
+    for (const [method, path, type, body] of [
+      ['POST', secrets, json, definition(levels)],
+      ['PATCH', `${secrets}/deep`, 'application/merge-patch+json', nested(levels)],
+      ['PATCH', `${secrets}/deep`, 'application/strategic-merge-patch+json', nested(levels)],
+      ['PATCH', `${secrets}/deep`, 'application/json-patch+json', `[{"op":"add","path":"/data","value":${nested(levels)}}]`],
+      ['PATCH', `${secrets}/deep?fieldManager=x`, 'application/apply-patch+yaml', definition(levels)],
+    ] as const) {
+      const { code, body: answer } = await server.call(path, { method, body, type })
+      assert.equal(code, 400, `${method} ${type} ${levels}: ${JSON.stringify(answer)}`)
+    }
+  }
+})
+
 test('bytes that are no HTTP, and connections given up half-way, leave the server well', async () => {
   const open = async (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: server.server.port, ca: server.server.caCertificate })

@@ -1,5 +1,6 @@
-import { parse } from 'yaml'
 import { badRequest, parseJsonStrict, StatusError, type StrictJson } from '../../kube/index.ts'
+import { checkDepth } from './check-depth.ts'
+import { parseYamlText } from './parse-yaml.ts'
 
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
@@ -25,17 +26,18 @@ export function parseBodyStrict(text: string): StrictJson {
 }
 
 export function parseJson(text: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
     throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
   }
+  return checkDepth(value)
 }
 
-// Aliases are counted by the parser, so that a small document cannot grow without bound.
 export function parseYaml(text: string): unknown {
   try {
-    return parse(text, { maxAliasCount: 100, prettyErrors: false, schema: 'core', version: '1.2' })
+    return parseYamlText(text)
   } catch (error) {
     throw badRequest(`the body of the request is not valid YAML: ${(error as Error).message.slice(0, 200)}`)
   }

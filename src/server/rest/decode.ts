@@ -1,5 +1,6 @@
 import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, type ObjectMeta, pruneUnknown } from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
+import { checkDepth } from './check-depth.ts'
 import type { WriteOptions } from './write-options.ts'
 
 const texts = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
@@ -27,6 +28,8 @@ export type Decoded = { object: KubeObject; sent: SentMeta; unknown: readonly st
  * @throws {StatusError} BadRequest.
  */
 export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
+  // Patches make an object deeper than any one of them was.
+  checkDepth(body)
   if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${sayType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { parseYamlText } from './parse-yaml.ts'
+
+for (const [name, text, value] of [
+  ['block style', 'a: 1\nb: [x, y]\nc:\n  d: "e"\n', { a: 1, b: ['x', 'y'], c: { d: 'e' } }],
+  ['JSON', ' {"a": [1, {"b": null}], "__proto__": "kept"}', JSON.parse('{"a":[1,{"b":null}],"__proto__":"kept"}')],
+  ['flow style', '{a: 1, b: [x]} # no JSON', { a: 1, b: ['x'] }],
+  ['an alias', 'a: &x {b: 1}\nc: *x\n', { a: { b: 1 }, c: { b: 1 } }],
+  ['nothing', '', null],
+] as [string, string, unknown][]) {
+  test(`reads ${name}`, () => assert.deepEqual(parseYamlText(text), value))
+}
+
+for (const [name, text, says] of [
+  ['a key twice', 'a: 1\nb:\n  - c: 1\n    c: 2\n', /^key "c" stands twice in one mapping$/],
+  ['a key twice in JSON', '{"a":{"b":1,"b":2}}', /^key "a\.b" stands twice$/],
+  ['two documents', 'a: 1\n---\nb: 2\n', /multiple documents/],
+  ['what is no YAML', 'a: [1', /./],
+  [
+    'aliases that multiply',
+    'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c]\n',
+    /alias/,
+  ],
+] as [string, string, RegExp][]) {
+  test(`refuses ${name}`, () => assert.throws(() => parseYamlText(text), { message: says }))
+}
+
+test('a mapping with many keys is read in time that grows with it, not with its square', () => {
+  const text = Array.from({ length: 20_000 }, (_, index) => `k${index}: v\n`).join('')
+  const startedMs = performance.now()
+  assert.equal(Object.keys(parseYamlText(text) as object).length, 20_000)
+  // Comparing each with each took 15 s.
+  assert.ok(performance.now() - startedMs < 6_000)
+})
+
+test('reads what the parser alone reads', () => {
+  const text = 'a: 0x10\nb: yes\nc: ~\nd: 1.5\ne: 2001-01-01\nf: |\n  x\n  y\n<<: {g: 1}\n'
+  assert.deepEqual(parseYamlText(text), parse(text, { schema: 'core', version: '1.2' }))
+})
