@@ -329,6 +329,25 @@ describe('a Stack that cannot be right', { concurrency: 4 }, () => {
     })
   }
 
+  const head = 'apiVersion: oarlock.dev/v1alpha1\nkind: Stack\n'
+  for (const [name, input, code, want] of [
+    ['YAML that cannot be read', 'a: [b\n', exitCodes.refused, /stdin:2:1: .*must be sufficiently indented/],
+    ['a key that is there twice', 'a: 1\na: 2\n', exitCodes.refused, /stdin:2:1: Map keys must be unique/],
+    ['nothing', '', exitCodes.usage, /there is no object in stdin/],
+    ['text', 'just text', exitCodes.refused, /stdin:1: must be a Kubernetes object, got "just text"/],
+    ['no apiVersion', 'kind: Stack\n', exitCodes.refused, /stdin:1: apiVersion must be a text that is not empty, got nothing/],
+    ['no name', head, exitCodes.refused, /stdin:1: metadata\.name must be a text that is not empty, got nothing/],
+    ['no spec', `${head}metadata: { name: a }\n`, exitCodes.refused, /spec: Required value/],
+    ['an unknown kind', `${head.replace('Stack', 'Stak')}metadata: { name: a }\n`, exitCodes.notFound, /no kind "Stak" in apiVersion/],
+    ['an unknown namespace', manifest('a', good).replace('"default"', '"nowhere"'), exitCodes.notFound, /namespaces "nowhere" not found/],
+  ] as const) {
+    test(`oarlock apply of ${name}: exit ${code}`, async () => {
+      const ended = await apply(input)
+      match(ended.stderr, want)
+      deepEqual([ended.code, ended.stdout], [code, ''])
+    })
+  }
+
   test('what was missing and is made lets the Stack go on by itself', async () => {
     await rig.create('late', { ...good, dependsOn: [{ name: 'made-later' }] })
     await rig.until('late', 'DependencyNotFound', stack => condition(stack, 'Ready')?.reason === 'DependencyNotFound')
@@ -384,6 +403,43 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
     })
   }
 
+  for (const { what, file, damage, want } of [
+    {
+      what: 'a damaged database of objects',
+      file: 'oarlock.db',
+      damage: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
+      want: /oarlock.*restore the directory from a backup, or choose another with --data/s,
+    },
+    {
+      what: 'a damaged database of states',
+      file: join('state', 'state.db'),
+      damage: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
+      want: /state.*restore the directory from a backup, or choose another with --data/s,
+    },
+    {
+      what: 'the key of another data directory',
+      file: join('keys', 'state.key'),
+      damage: () => Buffer.from(`${'ab'.repeat(32)}\n`),
+      want: /key.*put the file keys\/state\.key back that belongs to this data directory/s,
+    },
+  ]) {
+    test(`${what}: exit 7; with the right file again all is there`, async () => {
+      const dataDir = makeDataDir()
+      const first = await startOarlock(dataDir)
+      await store(first)
+      equal(await first.stop(), 0)
+      const path = join(dataDir, file)
+      const right = readFileSync(path)
+      writeFileSync(path, damage(right))
+      const { code, stderr } = await up(dataDir)
+      equal(code, exitCodes.dataDirectory, stderr)
+      match(stderr, want)
+      writeFileSync(path, right)
+      await isUnharmed(dataDir)
+      removeDirectory(dataDir)
+    })
+  }
+
   test('a second process on the same data directory is refused; the first and its files stay', async () => {
     const dataDir = makeDataDir()
     const first = await startOarlock(dataDir)
@@ -428,6 +484,22 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
     test(`--listen ${JSON.stringify(value)} is a usage error`, async () => {
       const dataDir = makeDataDir()
       const { code, stderr } = await up(dataDir, '--listen', value)
+      equal(code, exitCodes.usage, stderr)
+      match(stderr, want)
+      removeDirectory(dataDir)
+    })
+  }
+
+  for (const [args, want] of [
+    [['--data', ''], /--data may not be empty/],
+    [['--http', 'nonsense'], /address "nonsense" must be HOST:PORT/],
+    [['--max-workers', '0'], /'0' is invalid.*whole number of at least 1/],
+    [['--grace', 'soon'], /'soon' is invalid.*90s, 5m or 1h30m/],
+    [['--log-level', 'loud'], /'loud' is invalid.*debug, info, warn, error/],
+  ] as const) {
+    test(`oarlock up ${args.join(' ')} is a usage error`, async () => {
+      const dataDir = makeDataDir()
+      const { code, stderr } = await up(dataDir, ...args)
       equal(code, exitCodes.usage, stderr)
       match(stderr, want)
       removeDirectory(dataDir)
