@@ -230,7 +230,8 @@ test('a controller brings every boat to its status, reads its own writes, cleans
     deepEqual(stale, [], 'no reconcile saw less than the last one wrote')
     await Promise.all(names.map(name => handle.delete(name)))
     await eventually(() => boats.size === 0, 'all are gone', 20_000)
-    deepEqual(released.sort(), names.sort())
+    // A change of its ConfigMap may bring a boat again before the cache knows that it is gone.
+    deepEqual([...new Set(released)].sort(), names.sort())
     await events.flush()
     ok(
       (await client.resource(eventResource).list({ namespace: 'default' })).items.some(

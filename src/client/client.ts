@@ -38,6 +38,11 @@ export type RequestOptions = {
   timeoutMs?: number
   /** Whether the request may be sent again after the connection broke; by default what the method promises. */
   idempotent?: boolean
+  /**
+   * The answer comes soon and is small, as for one object: it may wait behind others on one connection, which makes many
+   * of them much cheaper. Not used with `timeoutMs`, since such a request must not wait for others. Default false.
+   */
+  isShort?: boolean
 }
 
 export type Response = { status: number; headers: Answer['headers']; text(): Promise<string>; json(): Promise<unknown> }
@@ -113,7 +118,7 @@ type Settings = {
   headers: Record<string, string | string[]>
 }
 
-type Sent<T> = { answer: T; status: number; headers: Answer['headers'] }
+type Sent<T> = { answer: T; status: number }
 
 class HttpClient implements Client {
   readonly server: string
@@ -148,17 +153,16 @@ class HttpClient implements Client {
   async request(options: RequestOptions): Promise<Response> {
     const { answer } = await this.#send(options, async (outgoing, certificate) => {
       const answer = await this.#transport.exchange(outgoing, certificate)
-      return { answer, status: answer.status, headers: answer.headers }
+      return { answer, status: answer.status }
     })
-    const asked = this.#asked(options)
-    if (answer.status >= 300) throw errorOf(answer, asked)
-    return { status: answer.status, headers: answer.headers, text: async () => answer.body, json: async () => parseAnswer(answer, asked) }
+    if (answer.status >= 300) throw errorOf(answer, this.#asked(options))
+    return new HttpResponse(answer, () => this.#asked(options))
   }
 
   async stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse> {
     const { answer } = await this.#send(options, async (outgoing, certificate) => {
       const answer = await this.#transport.stream({ ...outgoing, idleTimeoutMs: options.idleTimeoutMs ?? outgoing.timeoutMs }, certificate)
-      return { answer, status: answer.status, headers: answer.headers }
+      return { answer, status: answer.status }
     })
     if (answer.status >= 300) throw errorOf({ ...answer, body: await textOf(answer.body) }, this.#asked(options))
     return answer
@@ -184,13 +188,22 @@ class HttpClient implements Client {
   ): Promise<Sent<T>> {
     const { method, path, query, body, signal, timeoutMs = this.#settings.requestTimeoutMs } = options
     if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} must start with a slash`)
+    const isShort = options.isShort === true && options.timeoutMs === undefined
     const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
     const headers: Record<string, string | string[]> = {
       ...this.#settings.headers,
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...options.headers,
     }
-    const outgoing = { method, path: withQuery(path, query), headers, body: isRaw ? body : JSON.stringify(body), timeoutMs, signal }
+    const outgoing = {
+      method,
+      path: withQuery(path, query),
+      headers,
+      body: isRaw ? body : JSON.stringify(body),
+      timeoutMs,
+      signal,
+      isShort,
+    }
     const idempotent = options.idempotent ?? (method !== 'POST' && method !== 'PATCH')
     let hasRefreshed = false
     for (let retries = 0; ; retries++) {
@@ -216,7 +229,7 @@ class HttpClient implements Client {
           continue
         }
         if (status !== 429 && status !== 503) return sent
-        failure = { kind: 'answer', status, retryAfterMs: parseRetryAfter(text(sent.headers['retry-after']), Date.now()) }
+        failure = { kind: 'answer', status, retryAfterMs: parseRetryAfter(text(sent.answer.headers['retry-after']), Date.now()) }
       } catch (cause) {
         if (signal?.aborted) throw signal.reason
         this.#observe(method, '<error>')
@@ -236,6 +249,33 @@ class HttpClient implements Client {
 
   #observe(method: string, code: string): void {
     for (const observer of this.#observers) observer({ method, code, host: this.#host })
+  }
+}
+
+/** Reads headers and body only when asked: for most answers one of them is not needed. */
+class HttpResponse implements Response {
+  readonly #answer: Answer
+  readonly #asked: () => { method: string; url: string }
+
+  constructor(answer: Answer, asked: () => { method: string; url: string }) {
+    this.#answer = answer
+    this.#asked = asked
+  }
+
+  get status(): number {
+    return this.#answer.status
+  }
+
+  get headers(): Answer['headers'] {
+    return this.#answer.headers
+  }
+
+  async text(): Promise<string> {
+    return this.#answer.body
+  }
+
+  async json(): Promise<unknown> {
+    return parseAnswer(this.#answer, this.#asked)
   }
 }
 

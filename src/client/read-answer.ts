@@ -18,11 +18,11 @@ export function errorOf(answer: Answer, asked: Asked): StatusError {
 }
 
 /** Parses the body of a successful answer. @throws {StatusError} if it is not JSON, such as the log-in page of a proxy. */
-export function parseAnswer(answer: Answer, asked: Asked): unknown {
+export function parseAnswer(answer: Answer, asked: () => Asked): unknown {
   try {
     return JSON.parse(answer.body)
   } catch {
-    throw unexpected(answer, asked, undefined)
+    throw unexpected(answer, asked(), undefined)
   }
 }
 

@@ -229,6 +229,16 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
    * @throws {StatusError} for a refused watch and for an ERROR event: Expired means list again. @throws {GarbageError} for what is not JSON.
    */
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<KubeObject<Body>>, void, undefined> {
+    for await (const lines of this.watchLines(options)) {
+      for (const line of lines) {
+        if (options.signal?.aborted) return
+        yield this.parseEvent(line)
+      }
+    }
+  }
+
+  /** Like {@link watch}, with the unread lines as they come together: for readers of many events. {@link parseEvent} reads one. */
+  async *watchLines(options: WatchOptions): AsyncGenerator<string[], void, undefined> {
     const { signal, idleTimeoutMs = 0 } = options
     const {
       namespace,
@@ -260,10 +270,9 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
       })
       const splitter = new LineSplitter()
       for await (const chunk of body) {
-        for (const line of splitter.push(chunk as Buffer)) {
-          if (signal?.aborted) return
-          yield this.#event(line)
-        }
+        const lines = splitter.push(chunk as Buffer)
+        if (lines.length > 0) yield lines
+        if (signal?.aborted) return
       }
       if (splitter.restBytes > 0 && !signal?.aborted) throw new GarbageError(`the watch of ${path} ended in the middle of a line`)
     } catch (error) {
@@ -275,7 +284,8 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     }
   }
 
-  #event(line: string): WatchEvent<KubeObject<Body>> {
+  /** Reads one line of {@link watchLines}. @throws as {@link watch} does. */
+  parseEvent(line: string): WatchEvent<KubeObject<Body>> {
     let event: WatchEvent<KubeObject<Body>>
     try {
       event = JSON.parse(line) as WatchEvent<KubeObject<Body>>
@@ -321,7 +331,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     { signal }: Signal,
     rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean } = {},
   ): Promise<KubeObject<Body>> {
-    const response = await this.client.request({ method, path, signal, ...rest })
+    const response = await this.client.request({ method, path, signal, isShort: true, ...rest })
     const object = (await response.json()) as KubeObject<Body>
     if (typeof object?.metadata !== 'object') throw notAnObject(this.resource, object)
     return object

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import type { Dispatcher } from 'undici'
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess, Pem } from './cluster-access.ts'
+import { onAbort } from './on-abort.ts'
+import { Pipeline } from './pipeline.ts'
 import type { Answer } from './read-answer.ts'
 
 /** One HTTP request, ready to be sent. `timeoutMs` bounds the wait for the answer's head and each pause inside its body. */
@@ -12,18 +14,31 @@ export type Outgoing = {
   body?: string | Uint8Array | undefined
   timeoutMs: number
   signal?: AbortSignal | undefined
+  /** Answered soon and with little: may share a connection with others that wait for their answers. */
+  isShort?: boolean
 }
 
 /** An answer that is still coming. Leaving the loop over `body` closes the connection. */
 export type Streaming = { status: number; headers: Answer['headers']; body: AsyncIterable<Buffer> }
 
-type Pools = { requests: Dispatcher; streams: Dispatcher; certificate: Authentication['certificate'] }
+type Pools = {
+  requests: Dispatcher
+  streams: Dispatcher
+  /** Not through a proxy: what stands in between may not understand it. */
+  short: Pipeline | undefined
+  certificate: Authentication['certificate']
+}
 
 /**
  * How many requests run at once; further ones wait their turn. A busy controller keeps some tens in flight, and a server
  * answers in milliseconds, so this is far above what one process can use and far below what a server minds.
  */
 const requestConnections = 64
+/**
+ * How many short requests wait on one connection before the next is opened. Go's servers answer those of one connection
+ * one after the other, Node's at the same time.
+ */
+const pipelineDepth = 16
 const connectTimeoutMs = 10_000
 /** Below the 90 s and more of common API servers and balancers; a server that says less in Keep-Alive is believed. */
 const keepAliveMs = 45_000
@@ -51,7 +66,11 @@ export class Transport {
 
   /** Sends a request and collects its answer. Rejects with undici's error, or with the reason of `signal`. */
   async exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
-    const pools = await this.#open(certificate)
+    const opening = this.#open(certificate)
+    const pools = opening instanceof Promise ? await opening : opening
+    if (pools.short && outgoing.isShort && isTextOrNothing(outgoing.body)) {
+      return await pools.short.exchange(this.#prefix ? { ...outgoing, path: this.#prefix + outgoing.path } : outgoing)
+    }
     return new Promise<Answer>((resolve, reject) => {
       const { signal } = outgoing
       if (signal?.aborted) return reject(signal.reason)
@@ -60,13 +79,14 @@ export class Transport {
       let headers: Answer['headers'] = {}
       let size = 0
       const chunks: Buffer[] = []
-      const onAbort = () => {
-        reject(signal?.reason)
-        controller?.abort(asError(signal?.reason))
-      }
-      signal?.addEventListener('abort', onAbort, { once: true })
+      const release =
+        signal &&
+        onAbort(signal, () => {
+          reject(signal.reason)
+          controller?.abort(asError(signal.reason))
+        })
       const settle = (run: () => void) => {
-        signal?.removeEventListener('abort', onAbort)
+        release?.()
         run()
       }
       this.#dispatch(pools.requests, outgoing, {
@@ -108,13 +128,14 @@ export class Transport {
       if (signal?.aborted) return reject(signal.reason)
       const body = new StreamBody()
       let controller: Dispatcher.DispatchController | undefined
-      const onAbort = () => {
-        reject(signal?.reason)
-        body.end()
-        controller?.abort(asError(signal?.reason))
-      }
-      signal?.addEventListener('abort', onAbort, { once: true })
-      const settled = () => signal?.removeEventListener('abort', onAbort)
+      const release =
+        signal &&
+        onAbort(signal, () => {
+          reject(signal.reason)
+          body.end()
+          controller?.abort(asError(signal.reason))
+        })
+      const settled = () => release?.()
       this.#dispatch(
         pools.streams,
         outgoing,
@@ -148,6 +169,7 @@ export class Transport {
   async close(): Promise<void> {
     this.#isClosed = true
     const pools = this.#pools ?? (await this.#opening?.catch(() => undefined))
+    pools?.short?.destroy()
     await Promise.all([pools?.requests.destroy(), pools?.streams.destroy()])
   }
 
@@ -177,8 +199,14 @@ export class Transport {
         const old = this.#pools
         this.#pools = built
         // Connections with the old certificate finish what they do.
-        if (old) for (const pool of [old.requests, old.streams]) pool.close().catch(() => undefined)
-        if (this.#isClosed) await Promise.all([built.requests.destroy(), built.streams.destroy()])
+        if (old) {
+          old.short?.retire()
+          for (const pool of [old.requests, old.streams]) pool.close().catch(() => undefined)
+        }
+        if (this.#isClosed) {
+          built.short?.destroy()
+          await Promise.all([built.requests.destroy(), built.streams.destroy()])
+        }
         return built
       })
       .finally(() => {
@@ -202,10 +230,19 @@ export class Transport {
     const shared = { allowH2: false, pipelining: 1, keepAliveTimeout: keepAliveMs, connect }
     if (proxyUrl) {
       const open = (connections: number | null) => new ProxyAgent({ ...shared, uri: proxyUrl, requestTls: connect, connections })
-      return { requests: open(requestConnections), streams: open(null), certificate }
+      return { requests: open(requestConnections), streams: open(null), short: undefined, certificate }
     }
     const open = (connections: number | null) => new Pool(this.#origin, { ...shared, connections })
-    return { requests: open(requestConnections), streams: open(null), certificate }
+    const short = new Pipeline({
+      origin: this.#origin,
+      tls,
+      depth: pipelineDepth,
+      maxConnections: requestConnections,
+      connectTimeoutMs,
+      keepAliveMs,
+      maxAnswerBytes,
+    })
+    return { requests: open(requestConnections), streams: open(null), short, certificate }
   }
 }
 
@@ -276,5 +313,7 @@ async function readPem(pem: Pem | undefined): Promise<string | undefined> {
     throw new TypeError(`certificate or key file ${pem.path} cannot be read (${error.code})`, { cause: error })
   })
 }
+
+const isTextOrNothing = (body: Outgoing['body']) => body === undefined || (typeof body === 'string' && body.length < 1_048_576)
 
 const asError = (reason: unknown) => (reason instanceof Error ? reason : new Error('aborted', { cause: reason }))

@@ -208,3 +208,25 @@ test('invariant 6: after random changes and faults the cache and the handlers’
     { numRuns: 40 },
   )
 })
+
+test('the echo of a write that is in the cache already is not read again, and nothing else is skipped', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      // The answer of a write at 110 (of an x made again, by its uid); then the watch brings it, with a field that shows whether it was read.
+      equal(informer.applyLocal(object('x', 110, { labels: { from: 'answer' } })), true)
+      const echo = { type: 'MODIFIED', object: object('x', 110, { labels: { from: 'watch' } }) }
+      api.sendRaw(`${JSON.stringify(echo)}\n`)
+      // Another object that names version 111 in a field before its metadata: not an echo, its uid is another.
+      equal(informer.applyLocal(object('x', 111)), true)
+      const other = { note: { resourceVersion: '111' }, ...object('z', 112) }
+      api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: other })}\n`)
+      await eventually(() => informer.get('a/z') !== undefined, 'z')
+      equal(informer.get('a/x')?.metadata.resourceVersion, '111')
+      api.sendRaw(`${JSON.stringify({ type: 'MODIFIED', object: object('x', 113) })}\n`)
+      await eventually(() => informer.get('a/x')?.metadata.resourceVersion === '113', 'a newer one')
+      deepEqual(told, ['initial x', 'deleted x', 'added x', 'updated x 110>111', 'added z', 'updated x 111>113'])
+    },
+    {},
+    api => void api.put(path('x')),
+  )
+})

@@ -54,8 +54,10 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
   readonly #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
   readonly #handlers = new Set<ChangeHandler<Body>>()
-  /** Keys that hold the answer of a write which the watch has not brought yet. */
-  readonly #local = new Set<string>()
+  /** Keys that hold the answer of a write which the watch has not brought yet, with its version. */
+  readonly #local = new Map<string, string>()
+  /** The same the other way round, and of earlier writes to the same key too: versions that need not be read when they come. */
+  readonly #echoes = new Map<string, string>()
   readonly #synced = Promise.withResolvers<void>()
   /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
   #resourceVersion = ''
@@ -112,6 +114,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       signal,
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
       onEvent: event => this.#event(event),
+      skipLine: line => this.#skip(line),
       onError: (error, retryInMs) => {
         this.#lastError = coerceError(error)
         this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch broke, trying again')
@@ -168,7 +171,8 @@ export class Informer<Body = { [field: string]: unknown }> {
     if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
     if (cached && compareResourceVersions(version, cached.metadata.resourceVersion) <= 0) return false
     if (!this.#selects(object)) return false
-    this.#local.add(key)
+    this.#local.set(key, version)
+    this.#echoes.set(version, key)
     this.#put(key, this.#transform({ ...object, apiVersion: this.resource.apiVersion, kind: this.resource.kind }), false)
     return true
   }
@@ -186,6 +190,8 @@ export class Informer<Body = { [field: string]: unknown }> {
       this.#put(key, this.#transform(item), isInitial)
     }
     for (const key of gone) if (!this.#isBehindLocal(key, resourceVersion)) this.#drop(key)
+    // Their events may not come any more, and those that do are only read for nothing.
+    this.#echoes.clear()
     this.#resourceVersion = resourceVersion
     this.#lastError = undefined
     if (!this.#hasSynced) {
@@ -210,6 +216,25 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
     if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
     this.#lastError = undefined
+  }
+
+  /** Whether a line of the watch only brings back what {@link applyLocal} put here; its version, if so. */
+  #skip(line: string): string | undefined {
+    // A deletion is never an echo: the answer of a write says what an object is, not that it is gone.
+    if (this.#echoes.size === 0 || !(line.startsWith('{"type":"MODIFIED",') || line.startsWith('{"type":"ADDED",'))) return undefined
+    const start = line.indexOf(versionField) + versionField.length
+    if (start < versionField.length) return undefined
+    const version = line.slice(start, line.indexOf('"', start))
+    const key = this.#echoes.get(version)
+    if (key === undefined) return undefined
+    this.#echoes.delete(version)
+    const cached = this.#objects.get(key)
+    // The version alone might be a field of another object that names this one.
+    if (!cached || !line.includes(cached.metadata.uid)) return undefined
+    if (this.#local.get(key) === version) this.#local.delete(key)
+    if (compareResourceVersions(version, this.#resourceVersion) > 0) this.#resourceVersion = version
+    this.#lastError = undefined
+    return version
   }
 
   /** Whether the cache holds the answer of a write that came after a list at this version. */
@@ -278,6 +303,8 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
   }
 }
+
+const versionField = '"resourceVersion":"'
 
 /** The default transform: managedFields are often half of an object, and only servers read them. */
 export function dropManagedFields<Body>(object: KubeObject<Body>): KubeObject<Body> {
