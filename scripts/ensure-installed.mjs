@@ -16,7 +16,9 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
   const [command, argv] = npm ? [process.execPath, [npm, ...args]] : ['npm', args]
   const { status, error } = spawnSync(command, argv, { cwd: root, stdio: 'inherit' })
   if (status !== 0) {
-    console.error(`oarlock: npm install failed${error ? `: ${error.message}` : ` with exit code ${status}`}. Is the npm registry reachable?`)
+    console.error(
+      `oarlock: npm install failed${error ? `: ${error.message}` : ` with exit code ${status}`}. Is the npm registry reachable?`,
+    )
     process.exit(1)
   }
   writeFileSync(stamp, wanted)
