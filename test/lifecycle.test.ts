@@ -42,7 +42,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     mkdirSync(work)
     oarlock = await startOarlock(dataDir, ['--max-workers', '6', '--allow-path', work])
     rig = new StackRig(oarlock.client)
-    httpUrl = /dashboard +(\S+)/.exec(oarlock.output())?.[1] ?? ''
+    httpUrl = oarlock.httpUrl
   })
   after(async () => {
     equal(await oarlock.stop(), 0)

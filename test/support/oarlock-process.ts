@@ -13,6 +13,8 @@ export type OarlockProcess = {
   readonly dataDir: string
   readonly kubeconfig: string
   readonly client: Client
+  /** Of the status page, metrics and state. */
+  readonly httpUrl: string
   /** Everything it printed so far, stdout and stderr. */
   output(): string
   /** SIGTERM, waits for the end, returns the exit code. */
@@ -49,6 +51,7 @@ export async function startOarlock(dataDir: string, args: string[] = [], env: No
     dataDir,
     kubeconfig,
     client,
+    httpUrl: addressOfPage(printed) ?? '',
     output: () => printed,
     stop: () => end('SIGTERM'),
     kill: async () => {
@@ -62,12 +65,15 @@ async function whenReady(child: ChildProcess, kubeconfig: string, output: () => 
   for (;;) {
     if (child.exitCode !== null) throw new Error(`oarlock up ended with ${child.exitCode} before it was ready:\n${output()}`)
     const client = await createClient({ kubeconfig }).catch(() => undefined)
-    if (client && (await answers(client))) return client
+    // It is up once it says so: the API answers a moment before.
+    if (client && addressOfPage(output()) !== undefined && (await answers(client))) return client
     await client?.close()
     if (Date.now() > deadline) throw new Error(`oarlock up was not ready within 30 s:\n${output()}`)
     await sleep(50)
   }
 }
+
+const addressOfPage = (output: string) => /^ *dashboard +(http:\S+)$/m.exec(output)?.[1]
 
 /** The kubeconfig of a data directory that was used before may still name the port of the run before. */
 async function answers(client: Client): Promise<boolean> {
