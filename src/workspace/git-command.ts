@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { GitUrl } from './git-url.ts'
 import { createProcessRunner, SpawnError } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
@@ -30,7 +30,8 @@ export async function withGit<T>(
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(callTimeoutMs)])
   try {
     const env = { ...(await privateFiles(directory, url, credentials)), ...fixedEnvironment }
-    const run = createProcessRunner({ runUid: `git-${process.pid}`, home: directory, tmp: directory })
+    // A mark of its own: ending one call must not end those of others in this process.
+    const run = createProcessRunner({ runUid: `git-${basename(directory)}`, home: directory, tmp: directory })
     return await work(async (args, { indexFile } = {}) => {
       const stdout: string[] = []
       const stderr: string[] = []

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { withGit } from './git-command.ts'
+
+const cacheDir = mkdtempSync(join(tmpdir(), 'oarlock-git-'))
+after(() => rmSync(cacheDir, { recursive: true, force: true }))
+
+test('a call that is stopped takes no other call of this process with it', async () => {
+  const url = { kind: 'file', url: 'file:///none', path: '/none' } as const
+  const started = (name: string) => join(cacheDir, name)
+  const wait = (name: string, signal: AbortSignal) =>
+    withGit({ url, signal, cacheDir }, git =>
+      git(['-c', `alias.wait=!touch '${started(name)}'; until [ -e '${started('go')}' ]; do sleep 0.02; done`, 'wait']),
+    )
+  const stop = new AbortController()
+  const stopped = wait('stopped', stop.signal)
+  const other = wait('other', new AbortController().signal)
+  while (!existsSync(started('stopped')) || !existsSync(started('other'))) await new Promise(resolve => setTimeout(resolve, 10))
+  stop.abort()
+  await assert.rejects(stopped, { name: 'AbortError' })
+  writeFileSync(started('go'), '')
+  assert.equal((await other).exitCode, 0)
+})
