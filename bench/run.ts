@@ -12,6 +12,10 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   idle: () => import('./idle.ts'),
   server: () => import('./server.ts'),
   dispatch: () => import('./dispatch.ts'),
+  queue: () => import('./queue.ts'),
+  informer: () => import('./informer.ts'),
+  import: () => import('./import.ts'),
+  kyma: () => import('./kyma.ts'),
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: { json: { type: 'string' } } })

@@ -9,6 +9,7 @@ const mayImport: Record<string, readonly string[]> = {
   server: ['kube'],
   client: ['kube'],
   controller: ['client', 'kube'],
+  testing: ['server', 'controller', 'client', 'kube'],
   api: ['kube'],
   log: ['kube'],
   state: ['kube'],

@@ -22,8 +22,8 @@ const log: Log = { debug: () => undefined, info: () => undefined, warn: note, er
 
 const client = await createClient({ kubeconfig: settings.kubeconfig, userAgent: 'kyma-operator', pace: settings.pace })
 const manager = new Manager({ client, log })
-const kymas = manager.informer(kymaResource)
-const components = manager.informer(componentResource, { indexes: { owner: ownerOf } })
+const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
+const components = manager.informer(componentResource, { indexes: { owner: ownerOf }, hotObjects: settings.hotObjects })
 const renderer = settings.render ? new Renderer() : undefined
 const componentWalker = componentController(manager, client, settings, counters, renderer)
 const kymaWalker = kymaController(manager, client, settings, counters)

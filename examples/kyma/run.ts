@@ -28,6 +28,7 @@ const help = `npm run kyma -- [options]
   --verify           watch that no step is skipped and nothing is made twice; always on with --restart
   --no-predicates    reconcile a Kyma at every change of a component, as the original did
   --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
+  --hot N            how many objects of each cache are kept parsed; default 2000
   --order ORDER      longest-first (default) or listed: which components are created first
   --shards N         reserved
   --operator-flags F flags of Node for the operator, separated by blanks, such as --cpu-prof
@@ -49,6 +50,7 @@ const { values } = parseArgs({
     verify: { type: 'boolean', default: false },
     'no-predicates': { type: 'boolean', default: false },
     collect: { type: 'string', default: '200' },
+    hot: { type: 'string', default: '2000' },
     order: { type: 'string', default: 'longest-first' },
     shards: { type: 'string' },
     'operator-flags': { type: 'string', default: '' },
@@ -81,6 +83,7 @@ const settings: Settings = {
   render: values.render,
   noPredicates: values['no-predicates'],
   collectMs: Number(values.collect),
+  hotObjects: positive('hot', values.hot),
   longestFirst: order(values.order) === 'longest-first',
 }
 

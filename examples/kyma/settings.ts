@@ -12,6 +12,8 @@ export type Settings = {
   noPredicates: boolean
   /** How long changes of components are collected before their Kyma is reconciled. */
   collectMs: number
+  /** How many objects of a cache are kept parsed. */
+  hotObjects: number
   /** Creates the components that take longest first. */
   longestFirst: boolean
 }

@@ -11,6 +11,7 @@ import {
 } from '../kube/index.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
 import { ObjectIndex } from './object-index.ts'
+import { ObjectStore } from './object-store.ts'
 
 export type InformerOptions<Body> = {
   /** Default: all namespaces. */
@@ -21,6 +22,11 @@ export type InformerOptions<Body> = {
   indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]>
   /** What to keep of an object; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name, namespace, uid and resourceVersion. */
   transform?: (object: KubeObject<Body>) => KubeObject<Body>
+  /**
+   * How many objects are kept ready to read, default 20,000. The others are kept as JSON text, half the size, and each
+   * read of one parses it (some microseconds); a `list()` of everything parses all of them. Infinity keeps all ready.
+   */
+  hotObjects?: number
 }
 
 /** What an informer needs beside its options; the manager brings it. */
@@ -50,7 +56,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #log: Log
   readonly #transform: (object: KubeObject<Body>) => KubeObject<Body>
   readonly #selects: (object: KubeObject<Body>) => boolean
-  readonly #objects = new Map<string, KubeObject<Body>>()
+  readonly #objects: ObjectStore<Body>
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
   readonly #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
   readonly #handlers = new Set<ChangeHandler<Body>>()
@@ -68,6 +74,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     const { client, resource, log = silentLog, indexes = {}, namespace } = parts
     this.resource = resource
     this.#client = client
+    this.#objects = new ObjectStore(parts.hotObjects ?? 20_000)
     this.#options = parts
     this.#log = log.child({ informer: resource.plural })
     this.#transform = parts.transform ?? dropManagedFields
@@ -129,9 +136,9 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** All objects, or those of one namespace, in no particular order. */
   list(namespace?: string): KubeObject<Body>[] {
-    if (namespace === undefined) return [...this.#objects.values()]
+    if (namespace === undefined) return this.#objects.values()
     if (this.#byNamespace) return this.#resolve(this.#byNamespace.keys(namespace))
-    return [...this.#objects.values()].filter(({ metadata }) => metadata.namespace === namespace)
+    return this.#objects.values().filter(({ metadata }) => metadata.namespace === namespace)
   }
 
   /** The objects that have `value` under an index. @throws {RangeError} for an index that was not declared. */
@@ -148,14 +155,14 @@ export class Informer<Body = { [field: string]: unknown }> {
   addIndex(name: string, valuesOf: (object: KubeObject<Body>) => readonly string[]): void {
     if (this.#indexes.has(name)) return
     const index = new ObjectIndex(valuesOf)
-    for (const [key, object] of this.#objects) index.replace(key, undefined, object)
+    for (const [key, object] of this.#objects.objects()) index.replace(key, undefined, object)
     this.#indexes.set(name, index)
   }
 
   /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
   onChange(handler: ChangeHandler<Body>): () => void {
     this.#handlers.add(handler)
-    for (const object of this.#objects.values()) this.#guard(() => handler.added?.(object, true))
+    for (const [, object] of this.#objects.objects()) this.#guard(() => handler.added?.(object, true))
     return () => this.#handlers.delete(handler)
   }
 
@@ -166,10 +173,10 @@ export class Informer<Body = { [field: string]: unknown }> {
   applyLocal(object: KubeObject<Body>): boolean {
     const key = objectKey(object)
     const version = object.metadata.resourceVersion
-    const cached = this.#objects.get(key)
+    const cached = this.#objects.stored(key)
     // Seen up to here: what the cache lacks at this version has been deleted since.
     if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
-    if (cached && compareResourceVersions(version, cached.metadata.resourceVersion) <= 0) return false
+    if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
     if (!this.#selects(object)) return false
     this.#local.set(key, version)
     this.#echoes.set(version, key)
@@ -204,8 +211,8 @@ export class Informer<Body = { [field: string]: unknown }> {
     const { resourceVersion } = object.metadata
     if (type !== 'BOOKMARK') {
       const key = objectKey(object)
-      const cached = this.#objects.get(key)
-      const age = cached ? compareResourceVersions(resourceVersion, cached.metadata.resourceVersion) : 1
+      const cached = this.#objects.stored(key)
+      const age = cached ? compareResourceVersions(resourceVersion, cached.resourceVersion) : 1
       if (age >= 0) this.#local.delete(key)
       // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
       if (type === 'DELETED') {
@@ -228,9 +235,9 @@ export class Informer<Body = { [field: string]: unknown }> {
     const key = this.#echoes.get(version)
     if (key === undefined) return undefined
     this.#echoes.delete(version)
-    const cached = this.#objects.get(key)
+    const cached = this.#objects.stored(key)
     // The version alone might be a field of another object that names this one.
-    if (!cached || !line.includes(cached.metadata.uid)) return undefined
+    if (!cached || !line.includes(cached.uid)) return undefined
     if (this.#local.get(key) === version) this.#local.delete(key)
     if (compareResourceVersions(version, this.#resourceVersion) > 0) this.#resourceVersion = version
     this.#lastError = undefined
@@ -240,13 +247,14 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Whether the cache holds the answer of a write that came after a list at this version. */
   #isBehindLocal(key: string, resourceVersion: string): boolean {
     if (!this.#local.has(key)) return false
-    const cached = this.#objects.get(key)
-    return cached !== undefined && compareResourceVersions(resourceVersion, cached.metadata.resourceVersion) < 0
+    const cached = this.#objects.stored(key)
+    return cached !== undefined && compareResourceVersions(resourceVersion, cached.resourceVersion) < 0
   }
 
   #put(key: string, object: KubeObject<Body>, isInitial: boolean): void {
-    const old = this.#objects.get(key)
-    if (old?.metadata.resourceVersion === object.metadata.resourceVersion && old.metadata.uid === object.metadata.uid) return
+    const stored = this.#objects.stored(key)
+    if (stored?.resourceVersion === object.metadata.resourceVersion && stored.uid === object.metadata.uid) return
+    const old = stored && this.#objects.get(key)
     this.#objects.set(key, object)
     this.#index(key, old, object)
     // Deleted and made again while we were away: handlers must see both, or what belonged to the old one is never cleaned up.

@@ -1,0 +1,124 @@
+import type { KubeObject } from '../kube/index.ts'
+
+/**
+ * One stored object: `object` while it is hot, else its JSON in `text`. Invariant: exactly one of the two is set until it is gone.
+ * Version and uid are beside it, so that most events are judged without reading the rest.
+ */
+type Entry<Body> = {
+  object: KubeObject<Body> | undefined
+  text: string
+  uid: string
+  resourceVersion: string
+  /** Read since the hand of the clock last came by. */
+  isRecent: boolean
+  isGone: boolean
+}
+
+export type Stored = { readonly uid: string; readonly resourceVersion: string }
+
+/**
+ * Objects by key, the recently used ones as objects and the rest as JSON text, which takes about half of the memory and
+ * costs the garbage collector next to nothing. Which are hot is decided by the clock algorithm.
+ */
+export class ObjectStore<Body> {
+  readonly #hotObjects: number
+  readonly #entries = new Map<string, Entry<Body>>()
+  /** The hot entries in a ring, with gone ones among them. Invariants: at most `#hotObjects` long; a key that is there has one place at most. */
+  readonly #ring: Entry<Body>[] = []
+  #hand = 0
+
+  /** @throws {RangeError} for a number below 1. */
+  constructor(hotObjects: number) {
+    if (!(hotObjects >= 1)) throw new RangeError(`hotObjects must be a number >= 1, got ${hotObjects}`)
+    this.#hotObjects = hotObjects
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Uid and version of an object, without reading it; good until the next {@link set}. */
+  stored(key: string): Stored | undefined {
+    return this.#entries.get(key)
+  }
+
+  get(key: string): KubeObject<Body> | undefined {
+    const entry = this.#entries.get(key)
+    if (!entry) return undefined
+    entry.isRecent = true
+    if (entry.object) return entry.object
+    const object = JSON.parse(entry.text) as KubeObject<Body>
+    entry.object = object
+    entry.text = ''
+    this.#heat(entry)
+    return object
+  }
+
+  set(key: string, object: KubeObject<Body>): void {
+    const { uid, resourceVersion } = object.metadata
+    let entry = this.#entries.get(key)
+    if (entry) {
+      // A hot one keeps its place in the ring.
+      const isHot = entry.object !== undefined
+      entry.object = object
+      entry.text = ''
+      entry.uid = uid
+      entry.resourceVersion = resourceVersion
+      if (isHot) return
+    } else {
+      entry = { object, text: '', uid, resourceVersion, isRecent: false, isGone: false }
+      this.#entries.set(key, entry)
+    }
+    this.#heat(entry)
+  }
+
+  delete(key: string): void {
+    const entry = this.#entries.get(key)
+    if (!entry) return
+    entry.isGone = true
+    entry.object = undefined
+    this.#entries.delete(key)
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#entries.keys()
+  }
+
+  /** All of them; those that are not hot are read and not kept, so that one walk through all does not push out what is in use. */
+  *objects(): Generator<[key: string, object: KubeObject<Body>], void, undefined> {
+    for (const [key, entry] of this.#entries) yield [key, peek(entry)]
+  }
+
+  values(): KubeObject<Body>[] {
+    const objects: KubeObject<Body>[] = []
+    for (const entry of this.#entries.values()) objects.push(peek(entry))
+    return objects
+  }
+
+  #heat(entry: Entry<Body>): void {
+    const ring = this.#ring
+    if (ring.length < this.#hotObjects) {
+      ring.push(entry)
+      return
+    }
+    for (;;) {
+      if (this.#hand >= ring.length) this.#hand = 0
+      const oldest = ring[this.#hand] as Entry<Body>
+      if (!oldest.isGone && oldest.isRecent) {
+        oldest.isRecent = false
+        this.#hand++
+        continue
+      }
+      if (!oldest.isGone) {
+        oldest.text = JSON.stringify(oldest.object)
+        oldest.object = undefined
+      }
+      ring[this.#hand++] = entry
+      return
+    }
+  }
+}
+
+function peek<Body>(entry: Entry<Body>): KubeObject<Body> {
+  return entry.object ?? (JSON.parse(entry.text) as KubeObject<Body>)
+}

@@ -1,0 +1,196 @@
+import { deepEqual, equal, notDeepEqual, ok, rejects } from 'node:assert/strict'
+import { test } from 'node:test'
+import Type from 'typebox'
+import { configMapResource } from '../client/index.ts'
+import { controller, Manager, WorkQueue } from '../controller/index.ts'
+import { defineResource, isReason, type KubeObject } from '../kube/index.ts'
+import { SeededScheduler, seededRandom, startTestServer, VirtualTimers, withFaults } from './index.ts'
+
+const boatResource = defineResource({
+  group: 'test.oarlock.dev',
+  version: 'v1',
+  kind: 'Boat',
+  plural: 'boats',
+  scope: 'Namespaced',
+  description: 'A boat.',
+  spec: Type.Object({ seats: Type.Integer() }),
+  status: Type.Object({ manned: Type.Optional(Type.Integer()) }),
+})
+
+test('a test server serves the kinds it was given, and is gone with its scope', async () => {
+  let address: string
+  {
+    await using api = await startTestServer({ kinds: [boatResource] })
+    address = api.server.url
+    const boats = api.client.resource(boatResource)
+    await boats.create({ metadata: { name: 'a' }, spec: { seats: 4 } })
+    equal((await boats.get('a')).spec.seats, 4)
+  }
+  await rejects(fetch(address))
+})
+
+test('a controller under faults at 10% brings every object to its status, and its cache ends equal to the server', async () => {
+  await using api = await startTestServer({ kinds: [boatResource] })
+  const client = withFaults(api.client, {
+    seed: 7,
+    drop: 0.02,
+    dropAnswer: 0.02,
+    delay: 0.02,
+    delayMs: 5,
+    conflict: 0.02,
+    tooMany: 0.01,
+    internal: 0.01,
+    gone: 0.05,
+    cutWatch: 0.05,
+  })
+  const manager = new Manager({ client, listWatch: { backoff: { minMs: 2, maxMs: 20 } } })
+  const boats = manager.informer(boatResource)
+  const last = new Map<string, string>()
+  boats.onChange({
+    added: boat => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
+    updated: (_, boat) => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
+    deleted: boat => void last.delete(boat.metadata.name),
+  })
+  let running = 0
+  const overlaps: string[] = []
+  const busy = new Set<string>()
+  manager.add(
+    controller({
+      name: 'boats',
+      for: boatResource,
+      backoff: { baseDelayMs: 1, maxDelayMs: 20 },
+      async reconcile({ key }) {
+        if (busy.has(key)) overlaps.push(key)
+        busy.add(key)
+        running++
+        try {
+          const boat = boats.get(key)
+          if (!boat || boat.status?.manned === boat.spec.seats) return
+          const { name, namespace, resourceVersion } = boat.metadata
+          boats.applyLocal(
+            await client.resource(boatResource).patchStatus(name, { status: { manned: boat.spec.seats } }, { namespace, resourceVersion }),
+          )
+        } finally {
+          busy.delete(key)
+        }
+      },
+    }),
+  )
+  await manager.start()
+  const direct = api.client.resource(boatResource)
+  const names = Array.from({ length: 100 }, (_, index) => `boat-${index}`)
+  await Promise.all(names.map((name, index) => direct.create({ metadata: { name }, spec: { seats: index % 9 } })))
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(names.map(name => direct.patch(name, { spec: { seats: 10 + round } }, { type: 'merge' })))
+  }
+  await Promise.all(names.slice(0, 10).map(name => direct.delete(name)))
+
+  const isDone = async () => {
+    const { items } = await direct.list({ namespace: 'default' })
+    const isManned = items.every(({ spec, status }) => status?.manned === spec.seats)
+    const server = items.map(versionOf).sort()
+    return isManned && items.length === 90 && server.join() === boats.list().map(versionOf).sort().join() ? server : undefined
+  }
+  const untilMs = performance.now() + 20_000
+  let server = await isDone()
+  while (!server) {
+    ok(performance.now() < untilMs, `not done after 20 s: ${JSON.stringify(client.happened)}`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+    server = await isDone()
+  }
+  deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers saw the last state of each')
+  deepEqual(overlaps, [])
+  ok(running >= 90)
+  ok(client.happened.cutWatch + client.happened.drop + client.happened.conflict > 0, JSON.stringify(client.happened))
+  await manager.stop({ graceMs: 1_000 })
+})
+
+const versionOf = ({ metadata }: KubeObject<unknown>) => `${metadata.name}@${metadata.resourceVersion}`
+
+test('faults follow from the seed, and only hit the requests they are meant for', async () => {
+  await using api = await startTestServer()
+  const outcomes = async (seed: number) => {
+    const client = withFaults(api.client, { seed, internal: 0.5, only: ({ method }) => method === 'GET' })
+    const results: string[] = []
+    for (let index = 0; index < 20; index++) {
+      results.push(
+        (await client
+          .resource(configMapResource)
+          .get('none')
+          .catch(error => (isReason(error, 'NotFound') ? 'asked' : 'failed'))) as string,
+      )
+    }
+    await client.resource(configMapResource).create({ metadata: { generateName: 'x-' } })
+    return results
+  }
+  const [first, again, other] = [await outcomes(3), await outcomes(3), await outcomes(4)]
+  deepEqual(first, again)
+  notDeepEqual(first, other)
+  ok(first.includes('asked') && first.includes('failed'))
+})
+
+test('virtual time: backoff follows base × 2^failures up to its maximum, to the millisecond', async () => {
+  const timers = new VirtualTimers()
+  const queue = new WorkQueue({ baseDelayMs: 10, maxDelayMs: 100, timers })
+  const waits: number[] = []
+  for (let attempt = 0; attempt < 6; attempt++) {
+    const askedMs = timers.nowMs()
+    queue.addRateLimited('a')
+    while (queue.length === 0) await timers.advance(1)
+    waits.push(timers.nowMs() - askedMs)
+    queue.done((await queue.get()) as string)
+  }
+  deepEqual(waits, [10, 20, 40, 80, 100, 100])
+})
+
+test('10,000 seeds: the queue never runs a key twice at once, and never loses an add', async () => {
+  for (let seed = 0; seed < 10_000; seed++) {
+    const random = seededRandom(seed)
+    const queue = new WorkQueue({ timers: new VirtualTimers() })
+    const pick = (count: number) => Math.floor(random() * count)
+    const running = new Set<string>()
+    /** Adds that no run began after. */
+    const owed = new Set<string>()
+    const begin = async () => {
+      const key = (await queue.get()) as string
+      ok(!running.has(key), `seed ${seed}: ${key} runs twice`)
+      running.add(key)
+      owed.delete(key)
+    }
+    for (let step = 0; step < 40; step++) {
+      const act = pick(3)
+      if (act === 0) {
+        const key = `k${pick(4)}`
+        queue.add(key, { priority: pick(3) - 1 })
+        owed.add(key)
+      } else if (act === 1 && queue.length > 0) await begin()
+      else if (act === 2 && running.size > 0) {
+        const key = [...running][pick(running.size)] as string
+        running.delete(key)
+        queue.done(key)
+      }
+    }
+    while (running.size > 0 || queue.length > 0) {
+      for (const key of running) queue.done(key)
+      running.clear()
+      if (queue.length > 0) await begin()
+    }
+    deepEqual([...owed], [], `seed ${seed}: lost`)
+  }
+})
+
+test('a seed replays the same interleaving, another gives another, and an error comes out', async () => {
+  const play = async (seed: number) => {
+    const scheduler = new SeededScheduler(seed)
+    await scheduler.run(
+      ['a', 'b', 'c'].map(name => async () => {
+        for (let step = 0; step < 4; step++) await scheduler.step(`${name}${step}`)
+      }),
+    )
+    return scheduler.trace.join(' ')
+  }
+  equal(await play(1), await play(1))
+  notDeepEqual(await play(1), await play(2))
+  const failing = new SeededScheduler(1)
+  await rejects(failing.run([async () => failing.step('x').then(() => Promise.reject(new Error('here')))]), /here/)
+})
