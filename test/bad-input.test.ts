@@ -13,7 +13,7 @@ import type { StackSpec } from '../src/api/index.ts'
 import { exitCodes } from '../src/cli/exit-codes.ts'
 import { configMapResource } from '../src/client/index.ts'
 import { isConditionTrue, type StatusError } from '../src/kube/index.ts'
-import { mountTmpfs } from './support/mount-tmpfs.ts'
+import { type Disk, mountTmpfs, whyNoTmpfs } from './support/mount-tmpfs.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
 import { condition, isUpToDate, StackRig } from './support/stacks.ts'
@@ -516,15 +516,19 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
 })
 
 describe('a disk that takes nothing', { concurrency: 3 }, () => {
-  const disks = { full: mountTmpfs(24 * 1024 * 1024), readOnly: mountTmpfs(24 * 1024 * 1024), tiny: mountTmpfs(32 * 1024) }
+  const skip = whyNoTmpfs() ?? false
+  const mounted: Disk[] = []
+  const mount = (bytes: number): Disk => {
+    const disk = mountTmpfs(bytes)
+    mounted.push(disk)
+    return disk
+  }
   after(() => {
-    for (const disk of Object.values(disks)) if (typeof disk !== 'string') disk.unmount()
+    for (const disk of mounted) disk.unmount()
   })
-  const skip = typeof disks.full === 'string' && disks.full
 
   test('a read-only data directory: exit 7, and it works once it is writable', { skip }, async () => {
-    const disk = disks.readOnly
-    if (typeof disk === 'string') return
+    const disk = mount(24 * 1024 * 1024)
     const first = await startOarlock(disk.path)
     await store(first)
     equal(await first.stop(), 0)
@@ -538,8 +542,7 @@ describe('a disk that takes nothing', { concurrency: 3 }, () => {
   })
 
   test('no room for a new data directory: exit 7', { skip }, async () => {
-    const disk = disks.tiny
-    if (typeof disk === 'string') return
+    const disk = mount(32 * 1024)
     const { code, stderr } = await up(join(disk.path, 'data'))
     equal(code, exitCodes.dataDirectory, stderr)
     match(stderr, /full|no room/i)
@@ -547,8 +550,7 @@ describe('a disk that takes nothing', { concurrency: 3 }, () => {
   })
 
   test('a disk that fills up refuses writes and reads on; a start on it exits 7; with room again nothing is lost', { skip }, async () => {
-    const disk = disks.full
-    if (typeof disk === 'string') return
+    const disk = mount(24 * 1024 * 1024)
     const dataDir = join(disk.path, 'data')
     const ballast = join(disk.path, 'ballast')
     const first = await startOarlock(dataDir)
