@@ -46,7 +46,7 @@ export class Database {
   readonly #commit: StatementSync
 
   /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
-  constructor({ file, synchronous }: WorkerOptions) {
+  constructor({ file, synchronous }: Pick<WorkerOptions, 'file' | 'synchronous'>) {
     try {
       makePrivate(file)
       this.#db = new DatabaseSync(file, { timeout: 250 })
@@ -84,7 +84,7 @@ export class Database {
   }
 
   *rows(): Generator<Row> {
-    const statement = this.#db.prepare('SELECT id, resource, key, revision, value FROM object')
+    const statement = this.#db.prepare('SELECT id, resource, revision, value FROM object')
     statement.setReturnArrays(true)
     for (const row of statement.iterate()) yield row as unknown as Row
   }

@@ -1,7 +1,15 @@
 import type { ServerStartErrorCode } from './start-error.ts'
 
-/** One row of the database: id, resource, key, revision, JSON. */
-export type Row = [id: number, resource: string, key: string, revision: number, text: string]
+/** One row of the database; its key stands in its text too. */
+export type Row = [id: number, resource: string, revision: number, text: string]
+
+/** Rows read at the start, column by column like a {@link CommitBatch}. */
+export type RowsBatch = {
+  readonly type: 'rows'
+  readonly resources: readonly string[]
+  readonly numbers: Float64Array
+  readonly texts: readonly string[]
+}
 
 /**
  * The writes of one commit, column by column: an object for each write costs more to copy between threads than its text.
@@ -19,11 +27,16 @@ export type CommitBatch = {
 export type ToWorker = CommitBatch | { type: 'close' }
 
 export type FromWorker =
-  | { type: 'rows'; rows: Row[] }
+  | RowsBatch
   | { type: 'ready'; revisions: [resource: string, revision: number][] }
   | { type: 'refused'; code: ServerStartErrorCode; message: string }
   | { type: 'committed'; durationMs: number }
   | { type: 'failed'; errcode: number; message: string }
   | { type: 'closed' }
 
-export type WorkerOptions = { file: string; synchronous: 'FULL' | 'OFF' }
+export type WorkerOptions = {
+  file: string
+  synchronous: 'FULL' | 'OFF'
+  /** How many batches of rows were taken over: the thread reads only a few ahead, or the whole database would wait in memory. */
+  takenBatches: Int32Array<SharedArrayBuffer>
+}

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { type KubeObject, StatusError } from '../../kube/index.ts'
 import { sqliteFull } from './database.ts'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
-import type { CommitBatch, FromWorker, ToWorker, WorkerOptions } from './protocol.ts'
+import type { CommitBatch, FromWorker, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
 import { nextRevision } from './revision.ts'
 import { ServerStartError } from './start-error.ts'
 import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
@@ -60,6 +60,7 @@ const maxWritesPerCommit = 2_000
  */
 export class Store {
   readonly #worker: Worker
+  readonly #takenBatches: Int32Array<SharedArrayBuffer>
   readonly #tables = new Map<string, Table>()
   readonly #heads = new Map<Table, Map<string, Write>>()
   readonly #commitListeners: CommitListener[] = []
@@ -77,8 +78,9 @@ export class Store {
   #closing: { resolve(): void } | undefined
   #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
 
-  private constructor(worker: Worker, options: StoreOptions) {
+  private constructor(worker: Worker, takenBatches: Int32Array<SharedArrayBuffer>, options: StoreOptions) {
     this.#worker = worker
+    this.#takenBatches = takenBatches
     this.#partition = options.partition ?? 0
     this.#history = options.history ?? defaultHistory
     this.#nowMs = options.nowMs ?? Date.now
@@ -95,7 +97,8 @@ export class Store {
     const file = join(dataDir, 'oarlock.db')
     // The compiler leaves URLs alone, so the built package must say .js itself.
     const script = import.meta.url.endsWith('.ts') ? './commit-worker.ts' : './commit-worker.js'
-    const workerData: WorkerOptions = { file, synchronous }
+    const takenBatches = new Int32Array(new SharedArrayBuffer(4))
+    const workerData: WorkerOptions = { file, synchronous, takenBatches }
     const worker = new Worker(new URL(script, import.meta.url), {
       workerData,
       // Flags of the process, such as --input-type, are not meant for this script.
@@ -103,7 +106,7 @@ export class Store {
       name: 'oarlock-store',
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     })
-    const store = new Store(worker, options)
+    const store = new Store(worker, takenBatches, options)
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
         try {
@@ -261,11 +264,9 @@ export class Store {
   #receive(message: FromWorker): void {
     switch (message.type) {
       case 'rows':
-        for (const [id, resource, , revision, text] of message.rows) {
-          this.table(resource).load(id, JSON.parse(text) as KubeObject, revision, text)
-          if (id > this.#lastId) this.#lastId = id
-          if (revision > this.#newestRevision) this.#newestRevision = revision
-        }
+        this.#load(message)
+        Atomics.add(this.#takenBatches, 0, 1)
+        Atomics.notify(this.#takenBatches, 0)
         return
       case 'ready':
         for (const [resource, revision] of message.revisions) {
@@ -281,6 +282,17 @@ export class Store {
       case 'failed':
         this.#failed(message.errcode, message.message)
         return
+    }
+  }
+
+  #load({ resources, numbers, texts }: RowsBatch): void {
+    for (let i = 0; i < texts.length; i++) {
+      const id = numbers[3 * i]!
+      const revision = numbers[3 * i + 1]!
+      const text = texts[i]!
+      this.table(resources[numbers[3 * i + 2]!]!).load(id, JSON.parse(text) as KubeObject, revision, text)
+      if (id > this.#lastId) this.#lastId = id
+      if (revision > this.#newestRevision) this.#newestRevision = revision
     }
   }
 
@@ -305,6 +317,7 @@ export class Store {
     for (const [table, ofTable] of events) {
       for (const listener of this.#commitListeners) this.#tell(() => listener(table, ofTable))
       for (const listener of table.listeners) this.#tell(() => listener(ofTable))
+      for (const event of ofTable) event.encoded = undefined
     }
     for (const write of batch) write.resolve(write.last)
     this.#schedule()

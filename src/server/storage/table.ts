@@ -8,8 +8,8 @@ export type StoredEvent = {
   /** For DELETED: the last state with the revision of the deletion. */
   readonly entry: Entry
   readonly before: Entry | undefined
-  /** The event as bytes of the wire, by media type: made once, shared by all watchers. */
-  readonly encoded: Map<string, string>
+  /** The event as a line of the wire, by media type: shared by all watchers of its commit and then forgotten, as history is long. */
+  encoded: Map<string, string> | undefined
 }
 
 /** Receives the events of one commit, in order. Must not throw and must not wait. */
@@ -150,7 +150,7 @@ export class Table {
     else if (before) this.#remove(before)
     this.#lastRevision = last.revision
     const type = after ? (before ? 'MODIFIED' : 'ADDED') : 'DELETED'
-    const event: StoredEvent = { type, revision: last.revision, entry: last, before, encoded: new Map() }
+    const event: StoredEvent = { type, revision: last.revision, entry: last, before, encoded: undefined }
     this.#events.push(event)
     this.#eventBytes += last.text.length
     if (this.#events.length > this.#limits.events || this.#eventBytes > this.#limits.bytes) this.#trim()

@@ -68,6 +68,7 @@ export class Watcher {
   /** Sends past events of the table, oldest first. */
   replay(events: readonly StoredEvent[]): void {
     this.#deliver(events)
+    for (const event of events) event.encoded = undefined
   }
 
   bookmark(revision: number): void {
@@ -87,12 +88,40 @@ export class Watcher {
 
   #deliver(events: readonly StoredEvent[]): void {
     if (this.#isClosed || events.length === 0) return
-    const { kind, selection, as, response, maxBufferedBytes, nowMs } = this.#options
+    const { maxBufferedBytes, response } = this.#options
     if (this.#waiting) {
       this.#waiting.push(...events)
       if (this.#waiting.length * 1_000 > maxBufferedBytes) this.#cutOff()
       return
     }
+    const chunk = this.#chunkOf(events)
+    if (!chunk) return
+    writeChunk(response, chunk)
+    if (response.writableLength > maxBufferedBytes || (response.socket?.writableLength ?? 0) > maxBufferedBytes) this.#cutOff()
+  }
+
+  // Watchers of the same things get the same bytes: rendered, put together and framed once for each commit.
+  #chunkOf(events: readonly StoredEvent[]): Chunk | undefined {
+    const { kind, selection, as } = this.#options
+    const isShared = selection.isWhole && (as.form !== 'table' || !this.#isFirst)
+    if (!isShared) return this.#render(events)
+    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}`
+    let chunks = sharedChunks.get(events)
+    if (!chunks) {
+      chunks = new Map()
+      sharedChunks.set(events, chunks)
+    }
+    let chunk = chunks.get(key)
+    if (chunk === undefined) {
+      chunk = this.#render(events) ?? null
+      chunks.set(key, chunk)
+    }
+    if (chunk) this.#isFirst = false
+    return chunk ?? undefined
+  }
+
+  #render(events: readonly StoredEvent[]): Chunk | undefined {
+    const { kind, selection, as, nowMs } = this.#options
     let text = ''
     for (const event of events) {
       const type = typeFor(event, selection)
@@ -100,9 +129,7 @@ export class Watcher {
       text += renderEvent(kind, event, type, as, this.#isFirst, nowMs())
       this.#isFirst = false
     }
-    if (!text) return
-    response.write(text, asEncoding(as))
-    if (response.writableLength > maxBufferedBytes) this.#cutOff()
+    return text ? frame(text, as) : undefined
   }
 
   #cutOff(): void {
@@ -117,6 +144,25 @@ export class Watcher {
     this.#options.table.listeners.delete(this.#listener)
     this.#options.onClose(this)
   }
+}
+
+/** Lines of a watch, and the same as one chunk of HTTP's chunked encoding; `body` is a part of `framed`. */
+type Chunk = { readonly framed: Buffer; readonly body: Buffer }
+
+const sharedChunks = new WeakMap<readonly StoredEvent[], Map<string, Chunk | null>>()
+
+function frame(text: string, as: Representation): Chunk {
+  const length = as.syntax === 'json' ? text.length : Buffer.byteLength(text)
+  const head = `${length.toString(16)}\r\n`
+  const framed = Buffer.from(`${head}${text}\r\n`, asEncoding(as))
+  return { framed, body: framed.subarray(head.length, head.length + length) }
+}
+
+// Framed by ourselves, one write of one shared buffer does; node:http would make three of it for every watcher.
+function writeChunk(response: ServerResponse, { framed, body }: Chunk): void {
+  const { socket } = response
+  if (socket && response.chunkedEncoding && response.req.method === 'GET') socket.write(framed)
+  else response.write(body)
 }
 
 /** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */

@@ -79,10 +79,11 @@ export function renderEvent(kind: Kind, event: StoredEvent, type: SentType, as: 
   // An object that leaves a selection is shown as it last was in it, at the revision of the change.
   const isLeaving = type === 'DELETED' && event.type !== 'DELETED'
   const key = `${type}${isLeaving ? '-' : ''}${isFirst && as.form === 'table' ? '+' : ''}${kind.version}${kind.group}${as.key}`
-  let line = event.encoded.get(key)
+  let line = event.encoded?.get(key)
   if (line === undefined) {
     const entry = isLeaving ? atRevision(event.before!, event.revision) : event.entry
     line = eventLine(type, eventObject(kind, entry, as, isFirst, nowMs), as)
+    event.encoded ??= new Map()
     event.encoded.set(key, line)
   }
   return line
