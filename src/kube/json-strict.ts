@@ -10,7 +10,12 @@ const maxDuplicates = 100
  */
 export function parseJsonStrict(text: string): StrictJson {
   const value: unknown = JSON.parse(text)
-  return { value, duplicates: countKeys(value) === countColons(text) ? [] : findDuplicates(text) }
+  return { value, duplicates: duplicateKeys(text, value) }
+}
+
+/** The paths of keys that stand twice in `text`, which was read as `value`. Walks `value` recursively: check its depth before. */
+export function duplicateKeys(text: string, value: unknown): string[] {
+  return countKeys(value) === countColons(text) ? [] : findDuplicates(text)
 }
 
 function countKeys(value: unknown): number {

@@ -8,7 +8,7 @@ import type { StatusCause } from './status-error.ts'
 import type { StructuralSchema } from './structural-schema.ts'
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
-const listTypes = ['atomic', 'map', 'set']
+const listTypes = ['atomic', 'set', 'map']
 const mapTypes = ['atomic', 'granular']
 /** What JSON Schema has and a structural schema may not use anywhere. */
 const neverAllowed = ['$ref', 'definitions', 'dependencies', 'patternProperties', 'additionalItems']
@@ -129,6 +129,11 @@ function checkExtensions(schema: Record<string, unknown>, path: string, causes: 
   if (mapType !== undefined) {
     if (!mapTypes.includes(mapType as string)) causes.push(unsupportedValue(`${path}.x-kubernetes-map-type`, mapType, mapTypes))
     if (type !== 'object') causes.push(invalidValue(`${path}.type`, type ?? '', 'must be object if x-kubernetes-map-type is specified'))
+  }
+  const itemType = isJsonObject(schema.items) ? schema.items : undefined
+  if (listType === 'set' && itemType?.type === 'object' && itemType['x-kubernetes-map-type'] !== 'atomic') {
+    const why = 'must be atomic as item of a list with x-kubernetes-list-type=set'
+    causes.push(invalidValue(`${path}.items.x-kubernetes-map-type`, itemType['x-kubernetes-map-type'] ?? null, why))
   }
   if (listType !== 'map') {
     if (mapKeys !== undefined) {
@@ -257,9 +262,17 @@ function checkDefaults(schema: StructuralSchema, path: string, causes: StatusCau
   if (schema.default !== undefined) {
     const at = `${path}.default`
     const { pruned } = pruneUnknown(schema, schema.default, at)
-    for (const unknown of pruned) causes.push(invalidValue(unknown, schema.default, 'must not have unknown fields'))
+    if (pruned.length > 0) causes.push(invalidValue(at, schema.default, 'must not have unknown fields'))
     if (schema.default === null && schema.nullable !== true) causes.push(invalidValue(at, null, 'must not be null if nullable is not true'))
-    else causes.push(...validateSchema(schema, applyDefaults(schema, schema.default), at))
+    // The path is left out of the words, not of the field.
+    else
+      causes.push(
+        ...validateSchema(schema, applyDefaults(schema, schema.default), '').map(cause => ({
+          ...cause,
+          message: cause.message.replace('<root> in body', ' in body'),
+          field: at + (cause.field && `.${cause.field}`),
+        })),
+      )
   }
   for (const [name, property] of Object.entries(schema.properties ?? {})) checkDefaults(property, `${path}.properties[${name}]`, causes)
   if (typeof schema.additionalProperties === 'object') checkDefaults(schema.additionalProperties, `${path}.additionalProperties`, causes)

@@ -256,7 +256,7 @@ for (const [name, schema, want] of [
   [
     'a default of the wrong type',
     at({ type: 'string', default: 1 }),
-    ['s.properties[spec].default: Invalid value: "integer": s.properties[spec].default in body must be of type string: "integer"'],
+    ['s.properties[spec].default: Invalid value: "integer":  in body must be of type string: "integer"'],
   ],
   [
     'a pattern that is none',

@@ -577,7 +577,7 @@ describe('custom resources', () => {
     rival.spec.names = { kind: 'Boat', plural: 'ships', shortNames: [], categories: [] }
     const { body } = await server.call('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: rival })
     const conditions = (body.status as unknown as { conditions: { reason: string; status: string }[] }).conditions
-    assert.deepEqual([conditions[0]?.status, conditions[0]?.reason], ['False', 'KindConflict'])
+    assert.deepEqual([conditions[0]?.status, conditions[0]?.reason], ['False', 'ListKindConflict'])
     assert.equal((await server.call('/apis/example.com/v1/ships')).code, 404)
   })
 

@@ -60,6 +60,7 @@ export class Normaliser {
         /(ResourceVersion in [a-z ]+[:(] ?|current: |resource version: )(\d+)/gi,
         (_, before, revision) => before + this.#known(revision),
       )
+      .replace(/\bhash=[0-9A-F]{16,}/g, 'hash=<hash>')
       .replace(/(too old resource version: \S+ )\(\d+\)/, '$1(<rv>)')
       .replace(/(\\?"resourceVersion\\?":\\?")\d+/g, '$1<rv>')
       .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, time => (isNow(time) ? '<time>' : time))
@@ -111,17 +112,15 @@ export class Normaliser {
   }
 
   #table(table: JsonObject, path: string[]): Json {
-    const columns = table.columnDefinitions as JsonObject[] | null
+    const columns = table.columnDefinitions as JsonObject[] | null | undefined
     const rows = (table.rows ?? []) as JsonObject[]
     return {
       ...(this.#value({ ...table, rows: null, columnDefinitions: null }, path, true) as JsonObject),
       columnDefinitions:
-        columns === null
-          ? null
-          : columns.map(
-              ({ name, type, format, priority, description }) =>
-                `${name} | ${type}${format ? `/${format}` : ''} | ${priority} | ${description}`,
-            ),
+        columns?.map(
+          ({ name, type, format, priority, description }) =>
+            `${name} | ${type}${format ? `/${format}` : ''} | ${priority} | ${description}`,
+        ) ?? null,
       rows: rows.map(row => ({
         ...(this.#value({ ...row, cells: null }, [...path, 'rows'], true) as JsonObject),
         cells: (row.cells as Json[]).map(cell => {

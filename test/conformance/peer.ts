@@ -19,8 +19,16 @@ export function whyNoPeer(): string | undefined {
   return missing.length > 0 ? `${missing.join(' and ')} not found: run scripts/build-peers.sh (needs Go)` : undefined
 }
 
-/** Starts etcd and kube-apiserver on free ports and directories of their own; `close` ends both and removes everything. */
-export async function startPeer(): Promise<Target> {
+export type Peer = Target & {
+  /** etcd's and kube-apiserver's. */
+  pids: number[]
+}
+
+/**
+ * Starts etcd and kube-apiserver on free ports and directories of their own; `close` ends both and removes everything.
+ * @param options.fsync true for measurements: etcd syncs every write to disk. Default false.
+ */
+export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Promise<Peer> {
   const missing = whyNoPeer()
   if (missing) throw new Error(missing)
   const dir = mkdtempSync(join(tmpdir(), 'oarlock-peer-'))
@@ -58,7 +66,7 @@ export async function startPeer(): Promise<Target> {
       `--listen-peer-urls=${peerUrl}`,
       `--initial-advertise-peer-urls=${peerUrl}`,
       `--initial-cluster=default=${peerUrl}`,
-      '--unsafe-no-fsync',
+      ...(fsync ? [] : ['--unsafe-no-fsync']),
       '--log-level=warn',
     ])
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -87,7 +95,8 @@ export async function startPeer(): Promise<Target> {
     ])
     const url = `https://127.0.0.1:${securePort}`
     const pool = makePool(url)
-    const target: Target = {
+    const target: Peer = {
+      pids: processes.map(child => child.pid as number),
       url,
       tokens,
       pool,

@@ -155,6 +155,8 @@ class Player {
       const line = await watch.next(deadlineMs - Date.now())
       if (line === undefined) break
       const event = parseJson(line)
+      // They come when the server likes; only the one that ends the initial events has its place.
+      if (count !== 'end' && isPlainBookmark(event)) continue
       events.push(event === undefined ? line : this.#normaliser.event(event, { show: directives.show, hide: directives.hide }))
     }
     if (events.length < wanted) events.push(watch.isOver ? '(the stream ended)' : '(nothing more)')
@@ -227,6 +229,10 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+function isPlainBookmark(event: unknown): boolean {
+  return valueAt(event, 'type') === 'BOOKMARK' && !JSON.stringify(event).includes('k8s.io/initial-events-end')
 }
 
 function capitals(name: string): string {

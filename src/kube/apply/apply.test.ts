@@ -48,7 +48,7 @@ test('a field of another manager is a conflict, in the words of Kubernetes; the 
     metadata: { name: 'n', managedFields: trackUpdate({ ...base, manager: 'kubectl', before, after }) as unknown as Json },
   }
   const one = applyServerSide({ ...base, live, applied: make({ replicas: 2, image: 'a' }) })
-  const error = conflictError({ group: 'x.io', plural: 'xs' }, 'n', one.conflicts)
+  const error = conflictError(one.conflicts)
   assert.equal(error.code, 409)
   assert.equal(error.reason, 'Conflict')
   assert.equal(error.message, 'Apply failed with 1 conflict: conflict with "kubectl" using x.io/v1: .spec.replicas')
@@ -57,7 +57,7 @@ test('a field of another manager is a conflict, in the words of Kubernetes; the 
   ])
   const two = applyServerSide({ ...base, live, applied: make({ replicas: 2, image: 'b' }) })
   assert.equal(
-    conflictError({ group: 'x.io', plural: 'xs' }, 'n', two.conflicts).message,
+    conflictError(two.conflicts).message,
     'Apply failed with 2 conflicts: conflicts with "kubectl" using x.io/v1:\n- .spec.image\n- .spec.replicas',
   )
   const shared = applyServerSide({ ...base, live, applied: make({ image: 'a' }) })

@@ -7,14 +7,14 @@ import { type StatusCause, StatusError } from '../status-error.ts'
 export type FieldConflict = { manager: string; field: string }
 
 /** The 409 for an apply with conflicts; each cause has the reason FieldManagerConflict. */
-export function conflictError(resource: { group: string; plural: string }, name: string, conflicts: readonly FieldConflict[]): StatusError {
+export function conflictError(conflicts: readonly FieldConflict[]): StatusError {
   const causes: StatusCause[] = conflicts.map(({ manager, field }) => ({
     reason: 'FieldManagerConflict',
     message: `conflict with ${manager}`,
     field,
   }))
   return new StatusError('Conflict', `Apply failed with ${say(conflicts)}`, {
-    details: { name, group: resource.group || undefined, kind: resource.plural, causes },
+    details: { causes },
   })
 }
 

@@ -12,6 +12,8 @@ export type TrackUpdateInput = {
   before: AnyObject | undefined
   /** The object as it will be stored, defaults filled in. */
   after: AnyObject
+  /** On create: what an object has that says nothing, such as an empty `spec`; nobody owns that. Default: nothing. */
+  blank?: AnyObject
   manager: string
   schema: StructuralSchema | undefined
   apiVersion: string
@@ -34,7 +36,7 @@ export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
   const start = sentEntries?.length ? sentEntries : (readEntries(stored) ?? [])
   if (start.length === 0 && before !== undefined) return start
 
-  const { changed, removed } = compareObjects(rootSchema(input.schema), before ?? {}, after)
+  const { changed, removed } = compareObjects(rootSchema(input.schema), before ?? input.blank ?? {}, after)
   if (changed === undefined && removed === undefined) return start
   const key = { manager, operation: 'Update', apiVersion, subresource } as const
   const others = disown(disown(start, removed), changed, key)

@@ -103,6 +103,7 @@ async function answerResource(
     if (verb !== 'list' && verb !== 'watch') throw methodNotAllowed()
   }
   if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
+  if (kind.deprecation) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecation)}`)
   if (subresource && !hasSubresource(kind, subresource)) throw noSuchResource()
   if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
   const { headers } = request

@@ -1,8 +1,10 @@
 import {
+  applyDefaults,
   forbiddenField,
   invalidValue,
   type KubeObject,
   type NameRule,
+  requiredValue,
   type StatusCause,
   type StructuralSchema,
   tooLong,
@@ -17,7 +19,7 @@ import {
   eventsGroupFields,
   eventToCore,
 } from './core-events.ts'
-import { checkCrd, crdSchema, prepareCrd } from './crd-object.ts'
+import { checkCrd, crdFinalizer, crdSchema, prepareCrd } from './crd-object.ts'
 import { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
 
 type Row = {
@@ -34,6 +36,7 @@ type Row = {
   verbs?: readonly Verb[]
   hasStatus?: boolean
   hasGeneration?: boolean
+  blank?: Record<string, unknown>
   columns?: readonly Column[]
   selectableFields?: readonly SelectableField[]
   mergeKeys?: Record<string, string>
@@ -67,12 +70,14 @@ const rows: Row[] = [
     cluster: true,
     description: 'Namespace provides a scope for Names. Use of multiple namespaces is optional.',
     nameRule: 'dns1123Label',
+    blank: { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } },
     // One slip would end everything.
     verbs: allVerbs.filter(verb => verb !== 'deletecollection'),
     hasStatus: true,
     fields: {
       spec: {
         type: 'object',
+        default: {},
         description: 'Spec defines the behavior of the Namespace.',
         properties: {
           finalizers: {
@@ -85,6 +90,7 @@ const rows: Row[] = [
       },
       status: {
         type: 'object',
+        default: {},
         description: 'Status describes the current status of a Namespace.',
         properties: {
           phase: text('Phase is the current lifecycle phase of the namespace: Active or Terminating.'),
@@ -108,9 +114,14 @@ const rows: Row[] = [
         },
       },
     },
-    columns: [nameColumn, column('Status', 'The phase of the namespace.', namespacePhase), ageColumn],
+    columns: [nameColumn, column('Status', 'The status of the namespace', namespacePhase), ageColumn],
     selectableFields: [{ field: 'status.phase', read: namespacePhase }],
     prepare: prepareNamespace,
+    check: ({ status, metadata }) => {
+      const isActive = ((status ?? {}) as { phase?: string }).phase !== 'Terminating'
+      if (isActive || metadata.deletionTimestamp) return []
+      return [invalidValue('status.Phase', 'Terminating', "may only be 'Active' if `deletionTimestamp` is empty")]
+    },
     refuseDelete: ({ metadata: { name } }) =>
       name === 'default' || name === 'kube-system' || name === 'kube-public' ? 'this namespace may not be deleted' : undefined,
   },
@@ -129,10 +140,20 @@ const rows: Row[] = [
     },
     columns: [
       nameColumn,
-      column('Data', 'How many keys it has.', object => countKeys(object.data) + countKeys(object.binaryData)),
+      column(
+        'Data',
+        "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is enforced during validation process.",
+        object => countKeys(object.data) + countKeys(object.binaryData),
+      ),
       ageColumn,
     ],
-    check: (object, before) => [...dataErrors(object, ['data', 'binaryData']), ...immutableErrors(object, before, ['data', 'binaryData'])],
+    check: (object, before) => [
+      ...dataErrors(object, ['data', 'binaryData']),
+      ...Object.keys((object.data ?? {}) as object)
+        .filter(key => Object.hasOwn((object.binaryData ?? {}) as object, key))
+        .map(key => invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData')),
+      ...immutableErrors(object, before, ['data', 'binaryData']),
+    ],
   },
   {
     kind: 'Secret',
@@ -153,7 +174,7 @@ const rows: Row[] = [
     selectableFields: [{ field: 'type', read: object => String(object.type ?? '') }],
     prepare: prepareSecret,
     check: (object, before) => {
-      const causes = [...dataErrors(object, ['data']), ...immutableErrors(object, before, ['data'])]
+      const causes = [...dataErrors(object, ['data']), ...secretTypeErrors(object), ...immutableErrors(object, before, ['data'])]
       if (before && before.type !== object.type) causes.push(invalidValue('type', object.type, 'field is immutable'))
       return causes
     },
@@ -219,6 +240,7 @@ const rows: Row[] = [
     fields: {
       spec: {
         type: 'object',
+        default: {},
         description: 'Spec contains the specification of the Lease.',
         properties: {
           acquireTime: { type: 'string', format: 'date-time', description: 'When the current lease was acquired.', nullable: true },
@@ -267,6 +289,7 @@ const rows: Row[] = [
       'CustomResourceDefinition represents a resource that should be exposed on the API server. Its name must be <plural>.<group>.',
     fields: crdSchema,
     required: ['spec'],
+    blank: { spec: { names: {} }, metadata: { finalizers: [crdFinalizer] } },
     hasStatus: true,
     hasGeneration: true,
     columns: [nameColumn, column('Created At', 'When it was created.', object => object.metadata.creationTimestamp)],
@@ -280,6 +303,11 @@ export function builtInKinds(): Kind[] {
 }
 
 function toKind(row: Row): Kind {
+  const kind = compile(row)
+  return { ...kind, blank: { ...(applyDefaults(kind.schema, {}) as object), ...row.blank } }
+}
+
+function compile(row: Row): Kind {
   const { group = '', version = 'v1', kind, plural } = row
   return {
     group,
@@ -362,7 +390,10 @@ function dataErrors(object: KubeObject, fields: string[]): StatusCause[] {
   for (const field of fields) {
     for (const [key, value] of Object.entries((object[field] ?? {}) as Record<string, string>)) {
       bytes += String(value).length
-      if (!keyPattern.test(key) || key.length > 253 || key === '.' || key.startsWith('..')) {
+      if (key.length > 253) causes.push(invalidValue(`${field}[${key}]`, key, 'must be no more than 253 characters'))
+      else if (key === '.' || key === '..') causes.push(invalidValue(`${field}[${key}]`, key, `must not be '${key}'`))
+      else if (key.startsWith('..')) causes.push(invalidValue(`${field}[${key}]`, key, "must not start with '..'"))
+      else if (!keyPattern.test(key)) {
         const why = `a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`
         causes.push(invalidValue(`${field}[${key}]`, key, why))
       }
@@ -370,6 +401,41 @@ function dataErrors(object: KubeObject, fields: string[]): StatusCause[] {
   }
   if (bytes > maxDataBytes * 1.4) causes.push(tooLong('', maxDataBytes))
   return causes
+}
+
+const secretKeys: Record<string, readonly string[]> = {
+  'kubernetes.io/tls': ['tls.crt', 'tls.key'],
+  'kubernetes.io/dockerconfigjson': ['.dockerconfigjson'],
+  'kubernetes.io/dockercfg': ['.dockercfg'],
+  'kubernetes.io/ssh-auth': ['ssh-privatekey'],
+}
+
+/** What Kubernetes' own types of secrets must hold. Values are never part of a message. */
+function secretTypeErrors({ type, data, metadata }: KubeObject): StatusCause[] {
+  const values = (data ?? {}) as Record<string, string>
+  if (type === 'kubernetes.io/service-account-token') {
+    const annotation = 'kubernetes.io/service-account.name'
+    return metadata.annotations?.[annotation] ? [] : [requiredValue(`metadata.annotations[${annotation}]`)]
+  }
+  if (type === 'kubernetes.io/basic-auth') {
+    if (Object.hasOwn(values, 'username') || Object.hasOwn(values, 'password')) return []
+    return [requiredValue('data[username]'), requiredValue('data[password]')]
+  }
+  return (secretKeys[String(type)] ?? []).flatMap(key => {
+    if (!Object.hasOwn(values, key)) return [requiredValue(`data[${key}]`)]
+    if (!key.startsWith('.')) return []
+    const why = whyNoJson(Buffer.from(String(values[key]), 'base64').toString())
+    return why ? [invalidValue(`data[${key}]`, '<secret contents redacted>', why)] : []
+  })
+}
+
+function whyNoJson(json: string): string | undefined {
+  try {
+    JSON.parse(json)
+    return undefined
+  } catch (error) {
+    return /end of JSON input|property name|after/.test((error as Error).message) ? 'unexpected end of JSON input' : 'invalid JSON'
+  }
 }
 
 function immutableErrors(object: KubeObject, before: KubeObject | undefined, fields: string[]): StatusCause[] {

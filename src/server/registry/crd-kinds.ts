@@ -1,4 +1,5 @@
 import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
+import { byVersion } from './by-version.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
 import { fieldReader } from './field-path.ts'
@@ -39,6 +40,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
           return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
         }),
         isCustom: true,
+        deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
         mergeKeys: undefined,
         // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
@@ -46,6 +48,14 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         toStorage: storedApiVersion === apiVersion ? undefined : object => ({ ...object, apiVersion: storedApiVersion }),
       } satisfies Kind
     })
+}
+
+function deprecationOf({ spec: { group, names, versions } }: Crd, version: CrdVersion): string {
+  if (version.deprecationWarning) return version.deprecationWarning
+  const better = versions.filter(other => other.served && !other.deprecated).map(other => other.name)
+  const [newest] = better.sort(byVersion)
+  const instead = newest ? `; use ${group}/${newest} ${names.kind}` : ''
+  return `${group}/${version.name} ${names.kind} is deprecated${instead}`
 }
 
 // Stored objects begin with their apiVersion; see `canonical` in rest/.
@@ -72,7 +82,7 @@ function completeSchema(schema: StructuralSchema): StructuralSchema {
 
 function columnsOf(version: CrdVersion): Column[] {
   const declared = version.additionalPrinterColumns ?? []
-  if (declared.length === 0) return [nameColumn, ageColumn]
+  if (declared.length === 0) return [nameColumn, { ...ageColumn, type: 'date' }]
   return [nameColumn, ...declared.map(toColumn)]
 }
 

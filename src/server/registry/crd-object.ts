@@ -1,6 +1,8 @@
 import {
   type Condition,
   type ConditionUpdate,
+  compileJsonPath,
+  equalJson,
   invalidValue,
   type KubeObject,
   nameErrors,
@@ -199,10 +201,21 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
   for (const why of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, why))
   if (group && !group.includes('.')) causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'))
   for (const why of nameErrors(names.plural, 'dns1035Label')) causes.push(invalidValue('spec.names.plural', names.plural, why))
-  for (const why of nameErrors(String(names.kind).toLowerCase(), 'dns1035Label'))
-    causes.push(invalidValue('spec.names.kind', names.kind, why))
-  for (const [index, name] of (names.shortNames ?? []).entries()) {
-    for (const why of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.shortNames[${index}]`, name, why))
+  if (isProtected(group) && !metadata.annotations?.['api-approved.kubernetes.io']) {
+    const why =
+      'protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
+    causes.push(requiredValue('metadata.annotations[api-approved.kubernetes.io]', why))
+  }
+  for (const field of ['kind', 'listKind'] as const) {
+    for (const why of nameErrors(String(names[field]).toLowerCase(), 'dns1035Label')) {
+      causes.push(invalidValue(`spec.names.${field}`, names[field], `may have mixed case, but should otherwise match: ${why}`))
+    }
+  }
+  for (const why of nameErrors(names.singular ?? '', 'dns1035Label')) causes.push(invalidValue('spec.names.singular', names.singular, why))
+  for (const field of ['shortNames', 'categories'] as const) {
+    for (const [index, name] of (names[field] ?? []).entries()) {
+      for (const why of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.${field}[${index}]`, name, why))
+    }
   }
   if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupportedValue('spec.scope', scope, ['Cluster', 'Namespaced']))
   if (versions.filter(version => version.storage).length !== 1) {
@@ -216,7 +229,15 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
   }
   if (spec.conversion && spec.conversion.strategy !== 'None')
     causes.push(unsupportedValue('spec.conversion.strategy', spec.conversion.strategy, ['None']))
-  if (spec.preserveUnknownFields) causes.push(invalidValue('spec.preserveUnknownFields', true, 'must be false'))
+  if (spec.preserveUnknownFields) {
+    const why = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
+    causes.push(invalidValue('spec.preserveUnknownFields', true, why))
+  }
+  // Kubernetes still keeps what all versions share in one place, and names its fields so.
+  const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
+  const hasOneSchema = isShared(version => version.schema ?? null)
+  const hasOneTable = isShared(version => version.additionalPrinterColumns ?? null)
+  const hasOneScale = isShared(version => version.subresources ?? null)
   const seen = new Set<string>()
   for (const [index, version] of versions.entries()) {
     const path = `spec.versions[${index}]`
@@ -224,8 +245,12 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
     if (seen.has(version.name)) causes.push(invalidValue(`${path}.name`, version.name, 'must be unique'))
     seen.add(version.name)
     const schema = version.schema?.openAPIV3Schema
-    if (!schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`, 'schemas are required'))
-    else causes.push(...structuralErrors(schema, `${path}.schema.openAPIV3Schema`))
+    if (!schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`))
+    else if (!hasOneSchema) causes.push(...structuralErrors(schema, `${path}.schema.openAPIV3Schema`))
+    else if (index === 0) causes.push(...structuralErrors(schema))
+    if (!hasOneTable || index === 0) causes.push(...columnErrors(version.additionalPrinterColumns ?? [], hasOneTable ? 'spec' : path))
+    if (!hasOneScale || index === 0)
+      causes.push(...scaleErrors(version.subresources?.scale, `${hasOneScale ? 'spec' : path}.subresources.scale`))
     for (const [at, field] of (version.selectableFields ?? []).entries()) {
       if (!/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(field.jsonPath)) {
         causes.push(invalidValue(`${path}.selectableFields[${at}].jsonPath`, field.jsonPath, 'must be a simple path such as .spec.color'))
@@ -234,8 +259,10 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
   }
   if (before) {
     const stored = before.status?.storedVersions ?? []
-    for (const name of stored) {
-      if (!seen.has(name)) causes.push(invalidValue('status.storedVersions', stored, `must appear in spec.versions: ${name}`))
+    for (const [index, name] of stored.entries()) {
+      if (seen.has(name)) continue
+      const why = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
+      causes.push(invalidValue(`status.storedVersions[${index}]`, name, why))
     }
     for (const [field, is, was] of [
       ['spec.group', group, before.spec.group],
@@ -244,6 +271,59 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
       ['spec.names.kind', names.kind, before.spec.names.kind],
     ] as const) {
       if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
+    }
+  }
+  return causes
+}
+
+function isProtected(group: string): boolean {
+  return /(^|\.)(k8s\.io|kubernetes\.io)$/.test(group)
+}
+
+const columnTypes = ['boolean', 'date', 'integer', 'number', 'string']
+
+function columnErrors(columns: readonly CrdColumn[], path: string): StatusCause[] {
+  return columns.flatMap((declared, index) => {
+    const at = `${path}.additionalPrinterColumns[${index}]`
+    const causes: StatusCause[] = []
+    if (!declared.name) causes.push(requiredValue(`${at}.name`))
+    if (!declared.type) causes.push(requiredValue(`${at}.type`))
+    else if (!columnTypes.includes(declared.type)) {
+      causes.push(invalidValue(`${at}.type`, declared.type, `must be one of ${columnTypes.join(',')}`))
+    }
+    if (!declared.jsonPath) causes.push(requiredValue(`${at}.JSONPath`))
+    else causes.push(...jsonPathErrors(declared.jsonPath, `${at}.JSONPath`))
+    return causes
+  })
+}
+
+/** What a column cannot be read by must be refused here: afterwards the definition is compiled, and nobody is there to tell. */
+function jsonPathErrors(jsonPath: string, path: string): StatusCause[] {
+  if (!jsonPath.startsWith('.')) return [invalidValue(path, jsonPath, 'must be a simple json path starting with .')]
+  try {
+    compileJsonPath(jsonPath)
+    return []
+  } catch (error) {
+    return [invalidValue(path, jsonPath, (error as Error).message)]
+  }
+}
+
+function scaleErrors(scale: object | undefined, path: string): StatusCause[] {
+  if (!scale) return []
+  const causes: StatusCause[] = []
+  const paths = scale as Record<string, unknown>
+  for (const [field, root] of [
+    ['specReplicasPath', '.spec'],
+    ['statusReplicasPath', '.status'],
+    ['labelSelectorPath', ''],
+  ] as const) {
+    const value = paths[field]
+    if (value === undefined || value === '') {
+      if (root !== '') causes.push(requiredValue(`${path}.${field}`))
+    } else if (typeof value !== 'string' || !/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(value)) {
+      causes.push(invalidValue(`${path}.${field}`, value, 'must be a simple json path starting with .'))
+    } else if (root !== '' && !value.startsWith(`${root}.`)) {
+      causes.push(invalidValue(`${path}.${field}`, value, `should be a json path under ${root}`))
     }
   }
   return causes

@@ -46,6 +46,10 @@ export type Kind = {
   readonly columns: readonly Column[]
   readonly selectableFields: readonly SelectableField[]
   readonly isCustom: boolean
+  /** What an object has that says nothing: the structs that Kubernetes' Go types always have, and what they are given. */
+  readonly blank?: { [field: string]: unknown }
+  /** Told in a Warning header with every answer. */
+  readonly deprecation?: string
   /** Its definition is going: nothing new is accepted. */
   readonly isTerminating?: boolean
   /** List merge keys of strategic merge patches by path; custom kinds have none and refuse the patch. */

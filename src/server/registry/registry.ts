@@ -1,6 +1,7 @@
 import { type KubeObject, parseApiVersion } from '../../kube/index.ts'
 import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
+import { byVersion } from './by-version.ts'
 import { kindsOfCrd } from './crd-kinds.ts'
 import { type Crd, crdStatus } from './crd-object.ts'
 import type { Kind } from './kind.ts'
@@ -137,6 +138,7 @@ export class Registry {
       for (const other of versions.values()) {
         if (other.plural === names.plural && other.isCustom) continue
         if (other.plural === names.plural) return { reason: 'PluralConflict', message: `"${names.plural}" is already in use` }
+        if (other.listKind === names.listKind) return { reason: 'ListKindConflict', message: `"${names.listKind}" is already in use` }
         if (other.kind === names.kind) return { reason: 'KindConflict', message: `"${names.kind}" is already in use` }
         for (const name of names.shortNames ?? []) {
           if (other.shortNames.includes(name)) return { reason: 'ShortNamesConflict', message: `"${name}" is already in use` }
@@ -145,21 +147,6 @@ export class Registry {
     }
     return undefined
   }
-}
-
-/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name. */
-export function byVersion(a: string, b: string): number {
-  const left = rank(a)
-  const right = rank(b)
-  if (!left || !right) return left ? -1 : right ? 1 : a < b ? -1 : a > b ? 1 : 0
-  return right[0] - left[0] || right[1] - left[1] || right[2] - left[2]
-}
-
-function rank(version: string): [stability: number, major: number, minor: number] | undefined {
-  const match = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/.exec(version)
-  if (!match) return undefined
-  const stability = match[2] === undefined ? 2 : match[2] === 'beta' ? 1 : 0
-  return [stability, Number(match[1]), Number(match[3] ?? 0)]
 }
 
 /** An object with the fields of its wire form in their fixed order: what is stored begins with its apiVersion. */

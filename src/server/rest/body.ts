@@ -1,4 +1,4 @@
-import { badRequest, parseJsonStrict, StatusError, type StrictJson } from '../../kube/index.ts'
+import { badRequest, duplicateKeys, StatusError, type StrictJson } from '../../kube/index.ts'
 import { checkDepth } from './check-depth.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
@@ -18,11 +18,8 @@ export const isJson = (contentType: string): boolean => contentType === '' || co
 
 /** JSON and the paths of its keys that stand twice. */
 export function parseBodyStrict(text: string): StrictJson {
-  try {
-    return parseJsonStrict(text)
-  } catch (error) {
-    throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
-  }
+  const value = parseJson(text)
+  return { value, duplicates: duplicateKeys(text, value) }
 }
 
 export function parseJson(text: string): unknown {

@@ -100,16 +100,18 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   const isUnchanged =
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
   if (isMarked && isUnchanged && !isFinished(object)) return { answer: undefined }
+  // Kubernetes marks these two in a way of their own, without grace and generation.
+  const isPlainMark = kind.storageName === 'namespaces' || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
     ...object,
     metadata: {
       ...metadata,
       deletionTimestamp: metadata.deletionTimestamp ?? rfc3339(nowMs),
-      deletionGracePeriodSeconds: 0,
+      ...(!isPlainMark && { deletionGracePeriodSeconds: 0 }),
       finalizers: finalizers.length > 0 ? finalizers : undefined,
     },
   }
-  if (kind.hasGeneration && !isMarked) marked.metadata.generation = (metadata.generation ?? 0) + 1
+  if (kind.hasGeneration && !isMarked && !isPlainMark) marked.metadata.generation = (metadata.generation ?? 0) + 1
   if (kind.plural === 'namespaces' && kind.group === '') marked.status = { ...(object.status as object), phase: 'Terminating' }
   if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }

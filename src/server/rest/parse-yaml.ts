@@ -1,8 +1,12 @@
-import { isMap, isScalar, isSeq, type Node, parseDocument } from 'yaml'
+import { isMap, isScalar, isSeq, type Node, parseDocument, type Tags } from 'yaml'
 import { parseJsonStrict } from '../../kube/index.ts'
 
 /** A small document could grow without bound by naming a large one again and again. */
 const maxAliasCount = 100
+
+// YAML 1.1 as kube-apiserver reads it: `yes` and `on` are booleans and 0777 is octal, but dates stay text and 1:30 is no number.
+const asGoReads = (tags: Tags): Tags =>
+  tags.filter(tag => typeof tag === 'string' || (tag.tag !== 'tag:yaml.org,2002:timestamp' && tag.format !== 'TIME'))
 
 /**
  * Parses one YAML document; a key may not stand twice in one mapping.
@@ -13,7 +17,7 @@ export function parseYamlText(text: string): unknown {
   const json = parseAsJson(text)
   if (json) return json.value
   // The parser compares every key of a mapping with every other: 60,000 of them stopped the server for a minute.
-  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, logLevel: 'error', schema: 'core', version: '1.2' })
+  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, logLevel: 'error', version: '1.1', customTags: asGoReads })
   const [error] = document.errors
   if (error) throw error
   checkKeys(document.contents)

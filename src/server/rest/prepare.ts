@@ -120,6 +120,7 @@ export function prepareStatus(
   if (decoded.status === undefined) delete object.status
   else object.status = (applyDefaults(kind.schema, { status: decoded.status }) as { status: unknown }).status
   const causes = validateSchema(kind.schema, object, '', { oldValue: before })
+  if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
   if (causes.length > 0) throw invalid(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, 'status', ownership, options)
 }
@@ -149,7 +150,16 @@ function finishUpdate(
 
 function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, subresource: string, options: WriteOptions): void {
   const { manager, nowMs } = options
-  const entries = trackUpdate({ before, after, manager, schema: kind.schema, apiVersion: kind.apiVersion, subresource, nowMs })
+  const entries = trackUpdate({
+    before,
+    after,
+    blank: kind.blank,
+    manager,
+    schema: kind.schema,
+    apiVersion: kind.apiVersion,
+    subresource,
+    nowMs,
+  })
   if (entries?.length) after.metadata.managedFields = entries
   else delete after.metadata.managedFields
 }

@@ -58,7 +58,11 @@ function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readon
 
 function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonly<Record<string, string>>): Json[] {
   const mergeKey = mergeKeys[path]!
-  if (mergeKey === '') return [...live, ...patch.filter(item => !live.some(old => equalJson(old, item)))]
+  if (mergeKey === '') {
+    // As in Kubernetes: what the patch names keeps the patch's order, and what is new comes first.
+    const added = patch.filter(item => !live.some(old => equalJson(old, item)))
+    return [...added, ...live]
+  }
   if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
     return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
   }

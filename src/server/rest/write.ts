@@ -169,7 +169,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
       nowMs,
     })
     const object = result as unknown as KubeObject
-    if (conflicts.length > 0) throw conflictError(kind, call.name, conflicts)
+    if (conflicts.length > 0) throw conflictError(conflicts)
     const meta = { ...object.metadata }
     if (resourceVersion) meta.resourceVersion = resourceVersion
     else if (live) meta.resourceVersion = live.metadata.resourceVersion

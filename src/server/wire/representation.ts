@@ -1,4 +1,4 @@
-import { StatusError } from '../../kube/index.ts'
+import { badRequest, StatusError } from '../../kube/index.ts'
 
 /** How a client wants its answer. `key` names it in caches of encoded events. */
 export type Representation = {
@@ -58,7 +58,12 @@ function choose(accept: string, includeObject: string | undefined): Representati
     if (as === undefined) return syntax === 'json' ? plainJson : representation('object', syntax, 'Metadata')
     if (group !== 'meta.k8s.io' || (version !== 'v1' && version !== 'v1beta1')) continue
     if (as === 'Table') {
-      const include = includeObject === 'None' || includeObject === 'Object' ? includeObject : 'Metadata'
+      const include = includeObject || 'Metadata'
+      if (include !== 'None' && include !== 'Object' && include !== 'Metadata') {
+        throw badRequest(
+          `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include.slice(0, 40))}: must be 'Metadata', 'Object', 'None', or empty`,
+        )
+      }
       return representation('table', syntax, include)
     }
     if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return representation('partial', syntax, 'Metadata')

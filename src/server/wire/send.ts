@@ -18,6 +18,11 @@ export function send(response: ServerResponse, code: number, contentType: string
     'Content-Length',
     isJson ? text.length : Buffer.byteLength(text),
   ]
+  if (warnings?.length) {
+    // Headers given here replace those set before, such as the warning of a deprecated version.
+    const before = response.getHeader('Warning')
+    if (before !== undefined) headers.push('Warning', String(before))
+  }
   for (const warning of warnings ?? []) headers.push('Warning', `299 - "${quotable(warning)}"`)
   response.writeHead(code, headers)
   response.end(text, isJson ? 'latin1' : 'utf8')
