@@ -1,14 +1,20 @@
-/** Durable writes and reads of the embedded server, by number of writers. */
+/**
+ * The embedded server under load: `npm run bench -- server [--parts a,b] [--peer]`.
+ * Parts: writes (and gets; the default), lists, watch, fanout, objects (memory and start with 72,000 of them), idle-watches, all.
+ * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure gets its ratio.
+ */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { parseArgs, promisify } from 'node:util'
 import { parse } from 'yaml'
 import type { LoadOrder, LoadReport } from './load/generator.ts'
+import type { ListOrder, ListReport } from './load/list-load.ts'
 import { type Endpoint, RawConnection } from './load/raw-connection.ts'
+import type { WatchOrder, WatchReport } from './load/watch-load.ts'
 import type { Bench } from './run.ts'
-import { startServerProcess } from './server-process.ts'
+import { cpuSecondsOf, rssMbOf, startServerProcess } from './server-process.ts'
 
 const writerCounts = [1, 16, 50, 200]
 
@@ -61,50 +67,219 @@ export function endpointOf(kubeconfigPath: string): Endpoint {
   return { host: url.hostname, port: Number(url.port), ca, token: config.users[0].user.token }
 }
 
-export async function generateLoad(order: LoadOrder): Promise<LoadReport> {
-  const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, 'load', 'generator.ts'), JSON.stringify(order)])
-  return JSON.parse(stdout)
+const runLoad = async <Order, Report>(script: string, order: Order): Promise<Report> => {
+  const path = join(import.meta.dirname, 'load', script)
+  const { stdout } = await promisify(execFile)(process.execPath, [path, JSON.stringify(order)], { maxBuffer: 1 << 26 })
+  return JSON.parse(stdout) as Report
 }
 
-export async function bench(): Promise<Bench> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
-  const server = await startServerProcess(dataDir)
-  try {
-    const endpoint = endpointOf(server.kubeconfigPath)
-    const connection = await RawConnection.open(endpoint)
-    const { status, body } = await connection.request(
-      'POST',
-      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-      JSON.stringify(widgetCrd),
-    )
-    if (status !== 201) throw new Error(`the server refused the CRD of the bench: ${status} ${body}`)
-    connection.close()
-    const idleRssMb = server.rssMb()
+export const generateLoad = (order: LoadOrder) => runLoad<LoadOrder, LoadReport>('generator.ts', order)
 
-    const rows: Bench['rows'] = []
+/** A server under load: ours or the peer. */
+type Subject = {
+  endpoint: Endpoint
+  rssMb(): number
+  cpuSeconds(): number
+  /** Ends it and starts it again on its data; undefined where that is not measured. */
+  restart?: () => Promise<{ seconds: number; rssMb: number }>
+  stop(): Promise<void>
+}
+
+async function startOurs(): Promise<Subject> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  let server = await startServerProcess(dataDir)
+  const subject: Subject = {
+    endpoint: endpointOf(server.kubeconfigPath),
+    rssMb: () => server.rssMb(),
+    cpuSeconds: () => server.cpuSeconds(),
+    async restart() {
+      await server.stop()
+      const startedMs = performance.now()
+      server = await startServerProcess(dataDir)
+      const seconds = (performance.now() - startedMs) / 1_000
+      subject.endpoint = endpointOf(server.kubeconfigPath)
+      return { seconds, rssMb: server.rssMb() }
+    },
+    async stop() {
+      await server.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+  return subject
+}
+
+async function startTheirs(): Promise<Subject> {
+  const { startPeer } = await import('../test/conformance/peer.ts')
+  const peer = await startPeer({ fsync: true })
+  const { hostname, port } = new URL(peer.url)
+  const sum = (of: (pid: number) => number) => peer.pids.reduce((total, pid) => total + of(pid), 0)
+  return {
+    endpoint: { host: hostname, port: Number(port), ca: '', token: peer.tokens.admin as string },
+    rssMb: () => sum(rssMbOf),
+    cpuSeconds: () => sum(cpuSecondsOf),
+    stop: () => peer.close(),
+  }
+}
+
+async function prepare({ endpoint }: Subject): Promise<void> {
+  const connection = await RawConnection.open(endpoint)
+  const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+  const { status, body } = await connection.request('POST', path, JSON.stringify(widgetCrd))
+  if (status !== 201) throw new Error(`the server refused the CRD of the bench: ${status} ${body}`)
+  for (let i = 0; i < 300; i++) {
+    const found = await connection.request('GET', '/apis/bench.oarlock.dev/v1/namespaces/default/widgets?limit=1')
+    if (found.status === 200) break
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  connection.close()
+}
+
+type Row = { what: string; value: number; unit: string; isLessBetter: boolean }
+const more = (what: string, unit: string, value: number): Row => ({ what, unit, value, isLessBetter: false })
+const less = (what: string, unit: string, value: number): Row => ({ what, unit, value, isLessBetter: true })
+
+const namespace = 'default'
+const manyObjects = 72_000
+
+const parts: Record<string, (subject: Subject) => AsyncGenerator<Row>> = {
+  async *writes(subject) {
+    const { endpoint } = subject
+    yield less('idle: memory', 'MB RSS', subject.rssMb())
     for (const writers of writerCounts) {
       const requests = writers === 1 ? 2_000 : 10_000
       for (const operation of ['create', 'status', 'update', 'get'] as const) {
-        console.error(`${operation} with ${writers} writers…`)
-        const report = await generateLoad({ endpoint, operation, writers, requests, namespace: 'default', prefix: `w${writers}` })
-        rows.push({
-          operation,
-          writers,
-          'per second': report.perSecond,
-          'p50 ms': report.p50Ms,
-          'p99 ms': report.p99Ms,
-          failed: report.failed,
-          'server RSS MB': server.rssMb(),
-        })
+        const cpuBefore = subject.cpuSeconds()
+        const report = await generateLoad({ endpoint, operation, writers, requests, namespace, prefix: `w${writers}` })
+        const cpuMicros = ((subject.cpuSeconds() - cpuBefore) / requests) * 1e6
+        const what = `${operation}, ${writers} ${operation === 'get' ? 'readers' : 'writers'}`
+        if (report.failed > 0) throw new Error(`${what}: ${report.failed} of ${requests} requests failed`)
+        yield more(what, 'per second', report.perSecond)
+        yield less(what, 'p99 ms', report.p99Ms)
+        yield less(what, 'CPU µs each', cpuMicros)
       }
     }
-    return {
-      title: 'Embedded API server: durable operations on a 1.1 KB custom resource',
-      about: `TLS, fsync on, closed-loop load generator in its own process on the same machine; server idle at ${Math.round(idleRssMb)} MB RSS`,
-      rows,
+    yield less('after that: memory', 'MB RSS', subject.rssMb())
+  },
+
+  async *lists(subject) {
+    yield* fill(subject, 'l', 10_000)
+    yield* lists(subject, '10,000', 'l-0')
+  },
+
+  async *watch({ endpoint }) {
+    const order: WatchOrder = { endpoint, watchers: 100, writes: 5_000, perSecond: 500, writers: 16, namespace, holdMs: 0 }
+    const report = await runLoad<WatchOrder, WatchReport>('watch-load.ts', order)
+    yield more('500 writes/s, 100 watchers', 'writes per second', report.writesPerSecond)
+    yield less('500 writes/s, 100 watchers', 'p50 ms', report.p50Ms)
+    yield less('500 writes/s, 100 watchers', 'p99 ms', report.p99Ms)
+  },
+
+  async *fanout(subject) {
+    const { endpoint } = subject
+    const order: WatchOrder = { endpoint, watchers: 100, writes: 4_000, perSecond: 0, writers: 50, namespace, holdMs: 0 }
+    const cpuBefore = subject.cpuSeconds()
+    const report = await runLoad<WatchOrder, WatchReport>('watch-load.ts', order)
+    yield more('fan-out to 100 watchers', 'deliveries per second', report.deliveriesPerSecond)
+    yield less('fan-out to 100 watchers', 'CPU µs each', ((subject.cpuSeconds() - cpuBefore) / report.deliveries) * 1e6)
+  },
+
+  async *objects(subject) {
+    yield* fill(subject, 'o', manyObjects)
+    yield less('72,000 objects: memory', 'MB RSS', subject.rssMb())
+    yield* lists(subject, '72,000', 'o-0')
+    yield less('72,000 objects, listed: memory', 'MB RSS', subject.rssMb())
+    if (!subject.restart) return
+    const { seconds, rssMb } = await subject.restart()
+    yield less('72,000 objects: start', 's', seconds)
+    yield less('72,000 objects: memory after start', 'MB RSS', rssMb)
+  },
+
+  async *'idle-watches'(subject) {
+    const { endpoint } = subject
+    const watchers = 2_000
+    const before = subject.rssMb()
+    const order: WatchOrder = { endpoint, watchers, writes: 0, perSecond: 0, writers: 0, namespace, holdMs: 6_000 }
+    let peak = before
+    const timer = setInterval(() => {
+      peak = Math.max(peak, subject.rssMb())
+    }, 250)
+    await runLoad<WatchOrder, WatchReport>('watch-load.ts', order)
+    clearInterval(timer)
+    yield less('2,000 idle watches', 'KB each', ((peak - before) * 1_000) / watchers)
+  },
+}
+
+async function* fill(subject: Subject, prefix: string, requests: number): AsyncGenerator<Row> {
+  const { endpoint } = subject
+  const report = await generateLoad({ endpoint, operation: 'create', writers: 50, requests, namespace, prefix })
+  if (report.failed > 0) throw new Error(`${report.failed} creates failed`)
+  yield more(`create ${requests.toLocaleString('en-US')}`, 'per second', report.perSecond)
+  yield less(`create ${requests.toLocaleString('en-US')}`, 'p99 ms', report.p99Ms)
+}
+
+async function* lists({ endpoint }: Subject, size: string, probe: string): AsyncGenerator<Row> {
+  for (const [limit, how] of [
+    [0, 'whole'],
+    [500, 'pages of 500'],
+  ] as const) {
+    const report = await runLoad<ListOrder, ListReport>('list-load.ts', { endpoint, namespace, limit, times: 3, probe })
+    yield less(`list of ${size}, ${how}`, 'ms', report.ms)
+    yield less(`list of ${size}, ${how}: first byte`, 'ms', report.firstByteMs)
+    yield less(`list of ${size}, ${how}: longest get beside it`, 'ms', report.pauseMs)
+  }
+}
+
+export async function bench(args: string[] = []): Promise<Bench> {
+  const { values } = parseArgs({
+    args,
+    strict: false,
+    allowPositionals: true,
+    options: { parts: { type: 'string', default: 'writes' }, peer: { type: 'boolean' } },
+  })
+  const names = values.parts === 'all' ? Object.keys(parts) : String(values.parts).split(',')
+  for (const name of names) {
+    if (!Object.hasOwn(parts, name)) {
+      throw new Error(`part ${JSON.stringify(name)} is not one of all, ${Object.keys(parts).join(', ')}`)
     }
-  } finally {
-    await server.stop()
-    rmSync(dataDir, { recursive: true, force: true })
+  }
+  const starts = values.peer ? [startOurs, startTheirs] : [startOurs]
+  const rows: Bench['rows'] = []
+  // Ours and theirs part by part, each on an empty server, so that noise and leftovers meet both alike.
+  for (const name of names) {
+    const measured: Row[][] = []
+    for (const start of starts) {
+      const subject = await start()
+      try {
+        await prepare(subject)
+        const of: Row[] = []
+        for await (const row of parts[name]!(subject)) {
+          console.error(`${start === startOurs ? 'oarlock' : 'peer'}: ${row.what}: ${row.value.toFixed(1)} ${row.unit}`)
+          of.push(row)
+        }
+        measured.push(of)
+      } finally {
+        await subject.stop()
+      }
+    }
+    const [ours = [], theirs] = measured
+    for (const { what, unit, value, isLessBetter } of ours) {
+      const peer = theirs?.find(row => row.what === what && row.unit === unit)?.value
+      rows.push({
+        what,
+        unit,
+        oarlock: value,
+        ...(theirs && {
+          'kube-apiserver + etcd': peer ?? '',
+          'times better': peer === undefined ? '' : isLessBetter ? peer / value : value / peer,
+        }),
+        'load average': loadavg()[0] ?? 0,
+      })
+    }
+  }
+  return {
+    title: 'Embedded API server: a 1.1 KB custom resource, durable',
+    about:
+      'TLS, fsync on, load generator in its own process on the same machine; rows of one part are measured after each other on one server',
+    rows,
   }
 }

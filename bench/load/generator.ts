@@ -16,7 +16,7 @@ export type LoadOrder = {
 }
 export type LoadReport = { perSecond: number; p50Ms: number; p99Ms: number; maxMs: number; failed: number }
 
-const collection = (namespace: string) => `/apis/bench.oarlock.dev/v1/namespaces/${namespace}/widgets`
+export const collection = (namespace: string) => `/apis/bench.oarlock.dev/v1/namespaces/${namespace}/widgets`
 
 /** A custom resource of about 1.1 KB. */
 export function widget(name: string): Record<string, unknown> {
@@ -33,9 +33,28 @@ export function widget(name: string): Record<string, unknown> {
   }
 }
 
+async function versionsOf(connection: RawConnection, namespace: string): Promise<Map<string, string>> {
+  const versions = new Map<string, string>()
+  let token = ''
+  do {
+    const { body } = await connection.request('GET', `${collection(namespace)}?limit=2000${token && `&continue=${token}`}`)
+    const { items, metadata } = JSON.parse(body.toString()) as {
+      items: { metadata: { name: string; resourceVersion: string } }[]
+      metadata: { continue?: string }
+    }
+    for (const item of items) versions.set(item.metadata.name, item.metadata.resourceVersion)
+    token = metadata.continue ?? ''
+  } while (token)
+  return versions
+}
+
 async function main(order: LoadOrder): Promise<LoadReport> {
   const { operation, writers, requests, prefix, namespace, endpoint } = order
   const connections = await Promise.all(Array.from({ length: writers }, () => RawConnection.open(endpoint)))
+  // Custom resources are not updated without saying of which version.
+  const versions = operation === 'update' ? await versionsOf(connections[0] as RawConnection, namespace) : new Map<string, string>()
+  // A value that was there before would be a write that changes nothing.
+  const run = Date.now()
   const latencies: number[] = []
   let sent = 0
   let failed = 0
@@ -47,9 +66,16 @@ async function main(order: LoadOrder): Promise<LoadReport> {
       case 'create':
         return connection.request('POST', collection(namespace), JSON.stringify(widget(name)))
       case 'status':
-        return connection.request('PATCH', `${path}/status`, `{"status":{"phase":"p${sent}"}}`, 'application/merge-patch+json')
-      case 'update':
-        return connection.request('PUT', path, JSON.stringify({ ...widget(name), spec: { parts: [], text: `t${sent}${'x'.repeat(900)}` } }))
+        return connection.request('PATCH', `${path}/status`, `{"status":{"phase":"p${run}-${sent}"}}`, 'application/merge-patch+json')
+      case 'update': {
+        const object = widget(name)
+        const metadata = { ...(object.metadata as object), resourceVersion: versions.get(name) }
+        return connection.request(
+          'PUT',
+          path,
+          JSON.stringify({ ...object, metadata, spec: { parts: [], text: `t${run}-${sent}${'x'.repeat(900)}` } }),
+        )
+      }
       case 'get':
         return connection.request('GET', path)
     }

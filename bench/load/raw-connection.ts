@@ -1,7 +1,8 @@
 import { connect, type TLSSocket } from 'node:tls'
 
+/** Where to go. An empty `ca` trusts any certificate: the peer makes its own. */
 export type Endpoint = { host: string; port: number; ca: string; token: string }
-export type Answer = { status: number; body: Buffer }
+export type Answer = { status: number; body: Buffer; firstByteAtMs: number }
 
 const headEnd = Buffer.from('\r\n\r\n')
 
@@ -14,13 +15,28 @@ export class RawConnection {
   readonly #socket: TLSSocket
   readonly #head: string
   #buffer: Buffer = Buffer.alloc(0)
+  #parts: Buffer[] = []
+  #partBytes = 0
+  #wantedBytes = 0
+  #isLongChunked = false
+  #firstByteAtMs = 0
+  #onChunk: ((chunk: Buffer) => void) | undefined
   #waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void } | undefined
 
   private constructor(socket: TLSSocket, endpoint: Endpoint) {
     this.#socket = socket
     this.#head = `Host: ${endpoint.host}:${endpoint.port}\r\nAuthorization: Bearer ${endpoint.token}\r\nAccept: application/json\r\n`
     socket.on('data', (chunk: Buffer) => {
-      this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk])
+      if (this.#onChunk) {
+        this.#onChunk(chunk)
+        return
+      }
+      if (this.#parts.length === 0) this.#firstByteAtMs = performance.now()
+      this.#parts.push(chunk)
+      this.#partBytes += chunk.length
+      // A body of 100 MB comes in thousands of chunks: put together once, when all of it is there.
+      if (this.#partBytes < this.#wantedBytes || (this.#isLongChunked && !endsChunked(chunk))) return
+      this.#buffer = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts)
       this.#tryFinish()
     })
     socket.on('error', error => this.#fail(error))
@@ -28,7 +44,8 @@ export class RawConnection {
   }
 
   static async open(endpoint: Endpoint): Promise<RawConnection> {
-    const socket = connect({ host: endpoint.host, port: endpoint.port, ca: endpoint.ca, servername: 'localhost' })
+    const { host, port, ca } = endpoint
+    const socket = connect({ host, port, servername: 'localhost', ...(ca ? { ca } : { rejectUnauthorized: false }) })
     await new Promise<void>((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
     socket.setNoDelay(true)
     return new RawConnection(socket, endpoint)
@@ -43,6 +60,12 @@ export class RawConnection {
     })
   }
 
+  /** Sends one GET and hands over whatever comes, as it comes. */
+  stream(path: string, onChunk: (chunk: Buffer) => void): void {
+    this.#onChunk = onChunk
+    this.#socket.write(`GET ${path} HTTP/1.1\r\n${this.#head}\r\n`)
+  }
+
   close(): void {
     this.#waiting = undefined
     this.#socket.destroy()
@@ -52,19 +75,26 @@ export class RawConnection {
     const end = this.#buffer.indexOf(headEnd)
     if (end < 0 || !this.#waiting) return
     const head = this.#buffer.toString('latin1', 0, end).toLowerCase()
-    const body = head.includes('transfer-encoding: chunked') ? this.#chunked(end + 4) : this.#sized(head, end + 4)
-    if (!body) return
+    const isChunked = head.includes('transfer-encoding: chunked')
+    const body = isChunked ? this.#chunked(end + 4) : this.#sized(head, end + 4)
+    if (!body) {
+      this.#isLongChunked = isChunked
+      return
+    }
     const { resolve } = this.#waiting
     this.#waiting = undefined
-    resolve({ status: Number(head.slice(9, 12)), body })
+    this.#parts = []
+    this.#partBytes = 0
+    this.#wantedBytes = 0
+    this.#isLongChunked = false
+    resolve({ status: Number(head.slice(9, 12)), body, firstByteAtMs: this.#firstByteAtMs })
   }
 
   #sized(head: string, start: number): Buffer | undefined {
     const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? 0)
+    this.#wantedBytes = start + length
     if (this.#buffer.length < start + length) return undefined
-    const body = this.#buffer.subarray(start, start + length)
-    this.#buffer = this.#buffer.subarray(start + length)
-    return body
+    return this.#buffer.subarray(start, start + length)
   }
 
   #chunked(start: number): Buffer | undefined {
@@ -75,10 +105,7 @@ export class RawConnection {
       const size = Number.parseInt(this.#buffer.toString('latin1', at, lineEnd), 16)
       const next = lineEnd + 2 + size + 2
       if (this.#buffer.length < next) return undefined
-      if (size === 0) {
-        this.#buffer = this.#buffer.subarray(next)
-        return Buffer.concat(parts)
-      }
+      if (size === 0) return Buffer.concat(parts)
       parts.push(this.#buffer.subarray(lineEnd + 2, lineEnd + 2 + size))
       at = next
     }
@@ -88,4 +115,11 @@ export class RawConnection {
     this.#waiting?.reject(error)
     this.#waiting = undefined
   }
+}
+
+const lastChunk = Buffer.from('0\r\n\r\n')
+
+// May be wrong when the end itself is cut in two; the next chunk then ends it.
+function endsChunked(chunk: Buffer): boolean {
+  return chunk.length < lastChunk.length || chunk.subarray(-lastChunk.length).equals(lastChunk)
 }
