@@ -3,7 +3,7 @@
  * What must hold afterwards, without a person: the Stack is Ready, nothing of the old Run lives, no lock is left, and no resource that
  * was finished at least 1 s before the kill is applied again (invariants 1 to 4; DESIGN "State").
  */
-import { deepEqual, equal, ok } from 'node:assert/strict'
+import { deepEqual, equal } from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,7 +74,7 @@ describe('a worker killed in the middle of an apply', {
 
   for (const victim of ['worker', 'worker and engine'] as const) {
     for (let attempt = 1; attempt <= kills; attempt++) {
-      test(`${victim}, SIGKILL ${attempt} of ${kills}`, async () => {
+      test(`${victim}, SIGKILL ${attempt} of ${kills}`, async context => {
         const name = `${victim.replaceAll(' ', '-')}-${attempt}`
         const ledger = join(ledgers, name)
         const stacks = oarlock.client.resource(stackResource)
@@ -101,14 +101,16 @@ describe('a worker killed in the middle of an apply', {
         // Invariant 2: by the time it is called Lost, nothing of it may be alive.
         deepEqual(processesOfRun(ended.metadata.uid), [])
         equal(isAlive(workerPid), false)
-        const lostAfterMs = Date.now() - killedAtMs
-        ok(lostAfterMs < 15_000, `the Run was Lost ${lostAfterMs} ms after the kill; allowed: lease + 5 s = 15,000 ms`)
+        // A figure, not a check: how long it takes on a quiet machine is the business of `npm run bench -- kill`.
+        context.diagnostic(`Lost ${Date.now() - killedAtMs} ms after the kill`)
 
         const stack = await waitFor(`${name} to be Ready`, 120_000, async () => {
           const current: Stack = await stacks.get(name, { namespace: 'default' })
           return isConditionTrue(current.status?.conditions, 'Ready') ? current : undefined
         })
         equal(stack.status?.resources, resources)
+        const lock = await oarlock.client.request({ method: 'GET', path: `/state/default/${name}/lock` })
+        deepEqual(await lock.json(), {}, 'a lock is left')
 
         const lines = readLedger(ledger)
         const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)

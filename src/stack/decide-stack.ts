@@ -101,9 +101,10 @@ type Course = {
 function life(facts: Facts): StackDecision {
   const { input, runs, settings, status } = facts
   const { nowMs } = input
+  const known = presentInputs(facts)
+  if (!settings.manual || (known && !sameInputs(status.plan, known))) delete status.plan
+  // Asked again: a plan that is dropped may have been all that the inputs were known from.
   const inputs = presentInputs(facts)
-  if (!sameInputs(status.plan, inputs) && inputs) delete status.plan
-  if (!settings.manual) delete status.plan
   const last = runs.findLast(run => isEnded(run) && !isSideRun(run))
   if (inputs && last && last.spec.type !== 'Destroy' && !sameInputs(inputsOf(last), inputs)) delete status.failures
   dropStaleDrift(status, settings)
