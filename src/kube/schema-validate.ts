@@ -96,18 +96,26 @@ class Validator {
   }
 
   #checkString(schema: StructuralSchema, value: string): void {
-    const { minLength, maxLength, pattern, format } = schema
+    const { format } = schema
+    // Of length and pattern Kubernetes tells the first mistake only.
+    if (this.#hasText(schema, value) && format !== undefined && !hasStringFormat(value, format)) {
+      const path = this.#path()
+      this.causes.push(invalidType(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`))
+    }
+  }
+
+  #hasText({ minLength, maxLength, pattern }: StructuralSchema, value: string): boolean {
+    const before = this.causes.length
     if (minLength !== undefined || maxLength !== undefined) {
       // Kubernetes counts code points. The code units bound them, so that most strings need no counting.
       const length = value.length <= (maxLength ?? 0) && value.length >= 2 * (minLength ?? 0) ? value.length : codePoints(value)
       if (maxLength !== undefined && length > maxLength) this.causes.push(tooLong(this.#path(), maxLength))
-      if (minLength !== undefined && length < minLength) this.#refuse(value, `should be at least ${minLength} chars long`)
+      else if (minLength !== undefined && length < minLength) this.#refuse(value, `should be at least ${minLength} chars long`)
     }
-    if (pattern !== undefined && compileGoPattern(pattern)?.test(value) === false) this.#refuse(value, `should match '${pattern}'`)
-    if (format !== undefined && !hasStringFormat(value, format)) {
-      const path = this.#path()
-      this.causes.push(invalidType(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`))
+    if (this.causes.length === before && pattern !== undefined && compileGoPattern(pattern)?.test(value) === false) {
+      this.#refuse(value, `should match '${pattern}'`)
     }
+    return this.causes.length === before
   }
 
   #checkNumber(schema: StructuralSchema, value: number): void {
@@ -165,7 +173,7 @@ class Validator {
     if (isEmbedded) {
       for (const name of ['apiVersion', 'kind']) {
         const got = getOwn(value, name)
-        if (got === undefined || got === '') this.causes.push(requiredValue(this.#child(name), 'must not be empty'))
+        if (got === undefined || got === '') this.causes.push(requiredValue(this.#child(name)))
       }
     }
     const names = Object.keys(value)

@@ -76,7 +76,7 @@ export class Normaliser {
     if (typeof value !== 'object' || value === null) {
       return path.at(-1) === 'nodePort' || path.at(-1) === 'healthCheckNodePort' ? '<port>' : value
     }
-    if (value.kind === 'Table' && value.rows) return this.#table(value, path)
+    if (value.kind === 'Table' && 'columnDefinitions' in value) return this.#table(value, path)
     const result: JsonObject = {}
     // Objects before lists: the revision of a list is told by those of its items.
     for (const key of Object.keys(value).sort(byKey).reverse()) {
@@ -111,17 +111,17 @@ export class Normaliser {
     return `<${key}${times >= from ? ` ${times}` : ''}>`
   }
 
-  #table(table: JsonObject, path: string[]): Json {
-    const columns = table.columnDefinitions as JsonObject[] | null | undefined
-    const rows = (table.rows ?? []) as JsonObject[]
+  #table({ kind, columnDefinitions, rows, ...rest }: JsonObject, path: string[]): Json {
+    const columns = columnDefinitions as JsonObject[] | null | undefined
     return {
-      ...(this.#value({ ...table, rows: null, columnDefinitions: null }, path, true) as JsonObject),
+      ...(this.#value(rest, path, true) as JsonObject),
+      kind: kind ?? null,
       columnDefinitions:
         columns?.map(
           ({ name, type, format, priority, description }) =>
             `${name} | ${type}${format ? `/${format}` : ''} | ${priority} | ${description}`,
         ) ?? null,
-      rows: rows.map(row => ({
+      rows: ((rows ?? []) as JsonObject[]).map(row => ({
         ...(this.#value({ ...row, cells: null }, [...path, 'rows'], true) as JsonObject),
         cells: (row.cells as Json[]).map(cell => {
           const isAge = typeof cell === 'string' && /^(\d+[smhdy])+$/.test(cell)
@@ -171,10 +171,12 @@ function sortCauses(status: Json): Json {
 }
 
 function managers(entries: Json): Json {
-  return (entries as JsonObject[]).map(({ manager, operation, apiVersion, subresource, fieldsV1 }) => {
+  // Kubernetes sorts them by time, in seconds: what comes first depends on when the test ran.
+  const texts = (entries as JsonObject[]).map(({ manager, operation, apiVersion, subresource, fieldsV1 }) => {
     const of = subresource ? ` of ${subresource}` : ''
     return `${manager} ${operation} ${apiVersion}${of}: ${leaves((fieldsV1 ?? {}) as JsonObject, '').join(', ')}`
   })
+  return texts.sort()
 }
 
 /** The owned paths of `fieldsV1`: `f:spec` is `.spec`, `k:{"name":"a"}` is `[name=a]`, `v:1` is `[=1]`. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { StatusError } from '../../kube/index.ts'
+import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Verb } from '../registry/index.ts'
@@ -94,7 +94,7 @@ async function answerResource(
   const kind = services.registry.find(group, version, plural)
   if (!kind) {
     // kube-apiserver answers so for groups it does not know itself.
-    if (!services.registry.groups.has(group)) return sendNoSuchPath(response)
+    if (!isOwnGroup(services, group) && !services.registry.groups.get(group)?.has(version)) return sendNoSuchPath(response)
     throw noSuchResource()
   }
   if (kind.namespaced !== (namespace !== '')) {
@@ -104,7 +104,7 @@ async function answerResource(
   }
   if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
   if (kind.deprecation) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecation)}`)
-  if (subresource && !hasSubresource(kind, subresource)) throw noSuchResource()
+  if (subresource && !hasSubresource(kind, subresource)) throw kind.isCustom ? notFound(kind, name) : noSuchResource()
   if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
@@ -215,6 +215,12 @@ function forbidden(user: User, verb: string, route: Route & { type: 'resource' }
     `${what} is forbidden: User ${JSON.stringify(user.name)} cannot ${verb} resource ${JSON.stringify(resource)} in API group ${JSON.stringify(group)} ${where}${because}`,
     { details: { name: name || undefined, group: group || undefined, kind: plural } },
   )
+}
+
+/** A group of built-in kinds, as opposed to one that definitions made. */
+function isOwnGroup({ registry }: Services, group: string): boolean {
+  for (const kinds of registry.groups.get(group)?.values() ?? []) for (const kind of kinds.values()) if (!kind.isCustom) return true
+  return false
 }
 
 function sendNoSuchPath(response: ServerResponse): void {

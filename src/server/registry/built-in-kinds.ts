@@ -9,7 +9,7 @@ import {
   type StructuralSchema,
   tooLong,
 } from '../../kube/index.ts'
-import { ageColumn, column, nameColumn } from './columns.ts'
+import { ageColumn, column, creationTimestampText, nameColumn } from './columns.ts'
 import {
   coreEventSchema,
   eventColumns,
@@ -28,6 +28,7 @@ type Row = {
   kind: string
   plural: string
   shortNames?: string[]
+  categories?: string[]
   cluster?: boolean
   description: string
   fields: Record<string, StructuralSchema>
@@ -218,6 +219,11 @@ const rows: Row[] = [
     fields: coreEventSchema,
     columns: eventColumns,
     selectableFields: eventFields,
+    check: ({ involvedObject, metadata }) => {
+      const about = (involvedObject as { namespace?: string } | undefined)?.namespace ?? ''
+      const isRight = about === metadata.namespace || (about === '' && metadata.namespace === 'default')
+      return isRight ? [] : [invalidValue('involvedObject.namespace', about, 'does not match event.namespace')]
+    },
   },
   {
     group: 'events.k8s.io',
@@ -264,7 +270,11 @@ const rows: Row[] = [
     },
     columns: [
       nameColumn,
-      column('Holder', 'Who holds it.', object => (object.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''),
+      column(
+        'Holder',
+        'holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.',
+        object => (object.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
+      ),
       ageColumn,
     ],
     check: object => {
@@ -284,6 +294,7 @@ const rows: Row[] = [
     kind: 'CustomResourceDefinition',
     plural: 'customresourcedefinitions',
     shortNames: ['crd', 'crds'],
+    categories: ['api-extensions'],
     cluster: true,
     description:
       'CustomResourceDefinition represents a resource that should be exposed on the API server. Its name must be <plural>.<group>.',
@@ -292,7 +303,7 @@ const rows: Row[] = [
     blank: { spec: { names: {} }, metadata: { finalizers: [crdFinalizer] } },
     hasStatus: true,
     hasGeneration: true,
-    columns: [nameColumn, column('Created At', 'When it was created.', object => object.metadata.creationTimestamp)],
+    columns: [nameColumn, { ...column('Created At', creationTimestampText, object => object.metadata.creationTimestamp), type: 'date' }],
     prepare: prepareCrd,
     check: checkCrd,
   },
@@ -318,7 +329,7 @@ function compile(row: Row): Kind {
     plural,
     singular: kind.toLowerCase(),
     shortNames: row.shortNames ?? [],
-    categories: [],
+    categories: row.categories ?? [],
     namespaced: !row.cluster,
     verbs: row.verbs ?? allVerbs,
     storageName: row.storageName ?? storageNameOf(group, plural),

@@ -17,11 +17,13 @@ import {
   requiredValue,
   rfc3339,
   type StatusCause,
+  type StatusError,
   trackUpdate,
   validateSchema,
 } from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
 import type { Decoded } from './decode.ts'
+import { goTypeError } from './go-type-error.ts'
 import type { WriteOptions } from './write-options.ts'
 
 export type Place = { namespace: string; name: string }
@@ -64,7 +66,7 @@ export function prepareCreate(
   const causes = generateName ? prefixCauses(kind, generateName) : []
   causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined))
-  if (causes.length > 0) throw invalid(kind, name || generateName || '', causes)
+  if (causes.length > 0) throw refused(kind, name || generateName || '', causes)
   if (ownership === 'tracked') track(kind, undefined, object, '', options)
   return object
 }
@@ -99,7 +101,7 @@ export function prepareUpdate(
   kind.prepare?.(object, before)
   const causes = causesOf(kind, object, before)
   causes.push(...newFinalizerCauses(before, object))
-  if (causes.length > 0) throw invalid(kind, metadata.name, causes)
+  if (causes.length > 0) throw refused(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, '', ownership, options)
 }
 
@@ -208,6 +210,10 @@ function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined
   // A check reads fields as the schema promises them.
   if (kind.check && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.check(object, before))
   return causes
+}
+
+function refused(kind: Kind, name: string, causes: StatusCause[]): StatusError {
+  return (kind.isCustom ? undefined : goTypeError(kind, causes)) ?? invalid(kind, name, causes)
 }
 
 const isAboutFields = ({ field }: StatusCause) => !field.startsWith('metadata.')

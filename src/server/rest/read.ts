@@ -25,6 +25,7 @@ export async function list(services: Services, call: Call): Promise<void> {
   const limit = readCount(query, 'limit') ?? 0
   const token = query?.get('continue')
   checkListOptions(query, false)
+  readCount(query, 'timeoutSeconds')
   checkListRevision(call, store.revision, Boolean(token))
 
   let id: string | undefined

@@ -59,7 +59,7 @@ function fieldOf(kind: Kind, table: Table, field: string): (entry: Entry) => str
   if (!selectable) {
     const names = ['metadata.name', ...(kind.namespaced ? ['metadata.namespace'] : []), ...kind.selectableFields.map(known => known.field)]
     throw badRequest(
-      kind.isCustom
+      kind.selectableFields.length > 0 || kind.isCustom
         ? `field label not supported: ${field}`
         : `${JSON.stringify(field)} is not a known field selector: only ${names.map(known => JSON.stringify(known)).join(', ')}`,
     )

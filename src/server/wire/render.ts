@@ -37,7 +37,8 @@ export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { hea
   switch (as.form) {
     case 'object':
       return {
-        head: `{"kind":"${kind.listKind}","apiVersion":"${kind.apiVersion}","metadata":${JSON.stringify(meta)},"items":[`,
+        // Lists of custom kinds always have a continue, as with Kubernetes.
+        head: `{"kind":"${kind.listKind}","apiVersion":"${kind.apiVersion}","metadata":${JSON.stringify(kind.isCustom ? { continue: '', ...meta } : meta)},"items":[`,
         end: ']}',
       }
     case 'partial':
