@@ -1,0 +1,84 @@
+/** A finalizer and an external system: names in a registry that is not Kubernetes. `node examples/operators/domains.ts [KUBECONFIG]` */
+import Type from 'typebox'
+import { type Client, crdResource, createClient } from '../../src/client/index.ts'
+import {
+  addFinalizer,
+  type Controller,
+  controller,
+  Manager,
+  patchStatusIfChanged,
+  removeFinalizer,
+  TerminalError,
+} from '../../src/controller/index.ts'
+import { defineResource } from '../../src/kube/index.ts'
+
+export const domainResource = defineResource({
+  group: 'harbor.example',
+  version: 'v1',
+  kind: 'Domain',
+  plural: 'domains',
+  scope: 'Namespaced',
+  description: 'A name that points to an address.',
+  spec: Type.Object({ name: Type.String(), address: Type.String() }),
+  status: Type.Object({ registered: Type.Optional(Type.String()) }),
+})
+
+const finalizer = 'harbor.example/registry'
+/** How often the registry is looked at: it tells nobody when someone else changes it. */
+const lookEveryMs = 60_000
+
+/** The external system. Both calls may be made twice with the same effect, as every call of a reconcile must be. */
+export type Registry = {
+  set(name: string, address: string, signal: AbortSignal): Promise<void>
+  remove(name: string, signal: AbortSignal): Promise<void>
+}
+
+export function domainController(manager: Manager, client: Client, registry: Registry): Controller {
+  const domains = manager.informer(domainResource)
+  return controller({
+    name: 'domains',
+    for: domainResource,
+    maxConcurrent: 4,
+    timeoutMs: 30_000,
+    backoff: { baseDelayMs: 1_000, maxDelayMs: 60_000 },
+    async reconcile({ key, signal }) {
+      const domain = domains.get(key)
+      if (!domain) return undefined
+      const { name, address } = domain.spec
+      if (domain.metadata.deletionTimestamp) {
+        // First there, then here: a failure in between is tried again.
+        await registry.remove(domain.status?.registered ?? name, signal)
+        domains.applyLocal(await removeFinalizer(client, domain, finalizer))
+        return undefined
+      }
+      if (!name.includes('.')) throw new TerminalError(`spec.name ${JSON.stringify(name)} must have a dot`)
+      // Before anything is made outside: whatever happens next, the deletion will come by here.
+      const held = await addFinalizer(client, domain, finalizer)
+      domains.applyLocal(held)
+      if (held.status?.registered && held.status.registered !== name) await registry.remove(held.status.registered, signal)
+      await registry.set(name, address, signal)
+      domains.applyLocal(await patchStatusIfChanged(client, held, { registered: name }))
+      return { requeueAfterMs: lookEveryMs }
+    },
+  })
+}
+
+if (import.meta.main) {
+  const client = await createClient({ kubeconfig: process.argv[2] })
+  await client.resource(crdResource).apply(domainResource.toCrd() as never)
+  const manager = new Manager({ client })
+  const records = new Map<string, string>()
+  const registry: Registry = {
+    set: async (name, address) => {
+      if (records.get(name) !== address) console.log(`${name} -> ${address}`)
+      records.set(name, address)
+    },
+    remove: async name => {
+      if (records.delete(name)) console.log(`${name} is gone`)
+    },
+  }
+  manager.add(domainController(manager, client, registry))
+  process.once('SIGTERM', () => void manager.stop().then(() => client.close()))
+  process.once('SIGINT', () => void manager.stop().then(() => client.close()))
+  await manager.start()
+}
