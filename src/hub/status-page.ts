@@ -124,7 +124,8 @@ body { font: 14px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1400px; 
 header { display: flex; gap: 1.5rem; align-items: baseline; flex-wrap: wrap }
 h1 { font-size: 1.3rem; margin: 0 } h2 { font-size: 1rem; margin: 1.5rem 0 .4rem } small, footer { color: var(--soft); font-weight: normal }
 .scroll { overflow-x: auto } table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
+th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap }
+td:nth-last-child(2) { white-space: normal; min-width: 20rem }
 th { color: var(--soft); font-weight: 500 } footer { margin-top: 2rem }
 .good { color: light-dark(#11702f, #5fd38a) } .bad { color: light-dark(#b3261e, #ff8a80); font-weight: 600 }
 .ask { color: light-dark(#8a5a00, #ffcc66); font-weight: 600 } .busy { color: light-dark(#0b5cad, #7cb7ff) } .idle { color: var(--soft) }

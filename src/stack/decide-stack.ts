@@ -236,12 +236,12 @@ const sourceErrorMark = '. The source cannot be looked up at present: '
 
 function sayAwaiting(stack: Stack, status: StackStatus, runs: readonly Run[]): string {
   const plan = status.plan!
-  const { name, annotations: given } = stack.metadata
+  const { name, namespace, annotations: given } = stack.metadata
   const approved = given?.[annotations.approvedPlan]
   // The annotation of a plan that was applied just stays there: that one is done, not outdated.
   const isDone = runs.some(run => run.spec.approvedPlan?.digest === approved && phaseOf(run) === 'Succeeded')
   const outdated = approved && !isDone ? `The approved plan ${sayDigest(approved)} is outdated. ` : ''
-  return `${outdated}Plan ${sayDigest(plan.digest)} of Run ${plan.runName} waits for approval: ${sayPlanned(plan)}. Approve it with: oarlock approve ${name}`
+  return `${outdated}Plan ${sayDigest(plan.digest)} of Run ${plan.runName} waits for approval: ${sayPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
 }
 
 function whileActive(facts: Facts, active: Run, course: Course, inputs: Inputs | undefined): Say {
