@@ -6,9 +6,6 @@ import { join } from 'node:path'
 import type { Settings } from './settings.ts'
 import type { FromOperator, Report, Synced, ToOperator } from './stats.ts'
 
-/** Keeps the heap's nursery small: this operator holds much and makes little garbage at a time. */
-const operatorFlags = ['--max-semi-space-size=8']
-
 export type ServerProcess = { pid: number; kubeconfigPath: string; stop(): Promise<void> }
 
 /** Starts the embedded server on a data directory of its own, removed at the end. */
@@ -105,6 +102,6 @@ export class OperatorProcess {
 }
 
 export function startOperator(settings: Settings, flags: string[]): OperatorProcess {
-  const child = fork(join(import.meta.dirname, 'operator.ts'), [JSON.stringify(settings)], { execArgv: [...operatorFlags, ...flags] })
+  const child = fork(join(import.meta.dirname, 'operator.ts'), [JSON.stringify(settings)], { execArgv: flags })
   return new OperatorProcess(child)
 }

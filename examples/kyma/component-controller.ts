@@ -1,6 +1,6 @@
 import type { Client } from '../../src/client/index.ts'
 import { type Controller, controller, type Manager, predicates } from '../../src/controller/index.ts'
-import { decideStep, installMs } from './decide-step.ts'
+import { decideStep, leftMs } from './decide-step.ts'
 import { componentResource } from './kinds.ts'
 import type { Renderer } from './renderer.ts'
 import type { Settings } from './settings.ts'
@@ -21,6 +21,8 @@ export function componentController(
     for: componentResource,
     // Its own status writes come back as changes: they need no reconcile, the requeue is what goes on.
     predicates: [predicates.generationChanged],
+    // Who still needs longest goes first when many are due: the last success comes earlier, and nothing else changes.
+    priority: component => (settings.longestFirst ? leftMs(component.status?.status, component.spec.componentName) / 1_000 : 0),
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
     async reconcile({ key, signal }) {
@@ -29,9 +31,8 @@ export function componentController(
       const { componentName } = component.spec
       const decision = decideStep(componentName, component.status, Date.now())
       if (decision.kind === 'done') return undefined
-      // Who takes longest goes first when many are due: the last success comes earlier, and nothing else changes.
-      const priority = installMs(componentName) / 1_000
-      if (decision.kind === 'wait') return { requeueAfterMs: decision.ms, priority }
+      const priorityAfter = (step: string | undefined) => (settings.longestFirst ? leftMs(step, componentName) / 1_000 : 0)
+      if (decision.kind === 'wait') return { requeueAfterMs: decision.ms, priority: priorityAfter(component.status?.status) }
       if (decision.step === 'started') renderer?.render(component.spec)
       const { name, namespace, resourceVersion } = component.metadata
       const status = { status: decision.step, lastReconciliation: new Date().toISOString() }
@@ -39,7 +40,7 @@ export function componentController(
       const written = await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
       counters.componentStatusWrites++
       cache.applyLocal(written)
-      return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority }
+      return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority: priorityAfter(decision.step) }
     },
   })
 }

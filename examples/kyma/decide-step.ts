@@ -20,8 +20,13 @@ export function stayMs(step: ComponentStep, componentName: string): number | und
   }
 }
 
-/** How long the whole simulated installation of a component takes. */
-export const installMs = (componentName: string): number => 1_000 + 3 * componentName.length * 1_000
+/** How long a component in this step (undefined: a new one) still needs. */
+export function leftMs(step: string | undefined, componentName: string): number {
+  let ms = 0
+  for (const later of componentSteps.slice(Math.max(0, componentSteps.indexOf(step as ComponentStep))))
+    ms += stayMs(later, componentName) ?? 0
+  return ms
+}
 
 /** The simulated installation, exactly as the original did it. What is stored decides alone, so a restart changes nothing. */
 export function decideStep(
@@ -36,8 +41,8 @@ export function decideStep(
   const stay = stayMs(componentSteps[at] as ComponentStep, componentName)
   if (stay === undefined) return { kind: 'done' }
   const sinceMs = Date.parse(status.lastReconciliation ?? '')
-  const leftMs = Number.isNaN(sinceMs) ? 0 : Math.min(stay, sinceMs + stay - nowMs)
-  return leftMs > 0 ? { kind: 'wait', ms: leftMs } : write(componentSteps[at + 1] as ComponentStep, componentName)
+  const waitMs = Number.isNaN(sinceMs) ? 0 : Math.min(stay, sinceMs + stay - nowMs)
+  return waitMs > 0 ? { kind: 'wait', ms: waitMs } : write(componentSteps[at + 1] as ComponentStep, componentName)
 }
 
 function write(step: ComponentStep, componentName: string): StepDecision {

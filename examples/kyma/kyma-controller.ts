@@ -45,7 +45,8 @@ export function kymaController(manager: Manager, client: Client, settings: Setti
     for: kymaResource,
     predicates: [predicates.generationChanged],
     owns: [{ resource: componentResource, predicate: settings.noPredicates ? undefined : successChanged, delayMs: settings.collectMs }],
-    maxConcurrent: settings.workers,
+    // Each may have 18 creates under way: more of them would only stand in the way of the components' steps.
+    maxConcurrent: settings.kymaWorkers,
     backoff: settings.backoff,
     async reconcile({ key, signal }) {
       const kyma = kymaCache.get(key)

@@ -20,7 +20,8 @@ const help = `npm run kyma -- [options]
   --json FILE        write the summary as JSON
   --qps N --burst N  client-side pace of the operator; default none
   --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
-  --workers N        reconciles at once per controller; default 64
+  --workers N        reconciles of components at once; default 64
+  --kyma-workers N   reconciles of Kymas at once, of up to 18 creates each; default a 16th of that, at least 4
   --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
   --resync           afterwards reconcile everything once more
   --restart          kill the operator at half time and start another
@@ -28,8 +29,8 @@ const help = `npm run kyma -- [options]
   --verify           watch that no step is skipped and nothing is made twice; always on with --restart
   --no-predicates    reconcile a Kyma at every change of a component, as the original did
   --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
-  --hot N            how many objects of each cache are kept parsed; default 2000
-  --order ORDER      longest-first (default) or listed: which components are created first
+  --hot N            how many objects of each cache are kept parsed; default 128
+  --order ORDER      longest-first (default) or listed: which components go first when many are due
   --shards N         reserved
   --operator-flags F flags of Node for the operator, separated by blanks, such as --cpu-prof
 `
@@ -43,6 +44,7 @@ const { values } = parseArgs({
     burst: { type: 'string' },
     backoff: { type: 'string' },
     workers: { type: 'string', default: '64' },
+    'kyma-workers': { type: 'string' },
     churn: { type: 'boolean', default: false },
     resync: { type: 'boolean', default: false },
     restart: { type: 'boolean', default: false },
@@ -50,7 +52,7 @@ const { values } = parseArgs({
     verify: { type: 'boolean', default: false },
     'no-predicates': { type: 'boolean', default: false },
     collect: { type: 'string', default: '200' },
-    hot: { type: 'string', default: '2000' },
+    hot: { type: 'string', default: '128' },
     order: { type: 'string', default: 'longest-first' },
     shards: { type: 'string' },
     'operator-flags': { type: 'string', default: '' },
@@ -77,6 +79,9 @@ const client = await createClient({ kubeconfig, userAgent: 'kyma-starter' })
 const settings: Settings = {
   kubeconfig,
   workers: positive('workers', values.workers),
+  kymaWorkers: values['kyma-workers']
+    ? positive('kyma-workers', values['kyma-workers'])
+    : Math.max(4, Math.round(positive('workers', values.workers) / 16)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
   resyncSeconds: 0,
@@ -86,6 +91,16 @@ const settings: Settings = {
   hotObjects: positive('hot', values.hot),
   longestFirst: order(values.order) === 'longest-first',
 }
+
+/**
+ * A small nursery, since much is held and little thrown away at a time; and a bound on the heap, from which V8 derives how
+ * much garbage it lets gather: without one it waits until the heap is four times what is live.
+ */
+const operatorFlags = [
+  '--max-semi-space-size=8',
+  `--max-old-space-size=${Math.max(256, Math.ceil(count / 16))}`,
+  ...flags(values['operator-flags']),
+]
 
 let operator: ReturnType<typeof startOperator> | undefined
 const end = async () => {
@@ -108,7 +123,7 @@ async function experiment(): Promise<number> {
   await installKinds(client)
   const watcher = values.verify || values.restart ? new StepWatcher(client, namespace) : undefined
   await watcher?.whenReady
-  operator = startOperator(settings, flags(values['operator-flags']))
+  operator = startOperator(settings, operatorFlags)
   await operator.synced
 
   const serverCpuBefore = server ? cpuSecondsOf(server.pid) : Number.NaN
@@ -122,7 +137,7 @@ async function experiment(): Promise<number> {
     await new Promise(resolve => setTimeout(resolve, halfTimeMs))
     earlier = operator.report
     await operator.kill()
-    operator = startOperator(settings, flags(values['operator-flags']))
+    operator = startOperator(settings, operatorFlags)
     restartSeconds = (await operator.synced).seconds
   }
   await creating

@@ -1,7 +1,10 @@
 /** What an operator process of the experiment can be told. */
 export type Settings = {
   kubeconfig: string
+  /** Reconciles of components at once. */
   workers: number
+  /** Reconciles of Kymas at once. */
+  kymaWorkers: number
   backoff: { baseDelayMs?: number; maxDelayMs?: number }
   /** Client-side pace; undefined is none. */
   pace: { qps: number; burst: number } | undefined
@@ -14,7 +17,7 @@ export type Settings = {
   collectMs: number
   /** How many objects of a cache are kept parsed. */
   hotObjects: number
-  /** Creates the components that take longest first. */
+  /** Creates the components that take longest first, and lets those go first that still need longest. */
   longestFirst: boolean
 }
 

@@ -36,7 +36,12 @@ export type ControllerOptions<Body> = {
   /** The kind whose keys are reconciled. */
   for: Resource<Body>
   /** Filter for changes of `for`: all must pass. */
-  predicates?: Predicate<Body>[]
+  predicates?: Predicate<NoInfer<Body>>[]
+  /**
+   * Place in the queue for a change of `for`, higher first; default 0, and {@link lowPriority} for what was there from the
+   * start. A function decides for both. Requeues say theirs in the result.
+   */
+  priority?: { of(object: KubeObject<NoInfer<Body>>): number }['of']
   /** Selection of the informer of `for`. */
   informer?: InformerOptions<Body>
   /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
@@ -74,6 +79,7 @@ type Source = {
   keysOf: (object: KubeObject<unknown>) => readonly string[]
   passes: (change: Change) => boolean
   delayMs: number
+  priorityOf?: (object: KubeObject<unknown>) => number
 }
 
 /** Reconciles keys of one kind with a bounded number of workers. Made by {@link controller}, run by the manager. */
@@ -194,12 +200,13 @@ export class Controller {
   }
 
   #sources(host: ControllerHost): Source[] {
-    const { for: resource, predicates = [], owns = [], watches = [], informer } = this.#options
+    const { for: resource, predicates = [], owns = [], watches = [], informer, priority } = this.#options
     const own: Source = {
       informer: host.informer(resource, informer),
       keysOf: object => [objectKey(object)],
       passes: change => predicates.every(predicate => predicate(change)),
       delayMs: 0,
+      priorityOf: priority,
     }
     const owned = owns.map((kind): Source => {
       const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
@@ -239,9 +246,10 @@ function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<un
       log.error({ err: coerceError(error) }, 'predicate threw, the change is let through')
     }
     if (!passes) return
-    const priority = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
-    const { delayMs } = source
+    const { delayMs, priorityOf } = source
     const [first, second] = objects
+    const usual = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
+    const priority = priorityOf ? safePriority(priorityOf, first as KubeObject<unknown>, usual, log) : usual
     const keys = source.keysOf(first as KubeObject<unknown>)
     for (const key of keys) queue.add(key, { priority, delayMs })
     if (second === undefined) return
@@ -252,6 +260,16 @@ function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<un
     added: (object, isInitial) => handle({ type: 'added', object, isInitial }, [object]),
     updated: (old, object) => handle({ type: 'updated', old, object }, [object, old]),
     deleted: object => handle({ type: 'deleted', object }, [object]),
+  }
+}
+
+function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, usual: number, log: Log): number {
+  try {
+    const priority = of(object)
+    return typeof priority === 'number' && !Number.isNaN(priority) ? priority : usual
+  } catch (error) {
+    log.error({ err: coerceError(error) }, 'priority function threw, the usual priority is taken')
+    return usual
   }
 }
 

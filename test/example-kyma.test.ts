@@ -1,0 +1,57 @@
+import { deepEqual, equal, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import { decideStep, leftMs } from '../examples/kyma/decide-step.ts'
+import { defaultComponents } from '../examples/kyma/kinds.ts'
+import { Renderer } from '../examples/kyma/renderer.ts'
+import { parseBackoff } from '../examples/kyma/settings.ts'
+
+const at = (ms: number) => new Date(ms).toISOString()
+
+test('the steps of a component, and when each comes', () => {
+  const walk = (name: string) => {
+    const steps: string[] = []
+    let status: { status: string; lastReconciliation: string } | undefined
+    let nowMs = 1_000_000
+    for (;;) {
+      const decision = decideStep(name, status, nowMs)
+      if (decision.kind === 'done') return steps
+      if (decision.kind === 'wait') {
+        nowMs += decision.ms
+        continue
+      }
+      steps.push(`${(nowMs - 1_000_000) / 1_000} ${decision.step}`)
+      status = { status: decision.step, lastReconciliation: at(nowMs) }
+    }
+  }
+  deepEqual(walk('ory'), ['0 pending', '1 started', '4 failing', '7 retrying', '10 success'])
+  equal(walk('service-catalog-addons').at(-1), '67 success')
+  deepEqual(decideStep('ory', { status: 'nonsense' }, 0), { kind: 'write', step: 'pending', nextInMs: 1_000 })
+  deepEqual(decideStep('ory', { status: 'started', lastReconciliation: 'nonsense' }, 0), {
+    kind: 'write',
+    step: 'failing',
+    nextInMs: 3_000,
+  })
+  // A clock that stepped back waits at most one stay.
+  deepEqual(decideStep('ory', { status: 'started', lastReconciliation: at(60_000) }, 0), { kind: 'wait', ms: 3_000 })
+  deepEqual(
+    [undefined, 'pending', 'started', 'retrying', 'success'].map(step => leftMs(step, 'ory')),
+    [10_000, 10_000, 9_000, 3_000, 0],
+  )
+})
+
+test('18 components, of which the slowest needs 67 s', () => {
+  equal(defaultComponents.length, 18)
+  equal(Math.max(...defaultComponents.map(({ name }) => leftMs(undefined, name))), 67_000)
+})
+
+test('settings are read, and a chart is rendered once per digest', () => {
+  deepEqual(parseBackoff('1s..1000s'), { baseDelayMs: 1_000, maxDelayMs: 1_000_000 })
+  deepEqual(parseBackoff('5ms..30'), { baseDelayMs: 5, maxDelayMs: 30_000 })
+  throws(() => parseBackoff('fast'), /--backoff must be MIN..MAX/)
+  throws(() => parseBackoff('9s..1s'), /MAX not below it/)
+  const renderer = new Renderer()
+  const values = { componentName: 'ory', chartLocation: 'charts/ory', version: '1', namespace: 'kyma-system' }
+  const manifests = renderer.render(values)
+  equal(renderer.render({ ...values }), manifests)
+  equal(manifests.length, 5)
+})
