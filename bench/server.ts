@@ -1,5 +1,5 @@
 /**
- * The embedded server under load: `npm run bench -- server [--parts a,b] [--peer]`.
+ * The embedded server under load: `npm run bench -- server [--parts a,b] [--requests N] [--peer]`, N for each row of `writes`, default 10,000.
  * Parts: writes (and gets; the default), lists, watch, fanout, objects (memory and start with 72,000 of them), idle-watches, all.
  * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure gets its ratio.
  */
@@ -134,19 +134,19 @@ async function prepare({ endpoint }: Subject): Promise<void> {
   connection.close()
 }
 
-type Row = { what: string; value: number; unit: string; isLessBetter: boolean }
+type Row = { what: string; value: number; unit: string; isLessBetter: boolean; load?: number }
 const more = (what: string, unit: string, value: number): Row => ({ what, unit, value, isLessBetter: false })
 const less = (what: string, unit: string, value: number): Row => ({ what, unit, value, isLessBetter: true })
 
 const namespace = 'default'
 const manyObjects = 72_000
 
-const parts: Record<string, (subject: Subject) => AsyncGenerator<Row>> = {
-  async *writes(subject) {
+const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerator<Row>> = {
+  async *writes(subject, most) {
     const { endpoint } = subject
     yield less('idle: memory', 'MB RSS', subject.rssMb())
     for (const writers of writerCounts) {
-      const requests = writers === 1 ? 2_000 : 10_000
+      const requests = writers === 1 ? Math.min(2_000, most) : most
       for (const operation of ['create', 'status', 'update', 'get'] as const) {
         const cpuBefore = subject.cpuSeconds()
         const report = await generateLoad({ endpoint, operation, writers, requests, namespace, prefix: `w${writers}` })
@@ -234,8 +234,10 @@ export async function bench(args: string[] = []): Promise<Bench> {
     args,
     strict: false,
     allowPositionals: true,
-    options: { parts: { type: 'string', default: 'writes' }, peer: { type: 'boolean' } },
+    options: { parts: { type: 'string', default: 'writes' }, peer: { type: 'boolean' }, requests: { type: 'string', default: '10000' } },
   })
+  const requests = Number(values.requests)
+  if (!Number.isSafeInteger(requests) || requests < 1) throw new Error(`--requests must be a whole number from 1, got ${values.requests}`)
   const names = values.parts === 'all' ? Object.keys(parts) : String(values.parts).split(',')
   for (const name of names) {
     if (!Object.hasOwn(parts, name)) {
@@ -252,9 +254,9 @@ export async function bench(args: string[] = []): Promise<Bench> {
       try {
         await prepare(subject)
         const of: Row[] = []
-        for await (const row of parts[name]!(subject)) {
+        for await (const row of parts[name]!(subject, requests)) {
           console.error(`${start === startOurs ? 'oarlock' : 'peer'}: ${row.what}: ${row.value.toFixed(1)} ${row.unit}`)
-          of.push(row)
+          of.push({ ...row, load: loadavg()[0] })
         }
         measured.push(of)
       } finally {
@@ -262,7 +264,7 @@ export async function bench(args: string[] = []): Promise<Bench> {
       }
     }
     const [ours = [], theirs] = measured
-    for (const { what, unit, value, isLessBetter } of ours) {
+    for (const { what, unit, value, isLessBetter, load = 0 } of ours) {
       const peer = theirs?.find(row => row.what === what && row.unit === unit)?.value
       rows.push({
         what,
@@ -272,7 +274,7 @@ export async function bench(args: string[] = []): Promise<Bench> {
           'kube-apiserver + etcd': peer ?? '',
           'times better': peer === undefined ? '' : isLessBetter ? peer / value : value / peer,
         }),
-        'load average': loadavg()[0] ?? 0,
+        'load average': load,
       })
     }
   }

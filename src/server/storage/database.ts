@@ -51,7 +51,7 @@ export class Database {
       makePrivate(file)
       this.#db = new DatabaseSync(file, { timeout: 250 })
       this.#db.exec(`PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=${synchronous === 'OFF' ? 'OFF' : 'FULL'};
-        PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-8192; BEGIN IMMEDIATE`)
+        PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-2048; BEGIN IMMEDIATE`)
       this.#prepareFormat(file)
       this.#db.exec('COMMIT')
       this.#insert = this.#db.prepare('INSERT INTO object (id, resource, key, revision, value) VALUES (?, ?, ?, ?, ?)')

@@ -104,7 +104,7 @@ export class Store {
       // Flags of the process, such as --input-type, are not meant for this script.
       execArgv: [],
       name: 'oarlock-store',
-      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+      resourceLimits: { maxYoungGenerationSizeMb: 2 },
     })
     const store = new Store(worker, takenBatches, options)
     await new Promise<void>((resolve, reject) => {
