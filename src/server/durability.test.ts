@@ -9,7 +9,7 @@ import { Agent, fetch } from 'undici'
 import { parse } from 'yaml'
 import { makeDataDir, startTestServer } from './test-server.ts'
 
-const kills = 5
+const kills = Number(process.env.OARLOCK_TEST_KILLS ?? 3)
 const writers = 16
 
 const program = `

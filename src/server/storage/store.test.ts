@@ -86,7 +86,7 @@ test('store, watch and restart agree with a Map, whatever is written in whatever
         assert.equal(again.table(things).floor, again.table(things).lastRevision, 'history does not outlive the process')
         await again.close()
       }),
-      { numRuns: 12 },
+      { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 6) },
     )
   })
 })

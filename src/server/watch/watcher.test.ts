@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { test } from 'node:test'
+import { Registry } from '../registry/index.ts'
+import type { Entry, Store } from '../storage/index.ts'
+import { Table } from '../storage/index.ts'
+import { negotiate } from '../wire/index.ts'
+import { Watcher } from './watcher.ts'
+
+const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
+
+function entryAt(revision: number): Entry {
+  const name = `c${revision}`
+  const text = `{"apiVersion":"v1","kind":"ConfigMap","data":{"revision":"${revision}","text":"${'x'.repeat(10_000)}"}}`
+  const unset = { labels: undefined, owners: undefined, fields: undefined, deleting: false }
+  return { id: revision, key: name, namespace: '', name, uid: name, revision, text, ...unset }
+}
+
+async function withWatchers(run: (open: (reads: boolean) => Promise<Opened>, write: (revision: number) => void) => Promise<void>) {
+  const table = new Table('configmaps', { events: 100, bytes: 1e9 })
+  const nowhere = { table: () => table, onCommit() {} } as unknown as Store
+  const kind = new Registry(nowhere).find('', 'v1', 'configmaps')!
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const open = async (reads: boolean): Promise<Opened> => {
+    const socket = connect(port, '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
+    const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
+    response.writeHead(200).flushHeaders()
+    let text = ''
+    if (reads) socket.on('data', chunk => (text += chunk))
+    const as = negotiate(undefined, undefined)
+    const common = { kind, table, as, response, wantsBookmarks: false, nowMs: () => 0, onClose() {} }
+    const watcher = new Watcher({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 })
+    return {
+      watcher,
+      response,
+      ended: once(
+        socket.on('error', () => {}),
+        'close',
+      ),
+      text: () => text,
+    }
+  }
+  const write = (revision: number) => {
+    const entry = entryAt(revision)
+    const events = [table.apply(undefined, entry, entry)]
+    for (const listener of table.listeners) listener(events)
+  }
+  try {
+    await run(open, write)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+type Opened = { watcher: Watcher; response: ServerResponse; ended: Promise<unknown>; text(): string }
+
+test('a watcher that does not read is cut off, one beside it gets every event once, well framed (invariants 6 and 10)', async () => {
+  await withWatchers(async (open, write) => {
+    const slow = await open(false)
+    const quick = await open(true)
+    let revision = 0
+    while (!slow.response.destroyed) {
+      write(++revision)
+      assert.ok(revision < 10_000, 'the slow watcher must be cut off')
+      await new Promise(setImmediate)
+    }
+    quick.watcher.end()
+    while (!quick.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
+    const seen = [...quick.text().matchAll(/"revision":"(\d+)"/g)].map(([, number]) => Number(number))
+    assert.deepEqual(
+      seen,
+      Array.from({ length: revision }, (_, index) => index + 1),
+    )
+    const sizes = [...quick.text().matchAll(/\r\n([0-9a-f]+)\r\n\{"type":"ADDED"/g)]
+    assert.equal(sizes.length, revision, 'every event is one chunk')
+  })
+})
