@@ -19,7 +19,7 @@ import {
   signalGroup,
 } from '../workspace/index.ts'
 import type { FenceTimes } from './decide-fence.ts'
-import { type Failure, failureOf, failureOfStop } from './failure.ts'
+import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
 import { startFence } from './fence.ts'
 import type { Guard } from './guard.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
@@ -416,7 +416,7 @@ class RunExecution {
       log.line(sayEnd(end))
       if (isLocked) await this.#state.unlock({ signal: this.#dead.signal, deadlineMs: 5_000 }).catch(error => this.#onUnlockError(error))
       const status = { ...end, finishedAt: rfc3339(Date.now()), log: await log.close() }
-      if (status.message) status.message = log.mask(status.message)
+      if (status.message) status.message = clip(log.mask(status.message))
       if (!this.#isUnsaved) await directory?.remove()
       await this.#reporter.phase(status)
       if (this.#isUnsaved) return 'unsaved'

@@ -17,7 +17,7 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
   const said = during ? `: ${during}` : ''
   switch (cause.kind) {
     case 'Canceled':
-      return { phase: 'Canceled', reason: 'Canceled', message: clip(`canceled on request${said}`), retryable: false }
+      return { phase: 'Canceled', reason: 'Canceled', message: `canceled on request${said}`, retryable: false }
     case 'Timeout':
       return failed('Timeout', `took longer than spec.timeout, which is ${cause.timeout}${said}`, true)
     case 'WorkerDrained':
@@ -54,9 +54,10 @@ function isEngineError(error: unknown): error is Error & { reason: string; retry
 }
 
 function failed(reason: string, message: string, retryable: boolean): Failure {
-  return { phase: 'Failed', reason, message: clip(message), retryable }
+  return { phase: 'Failed', reason, message, retryable }
 }
 
-function clip(text: string): string {
+/** Cuts a message to what a status may hold. Mask it first: half a secret is no longer recognised as one. */
+export function clip(text: string): string {
   return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }

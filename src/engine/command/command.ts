@@ -146,8 +146,9 @@ class CommandEngine implements Engine {
     const last = errors.at(-1)
     const how = exitCode === null ? 'was ended by a signal' : `ended with exit code ${exitCode}`
     const allowed = step === 'plan' ? ' (0: no changes, 2: changes)' : ''
-    const text = `spec.command.${step} ${how}${allowed}${last === undefined ? '' : `: ${last.slice(0, 1_000)}`}`
-    throw new EngineError(reasons[step], maskSecrets(text, secretValues(context.variables, context.sensitiveNames)), { retryable: true })
+    // Masked before it is cut: half a secret is no longer recognised as one.
+    const said = last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
+    throw new EngineError(reasons[step], `spec.command.${step} ${how}${allowed}${said}`, { retryable: true })
   }
 }
 
