@@ -2,6 +2,7 @@ import { differences } from './differences.ts'
 import { startOurs } from './ours.ts'
 import { startPeer, whyNoPeer } from './peer.ts'
 import { casesWith, findTranscripts, nameOf, playAll, verdict } from './suite.ts'
+import { summarise, writeSummary } from './summary.ts'
 import { type Transcript, writeTranscript } from './transcript.ts'
 
 // node test/conformance/run.ts record|compare|replay|accept|count [PART OF A FILE NAME…]: see README.md.
@@ -23,7 +24,7 @@ switch (mode) {
     accept(await playAgainst(startOurs))
     break
   case 'count':
-    count()
+    console.log(summarise(transcripts))
     break
   default:
     console.error(`unknown mode ${JSON.stringify(mode ?? '')}: use record, compare, replay, accept or count`)
@@ -72,6 +73,7 @@ function accept(answers: string[][]): void {
     step.differs = lines ? { reason: step.differs?.reason ?? 'not yet', lines } : undefined
   })
   for (const transcript of transcripts) writeTranscript(transcript)
+  writeSummary(summarise(findTranscripts()))
 }
 
 function report(of: readonly Transcript[], answers: string[][]): number {
@@ -90,32 +92,6 @@ function report(of: readonly Transcript[], answers: string[][]): number {
   })
   console.log(`${cases} cases, ${wrong} answers are not as the transcripts say`)
   return wrong > 0 ? 1 : 0
-}
-
-/** A table of how many cases agree, per group, and the reasons of those that differ. */
-function count(): void {
-  const groups = new Map<string, { agree: number; onPurpose: number; notYet: number }>()
-  const reasons = new Map<string, number>()
-  for (const transcript of transcripts) {
-    const group = nameOf(transcript).split('/')[0]!
-    if (!groups.has(group)) groups.set(group, { agree: 0, onPurpose: 0, notYet: 0 })
-    for (const { steps } of transcript.cases) {
-      const differing = steps.flatMap(({ differs }) => differs?.reason ?? [])
-      for (const reason of new Set(differing)) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-      const row = groups.get(group)!
-      if (differing.length === 0) row.agree++
-      else if (differing.some(reason => reason.startsWith('not yet'))) row.notYet++
-      else row.onPurpose++
-    }
-  }
-  console.log('| group | agree | differ on purpose | differ, not yet |\n|---|---|---|---|')
-  const total = { agree: 0, onPurpose: 0, notYet: 0 }
-  for (const [group, row] of groups) {
-    console.log(`| ${group} | ${row.agree} | ${row.onPurpose} | ${row.notYet} |`)
-    for (const key of ['agree', 'onPurpose', 'notYet'] as const) total[key] += row[key]
-  }
-  console.log(`| all | ${total.agree} | ${total.onPurpose} | ${total.notYet} |\n`)
-  for (const [reason, cases] of [...reasons].sort(([, a], [, b]) => b - a)) console.log(`- ${reason} (${cases})`)
 }
 
 async function playAgainst(start: typeof startOurs): Promise<string[][]> {
