@@ -20,7 +20,12 @@ const note = (fields: object) => {
 }
 const log: Log = { debug: () => undefined, info: () => undefined, warn: note, error: note, child: () => log }
 
-const client = await createClient({ kubeconfig: settings.kubeconfig, userAgent: 'kyma-operator', pace: settings.pace })
+const client = await createClient({
+  kubeconfig: settings.kubeconfig,
+  userAgent: 'kyma-operator',
+  pace: settings.pace,
+  connections: settings.connections,
+})
 const manager = new Manager({ client, log })
 const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
 const components = manager.informer(componentResource, { indexes: { owner: ownerOf }, hotObjects: settings.hotObjects })

@@ -22,6 +22,7 @@ const help = `npm run kyma -- [options]
   --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
   --workers N        reconciles of components at once; default 64
   --kyma-workers N   reconciles of Kymas at once, of up to 18 creates each; default a 16th of that, at least 4
+  --connections N    connections that writes spread over; default 2 with the embedded server, else 16
   --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
   --resync           afterwards reconcile everything once more
   --restart          kill the operator at half time and start another
@@ -45,6 +46,7 @@ const { values } = parseArgs({
     backoff: { type: 'string' },
     workers: { type: 'string', default: '64' },
     'kyma-workers': { type: 'string' },
+    connections: { type: 'string' },
     churn: { type: 'boolean', default: false },
     resync: { type: 'boolean', default: false },
     restart: { type: 'boolean', default: false },
@@ -84,7 +86,8 @@ const settings: Settings = {
     : Math.max(4, Math.round(positive('workers', values.workers) / 16)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
-  resyncSeconds: 0,
+  // The embedded server works on the requests of one connection at the same time; others may not.
+  connections: values.connections ? positive('connections', values.connections) : server ? 2 : undefined,
   render: values.render,
   noPredicates: values['no-predicates'],
   collectMs: Number(values.collect),

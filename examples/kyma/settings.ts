@@ -8,8 +8,8 @@ export type Settings = {
   backoff: { baseDelayMs?: number; maxDelayMs?: number }
   /** Client-side pace; undefined is none. */
   pace: { qps: number; burst: number } | undefined
-  /** Seconds between full resyncs; 0 is never. */
-  resyncSeconds: number
+  /** Connections that writes spread over; undefined is the client's default. */
+  connections: number | undefined
   render: boolean
   /** Every change of a component reconciles its Kyma, as the original did. */
   noPredicates: boolean

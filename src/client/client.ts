@@ -20,6 +20,12 @@ export type ClientOptions = AccessOptions & {
   requestTimeoutMs?: number
   /** Holds requests back on this side; default: none, the server's own 429 is obeyed. Watches count when they begin. */
   pace?: PaceOptions
+  /**
+   * How many connections requests for single objects spread over before several wait on one; default 16. Go's servers
+   * answer the requests of one connection one after the other, so fewer are slower there; the embedded server works on
+   * them at the same time, and 1 or 2 are cheapest, as more requests leave together.
+   */
+  connections?: number
   /** For tests: time and chance of the retries. */
   clock?: Clock
   random?: () => number
@@ -87,7 +93,11 @@ export interface Client {
  */
 export async function createClient(options: ClientOptions = {}): Promise<Client> {
   const access = await findAccess(options)
-  const transport = new Transport(access)
+  const { connections = 16 } = options
+  if (!Number.isInteger(connections) || connections < 1) {
+    throw new RangeError(`connections must be a whole number >= 1, got ${connections}`)
+  }
+  const transport = new Transport(access, connections)
   const authenticator = new Authenticator(access)
   return new HttpClient(transport, authenticator, {
     server: access.server,

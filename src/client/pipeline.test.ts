@@ -22,6 +22,7 @@ async function withPipeline(run: (pipeline: Pipeline, peer: Peer) => Promise<voi
   const pipeline = new Pipeline({
     origin: `http://127.0.0.1:${port}`,
     tls: { rejectUnauthorized: true },
+    spread: 1,
     depth: 2,
     maxConnections: 2,
     connectTimeoutMs: 1_000,
@@ -56,6 +57,19 @@ test('connections are filled in order, further requests wait, and answers go to 
     peer.respond(first, ok200('E'))
     deepEqual(await Promise.all(bodies), ['A', 'B', 'C', 'D', 'E'])
   })
+})
+
+test('requests spread over connections before they wait for one another', async () => {
+  await withPipeline(
+    async (pipeline, peer) => {
+      const answers = ['/a', '/b', '/c'].map(path => pipeline.exchange(get(path)).catch(() => undefined))
+      await eventually(() => peer.requests.flat().length === 3, 'three under way')
+      deepEqual(peer.requests.map(seen => seen.length).sort(), [1, 2])
+      pipeline.destroy()
+      await Promise.all(answers)
+    },
+    { spread: 2, depth: 10, maxConnections: 3 },
+  )
 })
 
 test('a cut fails what was sent; after Connection: close what was behind it goes another way', async () => {
@@ -107,6 +121,7 @@ test('a refused connection fails its requests with the reason, and headers canno
   const closed = new Pipeline({
     origin: 'http://127.0.0.1:1',
     tls: { rejectUnauthorized: true },
+    spread: 1,
     depth: 2,
     maxConnections: 1,
     connectTimeoutMs: 1_000,

@@ -9,7 +9,9 @@ export type PipelineOptions = {
   /** `https://host:port` or `http://host:port`. */
   origin: string
   tls: { ca?: string; cert?: string; key?: string; rejectUnauthorized: boolean; servername?: string }
-  /** How many requests wait for their answers on one connection before another is opened. */
+  /** How many connections are opened before requests begin to wait for one another on them. */
+  spread: number
+  /** How many requests wait for their answers on one connection, at most, before more than `spread` are opened. */
   depth: number
   maxConnections: number
   connectTimeoutMs: number
@@ -34,7 +36,7 @@ const checkMs = 500
 /**
  * Short requests over few HTTP/1.1 connections, several of them under way on each. What is sent in one turn of the event
  * loop leaves in one write per connection: one TLS record and one system call for many requests, on both sides.
- * A connection is filled before the next one is opened, and one that breaks fails what waits on it; the caller decides
+ * A connection that breaks fails what waits on it; the caller decides
  * what is sent again, except after `Connection: close`, where the server promised not to have begun.
  */
 export class Pipeline {
@@ -102,13 +104,19 @@ export class Pipeline {
   }
 
   #place(waiting: Waiting): void {
-    const { depth, maxConnections } = this.#options
+    const { spread, depth, maxConnections } = this.#options
+    let best: Connection | undefined
     for (const connection of this.#connections) {
-      if (!connection.takesMore || connection.load >= depth) continue
-      connection.send(waiting)
+      if (connection.takesMore && (!best || connection.load < best.load)) best = connection
+      if (best?.load === 0) break
+    }
+    const room = best && best.load < depth
+    const mayOpen = this.#connections.length < (room ? spread : maxConnections)
+    if (best && (best.load === 0 || (room && !mayOpen))) {
+      best.send(waiting)
       return
     }
-    if (this.#connections.length < maxConnections) {
+    if (mayOpen) {
       this.#open().send(waiting)
       return
     }

@@ -34,11 +34,7 @@ type Pools = {
  * answers in milliseconds, so this is far above what one process can use and far below what a server minds.
  */
 const requestConnections = 64
-/**
- * How many short requests wait on one connection before the next is opened. Go's servers answer those of one connection
- * one after the other, Node's at the same time.
- */
-const pipelineDepth = 16
+const pipelineDepth = 64
 const connectTimeoutMs = 10_000
 /** Below the 90 s and more of common API servers and balancers; a server that says less in Keep-Alive is believed. */
 const keepAliveMs = 45_000
@@ -53,12 +49,15 @@ export class Transport {
   readonly #access: ClusterAccess
   readonly #origin: string
   readonly #prefix: string
+  readonly #spread: number
   #pools: Pools | undefined
   #opening: Promise<Pools> | undefined
   #isClosed = false
 
-  constructor(access: ClusterAccess) {
+  /** @param spread connections for short requests before they wait for one another */
+  constructor(access: ClusterAccess, spread: number) {
     this.#access = access
+    this.#spread = spread
     const { origin, pathname } = new URL(access.server)
     this.#origin = origin
     this.#prefix = pathname.replace(/\/$/, '')
@@ -236,6 +235,7 @@ export class Transport {
     const short = new Pipeline({
       origin: this.#origin,
       tls,
+      spread: this.#spread,
       depth: pipelineDepth,
       maxConnections: requestConnections,
       connectTimeoutMs,
