@@ -17,7 +17,7 @@ for (const { name, live, patch, want } of [
     name: 'lists with a key merge by it',
     live: { secrets: [{ name: 'a', x: 1 }, { name: 'b' }] },
     patch: { secrets: [{ name: 'a', y: 2 }, { name: 'c' }] },
-    want: { secrets: [{ name: 'a', x: 1, y: 2 }, { name: 'b' }, { name: 'c' }] },
+    want: { secrets: [{ name: 'a', x: 1, y: 2 }, { name: 'c' }, { name: 'b' }] },
   },
   {
     name: '$patch delete takes an element out',
@@ -35,7 +35,7 @@ for (const { name, live, patch, want } of [
     name: 'sets of plain values grow',
     live: { metadata: { finalizers: ['a'] } },
     patch: { metadata: { finalizers: ['b', 'a'] } },
-    want: { metadata: { finalizers: ['a', 'b'] } },
+    want: { metadata: { finalizers: ['b', 'a'] } },
   },
   {
     name: '$deleteFromPrimitiveList shrinks them',

@@ -33,7 +33,10 @@ function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readon
       if (merged === undefined) delete result[key]
       else setOwn(result, key, merged)
     } else if (Array.isArray(value) && Object.hasOwn(mergeKeys, at)) {
-      setOwn(result, key, mergeList(Array.isArray(old) ? old : [], value, at, mergeKeys))
+      const before = Array.isArray(old) ? old : []
+      const merged = mergeList(before, value, at, mergeKeys)
+      const isOrdered = Object.hasOwn(patch, `$setElementOrder/${key}`)
+      setOwn(result, key, isOrdered ? merged : patchFirst(merged, value, before, mergeKeys[at]!))
     } else setOwn(result, key, cloneJson(value))
   }
   for (const [key, value] of Object.entries(patch)) {
@@ -58,11 +61,7 @@ function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readon
 
 function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonly<Record<string, string>>): Json[] {
   const mergeKey = mergeKeys[path]!
-  if (mergeKey === '') {
-    // As in Kubernetes: what the patch names keeps the patch's order, and what is new comes first.
-    const added = patch.filter(item => !live.some(old => equalJson(old, item)))
-    return [...added, ...live]
-  }
+  if (mergeKey === '') return [...live, ...patch.filter(item => !live.some(old => equalJson(old, item)))]
   if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
     return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
   }
@@ -78,6 +77,23 @@ function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonl
     else result[index] = merged
   }
   return result
+}
+
+// As in Kubernetes: what the patch names keeps the patch's order, the rest its own, and what is new comes before the rest.
+function patchFirst(merged: Json[], patch: Json[], live: Json[], mergeKey: string): Json[] {
+  const idOf = (item: Json) => JSON.stringify(mergeKey && isJsonObject(item) ? ((item as JsonMap)[mergeKey] ?? item) : item)
+  const byId = new Map(merged.map(item => [idOf(item), item]))
+  const named = new Set(patch.map(idOf))
+  const places = new Map(live.map((item, index) => [idOf(item), index]))
+  const right = [...named].filter(id => byId.has(id))
+  const left = merged.map(idOf).filter(id => !named.has(id))
+  const order: string[] = []
+  while (left.length > 0 && right.length > 0) {
+    const at = places.get(left[0]!)
+    const other = places.get(right[0]!)
+    order.push(at !== undefined && other !== undefined && at < other ? left.shift()! : right.shift()!)
+  }
+  return [...order, ...left, ...right].map(id => byId.get(id)!)
 }
 
 // Elements that the order does not name keep their place behind the one they followed.
