@@ -133,7 +133,10 @@ async function experiment(): Promise<number> {
   const startedAt = Date.now()
   const progress = new Progress(count, startedAt, () => (server ? memoryOf(server.pid).rssMb : Number.NaN))
   progress.follow(() => operator?.report)
-  const creating = createKymas(client, count)
+  let createdAt = startedAt
+  const creating = createKymas(client, count).then(() => {
+    createdAt = Date.now()
+  })
   let earlier: Report | undefined
   let restartSeconds: number | undefined
   if (values.restart) {
@@ -144,7 +147,6 @@ async function experiment(): Promise<number> {
     restartSeconds = (await operator.synced).seconds
   }
   await creating
-  const createdAt = Date.now()
   await operator.until(report => report.succeeded >= count)
   progress.stop()
   // One report later: peaks and counters are those of the end.
@@ -201,7 +203,8 @@ async function churn(): Promise<Record<string, number>> {
   let changed = 0
   for (let minute = 0; minute < minutes; minute++) {
     for (let index = 0; index < each; index++, changed++) {
-      const name = kymaName(changed % count)
+      // Every other minute gives back what the one before took.
+      const name = kymaName((Math.floor(minute / 2) * each + index) % count)
       const { spec } = await kymas.get(name, { namespace })
       const hasOry = spec.components.some(component => component.name === 'ory')
       const components = hasOry ? spec.components.filter(({ name }) => name !== 'ory') : [...defaultComponents]
