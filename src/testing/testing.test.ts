@@ -194,3 +194,53 @@ test('a seed replays the same interleaving, another gives another, and an error 
   const failing = new SeededScheduler(1)
   await rejects(failing.run([async () => failing.step('x').then(() => Promise.reject(new Error('here')))]), /here/)
 })
+
+test('a nonsense result, a thrown non-error and a priority that is no number are errors of their key, and the others go on', async () => {
+  await using api = await startTestServer({ kinds: [boatResource] })
+  const manager = new Manager({ client: api.client })
+  const boats = manager.informer(boatResource)
+  const order: string[] = []
+  const tries = new Map<string, number>()
+  manager.add(
+    controller({
+      name: 'odd',
+      for: boatResource,
+      maxConcurrent: 1,
+      backoff: { baseDelayMs: 1, maxDelayMs: 5 },
+      priority: boat => boat.spec.seats,
+      async reconcile({ key, name, attempt }) {
+        tries.set(name, attempt)
+        order.push(name)
+        if (attempt > 0 || !boats.get(key)) return undefined
+        switch (name) {
+          case 'text':
+            throw 'just text'
+          case 'nothing':
+            throw undefined
+          case 'number':
+            return 7 as never
+          case 'negative':
+            return { requeueAfterMs: -1 }
+          case 'priority':
+            return { requeueAfterMs: 1, priority: 'high' as never }
+          default:
+            return undefined
+        }
+      },
+    }),
+  )
+  const names = ['text', 'nothing', 'number', 'negative', 'priority', 'fine']
+  for (const [index, name] of names.entries()) {
+    await api.client.resource(boatResource).create({ metadata: { name }, spec: { seats: index } })
+  }
+  await manager.start()
+  const untilMs = performance.now() + 10_000
+  const isDone = () => names.slice(0, 5).every(name => (tries.get(name) ?? 0) >= 1)
+  while (!isDone()) {
+    ok(performance.now() < untilMs, JSON.stringify([...tries]))
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  equal(tries.get('fine'), 0)
+  equal(order[0], 'fine', 'the highest priority of what was there at the start goes first')
+  await manager.stop({ graceMs: 1_000 })
+})
