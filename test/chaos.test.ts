@@ -16,6 +16,8 @@ import { isAlive, processesOfRun } from './support/processes.ts'
 import { waitFor } from './support/wait-for.ts'
 
 const kills = 10
+/** Stacks under way at once. More starve the heartbeats on two cores, and workers then rightly stop themselves before they are killed. */
+const atOnce = 6
 const resources = 6
 const secondsPerResource = 0.7
 const hasTerraform = isInstalled('terraform')
@@ -64,8 +66,8 @@ describe('a worker killed in the middle of an apply', {
   before(async () => {
     oarlock = await startOarlock(dataDir)
     mkdirSync(ledgers)
-    // Applies here mostly sleep, so many may share two cores; what is tested is recovery, not speed.
-    await oarlock.client.resource(workerPoolResource).patch('default', { spec: { max: 2 * kills } }, { type: 'merge' })
+    // Two workers for each: the one that is killed, until its Lease has run out, and the one that takes over.
+    await oarlock.client.resource(workerPoolResource).patch('default', { spec: { max: 2 * atOnce } }, { type: 'merge' })
   })
   after(async () => {
     await oarlock.stop()
