@@ -270,8 +270,8 @@ describe('when things go wrong', () => {
       async () => await runs().getOrUndefined(run.metadata.name),
       one => one === undefined,
     )
-    assert.deepEqual(await story('deleted-run').then(lines => lines.slice(0, 1).map(line => line.split(' ')[0])), ['Apply'])
     await ready('deleted-run')
+    assert.deepEqual(await story('deleted-run').then(lines => lines.slice(0, 1).map(line => line.split(' ')[0])), ['Apply'])
   })
 
   test('a Run that waits in the queue is canceled at once', async () => {

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
 import { createRig, testEnv } from '../rig.testing.ts'
@@ -197,8 +198,15 @@ resource "terraform_data" "slow" {
     const plan = await planned(rig.context)
     let meanwhile = ''
     const log = (line: string) => {
-      if (!line.includes('slow: Provisioning')) return
-      meanwhile = readFileSync(rig.context.statePath ?? '', 'utf8')
+      if (line.includes('slow: Provisioning') && meanwhile === '') void interruptOnceSaved()
+    }
+    // The file is written in place, so a look at it may find it empty or torn; `slow` runs on meanwhile.
+    const interruptOnceSaved = async () => {
+      const deadlineMs = Date.now() + 10_000
+      while (!meanwhile.includes('"fast"') && Date.now() < deadlineMs) {
+        meanwhile = readFileSync(rig.context.statePath ?? '', 'utf8')
+        await sleep(20)
+      }
       rig.abort.abort()
     }
     const context = { ...rig.context, log }
