@@ -18,7 +18,7 @@ export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | '
 export const allVerbs: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
 
 /**
- * One kind at one version, as served: built-in kinds are rows of `built-in-kinds.ts`, custom ones are compiled from
+ * One kind at one version, as served: built-in kinds are rows of `kinds/`, custom ones are compiled from
  * their CustomResourceDefinition; nothing after the registry knows the difference except by the fields here.
  */
 export type Kind = {

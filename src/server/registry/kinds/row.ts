@@ -1,0 +1,43 @@
+import type { NameRule, StructuralSchema } from '../../../kube/index.ts'
+import type { Column, Kind, SelectableField, Verb } from '../kind.ts'
+
+/** One built-in kind as its file in this folder declares it. What a row does not say is the plain case. */
+export type Row = {
+  group?: string
+  version?: string
+  kind: string
+  plural: string
+  shortNames?: string[]
+  categories?: string[]
+  cluster?: boolean
+  description: string
+  fields: Record<string, StructuralSchema>
+  required?: string[]
+  nameRule?: NameRule
+  verbs?: readonly Verb[]
+  hasStatus?: boolean
+  hasGeneration?: boolean
+  blank?: Record<string, unknown>
+  columns?: readonly Column[]
+  selectableFields?: readonly SelectableField[]
+  mergeKeys?: Record<string, string>
+  storageName?: string
+  prepare?: Kind['prepare']
+  check?: Kind['check']
+  refuseDelete?: Kind['refuseDelete']
+  fromStorage?: Kind['fromStorage']
+  toStorage?: Kind['toStorage']
+}
+
+export const text = (description: string): StructuralSchema => ({ type: 'string', description })
+export const textMap = (description: string, format?: string): StructuralSchema => ({
+  type: 'object',
+  description,
+  additionalProperties: format ? { type: 'string', format } : { type: 'string' },
+})
+export const localReference: StructuralSchema = {
+  type: 'object',
+  description: 'LocalObjectReference names an object in the same namespace.',
+  'x-kubernetes-map-type': 'atomic',
+  properties: { name: text('Name of the referent.') },
+}
