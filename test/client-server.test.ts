@@ -248,23 +248,26 @@ test('an informer is equal to the server after a restart of the server on its da
   const manager = new Manager({ client, listWatch: { backoff: { minMs: 20, maxMs: 200 } } })
   const informer = manager.informer(secretResource, { labelSelector: 'set=a' })
   await manager.start()
-  await secrets.create({ metadata: { name: 'one', labels: { set: 'a' } }, stringData: { x: '1' } })
-  await secrets.create({ metadata: { name: 'other', labels: { set: 'b' } }, stringData: { x: '1' } })
-  const one = await secrets.get('one')
-  await eventually(() => informer.get('default/one')?.metadata.resourceVersion === one.metadata.resourceVersion, 'the cache has it')
-  const { port } = server
-  await server.close({ graceMs: 100 })
-  server = await startServer({ dataDir, listen: { port }, storage: { synchronous: 'OFF' } })
-  await secrets.create({ metadata: { name: 'two', labels: { set: 'a' } } })
-  await secrets.patch('one', { metadata: { labels: { set: 'b' } } }, { type: 'merge' })
-  await eventually(
-    () =>
-      informer
-        .list()
-        .map(({ metadata }) => metadata.name)
-        .join() === 'two',
-    'the cache follows',
-    10_000,
-  )
-  await manager.stop()
+  try {
+    await secrets.create({ metadata: { name: 'one', labels: { set: 'a' } }, stringData: { x: '1' } })
+    await secrets.create({ metadata: { name: 'other', labels: { set: 'b' } }, stringData: { x: '1' } })
+    const one = await secrets.get('one')
+    await eventually(() => informer.get('default/one')?.metadata.resourceVersion === one.metadata.resourceVersion, 'the cache has it')
+    const { port } = server
+    await server.close({ graceMs: 100 })
+    server = await startServer({ dataDir, listen: { port }, storage: { synchronous: 'OFF' } })
+    await secrets.create({ metadata: { name: 'two', labels: { set: 'a' } } })
+    await secrets.patch('one', { metadata: { labels: { set: 'b' } } }, { type: 'merge' })
+    await eventually(
+      () =>
+        informer
+          .list()
+          .map(({ metadata }) => metadata.name)
+          .join() === 'two',
+      'the cache follows',
+      10_000,
+    )
+  } finally {
+    await manager.stop()
+  }
 })

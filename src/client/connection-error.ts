@@ -1,6 +1,6 @@
 /**
- * A request that got no answer: refused, cut, timed out, or a certificate that was not accepted. `code` is Node's or
- * undici's (`ECONNREFUSED`, `UND_ERR_HEADERS_TIMEOUT`, …); the original error is the `cause`.
+ * A request that got no answer: refused, cut, timed out, or a certificate that was not accepted. `code` is Node's
+ * (`ECONNREFUSED`, …), or one of ours in undici's spelling (`UND_ERR_HEADERS_TIMEOUT`, …); the original error is the `cause`.
  */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
@@ -12,6 +12,20 @@ export class ConnectionError extends Error {
     super(`${request} on ${server}: ${plain[code] ?? message}${hint ? ` (${code}): ${hint}` : ` (${code})`}`, { cause })
     this.code = code
   }
+}
+
+/** What every request after `client.close()` ends with: nothing was sent, and trying again cannot help. */
+export class ClientClosedError extends Error {
+  override readonly name = 'ClientClosedError'
+
+  constructor() {
+    super('the client is closed: close it after everything that uses it has ended')
+  }
+}
+
+/** An error with the `code` that {@link ConnectionError} explains. */
+export function withCode(message: string, code: string): Error {
+  return Object.assign(new Error(message), { code })
 }
 
 /** True for a connection that broke under way, where sending again is likely to help. */
@@ -49,7 +63,7 @@ const hints: Record<string, string> = {
   ERR_SSL_WRONG_VERSION_NUMBER: 'does the server speak TLS, and is the address https:// or http:// as it should be?',
 }
 
-/** undici and Node's happy eyeballs wrap the telling error: find the innermost one with a code. */
+/** Node's happy eyeballs wrap the telling error: find the innermost one with a code. */
 function unwrap(error: unknown): { code: string; message: string } {
   let found = { code: 'UNKNOWN', message: String(error) }
   let current: unknown = error

@@ -15,7 +15,7 @@ export {
   type StreamResponse,
 } from './client.ts'
 export { type Clock, systemClock } from './clock.ts'
-export { ConnectionError } from './connection-error.ts'
+export { ClientClosedError, ConnectionError } from './connection-error.ts'
 export {
   type ConfigMapBody,
   type CrdBody,

@@ -161,3 +161,26 @@ test('a callback that throws is told, does not end the watch, and sees the event
   await client.close()
   await api.close()
 })
+
+test('the end of its client ends it too: nothing may keep a process alive with a client that cannot ask', async () => {
+  const api = await TinyApi.start()
+  const client = await createClient({ cluster: { server: api.server.url } })
+  const running = listWatch(client, configMapResource, {
+    backoff: { minMs: 2, maxMs: 10 },
+    signal: new AbortController().signal,
+    onReplace: () => undefined,
+    onEvent: () => undefined,
+  })
+  await eventually(() => api.watchers === 1, 'the watch')
+  await client.close()
+  await running
+  await api.close()
+})
+
+test('a line of 4 MB comes through whole', async () => {
+  await follow(async ({ api, told, errors }) => {
+    api.put(path('big'), { data: { text: 'é'.repeat(2_000_000) } })
+    await eventually(() => told.includes('ADDED big'), 'big')
+    deepEqual(errors, [])
+  })
+})

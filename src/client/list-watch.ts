@@ -2,6 +2,7 @@ import { type KubeObject, type Resource, StatusError, type WatchEvent } from '..
 import type { Backoff } from './backoff.ts'
 import type { Client } from './client.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { ClientClosedError } from './connection-error.ts'
 import { decideListWatch, initialListWatchState, type ListWatchError, type ListWatchInput } from './decide-list-watch.ts'
 import { GarbageError } from './watch-lines.ts'
 
@@ -38,8 +39,8 @@ export type ListWatchOptions<Body> = {
 
 /**
  * Keeps a reader up to date with one kind for as long as `signal` allows: lists, watches from there, resumes from the
- * last version after a break, lists again after 410. Every break backs off, none ends it. Resolves after the abort; an
- * error thrown by a callback counts as a break and is reported to `onError`.
+ * last version after a break, lists again after 410. Every break backs off, none ends it but the end of its client. Resolves
+ * after the abort; an error thrown by a callback counts as a break and is reported to `onError`.
  */
 export async function listWatch<Body>(client: Client, resource: Resource<Body>, options: ListWatchOptions<Body>): Promise<void> {
   const { signal, clock = systemClock, random = Math.random, backoff = { minMs: 800, maxMs: 30_000 } } = options
@@ -118,6 +119,8 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
     failure = undefined
     const input: ListWatchInput = action === 'list' ? await list() : await watch()
     if (signal.aborted) return
+    // Nothing can be asked any more, and trying for ever would keep the process alive.
+    if ((failure as { error: unknown } | undefined)?.error instanceof ClientClosedError) return
     const next = decideListWatch(state, input, backoff, random())
     state = next.state
     action = next.action

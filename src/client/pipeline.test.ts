@@ -137,3 +137,24 @@ test('a refused connection fails its requests with the reason, and headers canno
   )
   closed.destroy()
 })
+
+test('what waits for a connection when its pipeline is retired is still sent; then the connections end', async () => {
+  await withPipeline(
+    async (pipeline, peer) => {
+      const bodies = ['/a', '/b', '/c'].map(path => pipeline.exchange(get(path)).then(({ body }) => body))
+      await eventually(() => peer.requests.flat().length === 1, '/a')
+      pipeline.retire()
+      let isEnded = false
+      peer.sockets[0]?.on('close', () => {
+        isEnded = true
+      })
+      for (const [index, body] of ['A', 'B', 'C'].entries()) {
+        await eventually(() => peer.requests.flat().length === index + 1, `request ${index}`)
+        peer.respond(0, ok200(body))
+      }
+      deepEqual(await Promise.all(bodies), ['A', 'B', 'C'])
+      await eventually(() => isEnded, 'the end')
+    },
+    { maxConnections: 1, depth: 1 },
+  )
+})

@@ -1,6 +1,7 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AnswerReader, type LazyAnswer } from './answer-reader.ts'
+import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
 import type { Answer } from './read-answer.ts'
 import type { Outgoing } from './transport.ts'
@@ -36,8 +37,8 @@ const checkMs = 500
 /**
  * Short requests over few HTTP/1.1 connections, several of them under way on each. What is sent in one turn of the event
  * loop leaves in one write per connection: one TLS record and one system call for many requests, on both sides.
- * A connection that breaks fails what waits on it; the caller decides
- * what is sent again, except after `Connection: close`, where the server promised not to have begun.
+ * A connection that breaks fails what waits on it; the caller decides what is sent again, except after
+ * `Connection: close`, where the server promised not to have begun.
  */
 export class Pipeline {
   readonly #options: PipelineOptions
@@ -46,6 +47,7 @@ export class Pipeline {
   readonly #queue: Waiting[] = []
   #queueHead = 0
   #timer: NodeJS.Timeout | undefined
+  #isRetired = false
   #isClosed = false
 
   constructor(options: PipelineOptions) {
@@ -58,7 +60,7 @@ export class Pipeline {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs } = outgoing
       if (signal?.aborted) return reject(signal.reason)
-      if (this.#isClosed) return reject(new Error('the client is closed'))
+      if (this.#isClosed) return reject(new ClientClosedError())
       const body = (outgoing.body ?? '') as string
       const bodyBytes = Buffer.byteLength(body)
       const waiting: Waiting = {
@@ -88,18 +90,20 @@ export class Pipeline {
     })
   }
 
-  /** Lets what is under way finish, then closes. */
+  /** For the last user's last request: lets what is under way and what waits finish, then closes. */
   retire(): void {
-    this.#isClosed = true
-    for (const connection of this.#connections) connection.retire()
+    this.#isRetired = true
+    this.#retireIfDrained()
   }
 
   /** Cuts everything. */
   destroy(): void {
     this.#isClosed = true
     clearInterval(this.#timer)
-    const error = new Error('the client is closed')
-    for (const waiting of this.#queue.splice(0)) waiting?.reject(error)
+    const error = new ClientClosedError()
+    for (const waiting of this.#queue.splice(this.#queueHead)) waiting.reject(error)
+    this.#queue.length = 0
+    this.#queueHead = 0
     for (const connection of [...this.#connections]) connection.destroy(error)
   }
 
@@ -134,12 +138,13 @@ export class Pipeline {
           this.#timer = undefined
         }
         for (const waiting of unsent) {
-          if (this.#isClosed) waiting.reject(new Error('the client is closed'))
+          if (this.#isClosed) waiting.reject(new ClientClosedError())
           else if (!waiting.isGone) this.#place(waiting)
         }
         if (this.#queue.length > this.#queueHead && !this.#isClosed && this.#connections.length < this.#options.maxConnections) {
           this.#fill(this.#open())
         }
+        this.#retireIfDrained()
       },
     })
     this.#connections.push(connection)
@@ -162,6 +167,13 @@ export class Pipeline {
       this.#queue.splice(0, this.#queueHead)
       this.#queueHead = 0
     }
+    this.#retireIfDrained()
+  }
+
+  /** A connection that is retired takes nothing more: as long as requests wait for one, none may be. */
+  #retireIfDrained(): void {
+    if (!this.#isRetired || this.#queue.length > this.#queueHead) return
+    for (const connection of [...this.#connections]) connection.retire()
   }
 
   #check(): void {
@@ -374,8 +386,4 @@ function requestText({ method, path, headers }: Outgoing, host: string, body: st
 function header(name: string, value: string): string {
   if (forbiddenInHeader.test(value)) throw new TypeError(`header ${name} holds a character that a header cannot hold`)
   return `${name}: ${value}\r\n`
-}
-
-function withCode(message: string, code: string): Error {
-  return Object.assign(new Error(message), { code })
 }

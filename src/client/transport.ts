@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import type { Dispatcher } from 'undici'
+import type { Agent, ClientRequest, request as httpRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess, Pem } from './cluster-access.ts'
+import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Answer } from './read-answer.ts'
@@ -22,8 +23,9 @@ export type Outgoing = {
 export type Streaming = { status: number; headers: Answer['headers']; body: AsyncIterable<Buffer> }
 
 type Pools = {
-  requests: Dispatcher
-  streams: Dispatcher
+  send: typeof httpRequest
+  requests: Agent
+  streams: Agent
   /** Not through a proxy: what stands in between may not understand it. */
   short: Pipeline | undefined
   certificate: Authentication['certificate']
@@ -43,27 +45,30 @@ const pauseAboveBytes = 1_048_576
 
 /**
  * The connections to one server: HTTP/1.1 over keep-alive pools, apart for requests and for long streams, so that many
- * watches never leave a write waiting. Knows nothing of Kubernetes.
+ * watches never leave a write waiting. Knows nothing of Kubernetes. Built on `node:http`, which is in every process
+ * already: a client library beside it cost 20 MB and 80 ms at each start.
  */
 export class Transport {
   readonly #access: ClusterAccess
-  readonly #origin: string
+  readonly #origin: URL
   readonly #prefix: string
   readonly #spread: number
   #pools: Pools | undefined
   #opening: Promise<Pools> | undefined
+  /** To be cut by `close`: an agent destroys its sockets, and then opens new ones for the requests that wait for one. */
+  readonly #active = new Set<ClientRequest>()
   #isClosed = false
 
   /** @param spread connections for short requests before they wait for one another */
   constructor(access: ClusterAccess, spread: number) {
     this.#access = access
     this.#spread = spread
-    const { origin, pathname } = new URL(access.server)
-    this.#origin = origin
-    this.#prefix = pathname.replace(/\/$/, '')
+    const url = new URL(access.server)
+    this.#origin = new URL(url.origin)
+    this.#prefix = url.pathname.replace(/\/$/, '')
   }
 
-  /** Sends a request and collects its answer. Rejects with undici's error, or with the reason of `signal`. */
+  /** Sends a request and collects its answer. Rejects with an error that has a `code`, or with the reason of `signal`. */
   async exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
     const opening = this.#open(certificate)
     const pools = opening instanceof Promise ? await opening : opening
@@ -71,97 +76,46 @@ export class Transport {
       return await pools.short.exchange(this.#prefix ? { ...outgoing, path: this.#prefix + outgoing.path } : outgoing)
     }
     return new Promise<Answer>((resolve, reject) => {
-      const { signal } = outgoing
-      if (signal?.aborted) return reject(signal.reason)
-      let controller: Dispatcher.DispatchController | undefined
-      let status = 0
-      let headers: Answer['headers'] = {}
-      let size = 0
-      const chunks: Buffer[] = []
-      const release =
-        signal &&
-        onAbort(signal, () => {
-          reject(signal.reason)
-          controller?.abort(asError(signal.reason))
-        })
-      const settle = (run: () => void) => {
-        release?.()
-        run()
-      }
-      this.#dispatch(pools.requests, outgoing, {
-        onRequestStart(started) {
-          controller = started
-          if (signal?.aborted) started.abort(asError(signal.reason))
-        },
-        onResponseStart(_controller, code, received) {
-          // 1xx answers come before the real one.
-          if (code < 200) return
-          status = code
-          headers = received
-        },
-        onResponseData(active, chunk) {
+      const request = this.#send(pools, pools.requests, outgoing, outgoing.timeoutMs, reject)
+      request?.on('response', response => {
+        let size = 0
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => {
           size += chunk.length
           if (size > maxAnswerBytes)
-            return active.abort(new Error(`the answer is larger than ${maxAnswerBytes} bytes: list in pages with limit`))
-          chunks.push(chunk)
-        },
-        onResponseEnd() {
+            request.destroy(new Error(`the answer is larger than ${maxAnswerBytes} bytes: list in pages with limit`))
+          else chunks.push(chunk)
+        })
+        response.on('end', () => {
           const body = chunks.length === 1 ? (chunks[0] as Buffer).toString('utf8') : Buffer.concat(chunks).toString('utf8')
-          settle(() => resolve({ status, headers, body }))
-        },
-        onResponseError(_controller, error) {
-          settle(() => reject(error))
-        },
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
+        })
+        response.on('error', reject)
       })
     })
   }
 
   /**
-   * Sends a request whose answer goes on for long. The promise resolves with the head; the body throws undici's error
-   * when it is cut, and ends quietly when `signal` aborts.
+   * Sends a request whose answer goes on for long. The promise resolves with the head; the body throws an error with a
+   * `code` when it is cut, and ends quietly when `signal` aborts.
    */
   async stream(outgoing: Outgoing & { idleTimeoutMs: number }, certificate: Authentication['certificate']): Promise<Streaming> {
     const pools = await this.#open(certificate)
     return new Promise<Streaming>((resolve, reject) => {
-      const { signal } = outgoing
-      if (signal?.aborted) return reject(signal.reason)
-      const body = new StreamBody()
-      let controller: Dispatcher.DispatchController | undefined
-      const release =
-        signal &&
-        onAbort(signal, () => {
-          reject(signal.reason)
-          body.end()
-          controller?.abort(asError(signal.reason))
-        })
-      const settled = () => release?.()
-      this.#dispatch(
-        pools.streams,
-        outgoing,
-        {
-          onRequestStart(started) {
-            controller = started
-            body.attach(started)
-            if (signal?.aborted) started.abort(asError(signal.reason))
-          },
-          onResponseStart(_controller, status, headers) {
-            if (status >= 200) resolve({ status, headers, body })
-          },
-          onResponseData(_controller, chunk) {
-            body.push(chunk)
-          },
-          onResponseEnd() {
-            settled()
-            body.end()
-          },
-          onResponseError(_controller, error) {
-            settled()
-            reject(error)
-            body.fail(error)
-          },
-        },
-        outgoing.idleTimeoutMs,
-      )
+      const request = this.#send(pools, pools.streams, outgoing, outgoing.idleTimeoutMs, reject)
+      request?.on('response', response => {
+        const body = new StreamBody(response, request)
+        response.on('data', (chunk: Buffer) => body.push(chunk))
+        response.on('end', () => body.end())
+        // Of the two the request's is the more telling one, and comes first.
+        for (const source of [request, response]) {
+          source.on('error', error => {
+            if (outgoing.signal?.aborted) body.end()
+            else body.fail(error)
+          })
+        }
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
+      })
     })
   }
 
@@ -169,42 +123,85 @@ export class Transport {
     this.#isClosed = true
     const pools = this.#pools ?? (await this.#opening?.catch(() => undefined))
     pools?.short?.destroy()
-    await Promise.all([pools?.requests.destroy(), pools?.streams.destroy()])
+    for (const request of this.#active) request.destroy(new ClientClosedError())
+    for (const agent of [pools?.requests, pools?.streams]) agent?.destroy()
   }
 
-  #dispatch(pool: Dispatcher, outgoing: Outgoing, handler: Dispatcher.DispatchHandler, bodyTimeout = outgoing.timeoutMs): void {
-    const { method, path, headers, body = null, timeoutMs } = outgoing
-    pool.dispatch(
-      // An empty string would be sent without a Content-Length, which some servers refuse for POST.
-      {
-        origin: this.#origin,
-        path: this.#prefix + path,
-        method,
-        headers,
-        body: body as string | Buffer | null,
-        headersTimeout: timeoutMs,
-        bodyTimeout,
-      },
-      handler,
-    )
+  /** Writes a request; `fail` is told what ends it before its answer began. `pauseMs` bounds each silence inside the answer, 0 does not. */
+  #send(
+    pools: Pools,
+    agent: Agent,
+    { method, path, headers, body, timeoutMs, signal }: Outgoing,
+    pauseMs: number,
+    fail: (error: unknown) => void,
+  ): ClientRequest | undefined {
+    if (signal?.aborted) {
+      fail(signal.reason)
+      return undefined
+    }
+    const { protocol, hostname, port } = this.#origin
+    const all: OutgoingHttpHeaders = { ...headers }
+    if (body !== undefined || method === 'POST' || method === 'PUT' || method === 'PATCH') {
+      all['content-length'] = Buffer.byteLength(body ?? '')
+    }
+    const request = pools.send({
+      protocol,
+      hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
+      port: port || undefined,
+      agent,
+      method,
+      path: this.#prefix + path,
+      headers: all,
+      timeout: timeoutMs,
+    })
+    this.#active.add(request)
+    let isInside = false
+    const release =
+      signal &&
+      onAbort(signal, () => {
+        fail(signal.reason)
+        request.destroy(asError(signal.reason))
+      })
+    request.on('socket', socket => {
+      if (!socket.connecting) return
+      const isTls = protocol === 'https:'
+      const timer = setTimeout(() => request.destroy(withCode('no connection in time', 'UND_ERR_CONNECT_TIMEOUT')), connectTimeoutMs)
+      const stop = () => clearTimeout(timer)
+      socket.once(isTls ? 'secureConnect' : 'connect', stop)
+      socket.once('close', stop)
+    })
+    request.on('timeout', () => {
+      request.destroy(
+        isInside
+          ? withCode('the answer stopped in the middle', 'UND_ERR_BODY_TIMEOUT')
+          : withCode('no answer in time', 'UND_ERR_HEADERS_TIMEOUT'),
+      )
+    })
+    request.on('response', () => {
+      isInside = true
+      if (pauseMs !== timeoutMs) request.setTimeout(pauseMs)
+    })
+    request.on('error', fail)
+    request.on('close', () => {
+      this.#active.delete(request)
+      release?.()
+    })
+    request.end(body)
+    return request
   }
 
   #open(certificate: Authentication['certificate']): Pools | Promise<Pools> {
-    if (this.#isClosed) throw new Error('the client is closed')
+    if (this.#isClosed) throw new ClientClosedError()
     const pools = this.#pools
     if (pools && pools.certificate?.cert === certificate?.cert) return pools
     this.#opening ??= this.#build(certificate)
-      .then(async built => {
-        const old = this.#pools
+      .then(built => {
+        // Connections with the old certificate finish what they do; idle ones end by their timeout.
+        this.#pools?.short?.retire()
         this.#pools = built
-        // Connections with the old certificate finish what they do.
-        if (old) {
-          old.short?.retire()
-          for (const pool of [old.requests, old.streams]) pool.close().catch(() => undefined)
-        }
         if (this.#isClosed) {
           built.short?.destroy()
-          await Promise.all([built.requests.destroy(), built.streams.destroy()])
+          throw new ClientClosedError()
         }
         return built
       })
@@ -215,8 +212,6 @@ export class Transport {
   }
 
   async #build(certificate: Authentication['certificate']): Promise<Pools> {
-    // Loaded on first use: it is the largest part of this room, and many importers of types and kinds never send a request.
-    const { Pool, ProxyAgent } = await import('undici')
     const { ca, clientCertificate, clientKey, insecureSkipTlsVerify, tlsServerName, proxyUrl } = this.#access
     const tls = {
       ca: await readPem(ca),
@@ -225,45 +220,54 @@ export class Transport {
       rejectUnauthorized: !insecureSkipTlsVerify,
       ...(tlsServerName && { servername: tlsServerName }),
     }
-    const connect = { ...tls, timeout: connectTimeoutMs, keepAlive: true, keepAliveInitialDelay: 30_000 }
-    const shared = { allowH2: false, pipelining: 1, keepAliveTimeout: keepAliveMs, connect }
-    if (proxyUrl) {
-      const open = (connections: number | null) => new ProxyAgent({ ...shared, uri: proxyUrl, requestTls: connect, connections })
-      return { requests: open(requestConnections), streams: open(null), short: undefined, certificate }
-    }
-    const open = (connections: number | null) => new Pool(this.#origin, { ...shared, connections })
-    const short = new Pipeline({
-      origin: this.#origin,
-      tls,
-      spread: this.#spread,
-      depth: pipelineDepth,
-      maxConnections: requestConnections,
-      connectTimeoutMs,
-      keepAliveMs,
-      maxAnswerBytes,
-    })
-    return { requests: open(requestConnections), streams: open(null), short, certificate }
+    const isTls = this.#origin.protocol === 'https:'
+    // Loaded on first use: many importers of types and kinds never send a request.
+    const { Agent, request } = isTls ? await import('node:https') : await import('node:http')
+    const open = (maxSockets: number) =>
+      new Agent({
+        ...tls,
+        keepAlive: true,
+        keepAliveMsecs: 30_000,
+        maxSockets,
+        timeout: keepAliveMs,
+        ...(proxyUrl && { proxyEnv: { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl } }),
+      })
+    const short = proxyUrl
+      ? undefined
+      : new Pipeline({
+          origin: this.#origin.origin,
+          tls,
+          spread: this.#spread,
+          depth: pipelineDepth,
+          maxConnections: requestConnections,
+          connectTimeoutMs,
+          keepAliveMs,
+          maxAnswerBytes,
+        })
+    return { send: request, requests: open(requestConnections), streams: open(Number.POSITIVE_INFINITY), short, certificate }
   }
 }
 
 /** Chunks between a socket and a reader: stops reading from the socket while the reader is behind (invariant 10). */
 class StreamBody implements AsyncIterable<Buffer> {
-  #controller: Dispatcher.DispatchController | undefined
+  readonly #response: IncomingMessage
+  readonly #request: ClientRequest
   #chunks: Buffer[] = []
   #waitingBytes = 0
   #isEnded = false
   #error: unknown
   #wake: (() => void) | undefined
 
-  attach(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
+  constructor(response: IncomingMessage, request: ClientRequest) {
+    this.#response = response
+    this.#request = request
   }
 
   push(chunk: Buffer): void {
     if (this.#isEnded) return
     this.#chunks.push(chunk)
     this.#waitingBytes += chunk.length
-    if (this.#waitingBytes > pauseAboveBytes) this.#controller?.pause()
+    if (this.#waitingBytes > pauseAboveBytes) this.#response.pause()
     this.#wake?.()
   }
 
@@ -285,7 +289,7 @@ class StreamBody implements AsyncIterable<Buffer> {
         if (chunks.length > 0) {
           this.#chunks = []
           this.#waitingBytes = 0
-          this.#controller?.resume()
+          if (this.#response.isPaused()) this.#response.resume()
           yield* chunks
         } else if (this.#isEnded) {
           if (this.#error) throw this.#error
@@ -300,7 +304,7 @@ class StreamBody implements AsyncIterable<Buffer> {
     } finally {
       if (!this.#isEnded) {
         this.#isEnded = true
-        this.#controller?.abort(new Error('the reader of the stream stopped'))
+        this.#request.destroy()
       }
     }
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, request } from 'undici'
+import { RequestSender } from './send-request.ts'
 
 export type LogClientOptions = {
   /** `https://host:port` or `http://host:port`. */
@@ -28,7 +28,7 @@ const maxBatchBytes = 512 * 1024
  */
 export class LogClient {
   readonly #options: Required<Pick<LogClientOptions, 'batchMs' | 'batchBytes' | 'maxPendingBytes'>> & LogClientOptions
-  readonly #agent: Agent
+  readonly #sender: RequestSender
   readonly #url: string
   #waiting: Buffer[] = []
   #waitingBytes = 0
@@ -47,7 +47,7 @@ export class LogClient {
   constructor(options: LogClientOptions) {
     const { baseUrl, namespace, run, caCertificate } = options
     this.#options = { batchMs: 200, batchBytes: 64 * 1024, maxPendingBytes: 8 * 1024 * 1024, ...options }
-    this.#agent = new Agent({ connections: 1, keepAliveTimeout: 30_000, connect: { ca: caCertificate, timeout: 5_000 } })
+    this.#sender = new RequestSender({ connections: 1, caCertificate })
     this.#url = `${baseUrl.replace(/\/+$/, '')}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 
@@ -88,7 +88,7 @@ export class LogClient {
       clearTimeout(this.#timer)
       this.#isOver = true
       this.#waiting = []
-      await this.#agent.destroy()
+      this.#sender.destroy()
     }
   }
 
@@ -197,16 +197,16 @@ export class LogClient {
     query: string,
     body: Buffer | undefined,
   ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number }> {
-    const response = await request(`${this.#url}${query}`, {
-      ...{ method: 'POST', dispatcher: this.#agent, signal: this.#stop.signal, headersTimeout: 15_000, bodyTimeout: 15_000, body },
+    const { status, body: answer } = await this.#sender.send({
+      ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, silenceMs: 15_000 },
       headers: { authorization: `Bearer ${this.#options.token}`, 'content-type': 'application/octet-stream' },
     })
-    const text = await response.body.text()
+    const text = answer.toString('utf8')
     try {
       const { error, ...rest } = JSON.parse(text) as { error?: { code: string; message: string }; offset?: number; expected?: number }
-      return { status: response.statusCode, ...error, ...rest }
+      return { status, ...error, ...rest }
     } catch {
-      return { status: response.statusCode, message: text.slice(0, 200) }
+      return { status, message: text.slice(0, 200) }
     }
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Agent, request } from 'undici'
 import type { LockHolder } from './lock-holder.ts'
+import { type Answered, RequestSender } from './send-request.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 
 export type StateClientOptions = {
@@ -29,14 +29,14 @@ export type ClientVersion = { version: number; epoch: number; bytes: Buffer }
  */
 export class StateClient {
   readonly #options: StateClientOptions
-  readonly #agent: Agent
+  readonly #sender: RequestSender
   readonly #path: string
   #lastWrite: Promise<unknown> = Promise.resolve()
 
   constructor(options: StateClientOptions) {
     const { caCertificate, namespace, stack, runName } = options
     this.#options = options
-    this.#agent = new Agent({ connections: 4, keepAliveTimeout: 30_000, connect: { ca: caCertificate, timeout: 5_000 } })
+    this.#sender = new RequestSender({ connections: 4, caCertificate })
     this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}/run/${encodeURIComponent(runName)}`
   }
 
@@ -82,7 +82,7 @@ export class StateClient {
 
   /** Drops the connections. Calls that are under way fail. */
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    this.#sender.destroy()
   }
 
   async #read(path: string, options: CallOptions | undefined): Promise<ClientVersion | undefined> {
@@ -109,7 +109,7 @@ export class StateClient {
       CallOptions?,
       number[]?,
     ]
-  ): Promise<Answer> {
+  ): Promise<Answered> {
     const { deadlineMs = this.#options.deadlineMs ?? 60_000, signal } = options
     const endMs = performance.now() + deadlineMs
     for (let attempt = 0; ; attempt++) {
@@ -138,21 +138,19 @@ export class StateClient {
       { bytes: Uint8Array; sequence?: number } | undefined,
       AbortSignal | undefined,
     ]
-  ): Promise<Answer> {
+  ): Promise<Answered> {
     const { baseUrl, token, epoch, attemptMs = 15_000 } = this.#options
-    const response = await request(`${baseUrl.replace(/\/+$/, '')}${this.#path}${path}`, {
-      ...{ method, signal, dispatcher: this.#agent, headersTimeout: attemptMs, bodyTimeout: attemptMs, body: content?.bytes },
+    return await this.#sender.send({
+      ...{ method, signal, silenceMs: attemptMs, body: content?.bytes },
+      url: `${baseUrl.replace(/\/+$/, '')}${this.#path}${path}`,
       headers: {
         authorization: `Bearer ${token}`,
         'oarlock-epoch': String(epoch),
         ...(content?.sequence !== undefined && { 'oarlock-sequence': String(content.sequence) }),
       },
     })
-    return { status: response.statusCode, headers: response.headers, body: Buffer.from(await response.body.arrayBuffer()) }
   }
 }
-
-type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
 /** What trying again does not change, though the status is the server's fault. */
 const isPermanent = (code: string) => code === 'Corrupt' || code === 'StateKeyMismatch' || code === 'DataTooNew'
@@ -161,7 +159,7 @@ const isPermanent = (code: string) => code === 'Corrupt' || code === 'StateKeyMi
 const isTransient = ({ status, code }: StateClientError) =>
   status === 0 || status === 408 || status === 429 || (status >= 500 && !isPermanent(code))
 
-function toError(method: string, path: string, { status, body }: Answer): StateClientError {
+function toError(method: string, path: string, { status, body }: Answered): StateClientError {
   type Body = { error?: { code?: string; message?: string }; orphan?: number; holder?: LockHolder }
   let answer: Body = {}
   try {

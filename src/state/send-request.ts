@@ -1,0 +1,65 @@
+import type { Agent, ClientRequest, IncomingHttpHeaders } from 'node:http'
+
+export type Outgoing = {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body?: Uint8Array | undefined
+  signal?: AbortSignal | undefined
+  /** Bounds every silence: before the connection, before the answer and inside it. */
+  silenceMs: number
+}
+
+export type Answered = { status: number; headers: IncomingHttpHeaders; body: Buffer }
+
+export type SenderOptions = {
+  connections: number
+  /** PEM of the CA that signed the server's certificate. Default: the system's. */
+  caCertificate?: string | undefined
+}
+
+/**
+ * Requests to one server over kept connections. `node:http` and nothing else: a worker starts for each Run, and an HTTP
+ * library would be a third of its memory and of its start. (`log/` has its own: neither room may import the other.)
+ */
+export class RequestSender {
+  readonly #options: SenderOptions
+  readonly #active = new Set<ClientRequest>()
+  #agent: Agent | undefined
+
+  constructor(options: SenderOptions) {
+    this.#options = options
+  }
+
+  /** Rejects with Node's error, one that says what was silent, or the reason of the signal. */
+  async send({ method, url, headers, body, signal, silenceMs }: Outgoing): Promise<Answered> {
+    signal?.throwIfAborted()
+    const { Agent, request } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
+    const { connections, caCertificate } = this.#options
+    this.#agent ??= new Agent({ keepAlive: true, maxSockets: connections, timeout: 30_000, ...(caCertificate && { ca: caCertificate }) })
+    const agent = this.#agent
+    return await new Promise<Answered>((resolve, reject) => {
+      // Without it Node sends the body of a PUT in chunks, and stores want to know the size first.
+      const all = { ...headers, 'content-length': String(body?.byteLength ?? 0) }
+      const sent = request(url, { method, agent, headers: all, timeout: silenceMs, ...(signal && { signal }) })
+      this.#active.add(sent)
+      sent.on('close', () => this.#active.delete(sent))
+      sent.on('timeout', () => sent.destroy(new Error(`nothing came for ${silenceMs} ms`)))
+      sent.on('error', error => reject(signal?.aborted ? signal.reason : error))
+      sent.on('response', response => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }))
+      })
+      sent.end(body)
+    })
+  }
+
+  /** Cuts every connection: requests under way reject. */
+  destroy(): void {
+    // Those that wait for a connection too: the agent would open new ones for them.
+    for (const request of this.#active) request.destroy(new Error('the connection was closed on this side'))
+    this.#agent?.destroy()
+  }
+}
