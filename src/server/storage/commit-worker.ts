@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Database, startError } from './database.ts'
 import type { FromWorker, Row, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
+import type { Damage } from './read-rows.ts'
 import { ServerStartError } from './start-error.ts'
 
 // The thread that owns the file: fsync stops this event loop, never the one that answers requests.
@@ -11,11 +12,23 @@ const batchesAhead = 4
 
 const database = open(workerData as WorkerOptions)
 if (database) {
+  let backup: Promise<void> | undefined
+  const close = () => {
+    database.close()
+    post({ type: 'closed' })
+    port.close()
+  }
   port.on('message', (message: ToWorker) => {
     if (message.type === 'close') {
-      database.close()
-      post({ type: 'closed' })
-      port.close()
+      if (backup) void backup.then(close)
+      else close()
+      return
+    }
+    if (message.type === 'backup') {
+      backup = database.backUp(message.path).then(
+        () => post({ type: 'backedUp', error: undefined }),
+        (error: Error) => post({ type: 'backedUp', error: error.message }),
+      )
       return
     }
     const startMs = performance.now()
@@ -32,8 +45,9 @@ if (database) {
 function open(options: WorkerOptions): Database | undefined {
   try {
     const opened = new Database(options)
-    readAll(opened, options)
-    post({ type: 'ready', revisions: opened.revisions() })
+    const damage = [...opened.faults().map(what => ({ what, rows: 0 })), ...readAll(opened, options)]
+    const { foundFormat, compactedBytes } = opened
+    post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), report: { foundFormat, compactedBytes, damage } })
     return opened
   } catch (caught) {
     const error = startError(caught, options.file)
@@ -45,7 +59,8 @@ function open(options: WorkerOptions): Database | undefined {
   }
 }
 
-function readAll(opened: Database, { takenBatches }: WorkerOptions): void {
+function readAll(opened: Database, { takenBatches }: WorkerOptions): Damage[] {
+  const damage: Damage[] = []
   let rows: Row[] = []
   let bytes = 0
   let posted = 0
@@ -58,25 +73,32 @@ function readAll(opened: Database, { takenBatches }: WorkerOptions): void {
       Atomics.wait(takenBatches, 0, taken, 1_000)
     }
   }
-  for (const row of opened.rows()) {
-    rows.push(row)
-    bytes += row[3].length
+  for (const read of opened.rows()) {
+    if ('damage' in read) {
+      damage.push(read.damage)
+      continue
+    }
+    rows.push(read.row)
+    bytes += read.row[4].length
     if (bytes >= batchBytes) postRows()
   }
   if (rows.length > 0) post(toRowsBatch(rows))
+  return damage
 }
 
 function toRowsBatch(rows: readonly Row[]): RowsBatch {
   const resources: string[] = []
   const numbers = new Float64Array(rows.length * 3)
+  const keys = new Array<string>(rows.length)
   const texts = new Array<string>(rows.length)
-  for (const [i, [id, name, revision, text]] of rows.entries()) {
+  for (const [i, [id, name, key, revision, text]] of rows.entries()) {
     let resource = resources.lastIndexOf(name)
     if (resource < 0) resource = resources.push(name) - 1
     numbers[3 * i] = id
     numbers[3 * i + 1] = revision
     numbers[3 * i + 2] = resource
+    keys[i] = key
     texts[i] = text
   }
-  return { type: 'rows', resources, numbers, texts }
+  return { type: 'rows', resources, numbers, keys, texts }
 }

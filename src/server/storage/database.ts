@@ -1,24 +1,21 @@
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { CommitBatch, Row, WorkerOptions } from './protocol.ts'
+import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
+import { checksumSeed, rowChecksum } from './checksum.ts'
+import { adviceFor } from './damage-report.ts'
+import { migrate } from './format.ts'
+import type { CommitBatch, WorkerOptions } from './protocol.ts'
+import { type RowOrDamage, readRows } from './read-rows.ts'
+import {
+  sqliteBusy,
+  sqliteCantOpen,
+  sqliteCode,
+  sqliteCorrupt,
+  sqliteFull,
+  sqliteIoError,
+  sqliteNotADatabase,
+  sqliteReadOnly,
+} from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
-
-/** The layout of the database. A higher number than this was written by a newer Oarlock. */
-export const formatVersion = 1
-
-const sqliteBusy = 5
-const sqliteReadOnly = 8
-const sqliteIoError = 10
-const sqliteCorrupt = 11
-export const sqliteFull = 13
-const sqliteCantOpen = 14
-const sqliteNotADatabase = 26
-
-/** SQLite's primary result code of an error, 0 when it is not SQLite's. */
-export function sqliteCode(error: unknown): number {
-  const errcode = (error as { errcode?: unknown } | undefined)?.errcode
-  return typeof errcode === 'number' ? errcode & 0xff : 0
-}
 
 /**
  * Secrets lie in here as they are, and the directory may be one that others can read (invariant 9). SQLite gives the files beside it
@@ -30,6 +27,11 @@ function makePrivate(file: string): void {
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600)
   } catch {}
 }
+
+/** Free space worth a compaction at the start. */
+const worthBytes = 64 * 1024 * 1024
+/** One step of a backup: 1 MiB, during which a commit waits. */
+const pagesPerStep = 256
 
 /**
  * The file under the store. Objects are rows with an integer key and nothing else to look up by: every lookup is
@@ -44,6 +46,11 @@ export class Database {
   readonly #setRevision: StatementSync
   readonly #begin: StatementSync
   readonly #commit: StatementSync
+  readonly #seeds = new Map<string, number>()
+  /** The format that was found when it was opened; 0 for a new database. */
+  readonly foundFormat: number
+  /** What compaction gave back to the disk. */
+  readonly compactedBytes: number
 
   /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
   constructor({ file, synchronous }: Pick<WorkerOptions, 'file' | 'synchronous'>) {
@@ -52,10 +59,11 @@ export class Database {
       this.#db = new DatabaseSync(file, { timeout: 250 })
       this.#db.exec(`PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=${synchronous === 'OFF' ? 'OFF' : 'FULL'};
         PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-2048; BEGIN IMMEDIATE`)
-      this.#prepareFormat(file)
+      this.foundFormat = migrate(this.#db, file)
       this.#db.exec('COMMIT')
-      this.#insert = this.#db.prepare('INSERT INTO object (id, resource, key, revision, value) VALUES (?, ?, ?, ?, ?)')
-      this.#update = this.#db.prepare('UPDATE object SET revision = ?, value = ? WHERE id = ?')
+      this.compactedBytes = this.#compact()
+      this.#insert = this.#db.prepare('INSERT INTO object (id, resource, key, revision, value, checksum) VALUES (?, ?, ?, ?, ?, ?)')
+      this.#update = this.#db.prepare('UPDATE object SET revision = ?, value = ?, checksum = ? WHERE id = ?')
       this.#delete = this.#db.prepare('DELETE FROM object WHERE id = ?')
       this.#setRevision = this.#db.prepare(
         'INSERT INTO resource (name, revision) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET revision = excluded.revision',
@@ -67,26 +75,57 @@ export class Database {
     }
   }
 
-  #prepareFormat(file: string): void {
-    const { user_version: found } = this.#db.prepare('PRAGMA user_version').get() as { user_version: number }
-    if (found > formatVersion) {
-      throw new ServerStartError(
-        'DataTooNew',
-        `${file} has data format ${found}, this version of oarlock reads up to ${formatVersion}: run the newer version again, or choose another data directory`,
-      )
+  /** Free pages go back to the disk when they are most of a large file: its time is that of what is left. */
+  #compact(): number {
+    const read = (pragma: string) => Object.values(this.#db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number
+    const pageSize = read('page_size')
+    const freeBytes = read('freelist_count') * pageSize
+    const bytes = read('page_count') * pageSize
+    if (freeBytes < worthBytes || freeBytes < bytes / 2) return 0
+    try {
+      this.#db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch (error) {
+      // It needs room beside the old pages; without it the file serves as it is.
+      if (sqliteCode(error) === sqliteFull) return 0
+      throw error
     }
-    if (found === 0) {
-      this.#db.exec(`
-        CREATE TABLE object (id INTEGER PRIMARY KEY, resource TEXT NOT NULL, key TEXT NOT NULL, revision INTEGER NOT NULL, value TEXT NOT NULL);
-        CREATE TABLE resource (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
-        PRAGMA user_version=${formatVersion}`)
+    return bytes - read('page_count') * pageSize
+  }
+
+  /** What SQLite finds wrong with the structure of the file; empty when it is sound. */
+  faults(): string[] {
+    try {
+      const found = this.#db.prepare('PRAGMA quick_check(20)').all() as { quick_check: string }[]
+      return found.map(row => row.quick_check).filter(text => text !== 'ok')
+    } catch (error) {
+      if (sqliteCode(error) !== sqliteCorrupt) throw error
+      return [(error as Error).message]
     }
   }
 
-  *rows(): Generator<Row> {
-    const statement = this.#db.prepare('SELECT id, resource, revision, value FROM object')
-    statement.setReturnArrays(true)
-    for (const row of statement.iterate()) yield row as unknown as Row
+  rows(): Generator<RowOrDamage> {
+    return readRows(this.#db)
+  }
+
+  /** History up to this revision belongs to the time before a restore; 0 when there was none. */
+  floor(): number {
+    const row = this.#db.prepare("SELECT value FROM meta WHERE name = 'floor'").get() as { value: number } | undefined
+    return row?.value ?? 0
+  }
+
+  /**
+   * Ends every history: who watches from before `revision` is told that it is gone. For a restore, after which revisions above
+   * those of the backup may be known to clients, with content that is no more.
+   */
+  setFloor(revision: number): void {
+    this.#db
+      .prepare("INSERT INTO meta (name, value) VALUES ('floor', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+      .run(revision)
+  }
+
+  /** Copies the database to `path` while writes go on; the copy holds every commit that was done when this was called. */
+  async backUp(path: string): Promise<void> {
+    await backup(this.#db, path, { rate: pagesPerStep })
   }
 
   /** The newest revision of each resource, deletions included. */
@@ -98,6 +137,7 @@ export class Database {
   /** All or nothing, and on disk when it returns (invariant 5). Throws SQLite's error after rolling back. */
   write({ resources, numbers, keys, texts }: Omit<CommitBatch, 'type'>): void {
     const newest = new Array<number>(resources.length)
+    const seeds = resources.map(name => this.#seed(name))
     this.#begin.run()
     try {
       for (let i = 0; i < texts.length; i++) {
@@ -107,8 +147,8 @@ export class Database {
         const text = texts[i]!
         const key = keys[i]!
         if (text === '') this.#delete.run(id)
-        else if (key === '') this.#update.run(revision, text, id)
-        else this.#insert.run(id, resources[resource]!, key, revision, text)
+        else if (key === '') this.#update.run(revision, text, rowChecksum(seeds[resource]!, text), id)
+        else this.#insert.run(id, resources[resource]!, key, revision, text, rowChecksum(seeds[resource]!, text))
         newest[resource] = revision
       }
       for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
@@ -118,6 +158,15 @@ export class Database {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       throw error
     }
+  }
+
+  #seed(resource: string): number {
+    let seed = this.#seeds.get(resource)
+    if (seed === undefined) {
+      seed = checksumSeed(resource)
+      this.#seeds.set(resource, seed)
+    }
+    return seed
   }
 
   close(): void {
@@ -143,7 +192,7 @@ export function startError(error: unknown, file: string): unknown {
       )
     case sqliteCorrupt:
     case sqliteNotADatabase:
-      return because('DataCorrupt', `${file} is damaged (${message}): restore a backup, or move the data directory aside and start empty`)
+      return because('DataCorrupt', `${file} is damaged (${message}). Nothing was changed. ${adviceFor(file)}`)
     case sqliteIoError:
       return because('DataDirectoryUnwritable', `${file} cannot be read or written (${message}): check the disk`)
     default:

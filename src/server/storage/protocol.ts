@@ -1,14 +1,25 @@
+import type { Damage } from './read-rows.ts'
 import type { ServerStartErrorCode } from './start-error.ts'
 
-/** One row of the database; its key stands in its text too. */
-export type Row = [id: number, resource: string, revision: number, text: string]
+/** One row of the database. Its key stands in its text too, and both must agree. */
+export type Row = [id: number, resource: string, key: string, revision: number, text: string]
 
 /** Rows read at the start, column by column like a {@link CommitBatch}. */
 export type RowsBatch = {
   readonly type: 'rows'
   readonly resources: readonly string[]
   readonly numbers: Float64Array
+  readonly keys: readonly string[]
   readonly texts: readonly string[]
+}
+
+/** What the check of the database at the start found beside its rows. */
+export type OpenReport = {
+  /** The format that was found; 0 for a new database. */
+  readonly foundFormat: number
+  readonly damage: readonly Damage[]
+  /** What compaction gave back to the disk, in bytes. */
+  readonly compactedBytes: number
 }
 
 /**
@@ -24,14 +35,15 @@ export type CommitBatch = {
   readonly texts: readonly string[]
 }
 
-export type ToWorker = CommitBatch | { type: 'close' }
+export type ToWorker = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
 
 export type FromWorker =
   | RowsBatch
-  | { type: 'ready'; revisions: [resource: string, revision: number][] }
+  | { type: 'ready'; revisions: [resource: string, revision: number][]; floor: number; report: OpenReport }
   | { type: 'refused'; code: ServerStartErrorCode; message: string }
   | { type: 'committed'; durationMs: number }
   | { type: 'failed'; errcode: number; message: string }
+  | { type: 'backedUp'; error: string | undefined }
   | { type: 'closed' }
 
 export type WorkerOptions = {

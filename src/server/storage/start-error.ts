@@ -1,4 +1,12 @@
-export type ServerStartErrorCode = 'DataTooNew' | 'DataInUse' | 'AddressInUse' | 'DiskFull' | 'DataCorrupt' | 'DataDirectoryUnwritable'
+export type ServerStartErrorCode =
+  | 'DataTooNew'
+  | 'DataInUse'
+  | 'AddressInUse'
+  | 'DiskFull'
+  | 'DataCorrupt'
+  /** The database is gone, though a server has run on this data directory before. */
+  | 'DataMissing'
+  | 'DataDirectoryUnwritable'
 
 /** Why a server did not start. `code` is what programs decide by; the message says what a person can do. */
 export class ServerStartError extends Error {

@@ -1,10 +1,13 @@
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type KubeObject, StatusError } from '../../kube/index.ts'
-import { sqliteFull } from './database.ts'
+import { DamageReport } from './damage-report.ts'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
-import type { CommitBatch, FromWorker, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
+import type { CommitBatch, FromWorker, OpenReport, Row, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
 import { nextRevision } from './revision.ts'
+import { rowFault } from './row-fault.ts'
+import { sqliteFull } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
 import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
 
@@ -76,6 +79,9 @@ export class Store {
   #lastId = 0
   #broken: string | undefined
   #closing: { resolve(): void } | undefined
+  #backup: { resolve(): void; reject(error: Error): void } | undefined
+  readonly #damage = new DamageReport()
+  #report: OpenReport | undefined
   #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
 
   private constructor(worker: Worker, takenBatches: Int32Array<SharedArrayBuffer>, options: StoreOptions) {
@@ -88,13 +94,14 @@ export class Store {
   }
 
   /**
-   * Opens the database of a data directory and reads every object.
-   * @throws {ServerStartError} when another process has it, or it is newer, damaged or not writable.
+   * Opens the database of a data directory, checks it and reads every object.
+   * @throws {ServerStartError} when another process has it, or it is newer, damaged, gone or not writable.
    */
   static async open(options: StoreOptions): Promise<Store> {
     const { partition = 0, dataDir, synchronous = 'FULL' } = options
     if (!Number.isInteger(partition) || partition < 0 || partition > 63) throw new RangeError(`partition must be 0 to 63, got ${partition}`)
     const file = join(dataDir, 'oarlock.db')
+    refuseIfGone(dataDir, file)
     // The compiler leaves URLs alone, so the built package must say .js itself.
     const script = import.meta.url.endsWith('.ts') ? './commit-worker.ts' : './commit-worker.js'
     const takenBatches = new Int32Array(new SharedArrayBuffer(4))
@@ -109,14 +116,11 @@ export class Store {
     const store = new Store(worker, takenBatches, options)
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
-        try {
-          if (message.type === 'refused') reject(new ServerStartError(message.code, message.message))
-          else if (message.type === 'ready') resolve()
-          store.#receive(message)
-        } catch (error) {
-          const text = `${file} holds an object that cannot be read (${(error as Error).message}): restore a backup`
-          void worker.terminate().then(() => reject(new ServerStartError('DataCorrupt', text, { cause: error })))
-        }
+        if (message.type === 'refused') reject(new ServerStartError(message.code, message.message))
+        store.#receive(message)
+        if (message.type !== 'ready') return
+        if (store.#damage.isEmpty) resolve()
+        else void worker.terminate().then(() => reject(store.#damage.toError(file, store.stats().objects)))
       })
       worker.on('error', (error: Error) => {
         store.#break(`the storage thread failed: ${error.message}`)
@@ -133,6 +137,11 @@ export class Store {
   /** The newest durable revision: what lists and bookmarks carry. */
   get revision(): number {
     return this.#durableRevision
+  }
+
+  /** What was found when it was opened. */
+  get report(): OpenReport | undefined {
+    return this.#report
   }
 
   get nowMs(): number {
@@ -205,7 +214,21 @@ export class Store {
     return { objects, bytes, ...this.#stats, queued: this.#queue.length + this.#inFlight.length }
   }
 
-  /** Finishes what is queued and lets the file go. */
+  /**
+   * Copies the database to `path`, a new file, while writes go on: it holds at least every write acknowledged before the call.
+   * One at a time.
+   * @throws {StatusError} TooManyRequests while another is under way; an Error when the copy cannot be written.
+   */
+  async backUp(path: string): Promise<void> {
+    if (this.#broken) throw new StatusError('InternalError', `${this.#broken}: restart the server`)
+    if (this.#backup) throw new StatusError('TooManyRequests', 'a backup is under way: try again when it is done')
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#backup = { resolve, reject }
+    this.#post({ type: 'backup', path })
+    await promise
+  }
+
+  /** Finishes what is queued, and a backup under way, and lets the file go. */
   async close(): Promise<void> {
     while (!this.#broken && (this.#queue.length > 0 || this.#inFlight.length > 0)) {
       await (this.#queue.at(-1) ?? this.#inFlight.at(-1))?.durable.catch(() => undefined)
@@ -269,10 +292,13 @@ export class Store {
         Atomics.notify(this.#takenBatches, 0)
         return
       case 'ready':
+        this.#newestRevision = Math.max(this.#newestRevision, message.floor)
         for (const [resource, revision] of message.revisions) {
-          this.table(resource).setFloor(revision)
+          this.table(resource).setFloor(Math.max(revision, message.floor))
           this.#newestRevision = Math.max(this.#newestRevision, revision)
         }
+        this.#report = message.report
+        for (const damage of message.report.damage) this.#damage.add(damage)
         this.#durableRevision = this.#newestRevision
         return
       case 'committed':
@@ -282,17 +308,31 @@ export class Store {
       case 'failed':
         this.#failed(message.errcode, message.message)
         return
+      case 'backedUp': {
+        const backup = this.#backup
+        this.#backup = undefined
+        if (message.error === undefined) backup?.resolve()
+        else backup?.reject(new Error(message.error))
+        return
+      }
     }
   }
 
-  #load({ resources, numbers, texts }: RowsBatch): void {
+  #load({ resources, numbers, keys, texts }: RowsBatch): void {
     for (let i = 0; i < texts.length; i++) {
-      const id = numbers[3 * i]!
-      const revision = numbers[3 * i + 1]!
-      const text = texts[i]!
-      this.table(resources[numbers[3 * i + 2]!]!).load(id, JSON.parse(text) as KubeObject, revision, text)
+      const row: Row = [numbers[3 * i]!, resources[numbers[3 * i + 2]!]!, keys[i]!, numbers[3 * i + 1]!, texts[i]!]
+      const [id, resource, key, revision, text] = row
       if (id > this.#lastId) this.#lastId = id
       if (revision > this.#newestRevision) this.#newestRevision = revision
+      try {
+        const object = JSON.parse(text) as KubeObject
+        const table = this.table(resource)
+        const fault = rowFault(row, object) ?? (table.get(key) && `${resource} ${key} is there twice`)
+        if (fault) this.#damage.add({ what: fault, rows: 1 })
+        else table.load(id, object, revision, text)
+      } catch (error) {
+        this.#damage.add({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
+      }
     }
   }
 
@@ -317,7 +357,6 @@ export class Store {
     for (const [table, ofTable] of events) {
       for (const listener of this.#commitListeners) this.#tell(() => listener(table, ofTable))
       for (const listener of table.listeners) this.#tell(() => listener(ofTable))
-      for (const event of ofTable) event.encoded = undefined
     }
     for (const write of batch) write.resolve(write.last)
     this.#schedule()
@@ -371,6 +410,18 @@ export class Store {
       write.reject(new StatusError('InternalError', `${reason}: restart the server`))
     }
   }
+}
+
+/** A server that starts empty where there was one with objects would look like one that lost them. */
+function refuseIfGone(dataDir: string, file: string): void {
+  if (existsSync(file) && statSync(file).size > 0) return
+  const evidence = [`${file}-wal`, join(dataDir, 'kubeconfig')].find(existsSync)
+  if (evidence === undefined) return
+  throw new ServerStartError(
+    'DataMissing',
+    `${file} is ${existsSync(file) ? 'empty' : 'missing'}, but ${evidence} says that a server has run here: put the file back, ` +
+      `restore a backup (oarlock restore BACKUP --data ${dataDir}), or remove ${evidence} to start empty`,
+  )
 }
 
 function toCommitBatch(writes: readonly Write[]): CommitBatch {

@@ -1,0 +1,90 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { checksumSeed, rowChecksum } from './checksum.ts'
+import type { Row } from './protocol.ts'
+import { sqliteCode, sqliteCorrupt, sqliteIoError } from './sqlite-codes.ts'
+
+/** Rows that cannot be read: one whose content is not what was written, or all that lie on unreadable pages. */
+export type Damage = { readonly what: string; readonly rows: number | undefined }
+
+export type RowOrDamage = { readonly row: Row } | { readonly damage: Damage }
+
+type StoredRow = [id: number, resource: string, key: string, revision: number, text: string, checksum: number | null]
+
+const columns = 'SELECT id, resource, key, revision, value, checksum FROM object'
+/** How many ids are tried one by one behind an unreadable page: some seconds. */
+const maxProbes = 1_000_000
+
+/**
+ * Every row that can be read and is what was written, in the order of ids; and what is damaged, where it lies. Reading goes on
+ * behind a damaged page: rows are found by their id, on a way through the tree that may avoid it.
+ */
+export function* readRows(db: DatabaseSync): Generator<RowOrDamage> {
+  const seeds = new Map<string, number>()
+  const range = db.prepare(`${columns} WHERE id > ? ORDER BY id`)
+  const single = db.prepare(`${columns} WHERE id = ?`)
+  range.setReturnArrays(true)
+  single.setReturnArrays(true)
+  let last = Number.MIN_SAFE_INTEGER
+  let probes = 0
+  for (;;) {
+    try {
+      for (const stored of range.iterate(last) as Iterable<unknown> as Iterable<StoredRow>) {
+        last = stored[0]
+        yield check(stored, seeds)
+      }
+      return
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      const reason = (error as Error).message
+      // Ids begin at 1, and everything up to `last` has been read.
+      const from = Math.max(last, 0) + 1
+      const newest = newestId(db) ?? from + maxProbes
+      let next = from
+      let found: StoredRow | undefined
+      for (; next <= newest && probes < maxProbes; next++, probes++) {
+        try {
+          found = single.get(next) as unknown as StoredRow | undefined
+          break
+        } catch (again) {
+          if (!isDamage(again)) throw again
+        }
+      }
+      const isEnd = next > newest || probes >= maxProbes
+      if (next > from || isEnd) {
+        const until = isEnd ? 'the end' : `${next - 1}`
+        yield { damage: { what: `rows ${from} to ${until} cannot be read (${reason})`, rows: isEnd ? undefined : next - from } }
+      }
+      if (isEnd) return
+      last = next
+      if (found) yield check(found, seeds)
+    }
+  }
+}
+
+function check(stored: StoredRow, seeds: Map<string, number>): RowOrDamage {
+  const [id, resource, key, revision, text, checksum] = stored
+  if (checksum !== null) {
+    let seed = seeds.get(resource)
+    if (seed === undefined) {
+      seed = checksumSeed(resource)
+      seeds.set(resource, seed)
+    }
+    if (rowChecksum(seed, text) !== checksum) {
+      return { damage: { what: `${resource} ${key} (row ${id}) is not what was written: its checksum differs`, rows: 1 } }
+    }
+  }
+  return { row: [id, resource, key, revision, text] }
+}
+
+function isDamage(error: unknown): boolean {
+  const code = sqliteCode(error)
+  return code === sqliteCorrupt || code === sqliteIoError
+}
+
+function newestId(db: DatabaseSync): number | undefined {
+  try {
+    return (db.prepare('SELECT max(id) AS id FROM object').get() as { id: number | null }).id ?? 0
+  } catch {
+    return undefined
+  }
+}
