@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto'
-import type { Kind, Registry } from '../registry/index.ts'
+import { type Kind, type Registry, scaleKindFor } from '../registry/index.ts'
 
 type ApiResource = {
   name: string
   singularName: string
   namespaced: boolean
+  group?: string
+  version?: string
   kind: string
   verbs: readonly string[]
   shortNames?: readonly string[]
@@ -16,7 +18,8 @@ const subresourceVerbs = ['get', 'patch', 'update']
 
 function subresourcesOf(kind: Kind): string[] {
   const isNamespace = kind.plural === 'namespaces' && kind.group === ''
-  return [...(isNamespace ? ['finalize'] : []), ...(kind.hasStatus ? ['status'] : [])]
+  const names = [...(isNamespace ? ['finalize'] : []), ...(kind.scale ? ['scale'] : []), ...(kind.hasStatus ? ['status'] : [])]
+  return kind.isCustom ? names.reverse() : names
 }
 
 function inOrder(kinds: Iterable<Kind>): Kind[] {
@@ -31,8 +34,8 @@ function verbsOf(kind: Kind): readonly string[] {
 const customVerbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'] as const
 
 /** Kubernetes leaves group and version empty for its own kinds: they are those of the document. */
-function responseKind({ group, version, kind, isCustom }: Kind) {
-  return isCustom ? { group, version, kind } : { group: '', version: '', kind }
+function responseKind({ group, version, kind, isCustom }: Kind, isOther = isCustom) {
+  return isOther ? { group, version, kind } : { group: '', version: '', kind }
 }
 
 /** Tells clients when what is stored of a resource changes its form. */
@@ -57,7 +60,8 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
     })
     for (const subresource of subresourcesOf(kind)) {
       const verbs = subresource === 'finalize' ? ['update'] : subresourceVerbs
-      resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, kind: kind.kind, verbs })
+      const shown = subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : { kind: kind.kind }
+      resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, ...shown, verbs })
     }
   }
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources }
@@ -98,7 +102,7 @@ export function aggregated(registry: Registry, isCore: boolean): object {
           ...(subresourcesOf(kind).length > 0 && {
             subresources: subresourcesOf(kind).map(subresource => ({
               subresource,
-              responseKind: responseKind(kind),
+              responseKind: subresource === 'scale' ? responseKind(scaleKindFor(kind), true) : responseKind(kind),
               verbs: subresource === 'finalize' ? ['update'] : subresourceVerbs,
             })),
           }),

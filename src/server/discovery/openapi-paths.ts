@@ -1,5 +1,5 @@
-import type { Kind } from '../registry/index.ts'
-import { schemaName } from './openapi-schemas.ts'
+import { type Kind, scaleKindFor } from '../registry/index.ts'
+import { scaleSchemaName, schemaName } from './openapi-schemas.ts'
 
 type Operation = { [key: string]: unknown }
 
@@ -28,12 +28,14 @@ export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
   }
   if (namespaced) paths[`${base}/${plural}`] = { get: say('list', 'listAll', { list: true, query: listParameters }) }
   if (kind.hasStatus) paths[`${collection}/{name}/status`] = itemPaths(kind, dialect, one, 'Status')
+  if (kind.scale) paths[`${collection}/{name}/scale`] = itemPaths(kind, dialect, one, 'Scale', scaleKindFor(kind))
   return paths
 }
 
-function itemPaths(kind: Kind, dialect: Dialect, parameters: object[], suffix: string): object {
+/** @param shown what is read and written there, when that is not the kind itself. */
+function itemPaths(kind: Kind, dialect: Dialect, parameters: object[], suffix: string, shown?: Kind): object {
   const say = (action: string, id: string, options: Partial<OperationOptions> = {}) =>
-    operation(kind, dialect, action, id + suffix, options)
+    operation(kind, dialect, action, id + suffix, { ...options, shown })
   const patchTypes = kind.mergeKeys ? [...jsonPatchTypes, 'application/strategic-merge-patch+json'] : jsonPatchTypes
   return {
     parameters,
@@ -49,7 +51,7 @@ function itemPaths(kind: Kind, dialect: Dialect, parameters: object[], suffix: s
 }
 
 type Parameter = [name: string, type: string, description: string]
-type OperationOptions = { body: string[]; isPatch: boolean; list: boolean; status: boolean; query: Parameter[] }
+type OperationOptions = { body: string[]; isPatch: boolean; list: boolean; status: boolean; shown: Kind | undefined; query: Parameter[] }
 
 const writeParameters: Parameter[] = [
   ['dryRun', 'string', 'When All, nothing is stored.'],
@@ -74,15 +76,19 @@ function operation(
   dialect: Dialect,
   action: string,
   id: string,
-  { body, isPatch, list, status, query = [] }: Partial<OperationOptions>,
+  { body, isPatch, list, status, shown, query = [] }: Partial<OperationOptions>,
 ): Operation {
   const { group, version } = kind
   const prefix = dialect === 3 ? '#/components/schemas/' : '#/definitions/'
-  const name = schemaName(kind)
+  const name = shown ? scaleSchemaName : schemaName(kind)
+  const { group: shownGroup, version: shownVersion, kind: shownKind } = shown ?? kind
   const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
   const answered = { $ref: prefix + (status ? `${meta}.Status` : list ? `${name}List` : name) }
   const sent = { $ref: prefix + (isPatch ? `${meta}.Patch` : name) }
-  const ofKind = { 'x-kubernetes-action': action, 'x-kubernetes-group-version-kind': { group, version, kind: kind.kind } }
+  const ofKind = {
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': { group: shownGroup, version: shownVersion, kind: shownKind },
+  }
   const operationId = `${id}${group.split('.')[0] || 'core'}${version}${kind.kind}`
   const inQuery = query.map(([parameter, type, description]) => parameterOf(parameter, 'query', type, description, dialect))
   if (dialect === 2) {

@@ -1,5 +1,5 @@
 import type { StructuralSchema } from '../../kube/index.ts'
-import { type Kind, objectMetaSchema } from '../registry/index.ts'
+import { type Kind, objectMetaSchema, scaleKindFor } from '../registry/index.ts'
 
 /** JSON Schema as OpenAPI writes it: structural schemas, with references. */
 export type OpenApiSchema = { [key: string]: unknown }
@@ -12,6 +12,8 @@ export function schemaName({ group, version, kind, isCustom }: Kind): string {
   if (group === 'apiextensions.k8s.io') return `io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.${version}.${kind}`
   return `io.k8s.api.${group === '' ? 'core' : group.split('.')[0]}.${version}.${kind}`
 }
+
+export const scaleSchemaName = 'io.k8s.api.autoscaling.v1.Scale'
 
 /** The schemas of some kinds, their lists, and what they share; references begin with `prefix`. */
 export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string, OpenApiSchema> {
@@ -30,14 +32,16 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
     },
     [`${metaName}.Status`]: statusSchema as OpenApiSchema,
   }
+  const whole = (kind: Kind): OpenApiSchema => ({
+    ...(kind.schema as OpenApiSchema),
+    properties: { ...(kind.schema.properties as object), metadata: reference(`${metaName}.ObjectMeta`, "Standard object's metadata.") },
+    'x-kubernetes-group-version-kind': [{ group: kind.group, version: kind.version, kind: kind.kind }],
+  })
   for (const kind of kinds) {
     const name = schemaName(kind)
     const { group, version } = kind
-    schemas[name] = {
-      ...(kind.schema as OpenApiSchema),
-      properties: { ...(kind.schema.properties as object), metadata: reference(`${metaName}.ObjectMeta`, "Standard object's metadata.") },
-      'x-kubernetes-group-version-kind': [{ group, version, kind: kind.kind }],
-    }
+    schemas[name] = whole(kind)
+    if (kind.scale) schemas[scaleSchemaName] ??= whole(scaleKindFor(kind))
     schemas[`${name}List`] = {
       type: 'object',
       description: `${kind.listKind} is a list of ${kind.kind}`,

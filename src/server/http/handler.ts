@@ -138,6 +138,7 @@ async function answerResource(
 
 function hasSubresource(kind: Call['kind'], subresource: string): boolean {
   if (subresource === 'status') return kind.hasStatus
+  if (subresource === 'scale') return kind.scale !== undefined
   return subresource === 'finalize' && kind.plural === 'namespaces' && kind.group === ''
 }
 

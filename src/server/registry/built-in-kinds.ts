@@ -43,6 +43,7 @@ function compile(row: Row): Kind {
     description: row.description,
     nameRule: row.nameRule ?? 'dns1123Subdomain',
     hasStatus: row.hasStatus ?? false,
+    scale: row.scale,
     hasGeneration: row.hasGeneration ?? false,
     columns: row.columns ?? [nameColumn, ageColumn],
     selectableFields: row.selectableFields ?? [],

@@ -5,6 +5,7 @@ import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
 import { fieldReader } from './field-path.ts'
 import { age } from './human-duration.ts'
 import { allVerbs, type Column, type Kind, storageNameOf } from './kind.ts'
+import { customScale, customScaleErrors } from './scale.ts'
 
 /** Compiles a definition to the kinds it serves, one for each served version. */
 export function kindsOfCrd(crd: Crd): Kind[] {
@@ -15,6 +16,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
     .filter(version => version.served)
     .map(version => {
       const apiVersion = `${group}/${version.name}`
+      const scale = version.subresources?.scale
       const schema = completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
       return {
         group,
@@ -33,6 +35,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         description: schema.description ?? '',
         nameRule: 'dns1123Subdomain',
         hasStatus: version.subresources?.status !== undefined,
+        scale: scale && customScale(scale),
         hasGeneration: true,
         columns: columnsOf(version),
         selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
@@ -40,6 +43,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
           return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
         }),
         isCustom: true,
+        check: scale && (object => customScaleErrors(scale, object)),
         deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
         mergeKeys: undefined,

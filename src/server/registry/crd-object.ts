@@ -18,6 +18,9 @@ export type CrdNames = { plural: string; singular?: string; kind: string; listKi
 
 export type CrdColumn = { name: string; type: string; jsonPath: string; format?: string; description?: string; priority?: number }
 
+/** Paths of plain fields, each beginning with a dot. */
+export type CrdScale = { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath?: string }
+
 export type CrdVersion = {
   name: string
   served: boolean
@@ -25,7 +28,7 @@ export type CrdVersion = {
   deprecated?: boolean
   deprecationWarning?: string
   schema?: { openAPIV3Schema?: StructuralSchema }
-  subresources?: { status?: object; scale?: object }
+  subresources?: { status?: object; scale?: CrdScale }
   additionalPrinterColumns?: CrdColumn[]
   selectableFields?: { jsonPath: string }[]
 }

@@ -1,4 +1,5 @@
 import type { KubeObject, NameRule, StatusCause, StructuralSchema } from '../../kube/index.ts'
+import type { ScaleFields } from './scale.ts'
 
 /** A column of `kubectl get` after Name. `read` gives the cell; undefined and null print as `<none>`. */
 export type Column = {
@@ -41,6 +42,8 @@ export type Kind = {
   readonly nameRule: NameRule
   /** `status` is written through its own subresource only. */
   readonly hasStatus: boolean
+  /** Where the scale subresource reads and writes; absent without one. */
+  readonly scale?: ScaleFields
   /** `metadata.generation` counts changes outside metadata and status. */
   readonly hasGeneration: boolean
   readonly columns: readonly Column[]

@@ -27,7 +27,7 @@ export type Call = {
   readonly namespace: string
   /** Empty for the collection. */
   readonly name: string
-  readonly subresource: '' | 'status' | 'finalize'
+  readonly subresource: '' | 'status' | 'scale' | 'finalize'
   readonly query: URLSearchParams | undefined
   readonly userAgent: string | undefined
   readonly acceptEncoding: string | undefined

@@ -6,6 +6,7 @@
 import { type Call, methodNotAllowed, type Services } from './call.ts'
 import { remove, removeCollection } from './delete.ts'
 import { get, list } from './read.ts'
+import { scale } from './scale.ts'
 import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
@@ -18,6 +19,7 @@ export { readBoolean } from './write-options.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): void | Promise<void> {
+  if (call.subresource === 'scale' && call.kind.scale) return scale(services, call, call.kind.scale)
   switch (call.verb) {
     case 'get':
       return get(services, call)

@@ -18,7 +18,7 @@ import {
   StatusError,
 } from '../../kube/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
-import { type Call, keyOf, type Services, sendOutcome } from './call.ts'
+import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
 import { isFinished, type Ownership, type Place, prepareCreate, prepareStatus, prepareUpdate } from './prepare.ts'
@@ -85,7 +85,7 @@ export async function patch(services: Services, call: Call): Promise<void> {
   sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
 }
 
-function patcher(call: Call): (live: Json) => Json {
+export function patcher(call: Call): (live: Json) => Json {
   switch (call.contentType) {
     case 'application/json-patch+json': {
       const operations = parseJson(call.body)
@@ -183,13 +183,13 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
 }
 
 /** The body as an object of the call's kind; keys that stand twice are told as `fieldValidation` asks. */
-function decodeBody({ kind, body, contentType }: Call, options: WriteOptions): Decoded {
+export function decodeBody({ kind, body, contentType }: Call, options: WriteOptions): Decoded {
   if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
   const { value, duplicates } = parseBodyStrict(body)
   return decode(kind, value, options, duplicates)
 }
 
-function undeterminedName(name: string): StatusError {
+export function undeterminedName(name: string): StatusError {
   return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`)
 }
 
@@ -207,6 +207,8 @@ function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ow
     case 'status':
       after = prepareStatus(kind, before, decoded, place, ownership, options)
       break
+    case 'scale':
+      throw methodNotAllowed()
     case 'finalize':
       after = { ...before, spec: decoded.object.spec, metadata: { ...before.metadata } }
   }

@@ -97,6 +97,18 @@ export class Table {
     return entries
   }
 
+  /** All objects in key order as they were at `revision`, or undefined when history does not go back so far. */
+  snapshotAt(revision: number): readonly Entry[] | undefined {
+    const since = this.eventsSince(revision)
+    if (!since || since.length === 0) return since && this.snapshot()
+    // The first change since then knows what stood there before it.
+    const then = new Map<string, Entry | undefined>()
+    for (const { entry, before } of since) if (!then.has(entry.key)) then.set(entry.key, before)
+    const entries = this.snapshot().filter(entry => !then.has(entry.key))
+    for (const entry of then.values()) if (entry) entries.push(entry)
+    return entries.sort((a, b) => byCode(a.key, b.key))
+  }
+
   /** The events after `revision`, or undefined when some of them are no longer kept. */
   eventsSince(revision: number): readonly StoredEvent[] | undefined {
     if (revision < this.#floor) return undefined

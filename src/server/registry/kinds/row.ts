@@ -1,5 +1,6 @@
 import type { NameRule, StructuralSchema } from '../../../kube/index.ts'
 import type { Column, Kind, SelectableField, Verb } from '../kind.ts'
+import type { ScaleFields } from '../scale.ts'
 
 /** One built-in kind as its file in this folder declares it. What a row does not say is the plain case. */
 export type Row = {
@@ -16,6 +17,7 @@ export type Row = {
   nameRule?: NameRule
   verbs?: readonly Verb[]
   hasStatus?: boolean
+  scale?: ScaleFields
   hasGeneration?: boolean
   blank?: Record<string, unknown>
   columns?: readonly Column[]
