@@ -1,5 +1,5 @@
 import { apiGroup, systemNamespace } from '../api/index.ts'
-import { type Attributes, type Authorizer, adminsGroup } from '../server/index.ts'
+import { type Attributes, adminsGroup, type OwnAuthorizer } from '../server/index.ts'
 
 export const workersGroup = 'oarlock:workers'
 const workerUserPrefix = 'system:oarlock:worker:'
@@ -19,17 +19,17 @@ const writes = ['create', 'update', 'patch', 'delete']
 export type WorkerOfRun = (namespace: string | undefined, runName: string | undefined) => string | undefined
 
 /**
- * Who may do what on the embedded server: administrators everything, a Worker what its table says, everyone else nothing.
+ * Who may do what on the embedded server: administrators everything, a Worker what its table says; everyone else is left to RBAC.
  * Cluster and worker machine are one here: whoever may write a Stack may run commands as the user of this process. So the
  * table does not make Stacks safe from each other; it keeps a Worker from what decides about Runs, from the Runs of others, and
  * from reading Secrets in bulk. SECURITY.md says the same in words.
  */
-export function makeAuthorizer(workerOfRun: WorkerOfRun): Authorizer {
+export function makeAuthorizer(workerOfRun: WorkerOfRun): OwnAuthorizer {
   return attributes => {
     const { user, group, resource, subresource, namespace, name } = attributes
     if (user.groups.includes(adminsGroup)) return true
     const worker = workerOf(user)
-    if (worker === undefined) return `only members of ${adminsGroup} and workers are allowed`
+    if (worker === undefined) return undefined
     if (!allowWorker(attributes, worker)) return 'a worker may not do that'
     if (group === apiGroup && resource === 'runs' && subresource === 'status') {
       // A Run keeps its Worker for life, so what is known cannot be wrong, only missing: then the Run itself decides, by its phase.
@@ -52,6 +52,9 @@ function allowWorker({ verb, group, resource, subresource, namespace, name, path
   // From here on: what the manifests engine applies for a Stack.
   if (namespace === systemNamespace || (group === '' && resource === 'namespaces' && name === systemNamespace)) return false
   if (group === 'apiextensions.k8s.io' && name?.endsWith(`.${apiGroup}`)) return reads.includes(verb)
+  // To act as somebody else, or to ask about others, is not a Worker's business.
+  if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return verb === 'create' && resource.startsWith('selfsubject')
+  if (group === '' && resource === 'serviceaccounts' && subresource === 'token') return false
   // One Secret at a time and by name: no Worker needs to see all of them.
   if (group === '' && resource === 'secrets') return verb === 'get' || writes.includes(verb)
   return reads.includes(verb) || writes.includes(verb)

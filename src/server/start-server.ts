@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { StatusError } from '../kube/index.ts'
-import { type Attributes, type Authorizer, adminsOnly, makeKubeconfig, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
+import { Authorization, makeKubeconfig, type OwnAuthorizer, Rbac, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
 import { Discovery } from './discovery/index.ts'
 import { type Mount, makeHandler } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
@@ -31,8 +31,11 @@ export type ServerOptions = {
   log?: Logger
   /** Further routes on the TLS listener. */
   mounts?: readonly Mount[]
-  /** Default: `system:masters` may do everything, everyone else nothing. */
-  authorize?: (attributes: Attributes) => true | string
+  /**
+   * Asked first about every request: true allows it, a text refuses it with that reason, undefined leaves it to what holds
+   * by default: `system:masters` may do everything, everyone else what RBAC says.
+   */
+  authorize?: OwnAuthorizer
   storage?: { synchronous?: 'FULL' | 'OFF' }
 }
 
@@ -71,7 +74,6 @@ const maxWatchBufferBytes = 16 * 1024 * 1024
  */
 export async function startServer(options: ServerOptions): Promise<ApiServer> {
   const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silent, mounts = [], storage } = options
-  const authorize: Authorizer = options.authorize ?? adminsOnly
   const dataDir = resolve(options.dataDir)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(dataDir, pkiDir)
@@ -83,10 +85,11 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     log: message => log.error({ dataDir }, message),
   })
   let https: Server | undefined
-  const watches = new WatchHub(store)
+  const watches = new WatchHub(store, error => log.error({ err: error }, 'a watch was ended'))
   let lifecycle: Lifecycle | undefined
   try {
     const registry = new Registry(store)
+    const authorization = new Authorization(new Rbac(store), options.authorize)
     const services: Services = { store, registry, watches, pages: new PagedLists(), maxWatchBufferBytes }
     lifecycle = new Lifecycle(store, registry, (error, what) => log.error({ err: error }, what))
     await lifecycle.start()
@@ -97,7 +100,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       services,
       discovery: new Discovery(registry),
       tokens,
-      authorize,
+      authorize: authorization.authorize,
       mounts,
       isReady: () => isReady,
       onInternalError: (error, request) =>

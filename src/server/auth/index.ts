@@ -4,8 +4,10 @@
  * Nothing is open by default: only health and version answer to a stranger. No secret leaves in a message (invariant 9).
  */
 export { type Authentication, authenticate } from './authenticate.ts'
+export { Authorization, type Explained } from './authorization.ts'
 export { issueClientCertificate, readCertificates, type ServingCertificates } from './certificates.ts'
 export { makeKubeconfig } from './kubeconfig.ts'
+export * from './rbac/index.ts'
 export { writeSecretFile } from './secret-file.ts'
 export { type TokenRequest, Tokens } from './tokens.ts'
-export { type Attributes, type Authorizer, adminsGroup, adminsOnly, named, type User } from './user.ts'
+export { type Attributes, type Authorizer, adminsGroup, named, type OwnAuthorizer, type User } from './user.ts'

@@ -1,0 +1,16 @@
+/**
+ * @module auth/rbac: who may do what by Roles, ClusterRoles and their bindings. Start reading at `rbac.ts`.
+ * In: the store's tables of the four kinds and their commits. Out: verdicts, the rules of a user, and refusals to give away
+ * more than one has. Writing roles by itself (bootstrap, aggregation) is the work of lifecycle/.
+ */
+export { aggregateRules, aggregationSelectors } from './aggregate.ts'
+export {
+  autoUpdateAnnotation,
+  type BootstrapClusterRole,
+  bootstrapClusterRoleBindings,
+  bootstrapClusterRoles,
+  bootstrapLabels,
+} from './bootstrap-policy.ts'
+export { checkEscalation } from './escalation.ts'
+export { type PolicyRule, uncoveredRules } from './policy-rule.ts'
+export { Rbac, type RoleRef, rbacGroup, rulesIn, type Subject, type Verdict } from './rbac.ts'
