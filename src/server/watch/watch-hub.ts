@@ -1,51 +1,136 @@
-import type { Store } from '../storage/index.ts'
+import type { Store, Table } from '../storage/index.ts'
+import { TableWatchers } from './table-watchers.ts'
 import { Watcher, type WatcherOptions } from './watcher.ts'
 
 const sweepEveryMs = 500
 const bookmarkEveryMs = 45_000
+const sliceMs = 4
+/** How long deliveries rest, as a multiple of the time the last ones took: requests get at least as much of the event loop. */
+const restShare = 1
 
-/** All open watches: ends them in time, tells quiet ones how far the store has come. */
+/**
+ * All open watches: hands them what is committed, ends them in time, tells quiet ones how far the store has come.
+ *
+ * Deliveries are paced by what they cost. Few watchers get every commit at once; many of them would take all the time there is
+ * for one small write each, so what is committed while others are served, or for as long after that, leaves together:
+ * the more watchers, the longer the lines of one write, and never more than half of the event loop.
+ */
 export class WatchHub {
-  readonly #watchers = new Set<Watcher>()
+  readonly #byTable = new Map<Table, TableWatchers>()
   readonly #store: Store
   readonly #timer: NodeJS.Timeout
+  readonly #onError: (error: unknown) => void
+  #pending = new Set<TableWatchers>()
+  /** Deliveries under way, or about to be. */
+  #round: Generator<Watcher> | undefined
+  #restUntilMs = 0
+  #size = 0
 
-  constructor(store: Store) {
+  /** @param onError told why a watch that could not be served was ended. */
+  constructor(store: Store, onError: (error: unknown) => void = () => {}) {
     this.#store = store
+    this.#onError = onError
     this.#timer = setInterval(() => this.#sweep(), sweepEveryMs)
     this.#timer.unref()
   }
 
   get size(): number {
-    return this.#watchers.size
+    return this.#size
   }
 
   /** @param timeoutMs when the server ends it. */
   open(options: Omit<WatcherOptions, 'onClose' | 'nowMs'>, timeoutMs: number): Watcher {
     const nowMs = performance.now()
-    const watcher = new Watcher({ ...options, nowMs: () => this.#store.nowMs, onClose: closed => this.#watchers.delete(closed) })
+    const { table } = options
+    let watchers = this.#byTable.get(table)
+    if (!watchers) {
+      watchers = new TableWatchers(table, pending => this.#schedule(pending), this.#onError)
+      this.#byTable.set(table, watchers)
+    }
+    const watcher = new Watcher({ ...options, nowMs: () => this.#store.nowMs, onClose: closed => this.#forget(table, closed) })
     watcher.deadlineMs = nowMs + timeoutMs
     // Spread, so that thousands of watches do not get their bookmarks at once.
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs * (0.5 + Math.random())
-    this.#watchers.add(watcher)
+    watchers.add(watcher)
+    this.#size++
     return watcher
   }
 
-  /** Ends all watches with a clean end of stream. */
+  /** Hands out what waits, then ends all watches with a clean end of stream. */
   close(): void {
     clearInterval(this.#timer)
-    for (const watcher of [...this.#watchers]) watcher.end()
+    if (this.#round) for (const _ of this.#round);
+    for (const _ of this.#deliveries());
+    for (const watchers of this.#byTable.values()) for (const watcher of [...watchers]) watcher.end()
+  }
+
+  #forget(table: Table, watcher: Watcher): void {
+    const watchers = this.#byTable.get(table)
+    if (!watchers) return
+    watchers.remove(watcher)
+    this.#size--
+    if (watchers.size > 0) return
+    watchers.release()
+    this.#byTable.delete(table)
+    this.#pending.delete(watchers)
+  }
+
+  #schedule(watchers: TableWatchers): void {
+    this.#pending.add(watchers)
+    if (this.#round) return
+    this.#round = this.#deliveries()
+    const waitMs = this.#restUntilMs - performance.now()
+    const run = () => this.#run(0)
+    // Timers know whole milliseconds only.
+    if (waitMs < 0.5) setImmediate(run)
+    else setTimeout(run, waitMs)
+  }
+
+  // A round over thousands of watchers is cut into slices, between which requests have their turn.
+  #run(beforeMs: number): void {
+    const startMs = performance.now()
+    let busyMs = 0
+    while (!this.#round?.next().done) {
+      busyMs = performance.now() - startMs
+      if (busyMs < sliceMs) continue
+      setImmediate(() => this.#run(beforeMs + busyMs))
+      return
+    }
+    this.#round = undefined
+    this.#restUntilMs = startMs + busyMs + (beforeMs + busyMs) * restShare
+    const [next] = this.#pending
+    if (next) this.#schedule(next)
+  }
+
+  *#deliveries(): Generator<Watcher> {
+    const pending = this.#pending
+    this.#pending = new Set()
+    const nowMs = performance.now()
+    for (const watchers of pending) {
+      // Nothing of this table up to here is left out of what is delivered now.
+      const { revision } = this.#store
+      for (const watcher of watchers.deliver()) {
+        this.#bookmark(watcher, revision, nowMs)
+        yield watcher
+      }
+    }
   }
 
   #sweep(): void {
     // Monotonic: a step of the wall clock must not end every watch.
     const nowMs = performance.now()
-    for (const watcher of this.#watchers) {
-      if (watcher.deadlineMs <= nowMs) watcher.end()
-      else if (watcher.nextBookmarkMs <= nowMs) {
-        watcher.nextBookmarkMs = nowMs + bookmarkEveryMs
-        if (watcher.wantsBookmarks) watcher.bookmark(this.#store.revision)
+    for (const watchers of this.#byTable.values()) {
+      const { isQuiet } = watchers
+      for (const watcher of watchers) {
+        if (watcher.deadlineMs <= nowMs) watcher.end()
+        else if (isQuiet) this.#bookmark(watcher, this.#store.revision, nowMs)
       }
     }
+  }
+
+  #bookmark(watcher: Watcher, revision: number, nowMs: number): void {
+    if (watcher.nextBookmarkMs > nowMs) return
+    watcher.nextBookmarkMs = nowMs + bookmarkEveryMs
+    if (watcher.wantsBookmarks) watcher.bookmark(revision)
   }
 }

@@ -7,7 +7,8 @@ import { Registry } from '../registry/index.ts'
 import type { Entry, Store } from '../storage/index.ts'
 import { Table } from '../storage/index.ts'
 import { negotiate } from '../wire/index.ts'
-import { Watcher } from './watcher.ts'
+import { WatchHub } from './watch-hub.ts'
+import type { Watcher } from './watcher.ts'
 
 const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
 
@@ -18,9 +19,12 @@ function entryAt(revision: number): Entry {
   return { id: revision, key: name, namespace: '', name, uid: name, revision, text, ...unset }
 }
 
-async function withWatchers(run: (open: (reads: boolean) => Promise<Opened>, write: (revision: number) => void) => Promise<void>) {
+async function withWatchers(
+  run: (open: (reads: boolean) => Promise<Opened>, write: (revision: number) => void, hub: WatchHub) => Promise<void>,
+) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
-  const nowhere = { table: () => table, onCommit() {} } as unknown as Store
+  const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
+  const hub = new WatchHub(nowhere)
   const kind = new Registry(nowhere).find('', 'v1', 'configmaps')!
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -33,8 +37,8 @@ async function withWatchers(run: (open: (reads: boolean) => Promise<Opened>, wri
     let text = ''
     if (reads) socket.on('data', chunk => (text += chunk))
     const as = negotiate(undefined, undefined)
-    const common = { kind, table, as, response, wantsBookmarks: false, nowMs: () => 0, onClose() {} }
-    const watcher = new Watcher({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 })
+    const common = { kind, table, as, response, wantsBookmarks: false }
+    const watcher = hub.open({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 }, 60_000)
     return {
       watcher,
       response,
@@ -51,7 +55,7 @@ async function withWatchers(run: (open: (reads: boolean) => Promise<Opened>, wri
     for (const listener of table.listeners) listener(events)
   }
   try {
-    await run(open, write)
+    await run(open, write, hub)
   } finally {
     server.closeAllConnections()
     server.close()
@@ -60,7 +64,7 @@ async function withWatchers(run: (open: (reads: boolean) => Promise<Opened>, wri
 type Opened = { watcher: Watcher; response: ServerResponse; ended: Promise<unknown>; text(): string }
 
 test('a watcher that does not read is cut off, one beside it gets every event once, well framed (invariants 6 and 10)', async () => {
-  await withWatchers(async (open, write) => {
+  await withWatchers(async (open, write, hub) => {
     const slow = await open(false)
     const quick = await open(true)
     let revision = 0
@@ -69,14 +73,24 @@ test('a watcher that does not read is cut off, one beside it gets every event on
       assert.ok(revision < 10_000, 'the slow watcher must be cut off')
       await new Promise(setImmediate)
     }
-    quick.watcher.end()
+    hub.close()
     while (!quick.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
     const seen = [...quick.text().matchAll(/"revision":"(\d+)"/g)].map(([, number]) => Number(number))
     assert.deepEqual(
       seen,
       Array.from({ length: revision }, (_, index) => index + 1),
     )
-    const sizes = [...quick.text().matchAll(/\r\n([0-9a-f]+)\r\n\{"type":"ADDED"/g)]
-    assert.equal(sizes.length, revision, 'every event is one chunk')
+    const body = quick.text().slice(quick.text().indexOf('\r\n\r\n') + 4)
+    let lines = ''
+    for (let rest = body; !rest.startsWith('0\r\n'); ) {
+      const size = /^([0-9a-f]+)\r\n/.exec(rest)
+      assert.ok(size, `a chunk must begin with its size, not with ${JSON.stringify(rest.slice(0, 20))}`)
+      const start = size[0].length
+      const length = Number.parseInt(size[1]!, 16)
+      lines += rest.slice(start, start + length)
+      assert.equal(rest.slice(start + length, start + length + 2), '\r\n')
+      rest = rest.slice(start + length + 2)
+    }
+    assert.equal(lines.split('\n').length - 1, revision, 'one line for each event')
   })
 })

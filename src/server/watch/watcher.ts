@@ -22,18 +22,17 @@ const initialChunkBytes = 128 * 1024
 /** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
 export class Watcher {
   readonly #options: WatcherOptions
-  readonly #listener: (events: readonly StoredEvent[]) => void
   #isFirst = true
   /** Events that came while the initial objects were still being sent. */
   #waiting: StoredEvent[] | undefined
   #isClosed = false
+  /** How many of the events that come first were there before this watch. */
+  skips = 0
   deadlineMs = Number.POSITIVE_INFINITY
   nextBookmarkMs = Number.POSITIVE_INFINITY
 
   constructor(options: WatcherOptions) {
     this.#options = options
-    this.#listener = events => this.#deliver(events)
-    options.table.listeners.add(this.#listener)
     options.response.on('close', () => this.#release())
   }
 
@@ -62,12 +61,12 @@ export class Watcher {
     if (text) response.write(text, asEncoding(as))
     const waiting = this.#waiting
     this.#waiting = undefined
-    this.#deliver(waiting)
+    this.#send(waiting)
   }
 
   /** Sends past events of the table, oldest first. */
   replay(events: readonly StoredEvent[]): void {
-    this.#deliver(events)
+    this.#send(events)
     for (const event of events) event.encoded = undefined
   }
 
@@ -86,7 +85,14 @@ export class Watcher {
     response.end()
   }
 
-  #deliver(events: readonly StoredEvent[]): void {
+  /** Sends what happened to its table since the last time; the same array to every watcher of it. */
+  deliver(events: readonly StoredEvent[]): void {
+    const { skips } = this
+    this.skips = 0
+    this.#send(skips > 0 ? events.slice(skips) : events)
+  }
+
+  #send(events: readonly StoredEvent[]): void {
     if (this.#isClosed || events.length === 0) return
     const { maxBufferedBytes, response } = this.#options
     if (this.#waiting) {
@@ -141,7 +147,6 @@ export class Watcher {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#waiting = undefined
-    this.#options.table.listeners.delete(this.#listener)
     this.#options.onClose(this)
   }
 }
