@@ -14,9 +14,9 @@ export const exitCodes = {
   unreachable: 5,
   /** `--wait` did not see the end within `--timeout`; what was started goes on. */
   timedOut: 6,
-  /** `up` cannot use its data directory: in use, made by a newer version, full, or not writable. */
+  /** A data directory cannot be used: in use, made by a newer version, damaged, full, or not writable. */
   dataDirectory: 7,
-  /** `up` cannot listen: the port is in use, or may not be used. */
+  /** `up` or `serve` cannot listen: the port is in use, or may not be used. */
   listen: 8,
   /** A second Ctrl-C, or a Ctrl-C while waiting. */
   interrupted: 130,
@@ -31,7 +31,7 @@ export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.refused, 'refused by the API server (invalid, conflict, no permission)'],
   [exitCodes.unreachable, 'no API server reached, or no kubeconfig found'],
   [exitCodes.timedOut, '--wait gave up after --timeout; what was started goes on'],
-  [exitCodes.dataDirectory, 'up: data directory in use, of a newer version, full or not writable'],
-  [exitCodes.listen, 'up: port in use, or not allowed'],
+  [exitCodes.dataDirectory, 'data directory in use, of a newer version, damaged, full or not writable'],
+  [exitCodes.listen, 'up, serve: port in use, or not allowed'],
   [exitCodes.interrupted, 'interrupted'],
 ]

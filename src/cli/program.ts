@@ -60,6 +60,38 @@ export function makeProgram(exitWith: ExitWith): Command {
     .action(async options => exitWith(await (await import('./commands/up.ts')).up(options)))
 
   program
+    .command('serve')
+    .description("start the API server alone: Kubernetes-compatible, without Oarlock's controllers and workers")
+    .option('--data <dir>', 'data directory (default: OARLOCK_DATA, or .oarlock)')
+    .option('--listen <host:port>', 'address of the API, over TLS; port 0 picks a free one', '127.0.0.1:7466')
+    .option('--grace <duration>', 'when stopping: how long requests under way may take', duration, '5s')
+    .option('--log <file>', 'where the log goes; - is stderr (default: <data>/oarlock.log)')
+    .addOption(new Option('--log-level <level>', 'what is logged').choices(['debug', 'info', 'warn', 'error']).default('info'))
+    .addHelpText('after', serveHelp)
+    .action(async options => exitWith(await (await import('./commands/serve.ts')).serve(options)))
+
+  program
+    .command('backup')
+    .description('copy the database of an API server to a file, also while it runs')
+    .requiredOption('--to <file>', 'the file to make; readable for you only, as it holds every Secret')
+    .option('--data <dir>', 'data directory of the server (default: OARLOCK_DATA, or .oarlock)')
+    .option('--kubeconfig <file>', 'ask the server of this kubeconfig instead, as its administrator')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('--force', 'replace a file that is there')
+    .addOption(output(['json', 'yaml']))
+    .action(async options => (await import('./commands/backup.ts')).backup(options))
+
+  program
+    .command('restore')
+    .description('make a backup the database of a data directory; the server must not run')
+    .argument('<file>', 'a file that "oarlock backup" made')
+    .option('--data <dir>', 'data directory (default: OARLOCK_DATA, or .oarlock)')
+    .option('--force', 'replace a database that is there; it is kept beside the new one')
+    .option('--salvage', 'leave out what is damaged: to save what can be read of a damaged oarlock.db')
+    .addOption(output(['json', 'yaml']))
+    .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
+
+  program
     .command('worker')
     .description('run Runs of a server; the all-in-one process starts these by itself')
     .option('--name <name>', 'name of the Worker')
@@ -154,6 +186,10 @@ export function makeProgram(exitWith: ExitWith): Command {
 
   return program
 }
+
+const serveHelp = `
+The kubeconfig of its administrator is <data>/kubeconfig. It is up when it says so; /readyz answers "ok" without credentials.
+SIGTERM and Ctrl-C stop it in good order: watches end, requests under way are answered.`
 
 /** The options of commands that talk to an API server. */
 function access(command: Command, { all = false } = {}): Command {

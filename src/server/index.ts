@@ -8,4 +8,15 @@
 export { type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type User } from './auth/index.ts'
 export type { Mount } from './http/index.ts'
 export { type ApiServer, type Logger, type ServerOptions, type ServerStats, startServer } from './start-server.ts'
-export { parseRevision, readRevision, ServerStartError, type ServerStartErrorCode } from './storage/index.ts'
+export {
+  type BackupSummary,
+  backUpDataDirectory,
+  parseRevision,
+  type RestoreOptions,
+  type RestoreSummary,
+  readRevision,
+  restoreBackup,
+  ServerStartError,
+  type ServerStartErrorCode,
+  writeBackup,
+} from './storage/index.ts'

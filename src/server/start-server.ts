@@ -5,11 +5,11 @@ import { join, resolve } from 'node:path'
 import { StatusError } from '../kube/index.ts'
 import { Authorization, makeKubeconfig, type OwnAuthorizer, Rbac, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
 import { Discovery } from './discovery/index.ts'
-import { type Mount, makeHandler } from './http/index.ts'
+import { backupMount, type Mount, makeHandler } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
-import { ServerStartError, Store } from './storage/index.ts'
+import { ServerStartError, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
 /** What the server logs with: pino fits. */
@@ -61,6 +61,12 @@ export type ApiServer = {
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over. */
   issueToken(user: { name: string; groups: string[]; ttlMs: number }): string
   stats(): ServerStats
+  /**
+   * Copies the database to `path` while the server goes on: consistent, on disk, mode 0600, replacing an older file there in one
+   * step. It holds every object and so every Secret; keys and certificates (`pki/`) are not in it. One at a time.
+   * @throws {StatusError} TooManyRequests while another is under way; an Error when the file cannot be written.
+   */
+  backUp(path: string): Promise<void>
   /** Stops accepting, ends watches, finishes writes; connections still busy after `graceMs` (default 5,000) are cut. */
   close(options?: { graceMs?: number }): Promise<void>
 }
@@ -101,7 +107,15 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       discovery: new Discovery(registry),
       tokens,
       authorize: authorization.authorize,
-      mounts,
+      mounts: [
+        ...mounts,
+        backupMount({
+          store,
+          dataDir,
+          authorize: authorization.authorize,
+          onInternalError: error => log.error({ err: error }, 'a backup failed'),
+        }),
+      ],
       isReady: () => isReady,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
@@ -133,7 +147,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const url = `https://${urlHost(host)}:${actualPort}`
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     writable(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
-    log.info({ url, dataDir, objects: store.stats().objects }, 'the API server listens')
+    const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
+    log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
 
     const server = https
     const running = lifecycle
@@ -159,6 +174,12 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
           rssBytes: process.memoryUsage.rss(),
         }
       },
+      backUp: path =>
+        writeWhole(
+          resolve(path),
+          temporary => store.backUp(temporary),
+          () => {},
+        ),
       close({ graceMs = 5_000 } = {}) {
         closing ??= (async () => {
           isReady = false

@@ -1,7 +1,6 @@
-import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { pino } from 'pino'
-import { type AllInOne, HubStartError, openLogFile, parseAddress, startAllInOne } from '../../hub/index.ts'
+import { join } from 'node:path'
+import type { pino } from 'pino'
+import { type AllInOne, HubStartError, parseAddress, startAllInOne } from '../../hub/index.ts'
 import { objectKey, parseDuration } from '../../kube/index.ts'
 import { dataDirectory } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
@@ -10,6 +9,7 @@ import { errPaint, note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
+import { openLog } from '../open-log.ts'
 import type { Paint } from '../output/style.ts'
 import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
 import { makeSampleRepository, sampleDirectory } from '../sample-repository.ts'
@@ -109,21 +109,6 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
     if (!(error instanceof HubStartError)) throw error
     const exitCode = error.kind === 'Listen' ? exitCodes.listen : exitCodes.dataDirectory
     throw new CliError(error.message, { exitCode, hint: error.hint, cause: error })
-  }
-}
-
-function openLog({ log, logLevel }: UpOptions, dataDir: string): { logger: pino.Logger; close(): void } {
-  const settings = { level: logLevel, base: undefined, redact: { paths: ['token', '*.token', 'password', '*.password'] } }
-  if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), close: () => {} }
-  const path = log ?? join(dataDir, 'oarlock.log')
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    const file = openLogFile(path)
-    return { logger: pino(settings, file), close: file.close }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another directory with --data'
-    throw new CliError(`${path} cannot be written (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
   }
 }
 

@@ -3,6 +3,7 @@
  * In: requests of the TLS listener. Out: routed, authenticated and allowed calls for rest/, or an answer.
  * Every fault of a client is a 4xx with a Status; nothing a client sends may end the process or be a 500.
  */
+export { backupMount } from './backup-mount.ts'
 export { type HandlerOptions, type Mount, makeHandler } from './handler.ts'
 export { maxBodyBytes } from './read-body.ts'
 export { type Route, readRoute } from './route.ts'

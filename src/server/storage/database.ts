@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
 import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
 import { checksumSeed, rowChecksum } from './checksum.ts'
 import { adviceFor } from './damage-report.ts'
-import { migrate } from './format.ts'
+import { formatVersion, migrate } from './format.ts'
 import type { CommitBatch, WorkerOptions } from './protocol.ts'
 import { type RowOrDamage, readRows } from './read-rows.ts'
 import {
@@ -104,7 +104,7 @@ export class Database {
   }
 
   rows(): Generator<RowOrDamage> {
-    return readRows(this.#db)
+    return readRows(this.#db, formatVersion)
   }
 
   /** History up to this revision belongs to the time before a restore; 0 when there was none. */

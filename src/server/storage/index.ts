@@ -4,7 +4,9 @@
  * Not here: what a resource may look like (registry/), who may write it (auth/), how it travels (http/, watch/).
  * Invariants: 5 (nothing is seen before it is on disk) and 6 (revisions rise, history has no holes above its floor).
  */
+export { type BackupSummary, backUpDataDirectory, writeBackup, writeWhole } from './backup.ts'
 export { asciiJson, type Entry, type FieldReader, parseEntry } from './entry.ts'
+export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'
 export { type CommitListener, Store, type StoreOptions, type StoreStats } from './store.ts'

@@ -10,15 +10,16 @@ export type RowOrDamage = { readonly row: Row } | { readonly damage: Damage }
 
 type StoredRow = [id: number, resource: string, key: string, revision: number, text: string, checksum: number | null]
 
-const columns = 'SELECT id, resource, key, revision, value, checksum FROM object'
 /** How many ids are tried one by one behind an unreadable page: some seconds. */
 const maxProbes = 1_000_000
 
 /**
  * Every row that can be read and is what was written, in the order of ids; and what is damaged, where it lies. Reading goes on
  * behind a damaged page: rows are found by their id, on a way through the tree that may avoid it.
+ * @param format of the database: before 2 there were no checksums.
  */
-export function* readRows(db: DatabaseSync): Generator<RowOrDamage> {
+export function* readRows(db: DatabaseSync, format: number): Generator<RowOrDamage> {
+  const columns = `SELECT id, resource, key, revision, value, ${format < 2 ? 'NULL' : 'checksum'} FROM object`
   const seeds = new Map<string, number>()
   const range = db.prepare(`${columns} WHERE id > ? ORDER BY id`)
   const single = db.prepare(`${columns} WHERE id = ?`)

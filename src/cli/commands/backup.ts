@@ -1,0 +1,59 @@
+import { existsSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../server/index.ts'
+import { dataDirectory, withClient } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { print } from '../console.ts'
+import { dataError } from '../data-error.ts'
+import { serialise } from '../output/print-objects.ts'
+
+export type BackupOptions = { to: string; data?: string; kubeconfig?: string; context?: string; force?: boolean; output?: string }
+
+/** `oarlock backup`: from the running server when there is one, else from the files of the data directory. */
+export async function backup(options: BackupOptions): Promise<void> {
+  const path = resolve(options.to)
+  const { kubeconfig, context } = options
+  const dataDir = dataDirectory(options.data)
+  if (path === join(dataDir, 'oarlock.db')) throw new CliError(`${path} is the database itself: name another file with --to`)
+  if (existsSync(path) && !options.force)
+    throw new CliError(`${path} exists`, { hint: 'name another file with --to, or replace it with --force' })
+  try {
+    const isRemote = kubeconfig !== undefined || context !== undefined
+    await tellSummary(isRemote ? await online(path, { kubeconfig, context }) : await ofDirectory(dataDir, path), options.output)
+  } catch (error) {
+    throw dataError(error)
+  }
+}
+
+async function ofDirectory(dataDir: string, path: string): Promise<BackupSummary> {
+  try {
+    return await backUpDataDirectory(dataDir, path)
+  } catch (error) {
+    if (!(error instanceof ServerStartError) || error.code !== 'DataInUse') throw error
+    return await online(path, { kubeconfig: join(dataDir, 'kubeconfig') })
+  }
+}
+
+async function online(path: string, access: { kubeconfig?: string; context?: string }): Promise<BackupSummary> {
+  return await withClient(access, client =>
+    writeBackup(path, async temporary => {
+      const { body, headers } = await client.stream({ method: 'GET', path: '/backup' })
+      const file = await open(temporary, 'w')
+      let bytes = 0
+      try {
+        for await (const chunk of body) bytes += (await file.write(chunk)).bytesWritten
+      } finally {
+        await file.close()
+      }
+      const expected = Number(headers['content-length'])
+      if (bytes !== expected) throw new CliError(`the server sent ${bytes} of ${expected} bytes: try again`)
+    }),
+  )
+}
+
+async function tellSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
+  if (output === 'json' || output === 'yaml') print(await serialise(summary, output))
+  else
+    print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${(summary.bytes / 1e6).toFixed(1)} MB`)
+}

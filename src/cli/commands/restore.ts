@@ -1,0 +1,34 @@
+import { resolve } from 'node:path'
+import { type RestoreSummary, restoreBackup } from '../../server/index.ts'
+import { dataDirectory } from '../access.ts'
+import { errPaint, note, print } from '../console.ts'
+import { dataError } from '../data-error.ts'
+import { serialise } from '../output/print-objects.ts'
+
+export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean; output?: string }
+
+/** `oarlock restore`: a backup becomes the database of a data directory. */
+export async function restore(file: string, { data, force, salvage, output }: RestoreOptions): Promise<void> {
+  const dataDir = dataDirectory(data)
+  const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage }))
+  const { objects, orphans, leftOut, replaced } = summary
+  if (output === 'json' || output === 'yaml') {
+    print(await serialise({ ...summary, orphans: Object.fromEntries(orphans) }, output))
+    return
+  }
+  print(`${dataDir}: ${objects} objects restored`)
+  if (replaced) print(`the database that was there is now ${replaced}`)
+  const warn = (text: string) => note(`${errPaint()('yellow', 'warning:')} ${text}`)
+  if (leftOut) warn(`left out: ${leftOut}`)
+  for (const [resource, count] of orphans) {
+    warn(`${count} ${resource} belong to objects that are not there: a server that starts on this directory deletes them`)
+  }
+}
+
+function attempt(restoring: () => RestoreSummary): RestoreSummary {
+  try {
+    return restoring()
+  } catch (error) {
+    throw dataError(error)
+  }
+}

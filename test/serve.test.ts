@@ -1,0 +1,137 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, test } from 'node:test'
+import { configMapResource, createClient } from '../src/client/index.ts'
+import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const directories: string[] = []
+after(() => directories.forEach(removeDirectory))
+
+function directory(): string {
+  const made = makeDataDir()
+  directories.push(made)
+  return made
+}
+
+function start(args: string[]): { child: ChildProcess; output(): string } {
+  const { KUBECONFIG: _, OARLOCK_DATA: __, ...env } = process.env
+  const child = spawn(process.execPath, [launcher, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...env, NO_COLOR: '1' } })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream!.setEncoding('utf8').on('data', text => (output += text))
+  return { child, output: () => output }
+}
+
+async function oarlock(...args: string[]): Promise<{ code: number | null; output: string }> {
+  const { child, output } = start(args)
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, output: output() }
+}
+
+/** Starts `oarlock serve` and waits until it says that it is up. */
+async function serve(dataDir: string): Promise<{ child: ChildProcess; stop(): Promise<number | null>; output(): string }> {
+  const { child, output } = start(['serve', '--data', dataDir, '--listen', '127.0.0.1:0'])
+  for await (const line of createInterface({ input: child.stdout! })) if (/^ *data +/.test(line)) break
+  equal(child.exitCode, null, output())
+  const stop = async () => {
+    child.kill('SIGTERM')
+    const [code] = (await once(child, 'exit')) as [number | null]
+    return code
+  }
+  return { child, stop, output }
+}
+
+const clientOf = (dataDir: string) => createClient({ kubeconfig: join(dataDir, 'kubeconfig') })
+
+test('serve: the API server alone, with a kubeconfig; backup while it runs; SIGTERM; restore elsewhere', async () => {
+  const dataDir = directory()
+  const server = await serve(dataDir)
+  match(server.output(), new RegExp(`kubeconfig +${join(dataDir, 'kubeconfig')}`))
+  equal(statSync(join(dataDir, 'kubeconfig')).mode & 0o777, 0o600)
+  const client = await clientOf(dataDir)
+  equal(await (await client.request({ method: 'GET', path: '/readyz' })).text(), 'ok')
+  await client.resource(configMapResource).create({ metadata: { name: 'a', namespace: 'default' }, data: { a: 'b' } })
+
+  const other = await oarlock('serve', '--data', dataDir, '--listen', '127.0.0.1:0')
+  equal(other.code, 7, other.output)
+  match(other.output, /is in use by another oarlock process/)
+
+  const file = join(directory(), 'a.backup')
+  const online = await oarlock('backup', '--data', dataDir, '--to', file)
+  equal(online.code, 0, online.output)
+  match(online.output, /a\.backup: \d+ objects up to resource version \d+, /)
+  equal(statSync(file).mode & 0o777, 0o600)
+  match((await oarlock('backup', '--data', dataDir, '--to', file)).output, /exists[\s\S]*--force/)
+  equal((await oarlock('backup', '--kubeconfig', join(dataDir, 'kubeconfig'), '--to', file, '--force')).code, 0)
+  const ontoServer = await oarlock('restore', file, '--data', dataDir, '--force')
+  deepEqual([ontoServer.code, /is in use/.test(ontoServer.output)], [7, true], ontoServer.output)
+
+  await client.close()
+  equal(await server.stop(), 0)
+  match(server.output(), /^stopped$/m)
+  ok(!existsSync(join(dataDir, 'oarlock.db-wal')), 'closed in good order')
+
+  const offline = await oarlock('backup', '--data', dataDir, '--to', `${file}2`, '-o', 'json')
+  equal(offline.code, 0, offline.output)
+  ok(JSON.parse(offline.output).objects > 5)
+  const restored = join(directory(), 'data')
+  const done = await oarlock('restore', file, '--data', restored)
+  equal(done.code, 0, done.output)
+  deepEqual(readdirSync(restored), ['oarlock.db'])
+  match((await oarlock('restore', file, '--data', restored)).output, /oarlock\.db exists: .*--force/)
+  const again = await serve(restored)
+  const reader = await clientOf(restored)
+  deepEqual((await reader.resource(configMapResource).get('a', { namespace: 'default' })).data, { a: 'b' })
+  await reader.close()
+  equal(await again.stop(), 0)
+})
+
+for (const { name, args, code, says } of [
+  {
+    name: 'an address that is none',
+    args: (dir: string) => ['serve', '--data', dir, '--listen', 'nowhere'],
+    code: 2,
+    says: /must be HOST:PORT/,
+  },
+  {
+    name: 'a data directory that is a file',
+    args: (dir: string) => {
+      writeFileSync(join(dir, 'file'), '')
+      return ['serve', '--data', join(dir, 'file'), '--listen', '127.0.0.1:0']
+    },
+    code: 7,
+    says: /file/,
+  },
+  {
+    name: 'a database that is none',
+    args: (dir: string) => {
+      writeFileSync(join(dir, 'oarlock.db'), 'no database '.repeat(1_000))
+      return ['serve', '--data', dir, '--listen', '127.0.0.1:0']
+    },
+    code: 7,
+    says: /is damaged .*oarlock restore/,
+  },
+  {
+    name: 'a backup of nothing',
+    args: (dir: string) => ['backup', '--data', dir, '--to', join(dir, 'b')],
+    code: 7,
+    says: /there is no \S+oarlock\.db: name the data directory/,
+  },
+  { name: 'a backup to nowhere', args: () => ['backup'], code: 2, says: /--to <file>/ },
+  {
+    name: 'a restore of nothing',
+    args: (dir: string) => ['restore', join(dir, 'none'), '--data', dir],
+    code: 7,
+    says: /there is no \S+none: name a file/,
+  },
+]) {
+  test(`${name} exits with ${code}`, async () => {
+    const result = await oarlock(...args(directory()))
+    match(result.output, says)
+    equal(result.code, code, result.output)
+  })
+}
