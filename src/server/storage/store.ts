@@ -18,6 +18,8 @@ export type StoreOptions = {
   /** OFF trusts the operating system instead of the disk: for tests and benchmarks. Default FULL. */
   synchronous?: 'FULL' | 'OFF'
   history?: HistoryLimits
+  /** Writes beyond so many bytes that wait for the disk are refused with 429. Default 64 MiB. */
+  maxQueuedBytes?: number
   nowMs?: () => number
   log?: (message: string) => void
 }
@@ -29,6 +31,7 @@ export type StoreStats = {
   commits: number
   failedWrites: number
   queued: number
+  queuedBytes: number
   lastCommitMs: number
 }
 
@@ -53,6 +56,10 @@ type Write = {
 
 const defaultHistory: HistoryLimits = { events: 8_192, bytes: 16 * 1024 * 1024 }
 const maxWritesPerCommit = 2_000
+/** What one message to the storage thread may carry: both threads hold it, and a commit of this size takes some 0.1 s. */
+const maxBytesPerCommit = 8 * 1024 * 1024
+/** What may wait for the disk; more is refused until it has caught up (invariant 10). */
+const defaultMaxQueuedBytes = 64 * 1024 * 1024
 
 /**
  * All objects in memory, every write on disk before anyone learns of it (invariant 5).
@@ -73,6 +80,9 @@ export class Store {
   readonly #log: (message: string) => void
   #queue: Write[] = []
   #inFlight: Write[] = []
+  /** Of {@link #queue} and {@link #inFlight}. */
+  #queuedBytes = 0
+  readonly #maxQueuedBytes: number
   #flushScheduled = false
   #newestRevision = 0
   #durableRevision = 0
@@ -89,6 +99,7 @@ export class Store {
     this.#takenBatches = takenBatches
     this.#partition = options.partition ?? 0
     this.#history = options.history ?? defaultHistory
+    this.#maxQueuedBytes = options.maxQueuedBytes ?? defaultMaxQueuedBytes
     this.#nowMs = options.nowMs ?? Date.now
     this.#log = options.log ?? (() => {})
   }
@@ -211,7 +222,7 @@ export class Store {
       objects += table.size
       bytes += table.bytes
     }
-    return { objects, bytes, ...this.#stats, queued: this.#queue.length + this.#inFlight.length }
+    return { objects, bytes, ...this.#stats, queued: this.#queue.length + this.#inFlight.length, queuedBytes: this.#queuedBytes }
   }
 
   /**
@@ -252,6 +263,8 @@ export class Store {
 
   #enqueue(table: Table, before: Entry | undefined, after: Entry | undefined, last: Entry): Promise<Entry> {
     if (this.#broken) return Promise.reject(new StatusError('InternalError', `${this.#broken}: restart the server`))
+    if (this.#queuedBytes >= this.#maxQueuedBytes) return Promise.reject(behind())
+    this.#queuedBytes += last.text.length
     const { promise: durable, resolve, reject } = Promise.withResolvers<Entry>()
     const heads = this.#heads.get(table)!
     const previous = heads.get(last.key)
@@ -274,8 +287,12 @@ export class Store {
 
   #flush(): void {
     if (this.#inFlight.length > 0 || this.#queue.length === 0 || this.#broken) return
-    const batch = this.#queue.length <= maxWritesPerCommit ? this.#queue : this.#queue.slice(0, maxWritesPerCommit)
-    this.#queue = batch === this.#queue ? [] : this.#queue.slice(maxWritesPerCommit)
+    let count = 0
+    for (let bytes = 0; count < this.#queue.length && count < maxWritesPerCommit && bytes < maxBytesPerCommit; count++) {
+      bytes += this.#queue[count]!.last.text.length
+    }
+    const batch = count === this.#queue.length ? this.#queue : this.#queue.slice(0, count)
+    this.#queue = batch === this.#queue ? [] : this.#queue.slice(count)
     this.#inFlight = batch
     this.#post(toCommitBatch(batch))
   }
@@ -349,6 +366,7 @@ export class Store {
       if (ofTable) ofTable.push(event)
       else events.set(table, [event])
       write.previous = undefined
+      this.#queuedBytes -= last.text.length
       this.#forget(write)
     }
     this.#durableRevision = batch.at(-1)!.last.revision
@@ -386,6 +404,7 @@ export class Store {
     }
     this.#queue = kept
     for (const write of lost) {
+      this.#queuedBytes -= write.last.text.length
       this.#forget(write)
       write.reject(error())
     }
@@ -422,6 +441,12 @@ function refuseIfGone(dataDir: string, file: string): void {
     `${file} is ${existsSync(file) ? 'empty' : 'missing'}, but ${evidence} says that a server has run here: put the file back, ` +
       `restore a backup (oarlock restore BACKUP --data ${dataDir}), or remove ${evidence} to start empty`,
   )
+}
+
+function behind(): StatusError {
+  return new StatusError('TooManyRequests', 'the disk does not keep up with the writes: nothing was written; try again later', {
+    details: { retryAfterSeconds: 1 },
+  })
 }
 
 function toCommitBatch(writes: readonly Write[]): CommitBatch {
