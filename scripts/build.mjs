@@ -1,6 +1,6 @@
-// Builds dist/ for the package: plain JavaScript and type declarations of src/.
+// Builds dist/ for the package: plain JavaScript and type declarations of src/, and the data they read.
 import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { cpSync, globSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -8,4 +8,5 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 rmSync(join(root, 'dist'), { recursive: true, force: true })
 const tsc = join(root, 'node_modules', '.bin', 'tsc')
 const { status } = spawnSync(tsc, ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
-process.exit(status ?? 1)
+if (status !== 0) process.exit(status ?? 1)
+for (const path of globSync('src/**/schemas/*.json', { cwd: root })) cpSync(join(root, path), join(root, path.replace(/^src/, 'dist')))

@@ -76,6 +76,9 @@ function compareFields(schema: FieldSchema, left: unknown, right: unknown): Comp
   if (left === undefined) return { changed: nodeOf(true, allPaths(schema, right)), removed: undefined }
   if (right === undefined) return { changed: undefined, removed: nodeOf(true, allPaths(schema, left)) }
   const [leftShape, rightShape] = [shapeOf(schema, left), shapeOf(schema, right)]
+  // Go says null of a list or map that holds nothing: what is new is what is in it.
+  if (left === null && rightShape !== 'leaf') return compareFields(schema, rightShape === 'map' ? {} : [], right)
+  if (right === null && leftShape !== 'leaf') return compareFields(schema, left, leftShape === 'map' ? {} : [])
   if (leftShape === 'map' && rightShape === 'map') return compareMaps(schema, left as JsonObject, right as JsonObject)
   if (leftShape === 'list' && rightShape === 'list') return compareLists(schema, left as unknown[], right as unknown[])
   if (leftShape === 'leaf' && rightShape === 'leaf') return equalJson(left, right) ? none : { changed: memberNode, removed: undefined }

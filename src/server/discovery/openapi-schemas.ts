@@ -1,5 +1,5 @@
 import type { StructuralSchema } from '../../kube/index.ts'
-import { type Kind, objectMetaSchema, scaleKindFor } from '../registry/index.ts'
+import { type Kind, publishedSchemas } from '../registry/index.ts'
 
 /** JSON Schema as OpenAPI writes it: structural schemas, with references. */
 export type OpenApiSchema = { [key: string]: unknown }
@@ -7,7 +7,8 @@ export type OpenApiSchema = { [key: string]: unknown }
 const metaName = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
 /** Kubernetes' names for schemas: `io.k8s.api.core.v1.Secret`, `dev.oarlock.v1alpha1.Stack`. */
-export function schemaName({ group, version, kind, isCustom }: Kind): string {
+export function schemaName({ group, version, kind, isCustom, typeName }: Kind): string {
+  if (typeName !== undefined) return typeName
   if (isCustom) return `${group.split('.').reverse().join('.')}.${version}.${kind}`
   if (group === 'apiextensions.k8s.io') return `io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.${version}.${kind}`
   return `io.k8s.api.${group === '' ? 'core' : group.split('.')[0]}.${version}.${kind}`
@@ -22,34 +23,34 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
     allOf: [{ $ref: prefix + name }],
     default: {},
   })
+  const all = [...kinds]
+  const names = [`${metaName}.ObjectMeta`, `${metaName}.DeleteOptions`, ...all.flatMap(kind => kind.typeName ?? [])]
+  if (all.some(kind => kind.scale)) names.push(scaleSchemaName)
   const schemas: Record<string, OpenApiSchema> = {
-    [`${metaName}.ObjectMeta`]: objectMetaSchema as OpenApiSchema,
+    ...publishedSchemas(names, prefix),
     [`${metaName}.ListMeta`]: listMetaSchema as OpenApiSchema,
-    [`${metaName}.DeleteOptions`]: deleteOptionsSchema as OpenApiSchema,
     [`${metaName}.Patch`]: {
       type: 'object',
       description: 'Patch is provided to give a concrete name and type to the Kubernetes PATCH request body.',
     },
     [`${metaName}.Status`]: statusSchema as OpenApiSchema,
   }
-  const whole = (kind: Kind): OpenApiSchema => ({
-    ...(kind.schema as OpenApiSchema),
-    properties: { ...(kind.schema.properties as object), metadata: reference(`${metaName}.ObjectMeta`, "Standard object's metadata.") },
-    'x-kubernetes-group-version-kind': [{ group: kind.group, version: kind.version, kind: kind.kind }],
-  })
-  for (const kind of kinds) {
+  for (const kind of all) {
     const name = schemaName(kind)
     const { group, version } = kind
-    schemas[name] = whole(kind)
-    if (kind.scale) schemas[scaleSchemaName] ??= whole(scaleKindFor(kind))
+    schemas[name] ??= {
+      ...(kind.schema as OpenApiSchema),
+      properties: { ...(kind.schema.properties as object), metadata: reference(`${metaName}.ObjectMeta`, "Standard object's metadata.") },
+      'x-kubernetes-group-version-kind': [{ group, version, kind: kind.kind }],
+    }
     schemas[`${name}List`] = {
       type: 'object',
       description: `${kind.listKind} is a list of ${kind.kind}`,
       required: ['items'],
       properties: {
-        apiVersion: kind.schema.properties!.apiVersion,
+        apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
         items: { type: 'array', description: `List of ${kind.plural}.`, items: reference(name) },
-        kind: kind.schema.properties!.kind,
+        kind: text('Kind is a string value representing the REST resource this object represents.'),
         metadata: reference(`${metaName}.ListMeta`, 'Standard list metadata.'),
       },
       'x-kubernetes-group-version-kind': [{ group, version, kind: kind.listKind }],
@@ -72,27 +73,6 @@ const listMetaSchema: StructuralSchema = {
     },
     resourceVersion: text('Identifies the version of the store that the list was read at.'),
     selfLink: text('Deprecated: always empty.'),
-  },
-}
-
-const deleteOptionsSchema: StructuralSchema = {
-  type: 'object',
-  description: 'DeleteOptions may be provided when deleting an API object.',
-  properties: {
-    apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
-    dryRun: {
-      type: 'array',
-      description: 'When present, indicates that modifications should not be persisted.',
-      items: { type: 'string' },
-    },
-    gracePeriodSeconds: { type: 'integer', format: 'int64', description: 'The duration in seconds before the object should be deleted.' },
-    kind: text('Kind is a string value representing the REST resource this object represents.'),
-    preconditions: {
-      type: 'object',
-      description: 'Must be fulfilled before a deletion is carried out.',
-      properties: { resourceVersion: text('Specifies the target ResourceVersion.'), uid: text('Specifies the target UID.') },
-    },
-    propagationPolicy: text('Whether and how garbage collection will be performed: Orphan, Background or Foreground.'),
   },
 }
 

@@ -1,19 +1,17 @@
-import { applyDefaults } from '../../kube/index.ts'
+import { applyDefaults, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
 import { type Row, rows, text } from './kinds/index.ts'
+import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
+import { fillDefaults, ruleErrors } from './type-rules/index.ts'
 
 /** The kinds that are served without a CustomResourceDefinition. */
 export function builtInKinds(): Kind[] {
-  return rows.map(toKind)
+  return rows.map(row => (row.schema ? typedKind(row, row.schema) : plainKind(row)))
 }
 
-function toKind(row: Row): Kind {
-  const kind = compile(row)
-  return { ...kind, blank: { ...(applyDefaults(kind.schema, {}) as object), ...row.blank } }
-}
-
-function compile(row: Row): Kind {
+/** What is the same whether a kind has a type of Kubernetes' or fields of its own. */
+function common(row: Row) {
   const { group = '', version = 'v1', kind, plural } = row
   return {
     group,
@@ -28,19 +26,6 @@ function compile(row: Row): Kind {
     namespaced: !row.cluster,
     verbs: row.verbs ?? allVerbs,
     storageName: row.storageName ?? storageNameOf(group, plural),
-    schema: {
-      type: 'object',
-      description: row.description,
-      ...(row.required && { required: row.required }),
-      properties: {
-        apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
-        kind: text('Kind is a string value representing the REST resource this object represents.'),
-        // Checked field by field in rest/, which is faster and words its errors as Kubernetes does.
-        metadata: { type: 'object' },
-        ...row.fields,
-      },
-    },
-    description: row.description,
     nameRule: row.nameRule ?? 'dns1123Subdomain',
     hasStatus: row.hasStatus ?? false,
     scale: row.scale,
@@ -48,11 +33,69 @@ function compile(row: Row): Kind {
     columns: row.columns ?? [nameColumn, ageColumn],
     selectableFields: row.selectableFields ?? [],
     isCustom: false,
-    mergeKeys: { 'metadata.ownerReferences': 'uid', 'metadata.finalizers': '', ...row.mergeKeys },
     prepare: row.prepare,
-    check: row.check,
     refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
     toStorage: row.toStorage,
+  } satisfies Partial<Kind>
+}
+
+/** Nothing of its type is read before the kind is used. */
+function typedKind(row: Row, typeName: string): Kind {
+  const base = common(row)
+  let schema: TypeSchema | undefined
+  let blank: Kind['blank']
+  const root = (): TypeSchema => {
+    schema ??= withOpenMetadata(typeSchema(typeName))
+    return schema
   }
+  return {
+    ...base,
+    typeName,
+    get schema() {
+      return root() as StructuralSchema
+    },
+    get description() {
+      return definition(typeName).description ?? ''
+    },
+    get blank() {
+      blank ??= { ...(goForm(root(), {}, base) as object), ...row.blank }
+      return blank
+    },
+    complete: object => fillDefaults(root(), goForm(root(), object, base)) as KubeObject,
+    check: (object, before) => [...ruleErrors(root(), object, before), ...(row.check?.(object, before) ?? [])],
+    mergeKeys: { ...metadataKeys, ...row.mergeKeys },
+  }
+}
+
+function plainKind(row: Row): Kind {
+  const schema: StructuralSchema = {
+    type: 'object',
+    description: row.description,
+    ...(row.required && { required: row.required }),
+    properties: {
+      apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
+      kind: text('Kind is a string value representing the REST resource this object represents.'),
+      metadata: openMetadata,
+      ...row.fields,
+    },
+  }
+  return {
+    ...common(row),
+    schema,
+    description: row.description ?? '',
+    blank: { ...(applyDefaults(schema, {}) as object), ...row.blank },
+    check: row.check,
+    mergeKeys: { ...metadataKeys, ...row.mergeKeys },
+  }
+}
+
+const metadataKeys = { 'metadata.ownerReferences': 'uid', 'metadata.finalizers': '' }
+
+/** Checked field by field in rest/, which is faster and words its errors as Kubernetes does. */
+const openMetadata: StructuralSchema & TypeSchema = { type: 'object' }
+
+function withOpenMetadata(schema: TypeSchema): TypeSchema {
+  const { properties, zeros } = schema
+  return { ...schema, properties: { ...properties, metadata: openMetadata }, zeros: zeros?.filter(([field]) => field !== 'metadata') }
 }

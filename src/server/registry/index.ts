@@ -6,6 +6,6 @@
 export { type Crd, crdFinalizer } from './crd-object.ts'
 export { humanDuration } from './human-duration.ts'
 export { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
-export { objectMetaSchema } from './object-meta-schema.ts'
 export { canonical, Registry } from './registry.ts'
 export { type ScaleFields, scaleKindFor, valueAt } from './scale.ts'
+export { publishedSchemas } from './schemas/index.ts'

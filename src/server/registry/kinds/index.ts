@@ -1,22 +1,50 @@
 /**
  * @module registry/kinds: every built-in kind, a row each, in a file for each family of kinds.
  * In: nothing. Out: rows that `built-in-kinds.ts` compiles to `Kind`s. What a kind's own server side fills in and checks
- * stands beside its row.
+ * stands beside its row. The types of most rows are Kubernetes' own, read from `schemas/` when a kind is first used.
  */
+import { appKinds } from './apps.ts'
+import { autoscalingKinds } from './autoscaling.ts'
+import { batchKinds } from './batch.ts'
 import { configKinds } from './config.ts'
 import { coordinationKinds } from './coordination.ts'
 import { definitionKinds } from './definitions.ts'
+import { discoveryKinds } from './discovery.ts'
 import { eventKinds } from './events.ts'
+import { limitKinds } from './limits.ts'
 import { namespaceKinds } from './namespace.ts'
+import { networkingKinds } from './networking.ts'
+import { nodeKinds } from './nodes.ts'
+import { podKinds } from './pods.ts'
+import { policyKinds } from './policy.ts'
+import { rbacKinds } from './rbac.ts'
 import type { Row } from './row.ts'
+import { schedulingKinds } from './scheduling.ts'
 import { serviceAccountKinds } from './service-account.ts'
+import { serviceKinds } from './services.ts'
+import { storageKinds } from './storage.ts'
+import { volumeKinds } from './volumes.ts'
 
 export const rows: readonly Row[] = [
   ...namespaceKinds,
   ...configKinds,
   ...serviceAccountKinds,
   ...eventKinds,
+  ...podKinds,
+  ...nodeKinds,
+  ...serviceKinds,
+  ...volumeKinds,
+  ...limitKinds,
+  ...appKinds,
+  ...batchKinds,
+  ...autoscalingKinds,
   ...coordinationKinds,
+  ...rbacKinds,
+  ...discoveryKinds,
+  ...networkingKinds,
+  ...policyKinds,
+  ...schedulingKinds,
+  ...storageKinds,
   ...definitionKinds,
 ]
 

@@ -11,8 +11,12 @@ export type Row = {
   shortNames?: string[]
   categories?: string[]
   cluster?: boolean
-  description: string
-  fields: Record<string, StructuralSchema>
+  /** Kubernetes' name of its type, such as `io.k8s.api.core.v1.Pod`: fields, patch strategies and descriptions come from `schemas/`. */
+  schema?: string
+  /** Of kinds without `schema`. */
+  description?: string
+  /** Of kinds without `schema`: what there is beside apiVersion, kind and metadata. */
+  fields?: Record<string, StructuralSchema>
   required?: string[]
   nameRule?: NameRule
   verbs?: readonly Verb[]

@@ -1,0 +1,50 @@
+import type { Row } from './row.ts'
+
+export const appKinds: readonly Row[] = [
+  {
+    group: 'apps',
+    kind: 'Deployment',
+    plural: 'deployments',
+    shortNames: ['deploy'],
+    categories: ['all'],
+    schema: 'io.k8s.api.apps.v1.Deployment',
+    hasStatus: true,
+    hasGeneration: true,
+  },
+  {
+    group: 'apps',
+    kind: 'StatefulSet',
+    plural: 'statefulsets',
+    shortNames: ['sts'],
+    categories: ['all'],
+    schema: 'io.k8s.api.apps.v1.StatefulSet',
+    hasStatus: true,
+    hasGeneration: true,
+  },
+  {
+    group: 'apps',
+    kind: 'DaemonSet',
+    plural: 'daemonsets',
+    shortNames: ['ds'],
+    categories: ['all'],
+    schema: 'io.k8s.api.apps.v1.DaemonSet',
+    hasStatus: true,
+    hasGeneration: true,
+  },
+  {
+    group: 'apps',
+    kind: 'ReplicaSet',
+    plural: 'replicasets',
+    shortNames: ['rs'],
+    categories: ['all'],
+    schema: 'io.k8s.api.apps.v1.ReplicaSet',
+    hasStatus: true,
+    hasGeneration: true,
+  },
+  {
+    group: 'apps',
+    kind: 'ControllerRevision',
+    plural: 'controllerrevisions',
+    schema: 'io.k8s.api.apps.v1.ControllerRevision',
+  },
+]
