@@ -1,11 +1,12 @@
 import { forbiddenField, invalidValue, requiredValue, unsupportedValue } from './field-cause.ts'
-import { compileGoPattern } from './go-pattern.ts'
+import { goPatternError } from './go-pattern.ts'
 import { getOwn, isJsonObject } from './json.ts'
 import { applyDefaults } from './schema-default.ts'
 import { pruneUnknown } from './schema-prune.ts'
 import { validateSchema } from './schema-validate.ts'
 import type { StatusCause } from './status-error.ts'
 import type { StructuralSchema } from './structural-schema.ts'
+import { ruleErrors } from './validation-rules.ts'
 
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 const listTypes = ['atomic', 'set', 'map']
@@ -40,6 +41,7 @@ export function structuralErrors(schema: unknown, path = 'spec.validation.openAP
   checkStructure(schema, path, 'root', causes, 0)
   if (causes.length === 0) checkRootMetadata(schema as StructuralSchema, path, causes)
   if (causes.length === 0) checkDefaults(schema as StructuralSchema, path, causes)
+  causes.push(...ruleErrors(schema, path, causes.length === 0))
   return causes
 }
 
@@ -175,8 +177,12 @@ function checkExtensions(schema: Record<string, unknown>, path: string, causes: 
 
 function checkBounds(schema: Record<string, unknown>, path: string, causes: StatusCause[]): void {
   const { pattern, required } = schema
-  if (pattern !== undefined && (typeof pattern !== 'string' || compileGoPattern(pattern) === undefined)) {
-    causes.push(invalidValue(`${path}.pattern`, pattern, 'must be a valid regular expression'))
+  const patternIssue = typeof pattern === 'string' ? goPatternError(pattern) : pattern === undefined ? undefined : 'it is not a string'
+  if (patternIssue !== undefined) {
+    causes.push(invalidValue(`${path}.pattern`, pattern, `must be a valid regular expression, but isn't: ${patternIssue}`))
+  }
+  if (schema['x-kubernetes-validations'] !== undefined && !Array.isArray(schema['x-kubernetes-validations'])) {
+    causes.push(invalidValue(`${path}.x-kubernetes-validations`, schema['x-kubernetes-validations'], 'must be an array'))
   }
   if (schema.enum !== undefined && !Array.isArray(schema.enum)) causes.push(invalidValue(`${path}.enum`, schema.enum, 'must be an array'))
   if (required !== undefined && !(Array.isArray(required) && required.every(name => typeof name === 'string'))) {

@@ -1,56 +1,47 @@
 import { duplicateValue, invalidType, invalidValue, requiredValue, tooLong, tooMany, unsupportedValue } from './field-cause.ts'
 import { compileGoPattern } from './go-pattern.ts'
 import { equalJson, getOwn, isJsonObject } from './json.ts'
+import { metered } from './meter.ts'
 import type { StatusCause } from './status-error.ts'
 import { hasStringFormat } from './string-format.ts'
 import type { StructuralSchema } from './structural-schema.ts'
 
-/**
- * Checks the `x-kubernetes-validations` of one schema against the value they stand at. `oldSelf` is undefined on create
- * and where no old value corresponds (items of atomic lists). Called only where all else about the value is valid.
- */
-export type RuleChecker = (schema: StructuralSchema, self: unknown, oldSelf: unknown, path: string) => StatusCause[]
-
 export type ValidateOptions = {
-  /** Without it, `x-kubernetes-validations` are not checked. */
-  checkRules?: RuleChecker
-  /** The stored object, for transition rules. */
+  /** The stored value: what is as it was there is not refused, even if the schema has become stricter since. */
   oldValue?: unknown
 }
 
 /** Hostile objects can break every rule at once; nobody reads more causes than this. */
 const maxCauses = 200
+/** Steps (see `meter.ts`) of all patterns of one object: about 50 ms for hostile ones, and 3 MB of text for others. */
+const maxPatternSteps = 2_000_000
 
 /**
  * Why `value` does not fit `schema`, in Kubernetes' words; empty when it does. `path` is where the value stands,
  * empty for a whole object, whose apiVersion, kind and metadata the caller checks by other rules.
  */
 export function validateSchema(schema: StructuralSchema, value: unknown, path: string, options: ValidateOptions = {}): StatusCause[] {
-  const validator = new Validator(path, options)
+  const validator = new Validator(path)
   validator.check(schema, value, options.oldValue)
   return validator.causes.length > maxCauses ? validator.causes.slice(0, maxCauses) : validator.causes
 }
 
 class Validator {
   readonly causes: StatusCause[] = []
+  #patternSteps = maxPatternSteps
   readonly #base: string
-  readonly #options: ValidateOptions
   // Paths are put together only for errors: most values are valid.
   readonly #segments: (string | number)[] = []
 
-  constructor(base: string, options: ValidateOptions) {
+  constructor(base: string) {
     this.#base = base
-    this.#options = options
   }
 
   check(schema: StructuralSchema, value: unknown, oldValue: unknown): void {
     if (this.causes.length > maxCauses) return
     const before = this.causes.length
     this.#checkValue(schema, value, oldValue)
-    const { checkRules } = this.#options
-    if (checkRules && schema['x-kubernetes-validations']?.length && this.causes.length === before && value !== null) {
-      this.causes.push(...checkRules(schema, value, oldValue, this.#path()))
-    }
+    if (oldValue !== undefined && this.causes.length > before && equalJson(value, oldValue)) this.causes.length = before
   }
 
   #checkValue(schema: StructuralSchema, value: unknown, oldValue: unknown): void {
@@ -112,10 +103,22 @@ class Validator {
       if (maxLength !== undefined && length > maxLength) this.causes.push(tooLong(this.#path(), maxLength))
       else if (minLength !== undefined && length < minLength) this.#refuse(value, `should be at least ${minLength} chars long`)
     }
-    if (this.causes.length === before && pattern !== undefined && compileGoPattern(pattern)?.test(value) === false) {
-      this.#refuse(value, `should match '${pattern}'`)
-    }
+    if (this.causes.length === before && pattern !== undefined) this.#checkPattern(pattern, value)
     return this.causes.length === before
+  }
+
+  #checkPattern(pattern: string, value: string): void {
+    const expression = compileGoPattern(pattern)
+    if (!expression) return
+    const { result, leftOver } = metered(this.#patternSteps, () => expression.test(value))
+    if (leftOver < 0) {
+      // Unlike the value, whose length is the trouble, the pattern is worth repeating.
+      const why = `could not be matched against '${pattern.slice(0, 200)}': the texts of this object are too long for its patterns`
+      this.causes.push(invalidValue(this.#path(), `${value.slice(0, 20)}…`, why))
+      return
+    }
+    this.#patternSteps = leftOver
+    if (!result) this.#refuse(value, `should match '${pattern}'`)
   }
 
   #checkNumber(schema: StructuralSchema, value: number): void {

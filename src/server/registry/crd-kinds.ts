@@ -1,4 +1,4 @@
-import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
+import { compileJsonPath, hasRules, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
 import { byVersion } from './by-version.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
@@ -37,6 +37,7 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         hasStatus: version.subresources?.status !== undefined,
         scale: scale && customScale(scale),
         hasGeneration: true,
+        hasRules: hasRules(schema),
         columns: columnsOf(version),
         selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
           const read = fieldReader(jsonPath)

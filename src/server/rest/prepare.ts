@@ -3,6 +3,7 @@ import {
   annotationErrors,
   applyDefaults,
   badRequest,
+  checkRules,
   conflict,
   equalJson,
   finalizerErrors,
@@ -60,12 +61,12 @@ export function prepareCreate(
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   let object: KubeObject = { ...decoded, metadata }
   if (kind.hasStatus) delete object.status
-  object = completed(kind, object)
+  object = applyDefaults(kind.schema, object) as KubeObject
   object.metadata = metadata
   kind.prepare?.(object, undefined)
   const causes = generateName ? prefixCauses(kind, generateName) : []
   causes.push(...nameCauses(kind, metadata))
-  causes.push(...causesOf(kind, object, undefined))
+  causes.push(...causesOf(kind, object, undefined, options))
   if (causes.length > 0) throw refused(kind, name || generateName || '', causes)
   if (ownership === 'tracked') track(kind, undefined, object, '', options)
   return object
@@ -96,10 +97,10 @@ export function prepareUpdate(
     if (before.status === undefined) delete object.status
     else object.status = before.status
   }
-  object = completed(kind, object)
+  object = applyDefaults(kind.schema, object) as KubeObject
   object.metadata = metadata
   kind.prepare?.(object, before)
-  const causes = causesOf(kind, object, before)
+  const causes = causesOf(kind, object, before, options)
   causes.push(...newFinalizerCauses(before, object))
   if (causes.length > 0) throw refused(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, '', ownership, options)
@@ -120,9 +121,10 @@ export function prepareStatus(
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   const object: KubeObject = { ...before, metadata }
   if (decoded.status === undefined) delete object.status
-  else object.status = completed(kind, { ...object, status: decoded.status }).status
-  const causes = schemaCauses(kind, object, before)
+  else object.status = (applyDefaults(kind.schema, { status: decoded.status }) as { status: unknown }).status
+  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
   if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
+  if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
   if (causes.length > 0) throw invalid(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, 'status', ownership, options)
 }
@@ -200,25 +202,37 @@ function checkPreconditions(kind: Kind, { metadata: is }: KubeObject, sent: Part
   }
 }
 
-function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): StatusCause[] {
   const { metadata } = object
-  const causes = schemaCauses(kind, object, before)
+  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
   if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
   if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
   if (metadata.finalizers) causes.push(...finalizerErrors(metadata.finalizers, 'metadata.finalizers'))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
   // A check reads fields as the schema promises them.
   if (kind.check && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.check(object, before))
+  if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
   return causes
 }
 
-function completed(kind: Kind, object: KubeObject): KubeObject {
-  return kind.complete ? kind.complete(object) : (applyDefaults(kind.schema, object) as KubeObject)
-}
+const blockingReasons = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+])
 
-// What was completed has the right types already.
-function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  return kind.complete ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
+/** Adds what the validation rules of a custom kind say; they expect values of the right types. */
+function addRuleCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions, causes: StatusCause[]): void {
+  if (causes.some(({ reason }) => blockingReasons.has(reason))) {
+    const why = 'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+    causes.push(invalidValue('<nil>', null, why))
+    return
+  }
+  const { causes: broken, warnings } = checkRules(kind.schema, object, before)
+  causes.push(...broken)
+  options.warnings.push(...warnings)
 }
 
 function refused(kind: Kind, name: string, causes: StatusCause[]): StatusError {

@@ -1,0 +1,34 @@
+import type { Value } from './values.ts'
+
+/**
+ * A parsed expression. `at` is the offset in the source that errors point to: an operator, a dot, an opening bracket.
+ * `nodes` counts the expression with all below it and is what evaluating it once costs; `depth` is how deep it nests.
+ */
+export type Expr = { readonly at: number; readonly nodes: number; readonly depth: number } & (
+  | { readonly op: 'const'; readonly value: Value }
+  | { readonly op: 'ident'; readonly name: string }
+  /** `operand.field`; `operand.?field` when optional; `has(operand.field)` when a test. */
+  | { readonly op: 'select'; readonly operand: Expr; readonly field: string; readonly isTest: boolean; readonly isOptional: boolean }
+  | { readonly op: 'call'; readonly name: string; readonly target: Expr | undefined; readonly args: readonly Expr[] }
+  | { readonly op: 'list'; readonly items: readonly Expr[]; readonly optional: ReadonlySet<number> }
+  | { readonly op: 'map'; readonly entries: readonly { key: Expr; value: Expr; isOptional: boolean }[] }
+  | { readonly op: 'loop'; readonly loop: Loop; readonly range: Expr; readonly names: readonly string[]; readonly body: readonly Expr[] }
+  /** `target.optMap(name, body)` and `optFlatMap`. */
+  | { readonly op: 'optMap'; readonly isFlat: boolean; readonly target: Expr; readonly name: string; readonly body: Expr }
+)
+
+/** The macros that walk a list or map. With a filter, `body` begins with it. */
+export type Loop = 'all' | 'exists' | 'exists_one' | 'map' | 'filter' | 'sortBy' | 'transformList' | 'transformMap' | 'transformMapEntry'
+
+type OmitCounts<T> = T extends unknown ? Omit<T, 'nodes' | 'depth'> : never
+
+/** Fills in the counts of a node from those of its children. */
+export function node(expr: OmitCounts<Expr>, ...children: Expr[]): Expr {
+  let nodes = 1
+  let depth = 0
+  for (const child of children) {
+    nodes += child.nodes
+    if (child.depth > depth) depth = child.depth
+  }
+  return { ...expr, nodes, depth: depth + 1 } as Expr
+}

@@ -1,0 +1,330 @@
+import type { Expr } from './ast.ts'
+import { overloadsOf, typeNames } from './declarations.ts'
+import type { SourceIssue } from './source-error.ts'
+import {
+  Bindings,
+  bool,
+  bytes,
+  type CelType,
+  double,
+  dyn,
+  errorType,
+  int,
+  isAny,
+  list,
+  map,
+  nullType,
+  optional,
+  sayType,
+  string,
+  typeOf,
+  uint,
+} from './types.ts'
+import { Uint } from './values.ts'
+
+export type Checked = {
+  readonly type: CelType
+  readonly issues: readonly SourceIssue[]
+  /** Which of the given variables the expression uses. */
+  readonly used: ReadonlySet<string>
+  /** Names with dots that turned out to be one function or type, by their node. */
+  readonly qualified: ReadonlyMap<Expr, string>
+}
+
+/** Finds the type of an expression and every mistake in how types are used, in cel-go's words. */
+export function check(expr: Expr, variables: ReadonlyMap<string, CelType>): Checked {
+  const checker = new Checker(variables)
+  const type = checker.check(expr)
+  const { issues, used, qualified } = checker
+  return { type: checker.bindings.settle(type), issues, used, qualified }
+}
+
+type Scope = ReadonlyMap<string, CelType> | { readonly outer: Scope; readonly name: string; readonly type: CelType }
+
+class Checker {
+  readonly issues: SourceIssue[] = []
+  readonly used = new Set<string>()
+  readonly qualified = new Map<Expr, string>()
+  readonly bindings = new Bindings()
+  #scope: Scope
+
+  constructor(variables: ReadonlyMap<string, CelType>) {
+    this.#scope = variables
+  }
+
+  check(expr: Expr): CelType {
+    switch (expr.op) {
+      case 'const':
+        return constType(expr.value)
+      case 'ident':
+        return this.#ident(expr, expr.name)
+      case 'select':
+        return this.#select(expr)
+      case 'call':
+        return this.#call(expr)
+      case 'list':
+        return list(this.#join(expr.items.map((item, index) => [item, this.#element(item, expr.optional.has(index))])))
+      case 'map': {
+        const keys = expr.entries.map(({ key }): [Expr, CelType] => [key, this.check(key)])
+        const values = expr.entries.map(({ value, isOptional }): [Expr, CelType] => [value, this.#element(value, isOptional)])
+        return map(this.#join(keys), this.#join(values))
+      }
+      case 'loop':
+        return this.#loop(expr)
+      case 'optMap':
+        return this.#optMap(expr)
+    }
+  }
+
+  #issue(at: number, message: string): CelType {
+    // A hostile rule can be wrong everywhere; nobody reads more than this.
+    if (this.issues.length < 100) this.issues.push({ at, message })
+    return errorType
+  }
+
+  #say(type: CelType): string {
+    return sayType(type, this.bindings)
+  }
+
+  #lookup(name: string): CelType | undefined {
+    let scope = this.#scope
+    while (!isVariables(scope)) {
+      if (scope.name === name) return scope.type
+      scope = scope.outer
+    }
+    const type = scope.get(name)
+    if (type) this.used.add(name)
+    return type
+  }
+
+  #within(names: readonly string[], types: readonly CelType[], body: () => CelType): CelType {
+    const outer = this.#scope
+    for (const [index, name] of names.entries()) this.#scope = { outer: this.#scope, name, type: types[index]! }
+    const type = body()
+    this.#scope = outer
+    return type
+  }
+
+  #ident(expr: Expr, name: string): CelType {
+    const variable = this.#lookup(name)
+    if (variable) return variable
+    const type = typeNames.get(name)
+    if (type) {
+      this.qualified.set(expr, name)
+      return typeOf(type)
+    }
+    return this.#issue(expr.at, `undeclared reference to '${name}' (in container '')`)
+  }
+
+  #select(expr: Expr & { op: 'select' }): CelType {
+    const path = qualifiedName(expr)
+    if (path && typeNames.has(path) && !expr.isTest) return this.#ident(expr, path)
+    const operand = this.bindings.resolve(this.check(expr.operand))
+    const isWrapped = operand.kind === 'optional'
+    const type = this.#field(expr, isWrapped ? this.bindings.resolve(operand.of) : operand)
+    if (expr.isTest) return bool
+    return isWrapped || expr.isOptional ? optional(type) : type
+  }
+
+  #field({ at, field }: Expr & { op: 'select' }, operand: CelType): CelType {
+    if (operand.kind === 'map') return operand.value
+    if (operand.kind === 'object') return operand.fields.get(field) ?? this.#issue(at, `undefined field '${field}'`)
+    if (operand.kind === 'param') {
+      this.bindings.assign([[operand, dyn]])
+      return dyn
+    }
+    if (isAny(operand)) return dyn
+    return this.#issue(at, `type '${this.#say(operand)}' does not support field selection`)
+  }
+
+  #call(expr: Expr & { op: 'call' }): CelType {
+    const { name, target, at } = expr
+    const path = target && qualifiedName(target)
+    const qualified = path === undefined ? undefined : `${path}.${name}`
+    if (qualified !== undefined && overloadsOf(qualified)) {
+      this.qualified.set(expr, qualified)
+      return this.#resolve(
+        at,
+        qualified,
+        false,
+        expr.args.map(arg => this.check(arg)),
+      )
+    }
+    if (target)
+      return this.#resolve(
+        at,
+        name,
+        true,
+        [target, ...expr.args].map(arg => this.check(arg)),
+      )
+    return this.#resolve(
+      at,
+      name,
+      false,
+      expr.args.map(arg => this.check(arg)),
+    )
+  }
+
+  #resolve(at: number, name: string, isMember: boolean, args: readonly CelType[]): CelType {
+    const overloads = overloadsOf(name)
+    if (!overloads) return this.#issue(at, `undeclared reference to '${name}' (in container '')`)
+    if (args.some(arg => this.bindings.resolve(arg) === errorType)) {
+      const [first] = overloads
+      return first && overloads.every(overload => overload.result === first.result) ? first.result : errorType
+    }
+    const results: CelType[] = []
+    const before = this.bindings
+    for (const overload of overloads) {
+      if (overload.isMember !== isMember || overload.params.length !== args.length) continue
+      const fresh = new Map<number, CelType>()
+      const open = (type: CelType): CelType => instantiate(type, fresh, before)
+      if (before.assign(overload.params.map((param, index) => [open(param), args[index]!] as const))) results.push(open(overload.result))
+    }
+    const [first, ...others] = results
+    if (!first) {
+      const [receiver, ...rest] = args.map(arg => this.#say(arg))
+      const signature = isMember
+        ? `${receiver}.(${rest.join(', ')})`
+        : `(${[receiver, ...rest].filter(part => part !== undefined).join(', ')})`
+      return this.#issue(at, `found no matching overload for '${name}' applied to '${signature}'`)
+    }
+    const settled = this.#say(first)
+    return others.every(other => this.#say(other) === settled) ? first : dyn
+  }
+
+  #element(expr: Expr, isOptional: boolean): CelType {
+    const type = this.check(expr)
+    if (!isOptional) return type
+    const resolved = this.bindings.resolve(type)
+    if (resolved.kind === 'optional') return resolved.of
+    if (isAny(resolved)) return resolved
+    return this.#issue(expr.at, `expected type 'optional_type(dyn)' but found '${this.#say(resolved)}'`)
+  }
+
+  /** The one type of the elements of a literal. */
+  #join(elements: readonly [Expr, CelType][]): CelType {
+    let joined: CelType | undefined
+    for (const [expr, type] of elements) {
+      if (joined === undefined) joined = type
+      else if (isAny(this.bindings.resolve(type))) joined = type
+      else if (!this.bindings.assign([[joined, type]])) {
+        this.#issue(expr.at, `expected type '${this.#say(joined)}' but found '${this.#say(type)}'`)
+      }
+    }
+    return joined ?? this.bindings.fresh('elem')
+  }
+
+  #optMap({ at, isFlat, target, name, body }: Expr & { op: 'optMap' }): CelType {
+    const type = this.bindings.resolve(this.check(target))
+    if (type.kind !== 'optional' && !isAny(type)) {
+      return this.#issue(at, `found no matching overload for 'hasValue' applied to '${this.#say(type)}.()'`)
+    }
+    const result = this.#within([name], [type.kind === 'optional' ? type.of : dyn], () => this.check(body))
+    if (!isFlat) return optional(result)
+    const resolved = this.bindings.resolve(result)
+    if (resolved.kind === 'optional' || isAny(resolved)) return resolved
+    return this.#issue(at, `found no matching overload for '_?_:_' applied to '(bool, ${this.#say(resolved)}, optional_type(dyn))'`)
+  }
+
+  #loop({ at, loop, range, names, body }: Expr & { op: 'loop' }): CelType {
+    const type = this.bindings.resolve(this.check(range))
+    const variables = this.#rangeTypes(range.at, type, names.length)
+    if (loop === 'sortBy') {
+      this.#within(names, variables, () => this.check(body[0]!))
+      return type.kind === 'list' ? type : list(dyn)
+    }
+    return this.#within(names, variables, () => {
+      const types = body.map(part => this.check(part))
+      const condition = types[0]!
+      const result = types.at(-1)!
+      switch (loop) {
+        case 'all':
+        case 'exists': {
+          const name = loop === 'all' ? '_&&_' : '_||_'
+          if (!this.#isBool(condition)) this.#mismatch(at, name, `bool, ${this.#say(condition)}`)
+          return bool
+        }
+        case 'exists_one':
+          if (!this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, int, int`)
+          return bool
+        case 'filter':
+          if (!this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, list(dyn), list(dyn)`)
+          return list(variables[0]!)
+      }
+      if (body.length > 1 && !this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, dyn, dyn`)
+      if (loop === 'map' || loop === 'transformList') return list(result)
+      if (loop === 'transformMap') return map(type.kind === 'map' ? type.key : type.kind === 'list' ? int : dyn, result)
+      const entry = this.bindings.resolve(result)
+      if (entry.kind === 'map' || isAny(entry)) return entry
+      return this.#mismatch(at, 'cel.@mapInsert', `map(dyn, dyn), ${this.#say(entry)}`)
+    })
+  }
+
+  #mismatch(at: number, name: string, args: string): CelType {
+    return this.#issue(at, `found no matching overload for '${name}' applied to '(${args})'`)
+  }
+
+  #isBool(type: CelType): boolean {
+    return this.bindings.assign([[bool, type]])
+  }
+
+  #rangeTypes(at: number, range: CelType, count: number): CelType[] {
+    if (range.kind === 'list') return count === 1 ? [range.of] : [int, range.of]
+    if (range.kind === 'map') return count === 1 ? [range.key] : [range.key, range.value]
+    if (!isAny(range) && range.kind !== 'param') {
+      const why = `expression of type '${this.#say(range)}' cannot be range of a comprehension (must be list, map, or dynamic)`
+      this.#issue(at, why)
+      return [errorType, errorType]
+    }
+    return [dyn, dyn]
+  }
+}
+
+function isVariables(scope: Scope): scope is ReadonlyMap<string, CelType> {
+  return scope instanceof Map
+}
+
+function instantiate(type: CelType, fresh: Map<number, CelType>, bindings: Bindings): CelType {
+  switch (type.kind) {
+    case 'param': {
+      let param = fresh.get(type.id)
+      if (!param) {
+        param = bindings.fresh(type.name)
+        fresh.set(type.id, param)
+      }
+      return param
+    }
+    case 'list':
+    case 'optional':
+    case 'type':
+      return { kind: type.kind, of: instantiate(type.of, fresh, bindings) }
+    case 'map':
+      return map(instantiate(type.key, fresh, bindings), instantiate(type.value, fresh, bindings))
+    default:
+      return type
+  }
+}
+
+function constType(value: unknown): CelType {
+  if (value === null) return nullType
+  if (value instanceof Uint) return uint
+  if (value instanceof Uint8Array) return bytes
+  switch (typeof value) {
+    case 'boolean':
+      return bool
+    case 'bigint':
+      return int
+    case 'number':
+      return double
+    default:
+      return string
+  }
+}
+
+/** `a.b.c` when the expression is nothing but names. */
+function qualifiedName(expr: Expr): string | undefined {
+  if (expr.op === 'ident') return expr.name
+  if (expr.op !== 'select' || expr.isTest || expr.isOptional) return undefined
+  const operand = qualifiedName(expr.operand)
+  return operand === undefined ? undefined : `${operand}.${expr.field}`
+}

@@ -1,0 +1,27 @@
+/** Why an expression is not one: a place in its source and what is wrong there. */
+export type SourceIssue = { readonly at: number; readonly message: string }
+
+/** Thrown by lexer and parser, which stop at the first mistake. */
+export class SyntaxIssue extends Error {
+  readonly issue: SourceIssue
+
+  constructor(at: number, message: string) {
+    super(message)
+    this.issue = { at, message }
+  }
+}
+
+/** Says issues as cel-go does: place, words, the line and a caret under it. */
+export function sayIssues(source: string, issues: readonly SourceIssue[]): string {
+  return [...issues]
+    .sort((a, b) => a.at - b.at)
+    .map(({ at, message }) => {
+      const before = source.slice(0, at)
+      const start = before.lastIndexOf('\n') + 1
+      const end = source.indexOf('\n', at)
+      const line = source.slice(start, end < 0 ? undefined : end).replaceAll('\t', ' ')
+      const lineNumber = before.split('\n').length
+      return `ERROR: <input>:${lineNumber}:${at - start + 1}: ${message}\n | ${line}\n | ${'.'.repeat(at - start)}^`
+    })
+    .join('\n')
+}
