@@ -38,6 +38,8 @@ export type Kind = {
   /** Table of the store: `plural.group`, the same for all versions of a resource. */
   readonly storageName: string
   readonly schema: StructuralSchema
+  /** Kubernetes' name of its type, when `schema` is of one: schemas/ has it with its descriptions and references. */
+  readonly typeName?: string
   readonly description: string
   readonly nameRule: NameRule
   /** `status` is written through its own subresource only. */
@@ -59,6 +61,12 @@ export type Kind = {
   readonly isTerminating?: boolean
   /** List merge keys of strategic merge patches by path; custom kinds have none and refuse the patch. */
   readonly mergeKeys: Readonly<Record<string, string>> | undefined
+  /**
+   * Of kinds with a type of Kubernetes' instead of checking `schema` and filling in its defaults: the object in the form its
+   * Go type has, with all defaults. The argument is not changed.
+   * @throws {StatusError} BadRequest for a field of the wrong type.
+   */
+  readonly complete?: (object: KubeObject) => KubeObject
   /** Fills in what this kind's server side decides, on a copy that may be changed. */
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
   /** What the schema cannot say. */

@@ -61,7 +61,7 @@ export function prepareCreate(
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   let object: KubeObject = { ...decoded, metadata }
   if (kind.hasStatus) delete object.status
-  object = applyDefaults(kind.schema, object) as KubeObject
+  object = completed(kind, object)
   object.metadata = metadata
   kind.prepare?.(object, undefined)
   const causes = generateName ? prefixCauses(kind, generateName) : []
@@ -97,7 +97,7 @@ export function prepareUpdate(
     if (before.status === undefined) delete object.status
     else object.status = before.status
   }
-  object = applyDefaults(kind.schema, object) as KubeObject
+  object = completed(kind, object)
   object.metadata = metadata
   kind.prepare?.(object, before)
   const causes = causesOf(kind, object, before, options)
@@ -121,8 +121,8 @@ export function prepareStatus(
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   const object: KubeObject = { ...before, metadata }
   if (decoded.status === undefined) delete object.status
-  else object.status = (applyDefaults(kind.schema, { status: decoded.status }) as { status: unknown }).status
-  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
+  else object.status = completed(kind, { ...object, status: decoded.status }).status
+  const causes = schemaCauses(kind, object, before)
   if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
   if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
   if (causes.length > 0) throw invalid(kind, metadata.name, causes)
@@ -204,7 +204,7 @@ function checkPreconditions(kind: Kind, { metadata: is }: KubeObject, sent: Part
 
 function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): StatusCause[] {
   const { metadata } = object
-  const causes = validateSchema(kind.schema, object, '', { oldValue: before })
+  const causes = schemaCauses(kind, object, before)
   if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
   if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
   if (metadata.finalizers) causes.push(...finalizerErrors(metadata.finalizers, 'metadata.finalizers'))
@@ -233,6 +233,15 @@ function addRuleCauses(kind: Kind, object: KubeObject, before: KubeObject | unde
   const { causes: broken, warnings } = checkRules(kind.schema, object, before)
   causes.push(...broken)
   options.warnings.push(...warnings)
+}
+
+function completed(kind: Kind, object: KubeObject): KubeObject {
+  return kind.complete ? kind.complete(object) : (applyDefaults(kind.schema, object) as KubeObject)
+}
+
+// What was completed has the right types already.
+function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  return kind.complete ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
 }
 
 function refused(kind: Kind, name: string, causes: StatusCause[]): StatusError {
