@@ -33,6 +33,7 @@ export {
 } from './core-kinds.ts'
 export type { ClusterOptions } from './find-access.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
+export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
 export type { PaceOptions } from './pace.ts'
 export {
   type ApplyOptions,

@@ -10,6 +10,7 @@ import {
 } from '../kube/index.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './connection-error.ts'
+import { isMetadataOnly, metadataListType, metadataObjectType } from './metadata-only.ts'
 import { type Query, resourcePath } from './resource-path.ts'
 import { GarbageError, LineSplitter } from './watch-lines.ts'
 
@@ -21,6 +22,8 @@ export type ListOptions = Signal & {
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
+  /** A part by hash, where the server can: `metadata.shardInfo` of the list says that it did. */
+  shardSelector?: string
   limit?: number
   continue?: string
   resourceVersion?: string
@@ -56,6 +59,7 @@ export type WatchOptions = Signal & {
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
+  shardSelector?: string
   /** Only events after this version; without it the server may start with the present objects as ADDED. */
   resourceVersion?: string
   resourceVersionMatch?: 'NotOlderThan'
@@ -77,15 +81,18 @@ const patchTypes: Record<PatchType, string> = {
 export class ResourceClient<Body = { [field: string]: unknown }> {
   readonly client: Client
   readonly resource: Resource<Body>
+  readonly #isPartial: boolean
 
   constructor(client: Client, resource: Resource<Body>) {
     this.client = client
     this.resource = resource
+    this.#isPartial = isMetadataOnly(resource)
   }
 
   /** @throws {StatusError} NotFound. */
   async get(name: string, options: GetOptions = {}): Promise<KubeObject<Body>> {
-    return await this.#object('GET', this.#path(options.namespace, name), options)
+    const object = await this.#object('GET', this.#path(options.namespace, name), options, this.#accept(metadataObjectType))
+    return this.#isPartial ? this.#reduce(object) : object
   }
 
   /** Like {@link get}, with undefined for an object that does not exist. */
@@ -100,12 +107,13 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
 
   /** One page of objects: `metadata.continue` is set if there are more. */
   async list(options: ListOptions = {}): Promise<KubeList<KubeObject<Body>>> {
-    const { namespace, labelSelector, fieldSelector, limit, continue: token, resourceVersion, signal } = options
+    const { namespace, labelSelector, fieldSelector, shardSelector, limit, continue: token, resourceVersion, signal } = options
     const response = await this.client.request({
       method: 'GET',
       path: resourcePath(this.resource, namespace),
-      query: { labelSelector, fieldSelector, limit, continue: token || undefined, resourceVersion },
+      query: { labelSelector, fieldSelector, shardSelector, limit, continue: token || undefined, resourceVersion },
       signal,
+      ...this.#accept(metadataListType),
     })
     const list = (await response.json()) as KubeList<KubeObject<Body>>
     if (
@@ -118,6 +126,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     list.items ??= []
     // Servers leave the kind out of the items of typed lists; readers need it on every object.
     const { apiVersion, kind } = this.resource
+    if (this.#isPartial) list.items = list.items.map(item => this.#reduce(item))
     for (const item of list.items) {
       item.apiVersion ??= apiVersion
       item.kind ??= kind
@@ -244,6 +253,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
       namespace,
       labelSelector,
       fieldSelector,
+      shardSelector,
       resourceVersion,
       resourceVersionMatch,
       allowWatchBookmarks,
@@ -259,6 +269,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
           watch: true,
           labelSelector,
           fieldSelector,
+          shardSelector,
           resourceVersion,
           resourceVersionMatch,
           allowWatchBookmarks,
@@ -267,6 +278,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         },
         signal,
         idleTimeoutMs,
+        ...this.#accept(metadataObjectType),
       })
       const splitter = new LineSplitter()
       for await (const chunk of body) {
@@ -296,7 +308,17 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     if (typeof event?.type !== 'string' || typeof event.object?.metadata?.resourceVersion !== 'string') {
       throw new GarbageError(`a watch of ${this.resource.plural} sent what is not an event: ${JSON.stringify(line.slice(0, 200))}`)
     }
-    return event
+    return this.#isPartial ? { type: event.type, object: this.#reduce(event.object) } : event
+  }
+
+  #accept(type: string): { headers?: Record<string, string> } {
+    return this.#isPartial ? { headers: { accept: type } } : {}
+  }
+
+  /** The metadata under the name of its own kind, not under PartialObjectMetadata, and nothing else if the server sent more. */
+  #reduce({ metadata }: KubeObject<Body>): KubeObject<Body> {
+    const { apiVersion, kind } = this.resource
+    return { apiVersion, kind, metadata } as KubeObject<Body>
   }
 
   #path(namespace: string | undefined, name?: string, subresource?: string): string {

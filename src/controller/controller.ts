@@ -1,34 +1,25 @@
-import { type KubeObject, objectKey, parseApiVersion, parseKey, type Resource } from '../kube/index.ts'
-import type { ChangeHandler, Informer, InformerOptions } from './informer.ts'
+import { randomUUID } from 'node:crypto'
+import { type KubeObject, parseKey, type Resource } from '../kube/index.ts'
+import type { Informer, InformerOptions } from './informer.ts'
 import { coerceError, type Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import type { Change, Predicate } from './predicates.ts'
-import { decideOutcome, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
+import { misfitOf } from './misfit.ts'
+import type { Predicate } from './predicates.ts'
+import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
+import type { RetryRate } from './retry-bucket.ts'
+import {
+  handlerOf,
+  type OwnedSource,
+  parseQueueKey,
+  queueKey,
+  type Source,
+  type SourceOptions,
+  sourcesOf,
+  type WatchSource,
+} from './sources.ts'
 import type { Timers } from './timers.ts'
-import { lowPriority, normalPriority, WorkQueue } from './work-queue.ts'
-
-/** Changes of another kind, mapped to the keys that they concern. {@link watching} infers the object's type. */
-export type WatchSource = {
-  readonly resource: Resource<unknown>
-  /** Called for the old and the new object of an update. */
-  map(object: KubeObject): readonly string[]
-  predicate?: Predicate
-  informer?: InformerOptions<unknown>
-  /** Collects changes for this long, so that many of them make one reconcile; default 0. */
-  delayMs?: number
-}
-
-/** A kind whose objects `for` owns, with a say in which of its changes matter. */
-export type OwnedSource = Pick<WatchSource, 'resource' | 'predicate' | 'informer' | 'delayMs'>
-
-/** A {@link WatchSource} whose `map` knows the type of its objects. */
-export function watching<Body>(
-  resource: Resource<Body>,
-  map: (object: KubeObject<Body>) => readonly string[],
-  options: { predicate?: Predicate<Body>; informer?: InformerOptions<Body>; delayMs?: number } = {},
-): WatchSource {
-  return { resource, map, ...options } as unknown as WatchSource
-}
+import { type Tracer, traced } from './trace.ts'
+import { lowPriority, WorkQueue } from './work-queue.ts'
 
 export type ControllerOptions<Body> = {
   /** Names queue, metrics and log lines; unique in a manager. */
@@ -47,12 +38,28 @@ export type ControllerOptions<Body> = {
   /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
   owns?: (Resource<unknown> | OwnedSource)[]
   watches?: WatchSource[]
+  /** Clusters of the manager that have the kind: the same reconcile for all, with `request.cluster`. Default: the manager's own client. */
+  clusters?: readonly string[]
   /** Keys worked on at the same time; default 10. One key never runs twice at once (invariant 7). */
   maxConcurrent?: number
   /** Backoff of a failing key; default 5 ms doubling to 1,000 s. */
   backoff?: { baseDelayMs?: number; maxDelayMs?: number }
+  /** Bounds the retries of all keys together, beside each key's backoff; default: no bound. */
+  retryRate?: RetryRate
+  /** Keys of one group take turns with the other groups, as `key => key.split('/')[0]` for namespaces; default: first in, first out. */
+  groupOf?: (key: string) => string
+  /**
+   * Reconciles every object of `for` again after this long (spread by a tenth either way), behind all changes and whatever
+   * the predicates say; default never. For what nobody tells of, such as drift in an external system.
+   */
+  resyncMs?: number
   /** Aborts the reconcile's signal after this long; default never. */
   timeoutMs?: number
+  /**
+   * Refuses an object of a declared kind that does not fit its schema, as a terminal error that names the field, unless it
+   * is being deleted; default false: the reconcile sees it, and only if that fails is the schema looked at, for the log.
+   */
+  validate?: boolean
   /** Whether it waits for leadership where the manager has leader election; default true. */
   needsLeader?: boolean
   reconcile: Reconcile
@@ -63,23 +70,20 @@ export type ControllerHost = {
   readonly log: Log
   readonly metrics: Metrics
   readonly timers: Timers
+  readonly tracer?: Tracer | undefined
+  /** In [0, 1). */
+  random(): number
   /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
   mayLead(): boolean
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
 }
 
+/** A reconcile whose signal aborted so long ago and that goes on does not react to it, and its worker is replaced. */
+const stuckAfterMs = 10_000
+
 /** Declares a controller for `Manager.add`. */
 export function controller<Body>(options: ControllerOptions<Body>): Controller {
   return new Controller(options as unknown as ControllerOptions<unknown>)
-}
-
-/** A source of keys: subscribing it to its informer fills the queue. */
-type Source = {
-  informer: Informer<unknown>
-  keysOf: (object: KubeObject<unknown>) => readonly string[]
-  passes: (change: Change) => boolean
-  delayMs: number
-  priorityOf?: (object: KubeObject<unknown>) => number
 }
 
 /** Reconciles keys of one kind with a bounded number of workers. Made by {@link controller}, run by the manager. */
@@ -87,27 +91,40 @@ export class Controller {
   readonly name: string
   readonly needsLeader: boolean
   readonly #options: ControllerOptions<unknown>
+  readonly #maxConcurrent: number
   #queue: WorkQueue | undefined
+  #stuck = 0
 
+  /** @throws {RangeError} naming the option that is out of range. */
   constructor(options: ControllerOptions<unknown>) {
-    const { name, maxConcurrent = 10 } = options
+    const { name, maxConcurrent = 10, resyncMs, timeoutMs } = options
     if (!Number.isInteger(maxConcurrent) || maxConcurrent < 1) {
       throw new RangeError(`maxConcurrent of controller ${name} must be a whole number > 0, got ${maxConcurrent}`)
+    }
+    for (const [option, ms] of Object.entries({ resyncMs, timeoutMs })) {
+      if (ms !== undefined && !(ms > 0)) throw new RangeError(`${option} of controller ${name} must be a number > 0, got ${ms}`)
     }
     this.name = name
     this.needsLeader = options.needsLeader ?? true
     this.#options = options
+    this.#maxConcurrent = maxConcurrent
   }
 
   /** Reconciles `key` as if it had changed; does nothing while the controller is not running. */
-  enqueue(key: string, options: { delayMs?: number; priority?: number } = {}): void {
-    this.#queue?.add(key, options)
+  enqueue(key: string, options: { delayMs?: number; priority?: number; cluster?: string } = {}): void {
+    this.#queue?.add(queueKey(options.cluster, key), options)
   }
 
   /** Keys that wait for a worker, that workers have, and that wait for their time; all 0 while the controller is not running. */
   get depth(): { waiting: number; running: number; delayed: number } {
     const queue = this.#queue
     return { waiting: queue?.length ?? 0, running: queue?.running ?? 0, delayed: queue?.delayed ?? 0 }
+  }
+
+  /** Why it cannot do its work any more, if so: more reconciles ignore their abort signal than can be worked around. */
+  get failure(): string | undefined {
+    if (this.#stuck < this.#maxConcurrent) return undefined
+    return `${this.#stuck} reconciles of ${this.name} run on though their signal aborted: pass the signal on to what they wait for`
   }
 
   /** Makes sure that the manager watches what this controller needs. */
@@ -121,21 +138,41 @@ export class Controller {
    */
   async run(host: ControllerHost, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {
     const { name } = this
-    const { maxConcurrent = 10, backoff } = this.#options
+    const { backoff, retryRate, groupOf } = this.#options
+    const maxConcurrent = this.#maxConcurrent
     const log = host.log.child({ controller: name })
-    const queue = new WorkQueue({ ...backoff, timers: host.timers, observer: host.metrics.queue(name) })
+    const queue = new WorkQueue({
+      ...backoff,
+      retryRate,
+      ...(groupOf && { groupOf: text => groupOf(parseQueueKey(text).key) }),
+      timers: host.timers,
+      observer: host.metrics.queue(name),
+    })
     const unwatch = host.metrics.watchQueue(name, queue)
+    host.metrics.controller(name, maxConcurrent)
     const sources = this.#sources(host)
+    const own = sources.filter(({ isOwn }) => isOwn)
     // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
     this.#queue = queue
-    const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log)))
+    this.#stuck = 0
+    const unsubscribe = sources.map(({ source }) => source.informer.onChange(handlerOf(source, queue, log)))
     const onStop = () => queue.shutdown()
     stopping.addEventListener('abort', onStop, { once: true })
     if (stopping.aborted) onStop()
+    const endResync = this.#resync(
+      own.map(({ source }) => source),
+      queue,
+      host,
+    )
     try {
-      await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
-      if (!stopping.aborted) log.info({ workers: maxConcurrent, objects: sources[0]?.informer.size }, 'controller started')
+      await Promise.all(sources.map(({ source }) => source.informer.whenSynced(stopping)))
+      if (!stopping.aborted) log.info({ workers: maxConcurrent, objects: own[0]?.source.informer.size }, 'controller started')
       let active = 0
+      const working = new Set<Promise<void>>()
+      const begin = () => {
+        const worker = work().finally(() => working.delete(worker))
+        working.add(worker)
+      }
       const work = async () => {
         for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
           // Invariant 7: the lease may have run out unnoticed. Nothing is lost: whoever leads next starts with all there is.
@@ -143,14 +180,27 @@ export class Controller {
             queue.done(key)
             continue
           }
-          host.metrics.workers(name, ++active, maxConcurrent)
-          await this.#reconcile(key, queue, host, log, aborting)
-          host.metrics.workers(name, --active, maxConcurrent)
+          let isStuck = false
+          host.metrics.workers(name, ++active)
+          await this.#reconcile(key, queue, host, log, aborting, () => {
+            this.#stuck++
+            // Its key stays taken (invariant 7), its place does not: the other keys go on, up to twice the bound.
+            isStuck = this.#stuck <= maxConcurrent
+            if (isStuck) begin()
+            else this.#stuck--
+          })
+          host.metrics.workers(name, --active)
           queue.done(key)
+          if (isStuck) {
+            this.#stuck--
+            return
+          }
         }
       }
-      await Promise.all(Array.from({ length: maxConcurrent }, work))
+      for (let worker = 0; worker < maxConcurrent; worker++) begin()
+      while (working.size > 0) await Promise.all(working)
     } finally {
+      endResync()
       stopping.removeEventListener('abort', onStop)
       for (const stop of unsubscribe) stop()
       unwatch()
@@ -158,131 +208,127 @@ export class Controller {
     }
   }
 
-  async #reconcile(key: string, queue: WorkQueue, host: ControllerHost, log: Log, aborting: AbortSignal): Promise<void> {
+  async #reconcile(
+    text: string,
+    queue: WorkQueue,
+    host: ControllerHost,
+    log: Log,
+    aborting: AbortSignal,
+    onStuck: () => void,
+  ): Promise<void> {
     const { name } = this
     const { timeoutMs } = this.#options
     const startedMs = host.timers.nowMs()
     const deadline = timeoutMs === undefined ? undefined : new AbortController()
     const signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
-    const cancel =
-      deadline && host.timers.after(timeoutMs as number, () => deadline.abort(new Error(`the reconcile took longer than ${timeoutMs} ms`)))
-    const attempt = queue.failures(key)
-    const request = new Request(key, attempt, signal, log)
+    const attempt = queue.failures(text)
+    const request = new Request(text, attempt, signal, log)
+    let cancel: (() => void) | undefined
+    if (deadline && timeoutMs !== undefined) {
+      cancel = host.timers.after(timeoutMs, () => {
+        host.metrics.timedOut(name)
+        deadline.abort(new Error(`the reconcile took longer than ${timeoutMs} ms`))
+        cancel = host.timers.after(stuckAfterMs, () => {
+          request.log.error({ afterMs: timeoutMs + stuckAfterMs }, 'reconcile ignores its abort signal, another worker takes its place')
+          onStuck()
+        })
+      })
+    }
     let settled: { result: unknown } | { error: Error }
     try {
-      settled = { result: await this.#options.reconcile(request) }
+      if (this.#options.validate) this.#refuseMisfit(request, host)
+      const call = () => this.#options.reconcile(request)
+      settled = { result: await (host.tracer ? traced(host.tracer, { controller: name, ...identify(request) }, call) : call()) }
     } catch (thrown) {
       settled = { error: coerceError(thrown) }
+      if (isPanic(thrown)) host.metrics.panicked(name)
     }
     cancel?.()
     const seconds = (host.timers.nowMs() - startedMs) / 1_000
     const { outcome, error } = decideOutcome(settled)
-    const isAborted = signal.aborted && error !== undefined
     switch (outcome.kind) {
       case 'forget':
-        queue.forget(key)
+      case 'give-up':
+        queue.forget(text)
         break
       case 'requeue':
-        queue.forget(key)
-        queue.add(key, { delayMs: outcome.delayMs, priority: outcome.priority })
-        break
-      case 'give-up':
-        queue.forget(key)
+        queue.forget(text)
+        queue.add(text, { delayMs: outcome.delayMs, priority: outcome.priority })
         break
       case 'retry':
-        queue.addRateLimited(key)
+        queue.addRateLimited(text)
         break
     }
     const result = error ? 'error' : outcome.kind === 'requeue' ? 'requeue_after' : 'success'
-    host.metrics.reconciled(name, result, seconds, error instanceof TerminalError)
-    if (error && isAborted && aborting.aborted) log.debug({ key, err: error }, 'reconcile was interrupted')
-    else if (error) log.error({ key, err: error, attempt, isTerminal: outcome.kind === 'give-up' }, 'reconcile failed')
-  }
-
-  #sources(host: ControllerHost): Source[] {
-    const { for: resource, predicates = [], owns = [], watches = [], informer, priority } = this.#options
-    const own: Source = {
-      informer: host.informer(resource, informer),
-      keysOf: object => [objectKey(object)],
-      passes: change => predicates.every(predicate => predicate(change)),
-      delayMs: 0,
-      priorityOf: priority,
+    host.metrics.reconciled(name, result, seconds, isTerminal(error))
+    if (!error) return
+    if (signal.aborted && aborting.aborted) {
+      request.log.debug({ err: error }, 'reconcile was interrupted')
+      return
     }
-    const owned = owns.map((kind): Source => {
-      const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
-      return {
-        informer: host.informer(source.resource, source.informer),
-        keysOf: object => ownerKeys(object, resource),
-        passes: change => source.predicate?.(change) ?? true,
-        delayMs: source.delayMs ?? 0,
-      }
-    })
-    const watched = watches.map(
-      (watch): Source => ({
-        informer: host.informer(watch.resource, watch.informer),
-        keysOf: object => watch.map(object as KubeObject),
-        passes: change => watch.predicate?.(change) ?? true,
-        delayMs: watch.delayMs ?? 0,
-      }),
+    const misfit = this.#misfit(request, host)
+    request.log.error(
+      { err: error, attempt, isTerminal: outcome.kind === 'give-up', ...(misfit && { misfit }) },
+      misfit ? 'reconcile failed, and the object does not fit the schema of its kind: correct the object' : 'reconcile failed',
     )
-    return [own, ...owned, ...watched]
   }
-}
 
-/** The keys of the controlling owner of `object`, if it is of this kind; the version of the reference does not matter. */
-function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>): string[] {
-  const reference = metadata.ownerReferences?.find(({ controller }) => controller)
-  if (!reference || reference.kind !== owner.kind || parseApiVersion(reference.apiVersion).group !== owner.group) return []
-  return [owner.scope === 'Namespaced' ? `${metadata.namespace}/${reference.name}` : reference.name]
-}
+  #misfit({ key, cluster }: Request, host: ControllerHost): string | undefined {
+    const { for: resource, informer } = this.#options
+    const object = host.informer(resource, cluster === undefined ? informer : { cluster, ...informer }).get(key)
+    return object?.metadata.deletionTimestamp ? undefined : misfitOf(resource, object)
+  }
 
-function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
-  const handle = (change: Change, objects: readonly [KubeObject<unknown>, KubeObject<unknown>?]) => {
-    // A predicate that throws must not hide a change: a reconcile too many is harmless, one too few is not.
-    let passes = true
-    try {
-      passes = source.passes(change)
-    } catch (error) {
-      log.error({ err: coerceError(error) }, 'predicate threw, the change is let through')
+  #refuseMisfit(request: Request, host: ControllerHost): void {
+    const misfit = this.#misfit(request, host)
+    if (misfit === undefined) return
+    throw new TerminalError(
+      `${this.#options.for.kind} ${request.key} does not fit the schema of its kind, it is not reconciled until it is corrected: ${misfit}`,
+    )
+  }
+
+  /** Adds every key of `for` again and again; returns how to end that. */
+  #resync(own: Source[], queue: WorkQueue, host: ControllerHost): () => void {
+    const { resyncMs } = this.#options
+    if (resyncMs === undefined) return () => undefined
+    let cancel: () => void = () => undefined
+    const arm = () => {
+      cancel = host.timers.after(resyncMs * (0.9 + host.random() * 0.2), () => {
+        for (const { informer, cluster } of own) {
+          for (const key of informer.keys()) queue.add(queueKey(cluster, key), { priority: lowPriority })
+        }
+        arm()
+      })
     }
-    if (!passes) return
-    const { delayMs, priorityOf } = source
-    const [first, second] = objects
-    const usual = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
-    const priority = priorityOf ? safePriority(priorityOf, first as KubeObject<unknown>, usual, log) : usual
-    const keys = source.keysOf(first as KubeObject<unknown>)
-    for (const key of keys) queue.add(key, { priority, delayMs })
-    if (second === undefined) return
-    // Each key once: a second add would find it running already, and run it again for nothing.
-    for (const key of source.keysOf(second)) if (!keys.includes(key)) queue.add(key, { priority, delayMs })
+    arm()
+    return () => cancel()
   }
-  return {
-    added: (object, isInitial) => handle({ type: 'added', object, isInitial }, [object]),
-    updated: (old, object) => handle({ type: 'updated', old, object }, [object, old]),
-    deleted: object => handle({ type: 'deleted', object }, [object]),
+
+  #sources(host: ControllerHost): { source: Source; isOwn: boolean }[] {
+    const clusters: readonly (string | undefined)[] = this.#options.clusters ?? [undefined]
+    return clusters.flatMap(cluster =>
+      sourcesOf(this.#options as SourceOptions, cluster, (resource, options) => host.informer(resource, options)).map((source, index) => ({
+        source,
+        isOwn: index === 0,
+      })),
+    )
   }
 }
 
-function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, usual: number, log: Log): number {
-  try {
-    const priority = of(object)
-    return typeof priority === 'number' && !Number.isNaN(priority) ? priority : usual
-  } catch (error) {
-    log.error({ err: coerceError(error) }, 'priority function threw, the usual priority is taken')
-    return usual
-  }
-}
-
-/** A class for its lazy logger: most reconciles log nothing, and a child logger each would cost more than the queue. */
+/** A class for its lazy parts: most reconciles log nothing, and a child logger each would cost more than the queue. */
 class Request implements ReconcileRequest {
   readonly key: string
+  readonly cluster: string | undefined
   readonly attempt: number
   readonly signal: AbortSignal
   readonly #log: Log
   #child: Log | undefined
+  #reconcileId: string | undefined
 
-  constructor(key: string, attempt: number, signal: AbortSignal, log: Log) {
+  constructor(text: string, attempt: number, signal: AbortSignal, log: Log) {
+    const { key, cluster } = parseQueueKey(text)
     this.key = key
+    this.cluster = cluster
     this.attempt = attempt
     this.signal = signal
     this.#log = log
@@ -296,8 +342,21 @@ class Request implements ReconcileRequest {
     return parseKey(this.key).namespace
   }
 
+  get reconcileId(): string {
+    this.#reconcileId ??= randomUUID()
+    return this.#reconcileId
+  }
+
   get log(): Log {
-    this.#child ??= this.#log.child({ key: this.key })
+    this.#child ??= this.#log.child({
+      key: this.key,
+      reconcileId: this.reconcileId,
+      ...(this.cluster !== undefined && { cluster: this.cluster }),
+    })
     return this.#child
   }
+}
+
+function identify({ key, cluster, reconcileId, attempt }: Request) {
+  return { key, cluster, reconcileId, attempt }
 }

@@ -14,10 +14,18 @@ import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
 
 export type InformerOptions<Body> = {
+  /** Which of the manager's clusters; default: the manager's own client. */
+  cluster?: string
   /** Default: all namespaces. */
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
+  /**
+   * A part of the objects by hash of their uid or namespace, as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`.
+   * Where the server knows `shardSelector` (Kubernetes 1.36 with ShardedListAndWatch, the embedded server) it sends no others; else they are
+   * left out here.
+   */
+  shardSelector?: string
   /** Names and functions for {@link Informer.byIndex}. */
   indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]>
   /** What to keep of an object; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name, namespace, uid and resourceVersion. */
@@ -51,6 +59,8 @@ export type ChangeHandler<Body> = {
  */
 export class Informer<Body = { [field: string]: unknown }> {
   readonly resource: Resource<Body>
+  /** Which of the manager's clusters it follows; undefined for the manager's own client. */
+  readonly cluster: string | undefined
   readonly #client: Client
   readonly #options: InformerParts<Body>
   readonly #log: Log
@@ -73,6 +83,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   constructor(parts: InformerParts<Body>) {
     const { client, resource, log = silentLog, indexes = {}, namespace } = parts
     this.resource = resource
+    this.cluster = parts.cluster
     this.#client = client
     this.#objects = new ObjectStore(parts.hotObjects ?? 20_000)
     this.#options = parts
@@ -132,6 +143,11 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
   get(key: string): KubeObject<Body> | undefined {
     return this.#objects.get(key)
+  }
+
+  /** The keys of all objects. */
+  keys(): IterableIterator<string> {
+    return this.#objects.keys()
   }
 
   /** All objects, or those of one namespace, in no particular order. */

@@ -274,7 +274,7 @@ test('metrics come under the names of controller-runtime', async () => {
         'controller_runtime_reconcile_total{controller="maps",result="success"} 1',
         'controller_runtime_reconcile_errors_total{controller="maps"} 1',
         'controller_runtime_reconcile_time_seconds_count{controller="maps"} 2',
-        'workqueue_depth{name="maps",controller="maps"} 0',
+        'workqueue_depth{name="maps",controller="maps",priority="0"} 0',
         'workqueue_adds_total{name="maps",controller="maps"} 2',
         'workqueue_retries_total{name="maps",controller="maps"} 1',
         'workqueue_queue_duration_seconds_count{name="maps",controller="maps"} 2',

@@ -1,12 +1,14 @@
 import type { Registry } from 'prom-client'
-import type { Client } from '../client/index.ts'
+import { type Client, isMetadataOnly } from '../client/index.ts'
 import type { Resource } from '../kube/index.ts'
 import { Controller, type ControllerHost } from './controller.ts'
 import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
+import { type ProbeOptions, ProbeServer } from './probe-server.ts'
 import { systemTimers, type Timers } from './timers.ts'
+import type { Tracer } from './trace.ts'
 
 /** Something that runs beside the controllers until its signal aborts, such as a server or a ticker; begins when all caches are filled. */
 export type Runnable = {
@@ -18,14 +20,29 @@ export type Runnable = {
 
 export type ManagerOptions = {
   client: Client
+  /** Further clusters, by names of letters, digits and dashes: for informers and controllers that say `cluster` or `clusters`. */
+  clusters?: Readonly<Record<string, Client>>
   log?: Log
   /** Without it, this process acts at once: correct only if it is the only one. */
   leaderElection?: LeaseOptions
   /** Metrics under controller-runtime's names; without it none are kept. */
   registry?: Registry
+  /** Serves health, readiness and metrics from the start to the end of the stop; default: nothing is served. */
+  probes?: ProbeOptions
+  /** A span for each attempt of a reconcile; default: none. */
+  tracer?: Tracer
   /** How list+watch of all informers behaves; for tests. */
   listWatch?: InformerParts<unknown>['listWatch']
   timers?: Timers
+  /** In [0, 1): spreads resyncs. */
+  random?: () => number
+}
+
+export type RunOptions = {
+  /** Grace time of the stop; default 30,000. Keep it below the Pod's terminationGracePeriodSeconds. */
+  graceMs?: number
+  /** Default SIGTERM and SIGINT. */
+  signals?: readonly NodeJS.Signals[]
 }
 
 export type Health = { ok: boolean; reasons: string[] }
@@ -61,16 +78,24 @@ export class Manager {
   #leaseRun: Promise<void> | undefined
   #leadership: { stopping: AbortController; aborting: AbortController; running: Set<Promise<void>> } | undefined
   #stopped: Promise<void> | undefined
-  #unobserve: (() => void) | undefined
+  readonly #unobserve: (() => void)[] = []
+  #probes: ProbeServer | undefined
 
   constructor(options: ManagerOptions) {
     this.client = options.client
     this.#options = options
     this.#log = options.log ?? silentLog
+    for (const name of Object.keys(options.clusters ?? {})) {
+      if (!/^[a-zA-Z0-9.-]+$/.test(name)) {
+        throw new TypeError(`the name ${JSON.stringify(name)} of a cluster must consist of letters, digits, dots and dashes`)
+      }
+    }
     const manager = this
     this.#host = {
       log: this.#log,
       timers: options.timers ?? systemTimers,
+      tracer: options.tracer,
+      random: options.random ?? Math.random,
       get metrics() {
         return manager.#metrics
       },
@@ -90,17 +115,42 @@ export class Manager {
     return this.#lease?.isHeld ?? false
   }
 
+  /** The port of health and metrics; undefined unless `probes` are served. */
+  get probePort(): number | undefined {
+    return this.#probes?.port
+  }
+
+  /** The client of one of `clusters`, or the manager's own without a name. @throws {RangeError} for an unknown name. */
+  clientOf(cluster?: string): Client {
+    if (cluster === undefined) return this.client
+    const { clusters = {} } = this.#options
+    const client = Object.hasOwn(clusters, cluster) ? clusters[cluster] : undefined
+    if (client) return client
+    const known = Object.keys(clusters).join(', ') || 'none'
+    throw new RangeError(`the manager has no cluster ${JSON.stringify(cluster)}: it has ${known}`)
+  }
+
   /**
    * The cache of one kind and selection, shared by all who ask; watched from the start of the manager on. Indexes may
    * be added by each of them.
-   * @throws {TypeError} if it exists with another transform.
+   * @throws {TypeError} if it exists with another transform. @throws {RangeError} for a cluster the manager does not have.
    */
   informer<Body>(resource: Resource<Body>, options: InformerOptions<Body> = {}): Informer<Body> {
-    const { namespace = '', labelSelector = '', fieldSelector = '', indexes = {}, transform } = options
-    const key = [resource.apiVersion, resource.plural, namespace, labelSelector, fieldSelector].join('|')
+    const { cluster, namespace = '', labelSelector = '', fieldSelector = '', shardSelector = '', indexes = {}, transform } = options
+    const isPartial = isMetadataOnly(resource) ? 'metadata' : ''
+    const key = [
+      cluster ?? '',
+      resource.apiVersion,
+      resource.plural,
+      isPartial,
+      namespace,
+      labelSelector,
+      fieldSelector,
+      shardSelector,
+    ].join('|')
     let shared = this.#informers.get(key)
     if (!shared) {
-      const { client } = this
+      const client = this.clientOf(cluster)
       const parts = { ...options, client, resource, log: this.#log, listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'] }
       shared = { informer: new Informer<Body>(parts) as unknown as Informer<unknown>, transform }
       this.#informers.set(key, shared)
@@ -138,8 +188,11 @@ export class Manager {
     const { registry, leaderElection } = this.#options
     if (registry) {
       this.#metrics = await metricsOn(registry)
-      this.#unobserve = this.client.observeRequests(request => this.#metrics.request(request))
+      for (const client of new Set([this.client, ...Object.values(this.#options.clusters ?? {})])) {
+        this.#unobserve.push(client.observeRequests(request => this.#metrics.request(request)))
+      }
     }
+    await this.#serveProbes()
     if (this.#stopping.signal.aborted) return
     for (const { informer } of this.#informers.values()) this.#watch(informer)
     for (const task of this.#tasks) if (!leaderElection || task.needsLeader === false) this.#begin(task)
@@ -147,6 +200,30 @@ export class Manager {
     else this.#leaderReady.resolve()
     await Promise.all([...this.#informers.values()].map(({ informer }) => informer.whenSynced(this.#stopping.signal)))
     if (this.#state === 'starting') this.#state = 'started'
+  }
+
+  /**
+   * Starts, works until the process is told to end, and stops in good order: for the main function of an operator. A
+   * second signal ends the process at once with exit code 1. Resolves when everything has ended; closing clients is left
+   * to the caller.
+   */
+  async run({ graceMs, signals = ['SIGTERM', 'SIGINT'] }: RunOptions = {}): Promise<void> {
+    const told = Promise.withResolvers<void>()
+    let isTold = false
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (isTold) process.exit(1)
+      isTold = true
+      this.#log.info({ signal }, 'stopping: no new work, running reconciles finish')
+      told.resolve()
+    }
+    for (const signal of signals) process.on(signal, onSignal)
+    try {
+      // Not awaited first: a kind that is missing would hold up the end as well.
+      await Promise.race([this.start().then(() => told.promise), told.promise])
+      await this.stop({ graceMs })
+    } finally {
+      for (const signal of signals) process.off(signal, onSignal)
+    }
   }
 
   /**
@@ -158,9 +235,11 @@ export class Manager {
     return this.#stopped
   }
 
-  /** Alive: nothing that was added has failed for good. */
+  /** Alive: nothing that was added has failed for good, and every controller can work. */
   healthz(): Health {
-    return health([...this.#failures].map(([name, error]) => `${name} failed: ${error.message}`))
+    const failures = [...this.#failures].map(([name, error]) => `${name} failed: ${error.message}`)
+    const blocked = this.#tasks.map(task => (task instanceof Controller ? task.failure : undefined)).filter(text => text !== undefined)
+    return health([...failures, ...blocked])
   }
 
   /** Ready: started, and every cache is filled. A process that waits for leadership is ready. */
@@ -171,13 +250,24 @@ export class Manager {
     for (const { informer } of this.#informers.values()) {
       if (informer.hasSynced) continue
       const why = informer.lastError ? `: ${informer.lastError.message}` : ''
-      reasons.push(`the cache of ${informer.resource.plural} is not filled yet${why}`)
+      const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
+      reasons.push(`the cache of ${informer.resource.plural}${where} is not filled yet${why}`)
     }
     return health(reasons)
   }
 
   #watch(informer: Informer<unknown>): void {
     informer.start(this.#informerStop.signal).catch(error => this.#fail(`informer of ${informer.resource.plural}`, error))
+  }
+
+  async #serveProbes(): Promise<void> {
+    const { probes, registry } = this.#options
+    if (!probes) return
+    this.#probes = await ProbeServer.start(probes, {
+      healthz: () => this.healthz().reasons,
+      readyz: () => this.readyz().reasons,
+      metrics: registry && (async () => ({ contentType: registry.contentType, text: await registry.metrics() })),
+    })
   }
 
   /** Runs a task within the current leadership, or without one where it needs none. */
@@ -239,7 +329,8 @@ export class Manager {
       if (!(await endsWithin(work, afterAbortMs))) this.#log.error({}, 'something does not react to its abort signal and is left behind')
     }
     this.#informerStop.abort()
-    this.#unobserve?.()
+    for (const stop of this.#unobserve) stop()
+    await this.#probes?.close()
     this.#state = 'stopped'
   }
 

@@ -5,8 +5,13 @@ export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 
 /** What controllers report. Without a registry nothing is kept. */
 export type Metrics = {
+  /** Makes the controller's series, at 0, before anything happened: a rate over a series that is not there yet is no rate. */
+  controller(name: string, maxWorkers: number): void
   reconciled(controller: string, result: ReconcileResult, seconds: number, isTerminal: boolean): void
-  workers(controller: string, active: number, max: number): void
+  /** A reconcile ended with a bug; it is counted as an error beside this. */
+  panicked(controller: string): void
+  timedOut(controller: string): void
+  workers(controller: string, active: number): void
   queue(name: string): QueueObserver
   /** Reads the queue's lengths at each scrape until the returned function is called. */
   watchQueue(name: string, queue: WorkQueue): () => void
@@ -17,7 +22,10 @@ export type Metrics = {
 const noQueue: QueueObserver = { added: () => undefined, waited: () => undefined, worked: () => undefined, retried: () => undefined }
 
 export const noMetrics: Metrics = {
+  controller: () => undefined,
   reconciled: () => undefined,
+  panicked: () => undefined,
+  timedOut: () => undefined,
   workers: () => undefined,
   queue: () => noQueue,
   watchQueue: () => () => undefined,
@@ -31,6 +39,9 @@ const reconcileBuckets = [
   5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ]
 const queueBuckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
+
+/** More series than this help nobody; the rest is one, named as controller-runtime names it. */
+const maxPriorities = 25
 
 const perRegistry = new WeakMap<Registry, Promise<Metrics>>()
 
@@ -65,6 +76,12 @@ async function build(registry: Registry): Promise<Metrics> {
     'Total number of terminal reconciliation errors per controller',
     ['controller'],
   )
+  const panics = counter('controller_runtime_reconcile_panics_total', 'Total number of reconciliation panics per controller', [
+    'controller',
+  ])
+  const timeouts = counter('controller_runtime_reconcile_timeouts_total', 'Total number of reconciliation timeouts per controller', [
+    'controller',
+  ])
   const time = histogram(
     'controller_runtime_reconcile_time_seconds',
     'Length of time per reconciliation per controller',
@@ -76,7 +93,11 @@ async function build(registry: Registry): Promise<Metrics> {
   ])
   const activeWorkers = gauge('controller_runtime_active_workers', 'Number of currently used workers per controller', ['controller'])
   const adds = counter('workqueue_adds_total', 'Total number of adds handled by workqueue', ['name', 'controller'])
-  const retries = counter('workqueue_retries_total', 'Total number of retries handled by workqueue', ['name', 'controller'])
+  const retries = counter(
+    'workqueue_retries_total',
+    'Total number of items added to the workqueue with a non-zero delay (backoff, requeueAfterMs, delayMs)',
+    ['name', 'controller'],
+  )
   const waited = histogram(
     'workqueue_queue_duration_seconds',
     'How long in seconds an item stays in workqueue before being requested',
@@ -99,31 +120,68 @@ async function build(registry: Registry): Promise<Metrics> {
     'host',
     'method',
   ])
-  new prom.Gauge({
-    name: 'workqueue_depth',
-    help: 'Current depth of workqueue',
-    labelNames: ['name', 'controller'],
-    registers,
-    collect() {
-      for (const [name, live] of queues)
-        this.set(
-          { name, controller: name },
-          [...live].reduce((sum, queue) => sum + queue.length, 0),
-        )
+  const queueGauge = (
+    metric: string,
+    help: string,
+    read: (gauge: Gauge, name: string, live: Set<WorkQueue>) => void,
+    more: string[] = [],
+  ) =>
+    new prom.Gauge({
+      name: metric,
+      help,
+      labelNames: ['name', 'controller', ...more],
+      registers,
+      collect() {
+        this.reset()
+        for (const [name, live] of queues) read(this, name, live)
+      },
+    })
+  queueGauge(
+    'workqueue_depth',
+    'Current depth of workqueue by workqueue and priority',
+    (gauge, name, live) => {
+      const depths = new Map([['0', 0]])
+      for (const queue of live) {
+        for (const { priority, length } of queue.byPriority()) {
+          const label = depths.size < maxPriorities || depths.has(String(priority)) ? String(priority) : 'exceeded_cardinality_limit'
+          depths.set(label, (depths.get(label) ?? 0) + length)
+        }
+      }
+      for (const [priority, depth] of depths) gauge.set({ name, controller: name, priority }, depth)
     },
-  })
+    ['priority'],
+  )
+  queueGauge(
+    'workqueue_unfinished_work_seconds',
+    'How many seconds of work is in progress and not in work_duration yet. It grows by one a second for each stuck reconcile.',
+    (gauge, name, live) =>
+      gauge.set(
+        { name, controller: name },
+        [...live].reduce((sum, queue) => sum + queue.runningSeconds().sum, 0),
+      ),
+  )
+  queueGauge(
+    'workqueue_longest_running_processor_seconds',
+    'How many seconds the longest running reconcile has been running.',
+    (gauge, name, live) => gauge.set({ name, controller: name }, Math.max(0, ...[...live].map(queue => queue.runningSeconds().longest))),
+  )
 
   return {
+    controller(controller, maxCount) {
+      for (const result of ['success', 'error', 'requeue_after']) total.inc({ controller, result }, 0)
+      for (const each of [errors, terminal, panics, timeouts]) each.inc({ controller }, 0)
+      maxWorkers.set({ controller }, maxCount)
+      activeWorkers.set({ controller }, 0)
+    },
+    panicked: controller => panics.inc({ controller }),
+    timedOut: controller => timeouts.inc({ controller }),
     reconciled(controller, result, seconds, isTerminal) {
       total.inc({ controller, result })
       time.observe({ controller }, seconds)
       if (result === 'error') errors.inc({ controller })
       if (isTerminal) terminal.inc({ controller })
     },
-    workers(controller, active, max) {
-      activeWorkers.set({ controller }, active)
-      maxWorkers.set({ controller }, max)
-    },
+    workers: (controller, active) => activeWorkers.set({ controller }, active),
     queue(name) {
       const labels = { name, controller: name }
       adds.inc(labels, 0)

@@ -10,17 +10,24 @@ export type ReconcileRequest = {
   readonly key: string
   readonly namespace: string | undefined
   readonly name: string
+  /** Which of the manager's clusters the key is of; undefined for a controller without `clusters`. */
+  readonly cluster: string | undefined
   /** Aborts when the process must stop now, leadership is lost, or the reconcile's time is over: pass it on and return soon. */
   readonly signal: AbortSignal
-  /** Adds controller and key to each line. */
+  /** Adds controller, key, cluster and reconcile id to each line. */
   readonly log: Log
   /** 0 for the first try, then how often it failed in a row. */
   readonly attempt: number
+  /** A UUID of this attempt: the same in log lines and in its trace span. */
+  readonly reconcileId: string
 }
 
 export type Reconcile = (request: ReconcileRequest) => Promise<Result>
 
-/** Thrown by a reconcile when trying again cannot help: it is counted and logged, and waits for the next change. */
+/**
+ * Thrown by a reconcile when trying again cannot help: it is counted and logged, and waits for the next change. One that
+ * is the `cause` of another error counts as well.
+ */
 export class TerminalError extends Error {
   override readonly name: string = 'TerminalError'
 }
@@ -36,7 +43,7 @@ export type Outcome =
 export function decideOutcome(settled: { result: unknown } | { error: Error }): { outcome: Outcome; error: Error | undefined } {
   if ('error' in settled) {
     const { error } = settled
-    return { outcome: error instanceof TerminalError ? { kind: 'give-up' } : { kind: 'retry' }, error }
+    return { outcome: isTerminal(error) ? { kind: 'give-up' } : { kind: 'retry' }, error }
   }
   const { result } = settled
   if (result === undefined || result === null) return { outcome: { kind: 'forget' }, error: undefined }
@@ -56,4 +63,24 @@ export function decideOutcome(settled: { result: unknown } | { error: Error }): 
     outcome: { kind: 'retry' },
     error: new TypeError(`a reconcile must return nothing or { requeueAfterMs: number >= 0 }, got ${got}`),
   }
+}
+
+/** Whether `error` is a {@link TerminalError}, or was caused by one. */
+export function isTerminal(error: unknown): boolean {
+  let current = error
+  // Bounded: a chain of causes may lead back to itself.
+  for (let depth = 0; depth < 8 && current instanceof Error; depth++) {
+    if (current instanceof TerminalError) return true
+    current = current.cause
+  }
+  return false
+}
+
+/**
+ * Whether what was thrown is a bug rather than a failure, as a panic is in Go: the errors of the language itself, and
+ * values that are no errors. Counted apart, since more tries will not help and a person should look.
+ */
+export function isPanic(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return true
+  return thrown instanceof TypeError || thrown instanceof ReferenceError || thrown instanceof RangeError || thrown instanceof SyntaxError
 }

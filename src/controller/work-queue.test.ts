@@ -2,9 +2,9 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { VirtualTime } from '../../test/support/virtual-time.ts'
-import { lowPriority, WorkQueue } from './index.ts'
+import { lowPriority, WorkQueue, type WorkQueueOptions } from './index.ts'
 
-function make(options: { baseDelayMs?: number; maxDelayMs?: number } = {}) {
+function make(options: Omit<WorkQueueOptions, 'timers'> = {}) {
   const time = new VirtualTime()
   return { time, queue: new WorkQueue({ ...options, timers: time }) }
 }
@@ -110,6 +110,44 @@ test('get waits for a key, and everybody who waits hears of the shutdown', async
   deepEqual([queue.length, queue.running, queue.delayed], [0, 0, 0])
 })
 
+test('groups take turns within a priority: a noisy one delays a quiet one by one key', async () => {
+  const { queue } = make({ groupOf: key => key.split('/')[0] as string })
+  for (let index = 0; index < 1_000; index++) queue.add(`noisy/${index}`)
+  queue.add('quiet/a')
+  queue.add('calm/a')
+  queue.add('quiet/b')
+  queue.add('noisy/urgent', { priority: 1 })
+  const order: string[] = []
+  for (let index = 0; index < 8; index++) order.push((await queue.get()) as string)
+  deepEqual(order, ['noisy/urgent', 'noisy/0', 'quiet/a', 'calm/a', 'noisy/1', 'quiet/b', 'noisy/2', 'noisy/3'])
+  for (const key of order) queue.done(key)
+  deepEqual(queue.byPriority(), [{ priority: 0, length: 996 }])
+  equal(queue.length, 996)
+})
+
+test('a group function that throws loses no key', async () => {
+  const { queue } = make({
+    groupOf: () => {
+      throw new Error('no group')
+    },
+  })
+  queue.add('a')
+  equal(await queue.get(), 'a')
+})
+
+test('retryRate bounds the retries of all keys together, and each key still waits for its own backoff', async () => {
+  const { queue, time } = make({ baseDelayMs: 5, maxDelayMs: 1_000, retryRate: { qps: 10, burst: 2 } })
+  for (const key of ['a', 'b', 'c', 'd']) queue.addRateLimited(key)
+  const waiting: number[] = []
+  for (const ms of [5, 94, 1, 100, 1_000]) {
+    await time.advance(ms)
+    waiting.push(queue.length)
+  }
+  deepEqual(waiting, [2, 2, 3, 4, 4])
+  throws(() => make({ retryRate: { qps: 0, burst: 1 } }), /retryRate\.qps must be a number > 0, got 0/)
+  throws(() => make({ retryRate: { qps: 1, burst: 0 } }), /retryRate\.burst/)
+})
+
 test('done without get is a bug of the caller and says so', () => {
   const { queue } = make()
   throws(() => queue.done('a'), /done\("a"\) without get/)
@@ -128,7 +166,7 @@ test('invariants 7 and 10: random schedules never run a key twice at once, never
   )
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async steps => {
-      const { queue, time } = make({ baseDelayMs: 2, maxDelayMs: 16 })
+      const { queue, time } = make({ baseDelayMs: 2, maxDelayMs: 16, groupOf: key => (key < 'c' ? 'one' : 'two') })
       const running = new Set<string>()
       /** Keys that were added and have not been started since. */
       const owed = new Set<string>()

@@ -1,11 +1,13 @@
 import { DelayHeap } from './delay-heap.ts'
+import { RetryBucket, type RetryRate } from './retry-bucket.ts'
 import { systemTimers, type Timers } from './timers.ts'
+import { type Line, WaitingLanes } from './waiting-lanes.ts'
 
 /** Priorities as controller-runtime has them: higher first. */
 export const lowPriority = -100
 export const normalPriority = 0
 
-/** What a queue reports; durations are in seconds, as its metrics are. */
+/** What a queue reports; durations are in seconds, as its metrics are. `retried` is every add with a delay, as in controller-runtime. */
 export type QueueObserver = { added(): void; waited(seconds: number): void; worked(seconds: number): void; retried(): void }
 
 export type WorkQueueOptions = {
@@ -13,6 +15,13 @@ export type WorkQueueOptions = {
   baseDelayMs?: number
   /** Longest wait after failures. Default 1,000,000. */
   maxDelayMs?: number
+  /** Bounds the retries of all keys together; default: no bound but each key's backoff. */
+  retryRate?: RetryRate
+  /**
+   * Keys of one group stand in one line, and the lines of a priority take turns, so that one noisy tenant does not
+   * starve the others. Default: all keys are one group, first in, first out.
+   */
+  groupOf?: (key: string) => string
   timers?: Timers
   observer?: QueueObserver
 }
@@ -26,12 +35,12 @@ export type AddOptions = {
 
 /**
  * Where one key stands. It may be in several places at once, as in "running, wanted again, and due in an hour":
- * `lane` is set while it waits for a worker, `isRunning` while a worker has it, `isWantedAgain` if it was added meanwhile,
+ * `line` is set while it waits for a worker, `isRunning` while a worker has it, `isWantedAgain` if it was added meanwhile,
  * `dueMs` while a delayed add is outstanding. A key without any of these and without failures is forgotten (invariant 10).
  */
 type Entry = {
   readonly key: string
-  lane: Lane | undefined
+  line: Line<unknown> | undefined
   isRunning: boolean
   isWantedAgain: boolean
   dueMs: number | undefined
@@ -40,9 +49,6 @@ type Entry = {
   addedMs: number
   startedMs: number
 }
-
-/** First in, first out, for one priority. `live` counts the entries whose `lane` is this one; the rest moved up. */
-type Lane = { readonly priority: number; entries: (Entry | undefined)[]; head: number; live: number }
 
 /**
  * Keys to work on. A key is in it once however often it is added, and never given to two workers at once (invariant 7):
@@ -54,11 +60,13 @@ export class WorkQueue {
   readonly #timers: Timers
   readonly #observer: QueueObserver | undefined
   readonly #entries = new Map<string, Entry>()
-  /** By falling priority. */
-  readonly #lanes: Lane[] = []
+  readonly #lanes = new WaitingLanes<Entry>()
+  readonly #groupOf: ((key: string) => string) | undefined
+  readonly #retryBucket: RetryBucket | undefined
+  /** What workers have, kept only where somebody asks how long. */
+  readonly #started = new Set<Entry>()
   readonly #delayed = new DelayHeap<Entry>()
   readonly #waiters: ((key: string | undefined) => void)[] = []
-  #length = 0
   #running = 0
   #due = 0
   #cancelTimer: (() => void) | undefined
@@ -70,11 +78,13 @@ export class WorkQueue {
     this.#maxDelayMs = options.maxDelayMs ?? 1_000_000
     this.#timers = options.timers ?? systemTimers
     this.#observer = options.observer
+    this.#groupOf = options.groupOf
+    this.#retryBucket = options.retryRate && new RetryBucket(options.retryRate, this.#timers.nowMs())
   }
 
   /** Keys that wait for a worker now, without the delayed ones. */
   get length(): number {
-    return this.#length
+    return this.#lanes.length
   }
 
   /** Keys that workers have now. */
@@ -87,13 +97,32 @@ export class WorkQueue {
     return this.#due
   }
 
+  /** How many keys wait for a worker with each priority, highest first. */
+  byPriority(): { priority: number; length: number }[] {
+    return this.#lanes.byPriority()
+  }
+
+  /** How long workers have had what they have: all together, and the longest. 0 without an observer. */
+  runningSeconds(): { sum: number; longest: number } {
+    const nowMs = this.#timers.nowMs()
+    let sum = 0
+    let longest = 0
+    for (const { startedMs } of this.#started) {
+      const seconds = (nowMs - startedMs) / 1_000
+      sum += seconds
+      longest = Math.max(longest, seconds)
+    }
+    return { sum, longest }
+  }
+
   add(key: string, options: AddOptions = {}): void {
     if (this.#isShutDown) return
     const { delayMs = 0, priority = normalPriority } = options
     const entry = this.#entry(key)
     if (delayMs > 0) {
+      this.#observer?.retried()
       // Already wanted now: running it sooner says the same.
-      if (entry.lane || entry.isWantedAgain) return
+      if (entry.line || entry.isWantedAgain) return
       const dueMs = this.#timers.nowMs() + delayMs
       if (entry.dueMs === undefined) {
         this.#due++
@@ -112,13 +141,13 @@ export class WorkQueue {
     this.#want(entry, priority)
   }
 
-  /** Adds the key after its backoff: base × 2^failures, at most the maximum; each call is one more failure. */
+  /** Adds the key after its backoff: base × 2^failures, at most the maximum, and not before `retryRate` allows; each call is one more failure. */
   addRateLimited(key: string, options: { priority?: number } = {}): void {
     if (this.#isShutDown) return
     const entry = this.#entry(key)
-    const delayMs = Math.min(this.#maxDelayMs, this.#baseDelayMs * 2 ** entry.failures)
+    const backoffMs = Math.min(this.#maxDelayMs, this.#baseDelayMs * 2 ** entry.failures)
+    const delayMs = Math.max(backoffMs, this.#retryBucket?.reserve(this.#timers.nowMs()) ?? 0)
     entry.failures++
-    this.#observer?.retried()
     this.add(key, { delayMs, priority: options.priority })
   }
 
@@ -138,7 +167,7 @@ export class WorkQueue {
   /** The next key, when there is one; undefined after shutdown. Whoever gets a key must call {@link done} with it. */
   get(): Promise<string | undefined> {
     if (this.#isShutDown) return Promise.resolve(undefined)
-    const entry = this.#take()
+    const entry = this.#lanes.take()
     if (entry) return Promise.resolve(this.#start(entry))
     return new Promise(resolve => this.#waiters.push(resolve))
   }
@@ -149,6 +178,7 @@ export class WorkQueue {
     if (!entry?.isRunning) throw new RangeError(`done(${JSON.stringify(key)}) without get: each key got must be done exactly once`)
     entry.isRunning = false
     this.#running--
+    this.#started.delete(entry)
     this.#observer?.worked((this.#timers.nowMs() - entry.startedMs) / 1_000)
     if (entry.isWantedAgain && !this.#isShutDown) {
       entry.isWantedAgain = false
@@ -165,8 +195,7 @@ export class WorkQueue {
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     this.#delayed.clear()
-    this.#lanes.length = 0
-    this.#length = 0
+    this.#lanes.clear()
     this.#due = 0
     for (const [key, entry] of this.#entries) if (!entry.isRunning) this.#entries.delete(key)
     for (const waiter of this.#waiters.splice(0)) waiter(undefined)
@@ -177,7 +206,7 @@ export class WorkQueue {
     if (!entry) {
       entry = {
         key,
-        lane: undefined,
+        line: undefined,
         isRunning: false,
         isWantedAgain: false,
         dueMs: undefined,
@@ -195,14 +224,11 @@ export class WorkQueue {
     if (entry.isRunning) {
       entry.priority = entry.isWantedAgain ? Math.max(entry.priority, priority) : priority
       entry.isWantedAgain = true
-    } else if (!entry.lane) {
+    } else if (!entry.line) {
       entry.priority = priority
       this.#enqueue(entry)
     } else if (priority > entry.priority) {
-      entry.priority = priority
-      entry.lane.live--
-      this.#compact(entry.lane)
-      this.#line(entry)
+      this.#lanes.moveUp(entry, priority)
     }
   }
 
@@ -211,47 +237,17 @@ export class WorkQueue {
     entry.addedMs = this.#observer ? this.#timers.nowMs() : 0
     const waiter = this.#waiters.shift()
     // Somebody waits, so every lane is empty and this key is the next one.
-    if (waiter) {
-      waiter(this.#start(entry))
-    } else {
-      this.#length++
-      this.#line(entry)
-    }
+    if (waiter) waiter(this.#start(entry))
+    else this.#lanes.push(entry, this.#groupOf ? this.#safeGroup(this.#groupOf, entry.key) : '')
   }
 
-  #line(entry: Entry): void {
-    let index = 0
-    while (index < this.#lanes.length && (this.#lanes[index] as Lane).priority > entry.priority) index++
-    let lane = this.#lanes[index]
-    if (lane?.priority !== entry.priority) {
-      lane = { priority: entry.priority, entries: [], head: 0, live: 0 }
-      this.#lanes.splice(index, 0, lane)
+  /** A function that throws must not lose the key: it stands with those that have no group. */
+  #safeGroup(groupOf: (key: string) => string, key: string): string {
+    try {
+      return String(groupOf(key))
+    } catch {
+      return ''
     }
-    lane.entries.push(entry)
-    lane.live++
-    entry.lane = lane
-  }
-
-  #take(): Entry | undefined {
-    for (let index = 0; index < this.#lanes.length; index++) {
-      const lane = this.#lanes[index] as Lane
-      while (lane.head < lane.entries.length) {
-        const entry = lane.entries[lane.head] as Entry
-        lane.entries[lane.head++] = undefined
-        if (lane.head > 1_024 && lane.head * 2 > lane.entries.length) {
-          lane.entries = lane.entries.slice(lane.head)
-          lane.head = 0
-        }
-        if (entry.lane !== lane) continue
-        entry.lane = undefined
-        lane.live--
-        this.#length--
-        return entry
-      }
-      // Priorities are the caller's numbers: a lane for each one ever used would grow without bound.
-      this.#lanes.splice(index--, 1)
-    }
-    return undefined
   }
 
   #start(entry: Entry): string {
@@ -259,16 +255,10 @@ export class WorkQueue {
     this.#running++
     if (this.#observer) {
       entry.startedMs = this.#timers.nowMs()
+      this.#started.add(entry)
       this.#observer.waited((entry.startedMs - entry.addedMs) / 1_000)
     }
     return entry.key
-  }
-
-  /** Entries that moved up leave their place behind: swept when they are the most of a lane. */
-  #compact(lane: Lane): void {
-    if (lane.entries.length - lane.head <= lane.live * 2 + 1_024) return
-    lane.entries = [...new Set(lane.entries.slice(lane.head))].filter(entry => entry?.lane === lane)
-    lane.head = 0
   }
 
   #clearDue(entry: Entry): void {
@@ -301,7 +291,7 @@ export class WorkQueue {
   }
 
   #dropIfIdle(entry: Entry): void {
-    const isIdle = !entry.isRunning && !entry.lane && !entry.isWantedAgain && entry.dueMs === undefined && entry.failures === 0
+    const isIdle = !entry.isRunning && !entry.line && !entry.isWantedAgain && entry.dueMs === undefined && entry.failures === 0
     if (isIdle) this.#entries.delete(entry.key)
   }
 }

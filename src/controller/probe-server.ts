@@ -1,0 +1,70 @@
+import type { Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** `port` 0 takes a free one. `host` defaults to all addresses, since kubelet and Prometheus come from outside the Pod. */
+export type ProbeOptions = { port: number; host?: string }
+
+/** What is served. */
+export type ProbeSources = {
+  /** Why not, empty when all is well. */
+  healthz(): readonly string[]
+  readyz(): readonly string[]
+  /** The text of /metrics; without it there is none. */
+  metrics: (() => Promise<{ contentType: string; text: string }>) | undefined
+}
+
+/**
+ * Serves `/healthz`, `/livez`, `/readyz` and `/metrics` over plain HTTP: 200 and `ok`, or 500 and a line for each reason,
+ * as Kubernetes' own components answer. Reasons name kinds and controllers, never objects or secrets.
+ */
+export class ProbeServer {
+  readonly port: number
+  readonly #server: Server
+
+  private constructor(server: Server) {
+    this.#server = server
+    this.port = (server.address() as AddressInfo).port
+  }
+
+  /** @throws {Error} naming the address if it cannot be listened on. */
+  static async start({ port, host }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
+    const { createServer } = await import('node:http')
+    const server = createServer((request, response) => {
+      const path = request.url?.split('?')[0]
+      if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET is answered here')
+      if (path === '/healthz' || path === '/livez') return sendReasons(response, sources.healthz())
+      if (path === '/readyz') return sendReasons(response, sources.readyz())
+      if (path !== '/metrics' || !sources.metrics) return send(response, 404, 'there is /healthz, /livez, /readyz and /metrics')
+      sources.metrics().then(
+        ({ text, contentType }) => send(response, 200, text, contentType),
+        () => send(response, 500, 'the metrics could not be collected'),
+      )
+    })
+    server.requestTimeout = 30_000
+    server.on('clientError', (_error, socket) => socket.destroy())
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', error => {
+        const { code = error.message } = error as NodeJS.ErrnoException
+        reject(new Error(`probes cannot be served on ${host ?? '*'}:${port} (${code}): is the port taken?`, { cause: error }))
+      })
+      server.listen(port, host, resolve)
+    })
+    return new ProbeServer(server)
+  }
+
+  async close(): Promise<void> {
+    await new Promise<void>(resolve => {
+      this.#server.close(() => resolve())
+      this.#server.closeAllConnections()
+    })
+  }
+}
+
+function sendReasons(response: ServerResponse, reasons: readonly string[]): void {
+  if (reasons.length === 0) send(response, 200, 'ok')
+  else send(response, 500, `${reasons.map(reason => `[-] ${reason}`).join('\n')}\n`)
+}
+
+function send(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'content-type': contentType, 'x-content-type-options': 'nosniff' }).end(text)
+}
