@@ -3,8 +3,19 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { StatusError } from '../kube/index.ts'
-import { Authorization, makeKubeconfig, type OwnAuthorizer, Rbac, readCertificates, Tokens, writeSecretFile } from './auth/index.ts'
+import {
+  Authorization,
+  makeKubeconfig,
+  type OwnAuthorizer,
+  Rbac,
+  readCertificates,
+  ServiceAccountTokens,
+  SigningKey,
+  Tokens,
+  writeSecretFile,
+} from './auth/index.ts'
 import { Discovery } from './discovery/index.ts'
+import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import { backupMount, type Mount, makeHandler } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { Registry } from './registry/index.ts'
@@ -36,7 +47,11 @@ export type ServerOptions = {
    * by default: `system:masters` may do everything, everyone else what RBAC says.
    */
   authorize?: OwnAuthorizer
+  /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
+  namespaceDefaults?: boolean
   storage?: { synchronous?: 'FULL' | 'OFF' }
+  /** How much one user, and all together, may ask at once. */
+  limits?: Partial<FairnessLimits>
 }
 
 export type ServerStats = {
@@ -49,6 +64,12 @@ export type ServerStats = {
   failedWrites: number
   queuedWrites: number
   lastCommitMs: number
+  /** Requests that are being worked on. */
+  inFlight: number
+  /** Requests that wait until it is their user's turn. */
+  waitingRequests: number
+  /** Requests refused with 429 since the start, as their user had too many. */
+  rejectedRequests: number
   rssBytes: number
 }
 
@@ -97,11 +118,21 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const registry = new Registry(store)
     const authorization = new Authorization(new Rbac(store), options.authorize)
     const services: Services = { store, registry, watches, pages: new PagedLists(), maxWatchBufferBytes }
-    lifecycle = new Lifecycle(store, registry, (error, what) => log.error({ err: error }, what))
-    await lifecycle.start()
-    const tokens = writable(dataDir, () => new Tokens(pkiDir))
+    const serviceAccounts = new ServiceAccountTokens(
+      store,
+      writable(dataDir, () => new SigningKey(pkiDir)),
+    )
+    const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts))
     const certificates = await readCertificates(pkiDir, host, store.nowMs)
+    lifecycle = new Lifecycle(store, registry, {
+      serviceAccounts,
+      caCertificate: certificates.ca,
+      namespaceDefaults: options.namespaceDefaults ?? true,
+      onError: (error, what) => log.error({ err: error }, what),
+    })
+    await lifecycle.start()
     let isReady = true
+    const fairness = new Fairness(options.limits)
     const handler = makeHandler({
       services,
       discovery: new Discovery(registry),
@@ -116,6 +147,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
           onInternalError: error => log.error({ err: error }, 'a backup failed'),
         }),
       ],
+      fairness,
       isReady: () => isReady,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
@@ -161,6 +193,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       issueToken: user => tokens.issue(user, store.nowMs),
       stats() {
         const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
+        const { inFlight, waiting, rejected } = fairness.stats()
         return {
           objects,
           objectBytes: bytes,
@@ -171,6 +204,9 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
           failedWrites,
           queuedWrites: queued,
           lastCommitMs,
+          inFlight,
+          waitingRequests: waiting,
+          rejectedRequests: rejected,
           rssBytes: process.memoryUsage.rss(),
         }
       },

@@ -28,7 +28,8 @@ export function makeDataDir(): string {
 
 export async function startTestServer(options: Partial<ServerOptions> = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? makeDataDir()
-  const server = await startServer({ listen: { port: 0 }, storage: { synchronous: 'OFF' }, ...options, dataDir })
+  // Namespaces are empty unless a test wants to see what is in each.
+  const server = await startServer({ listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false, ...options, dataDir })
   const agent = new Agent({ connect: { ca: server.caCertificate }, headersTimeout: 10_000, bodyTimeout: 0 })
   const adminToken: string = parse(readFileSync(server.kubeconfigPath, 'utf8')).users[0].user.token
   const headersOf = ({ token = adminToken, type, body, headers }: RequestOptions) => ({

@@ -8,7 +8,7 @@ import { makePool, type Target } from './target.ts'
 /** Starts the embedded server in this process, on a directory that is removed at the end. */
 export async function startOurs(): Promise<Target> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-conformance-'))
-  const server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  const server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false })
   const pool = makePool(server.url)
   const config: { users: { user: { token: string } }[] } = parse(readFileSync(server.kubeconfigPath, 'utf8'))
   return {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import type { Tokens } from './tokens.ts'
+import { isLive, type KnownToken, type Tokens } from './tokens.ts'
 import { named, type User } from './user.ts'
 
 /** `wrong` is a credential that does not hold: it is refused, not taken for none. */
@@ -10,7 +10,7 @@ export type Authentication = { user: User } | 'none' | 'wrong'
 const byCertificate = new WeakMap<object, User | 'none'>()
 
 // What a connection's last token was found to mean: clients send the same one with every request.
-const byConnection = new WeakMap<object, { authorization: string; user: User; expiresMs: number }>()
+const byConnection = new WeakMap<object, KnownToken & { authorization: string }>()
 
 /** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
 export function authenticate(request: IncomingMessage, tokens: Tokens, nowMs: number): Authentication {
@@ -18,7 +18,7 @@ export function authenticate(request: IncomingMessage, tokens: Tokens, nowMs: nu
   const { socket } = request
   if (authorization !== undefined) {
     const last = byConnection.get(socket)
-    if (last !== undefined && last.authorization === authorization && last.expiresMs > nowMs) return last
+    if (last !== undefined && last.authorization === authorization && last.expiresMs > nowMs && isLive(last)) return last
     const isBearer = authorization.length > 7 && authorization.slice(0, 7).toLowerCase() === 'bearer '
     const found = isBearer ? tokens.verify(authorization.slice(7).trim(), nowMs) : undefined
     if (!found) return 'wrong'

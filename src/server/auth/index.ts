@@ -9,5 +9,7 @@ export { issueClientCertificate, readCertificates, type ServingCertificates } fr
 export { makeKubeconfig } from './kubeconfig.ts'
 export * from './rbac/index.ts'
 export { writeSecretFile } from './secret-file.ts'
+export { type ReadToken, type Reference, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
+export { SigningKey } from './signing-key.ts'
 export { type TokenRequest, Tokens } from './tokens.ts'
 export { type Attributes, type Authorizer, adminsGroup, named, type OwnAuthorizer, type User } from './user.ts'

@@ -1,28 +1,34 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import { readOrMake } from './secret-file.ts'
+import type { ReadToken, ServiceAccountTokens } from './service-account-tokens.ts'
+import { decode, encode } from './signing-key.ts'
 import { adminsGroup, named, type User } from './user.ts'
 
 const issuer = 'oarlock'
 const maxRemembered = 10_000
+const maxTokenLength = 8_192
 
 /** Whom `issueToken` makes a token for. */
 export type TokenRequest = { name: string; groups: string[]; ttlMs: number }
 
-export type KnownToken = { readonly user: User; readonly expiresMs: number }
+/** `isLive` says whether what the token hangs on is still there; absent for a token that hangs on nothing. */
+export type KnownToken = { readonly user: User; readonly expiresMs: number; readonly isLive?: () => boolean }
 
 /**
- * Bearer tokens: the administrator's, random and kept in the data directory, and issued ones, which are signed
- * (HS256) and not stored, so they outlive a restart and end by themselves.
+ * Bearer tokens: the administrator's, random and kept in the data directory; issued ones, which are signed
+ * (HS256) and not stored, so they outlive a restart and end by themselves; and those of service accounts.
  */
 export class Tokens {
   readonly adminToken: string
   readonly #adminDigest: Buffer
   readonly #key: Buffer
+  readonly #serviceAccounts: ServiceAccountTokens
   // By digest, never by the token itself: a lookup that is not constant in time says nothing about a token.
   readonly #remembered = new Map<string, KnownToken>()
 
-  constructor(pkiDir: string) {
+  constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens) {
+    this.#serviceAccounts = serviceAccounts
     this.adminToken = readOrMake(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
     this.#key = Buffer.from(readOrMake(join(pkiDir, 'token-key'), () => randomBytes(32).toString('base64url')).trim(), 'base64url')
     this.#adminDigest = digest(this.adminToken)
@@ -38,17 +44,33 @@ export class Tokens {
 
   /** The user of a token and until when, or undefined for one that is wrong or over. */
   verify(token: string, nowMs: number): KnownToken | undefined {
-    if (token.length === 0 || token.length > 8_192) return undefined
+    if (token.length === 0 || token.length > maxTokenLength) return undefined
     const tokenDigest = digest(token)
     if (timingSafeEqual(tokenDigest, this.#adminDigest)) return admin
     const memory = tokenDigest.toString('latin1')
     const remembered = this.#remembered.get(memory)
-    if (remembered) return remembered.expiresMs > nowMs ? remembered : undefined
-    const read = this.#read(token)
-    if (!read || read.expiresMs <= nowMs) return undefined
+    if (remembered) {
+      if (remembered.expiresMs > nowMs && isLive(remembered)) return remembered
+      this.#remembered.delete(memory)
+      return undefined
+    }
+    const read = this.#read(token) ?? this.#serviceAccounts.read(token, this.#serviceAccounts.audiences, nowMs)
+    if (!read || typeof read === 'string' || read.expiresMs <= nowMs) return undefined
     if (this.#remembered.size >= maxRemembered) this.#remembered.clear()
     this.#remembered.set(memory, read)
     return read
+  }
+
+  /**
+   * As {@link verify}, for who asks about somebody else's token: says why it does not hold, and for which of the
+   * `audiences` it does. Tokens that were made for no audience hold for this server's own.
+   */
+  review(token: string, audiences: readonly string[], nowMs: number): ReadToken | string {
+    const read = token.length <= maxTokenLength ? this.#serviceAccounts.read(token, audiences, nowMs) : undefined
+    if (read !== undefined) return read
+    const known = this.verify(token, nowMs)
+    const own = audiences.filter(audience => this.#serviceAccounts.audiences.includes(audience))
+    return known && own.length > 0 ? { ...known, audiences: own } : 'invalid bearer token'
   }
 
   #read(token: string): KnownToken | undefined {
@@ -69,21 +91,13 @@ export class Tokens {
   }
 }
 
+/** A token that was good once, and hangs on nothing that has gone since. */
+export function isLive({ isLive: ask }: KnownToken): boolean {
+  return ask === undefined || ask()
+}
+
 const admin: KnownToken = { user: named('oarlock:admin', [adminsGroup]), expiresMs: Number.POSITIVE_INFINITY }
 
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
-}
-
-function encode(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url')
-}
-
-function decode(part: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -207,7 +207,9 @@ export class Store {
    */
   put(table: Table, before: Entry | undefined, object: KubeObject): Promise<Entry> {
     const after = this.#entry(table, before, object)
-    return this.#enqueue(table, before, after, after)
+    const durable = this.#enqueue(table, before, after, after)
+    if (!before) table.created?.(after)
+    return durable
   }
 
   /** Deletes `before`, the {@link head} of its key. `object` is its last state, which watchers get to see. */

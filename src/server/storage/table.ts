@@ -25,6 +25,8 @@ export type HistoryLimits = { events: number; bytes: number }
 export class Table {
   readonly name: string
   readonly listeners = new Set<TableListener>()
+  /** Told of a new object when its write is queued, so that what it writes too is in the same commit. Must not throw. */
+  created: ((entry: Entry) => void) | undefined
   readonly #limits: HistoryLimits
   #readFields: FieldReader | undefined
   #fieldNames: readonly string[] = []

@@ -1,0 +1,75 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { join } from 'node:path'
+import { readOrMake } from './secret-file.ts'
+
+// JWS wants r and s side by side (RFC 7518, section 3.4), not the ASN.1 that OpenSSL makes by default.
+const encoding = 'ieee-p1363' as const
+
+/**
+ * The key that signs the tokens of service accounts: ES256, kept in `pki/service-account.key`. Everybody may know its public
+ * half, so who gets such a token can check it without asking us.
+ */
+export class SigningKey {
+  readonly #privateKey: KeyObject
+  readonly #publicKey: KeyObject
+  /** Names the key in a token's header, as kube-apiserver does: the hash of the public key. */
+  readonly keyId: string
+
+  constructor(pkiDir: string) {
+    const pem = readOrMake(join(pkiDir, 'service-account.key'), () => {
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+    })
+    this.#privateKey = createPrivateKey(pem)
+    this.#publicKey = createPublicKey(pem)
+    this.keyId = createHash('sha256')
+      .update(this.#publicKey.export({ type: 'spki', format: 'der' }))
+      .digest('base64url')
+  }
+
+  /** A JSON Web Token with these claims. */
+  sign(claims: object): string {
+    const signed = `${encode({ alg: 'ES256', kid: this.keyId })}.${encode(claims)}`
+    const signature = sign('sha256', Buffer.from(signed), { key: this.#privateKey, dsaEncoding: encoding })
+    return `${signed}.${signature.toString('base64url')}`
+  }
+
+  /** The claims of a token that this key signed, or undefined. When they hold is for the caller to say. */
+  read(token: string): Record<string, unknown> | undefined {
+    const [header, claims, signature, ...more] = token.split('.')
+    if (!header || !claims || !signature || more.length > 0) return undefined
+    const { alg, kid } = decode(header) ?? {}
+    if (alg !== 'ES256' || kid !== this.keyId) return undefined
+    const isOurs = verify(
+      'sha256',
+      Buffer.from(`${header}.${claims}`),
+      { key: this.#publicKey, dsaEncoding: encoding },
+      Buffer.from(signature, 'base64url'),
+    )
+    return isOurs ? decode(claims) : undefined
+  }
+
+  /** The public key as a JSON Web Key Set (RFC 7517). */
+  get keySet(): object {
+    return { keys: [{ use: 'sig', kty: 'EC', kid: this.keyId, alg: 'ES256', ...this.#publicCoordinates() }] }
+  }
+
+  #publicCoordinates(): object {
+    const { crv, x, y } = this.#publicKey.export({ format: 'jwk' })
+    return { crv, x, y }
+  }
+}
+
+export function encode(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** One part of a token as an object; undefined when it is none. */
+export function decode(part: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
