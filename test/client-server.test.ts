@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { deepEqual, equal, ok, rejects, throws } from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createProxy } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
@@ -6,7 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import Type from 'typebox'
-import { type Client, configMapResource, crdResource, createClient, eventResource, secretResource } from '../src/client/index.ts'
+import {
+  type Client,
+  configMapResource,
+  crdResource,
+  createClient,
+  eventResource,
+  metadataOnly,
+  secretResource,
+} from '../src/client/index.ts'
 import {
   addFinalizer,
   controller,
@@ -17,8 +25,9 @@ import {
   predicates,
   removeFinalizer,
 } from '../src/controller/index.ts'
-import { defineResource } from '../src/kube/index.ts'
+import { defineResource, StatusError } from '../src/kube/index.ts'
 import { type ApiServer, adminsGroup, issueClientCertificate, startServer } from '../src/server/index.ts'
+import { withFaults } from '../src/testing/index.ts'
 import { eventually } from './support/eventually.ts'
 
 const boatResource = defineResource({
@@ -270,4 +279,100 @@ test('an informer is equal to the server after a restart of the server on its da
   } finally {
     await manager.stop()
   }
+})
+
+test('a list over the watch, pages, and pages from a server that refuses the stream fill a cache alike', async () => {
+  const boats = client.resource(boatResource)
+  const names = Array.from({ length: 30 }, (_, index) => `listed-${String(index).padStart(2, '0')}`)
+  for (const name of names) await boats.create({ metadata: { name, labels: { set: 'listed' } }, spec: { seats: 1 } })
+  const filled = async (streamLists: boolean, refuse?: () => StatusError) => {
+    const asked: string[] = []
+    const spy = withFaults(client, {
+      only({ path, query }) {
+        if (path.endsWith('/boats')) asked.push(query?.sendInitialEvents ? 'stream' : query?.watch ? 'watch' : 'page')
+        return false
+      },
+    })
+    if (refuse) {
+      spy.stream = async options => {
+        if (options.query?.sendInitialEvents) throw refuse()
+        return await client.stream(options)
+      }
+    }
+    const manager = new Manager({ client: spy, listWatch: { streamLists, pageSize: 7, backoff: { minMs: 5, maxMs: 20 } } })
+    const informer = manager.informer(boatResource, { labelSelector: 'set=listed', hotObjects: 4 })
+    const added: string[] = []
+    informer.onChange({ added: ({ metadata }, isInitial) => void added.push(`${metadata.name} ${isInitial}`) })
+    await manager.start()
+    await boats.patch('listed-00', { spec: { seats: 2 + added.length } }, { type: 'merge' })
+    const version = (await boats.get('listed-00')).metadata.resourceVersion
+    await eventually(() => informer.get('default/listed-00')?.metadata.resourceVersion === version, 'the watch goes on')
+    await manager.stop()
+    deepEqual(
+      added.sort(),
+      names.map(name => `${name} true`),
+    )
+    equal(informer.size, 30)
+    return asked
+  }
+  deepEqual(await filled(true), ['stream'])
+  deepEqual(await filled(false), ['page', 'page', 'page', 'page', 'page', 'watch'])
+  const refused = await filled(true, () => new StatusError('Invalid', 'sendInitialEvents is forbidden'))
+  deepEqual(refused, ['page', 'page', 'page', 'page', 'page'], 'the watch goes around the spy here')
+  await Promise.all(names.map(name => boats.delete(name)))
+})
+
+test('metadataOnly reads metadata under the kind’s own name, and its changes; what a reader gets is frozen', async () => {
+  const handle = client.resource(configMapResource)
+  const made = await handle.create({ metadata: { name: 'meta', labels: { a: 'b' } }, data: { big: 'x'.repeat(1_000) } })
+  const reduced = metadataOnly(configMapResource)
+  equal(metadataOnly(configMapResource), reduced)
+  const partial = await client.resource(reduced).get('meta')
+  deepEqual([partial.kind, partial.apiVersion, Object.keys(partial).sort()], ['ConfigMap', 'v1', ['apiVersion', 'kind', 'metadata']])
+  const manager = new Manager({ client })
+  const informer = manager.informer(reduced, { namespace: 'default' })
+  const whole = manager.informer(configMapResource, { namespace: 'default' })
+  await manager.start()
+  try {
+    equal(informer.get('default/meta')?.metadata.uid, made.metadata.uid)
+    equal('data' in (informer.get('default/meta') ?? {}), false)
+    equal(whole.get('default/meta')?.data?.big?.length, 1_000)
+    await handle.patch('meta', { metadata: { labels: { a: 'c' } } }, { type: 'merge' })
+    await eventually(() => informer.get('default/meta')?.metadata.labels?.a === 'c', 'the change')
+    const read = whole.get('default/meta') as { data: Record<string, string> }
+    throws(() => {
+      read.data.big = 'mine'
+    }, /read only/)
+  } finally {
+    await manager.stop()
+  }
+})
+
+test('two halves of a kind by shardSelector are all of it, with servers that know it and with those that do not', async () => {
+  const handle = client.resource(configMapResource)
+  const names = Array.from({ length: 20 }, (_, index) => `shard-${index}`)
+  for (const name of names) await handle.create({ metadata: { name, labels: { set: 'shard' } } })
+  const half = (start: string, end: string) => `shardRange(object.metadata.uid, '${start}', '${end}')`
+  const halves = [half('0x0000000000000000', '0x8000000000000000'), half('0x8000000000000000', '0x10000000000000000')]
+  const deaf = withFaults(client, {})
+  const forget = <Options extends { query?: object }>(options: Options) => ({
+    ...options,
+    query: { ...options.query, shardSelector: undefined },
+  })
+  deaf.request = options => client.request(forget(options))
+  deaf.stream = options => client.stream(forget(options))
+  for (const each of [client, deaf]) {
+    const manager = new Manager({ client: each })
+    const informers = halves.map(shardSelector => manager.informer(configMapResource, { labelSelector: 'set=shard', shardSelector }))
+    await manager.start()
+    const found = informers.map(informer => informer.list().map(({ metadata }) => metadata.name))
+    ok(
+      found.every(part => part.length > 0 && part.length < 20),
+      JSON.stringify(found),
+    )
+    deepEqual(found.flat().sort(), [...names].sort())
+    await manager.stop()
+  }
+  const list = await handle.list({ shardSelector: halves[0] })
+  ok(list.items.length > 0 && list.items.length < 20 + 10)
 })

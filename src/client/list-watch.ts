@@ -1,20 +1,34 @@
-import { type KubeObject, type Resource, StatusError, type WatchEvent } from '../kube/index.ts'
+import { isReason, type KubeObject, type Resource, StatusError, type WatchEvent } from '../kube/index.ts'
 import type { Backoff } from './backoff.ts'
 import type { Client } from './client.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { ClientClosedError } from './connection-error.ts'
 import { decideListWatch, initialListWatchState, type ListWatchError, type ListWatchInput } from './decide-list-watch.ts'
+import { canStreamLists, InitialEvents } from './initial-events.ts'
 import { GarbageError } from './watch-lines.ts'
+
+/**
+ * A server that does not know `sendInitialEvents` goes on without ever ending the list: after this long without a word it
+ * is asked for pages instead.
+ */
+const initialSilenceMs = 15_000
 
 export type ListWatchOptions<Body> = {
   /** Default: all namespaces. */
   namespace?: string
   labelSelector?: string
   fieldSelector?: string
+  shardSelector?: string
   /** Ends it; nothing else does. */
   signal: AbortSignal
   /** Everything there is, as of `resourceVersion`: after the first list, and after each one that a 410 made necessary. */
   onReplace(items: KubeObject<Body>[], resourceVersion: string): void
+  /**
+   * Takes a list as it comes, so that a large one is never in memory as a whole: `begin` is asked before each attempt, and if
+   * it says true its objects go to `add`, and {@link onReplace} is called with none at the end. What an attempt that failed
+   * brought may be gone again: the next `begin` starts anew.
+   */
+  parts?: { begin(): boolean; add(items: KubeObject<Body>[]): void }
   /** One event after that, in order. Bookmarks come too, with an object that has only metadata.resourceVersion. */
   onEvent(event: WatchEvent<KubeObject<Body>>): void
   /**
@@ -31,6 +45,11 @@ export type ListWatchOptions<Body> = {
   watchTimeoutMs?: number
   /** How long a watch may say nothing before it is taken for dead; default `watchTimeoutMs` and 10 s. */
   idleTimeoutMs?: number
+  /**
+   * Lists over the watch itself (WatchList: `sendInitialEvents`) where the server's version has it: one request, no pages, and
+   * the server reads nothing twice. Default true; a server that refuses it or breaks off is asked for pages.
+   */
+  streamLists?: boolean
   /** Objects per page of a list; default 500. */
   pageSize?: number
   clock?: Clock
@@ -44,23 +63,50 @@ export type ListWatchOptions<Body> = {
  */
 export async function listWatch<Body>(client: Client, resource: Resource<Body>, options: ListWatchOptions<Body>): Promise<void> {
   const { signal, clock = systemClock, random = Math.random, backoff = { minMs: 800, maxMs: 30_000 } } = options
-  const { namespace, labelSelector, fieldSelector, watchTimeoutMs = 300_000, pageSize } = options
+  const { namespace, labelSelector, fieldSelector, shardSelector, watchTimeoutMs = 300_000, pageSize } = options
   const handle = client.resource(resource)
-  const selection = { namespace, labelSelector, fieldSelector }
+  const selection = { namespace, labelSelector, fieldSelector, shardSelector }
   let state = initialListWatchState
+  let streaming: 'yes' | 'not now' | 'no' = (options.streamLists ?? true) ? 'yes' : 'no'
 
   const list = async (): Promise<ListWatchInput> => {
     try {
-      const { items, metadata } = await handle.listAll({ ...selection, limit: pageSize, signal })
+      const inParts = options.parts?.begin() ?? false
+      const { items, metadata } = inParts ? await listInParts() : await handle.listAll({ ...selection, limit: pageSize, signal })
       if (signal.aborted) return { kind: 'listed', resourceVersion: metadata.resourceVersion }
       options.onReplace(items, metadata.resourceVersion)
+      // A stream that broke may do better next time.
+      if (streaming === 'not now') streaming = 'yes'
       return { kind: 'listed', resourceVersion: metadata.resourceVersion }
     } catch (error) {
       return report({ kind: 'list-failed', error: classify(error) }, error)
     }
   }
 
+  const listInParts = async (): Promise<{ items: KubeObject<Body>[]; metadata: { resourceVersion: string } }> => {
+    const first = await handle.list({ ...selection, limit: pageSize ?? 500, signal })
+    let { metadata } = first
+    options.parts?.add(first.items)
+    for (let token = metadata.continue; token && !signal.aborted; ) {
+      let page: typeof first
+      try {
+        page = await handle.list({ ...selection, limit: pageSize ?? 500, continue: token, signal })
+      } catch (error) {
+        if (!isReason(error, 'Expired', 'Gone')) throw error
+        // The pages became too old while we read them: one answer with everything is always consistent.
+        options.parts?.begin()
+        page = await handle.list({ ...selection, signal })
+        metadata = page.metadata
+      }
+      options.parts?.add(page.items)
+      token = page.metadata.continue
+    }
+    return { items: [], metadata }
+  }
+
+  /** A watch from the version we have; without one, from the beginning, and its first events are the list. */
   const watch = async (): Promise<ListWatchInput> => {
+    let initial = state.resourceVersion === undefined ? new InitialEvents<Body>(options.parts) : undefined
     const startedMs = clock.nowMs()
     const lastsMs = watchTimeoutMs * (1 - random() / 3)
     const idleTimeoutMs = options.idleTimeoutMs ?? watchTimeoutMs + 10_000
@@ -78,13 +124,28 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
       }
       const stream = handle.watchLines({
         ...selection,
-        resourceVersion: state.resourceVersion,
+        ...(initial
+          ? { sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' as const }
+          : { resourceVersion: state.resourceVersion }),
         allowWatchBookmarks: true,
         timeoutSeconds: Math.max(1, Math.round(lastsMs / 1_000)),
-        idleTimeoutMs,
+        idleTimeoutMs: initial ? Math.min(idleTimeoutMs, initialSilenceMs) : idleTimeoutMs,
         signal: bound.signal,
       })
       for await (const lines of stream) {
+        if (initial) {
+          const rest = initial.take(lines, line => handle.parseEvent(line))
+          if (initial.resourceVersion === undefined) continue
+          if (signal.aborted) break
+          options.onReplace(initial.items, initial.resourceVersion)
+          state = { ...state, resourceVersion: initial.resourceVersion }
+          initial = undefined
+          for (const event of rest) {
+            options.onEvent(event)
+            advance(event.object.metadata.resourceVersion)
+          }
+          continue
+        }
         // The answers of our own writes that came in the same turn are handed over first: then their events need not be read.
         if (options.skipLine) await new Promise(resolve => setImmediate(resolve))
         for (const line of lines) {
@@ -99,9 +160,14 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
           advance(event.object.metadata.resourceVersion)
         }
       }
+      if (initial) throw new GarbageError(`the watch of ${resource.plural} ended before the list that it began with`)
       return { kind: 'watch-ended', durationMs: clock.nowMs() - startedMs, events }
     } catch (error) {
-      return report({ kind: 'watch-failed', error: classify(error), events }, error)
+      if (!initial) return report({ kind: 'watch-failed', error: classify(error), events }, error)
+      // 400 and 422: the feature is off there, whatever its version. Else pages may get through where a long answer does not.
+      const isRefused = isReason(error, 'BadRequest', 'Invalid')
+      streaming = isRefused ? 'no' : 'not now'
+      return isRefused ? await list() : report({ kind: 'list-failed', error: classify(error) }, error)
     } finally {
       clearTimeout(overdue)
       signal.removeEventListener('abort', stop)
@@ -117,7 +183,8 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
   let action: 'list' | 'watch' = 'list'
   while (!signal.aborted) {
     failure = undefined
-    const input: ListWatchInput = action === 'list' ? await list() : await watch()
+    if (action === 'list' && streaming === 'yes' && !(await canStreamLists(client, signal))) streaming = 'not now'
+    const input: ListWatchInput = action === 'list' && streaming !== 'yes' ? await list() : await watch()
     if (signal.aborted) return
     // Nothing can be asked any more, and trying for ever would keep the process alive.
     if ((failure as { error: unknown } | undefined)?.error instanceof ClientClosedError) return

@@ -6,7 +6,9 @@ import {
   objectKey,
   parseFieldSelector,
   parseLabelSelector,
+  parseShardSelector,
   type Resource,
+  shardTest,
   type WatchEvent,
 } from '../kube/index.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
@@ -43,7 +45,9 @@ export type InformerParts<Body> = InformerOptions<Body> & {
   resource: Resource<Body>
   log?: Log
   /** For tests and slow networks: everything of list+watch that may be set. */
-  listWatch?: Partial<Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'clock' | 'random'>>
+  listWatch?: Partial<
+    Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'streamLists' | 'clock' | 'random'>
+  >
 }
 
 /** Told after the cache changed. `isInitial` is true for what was there when the cache was filled or the handler came. */
@@ -54,8 +58,8 @@ export type ChangeHandler<Body> = {
 }
 
 /**
- * A cache of one kind, kept equal to the server's state by list+watch. What it returns is shared by all readers: never
- * change it, copy first.
+ * A cache of one kind, kept equal to the server's state by list+watch. What it returns is shared by all readers and frozen:
+ * copy first (`structuredClone`), then change. Handlers see the same objects before they are frozen, and must not change them.
  */
 export class Informer<Body = { [field: string]: unknown }> {
   readonly resource: Resource<Body>
@@ -66,6 +70,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #log: Log
   readonly #transform: (object: KubeObject<Body>) => KubeObject<Body>
   readonly #selects: (object: KubeObject<Body>) => boolean
+  readonly #isInShard: (object: KubeObject<unknown>) => boolean
   readonly #objects: ObjectStore<Body>
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
   readonly #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
@@ -78,6 +83,8 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
   #resourceVersion = ''
   #hasSynced = false
+  /** Keys that came with the present attempt to fill the cache, while there is one that hands its parts on. */
+  #filling: Set<string> | undefined
   #lastError: Error | undefined
 
   constructor(parts: InformerParts<Body>) {
@@ -90,6 +97,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#log = log.child({ informer: resource.plural })
     this.#transform = parts.transform ?? dropManagedFields
     this.#selects = selection(parts)
+    this.#isInShard = shardOf(parts.shardSelector)
     if (resource.scope === 'Namespaced' && namespace === undefined)
       this.#byNamespace = new ObjectIndex(({ metadata }) => [metadata.namespace ?? ''])
     for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
@@ -123,13 +131,15 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** Keeps the cache up to date until `signal` aborts; the manager calls it. */
   async start(signal: AbortSignal): Promise<void> {
-    const { namespace, labelSelector, fieldSelector } = this.#options
+    const { namespace, labelSelector, fieldSelector, shardSelector } = this.#options
     await listWatch(this.#client, this.resource, {
       namespace,
       labelSelector,
       fieldSelector,
+      shardSelector,
       ...this.#options.listWatch,
       signal,
+      parts: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
       onEvent: event => this.#event(event),
       skipLine: line => this.#skip(line),
@@ -142,7 +152,7 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
   get(key: string): KubeObject<Body> | undefined {
-    return this.#objects.get(key)
+    return this.#objects.read(key)
   }
 
   /** The keys of all objects. */
@@ -193,19 +203,39 @@ export class Informer<Body = { [field: string]: unknown }> {
     // Seen up to here: what the cache lacks at this version has been deleted since.
     if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
     if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
-    if (!this.#selects(object)) return false
+    if (!this.#selects(object) || !this.#isInShard(object)) return false
     this.#local.set(key, version)
     this.#echoes.set(version, key)
     this.#put(key, this.#transform({ ...object, apiVersion: this.resource.apiVersion, kind: this.resource.kind }), false)
     return true
   }
 
+  /** Only the first list is taken in parts: nobody relies on the cache yet, and it is the largest moment of a process. */
+  #beginFilling(): boolean {
+    if (this.#hasSynced) return false
+    this.#filling = new Set()
+    return true
+  }
+
+  #fill(items: KubeObject<Body>[]): void {
+    for (const item of items) {
+      if (!this.#isInShard(item)) continue
+      const key = objectKey(item)
+      this.#filling?.add(key)
+      this.#put(key, this.#transform(item), true)
+    }
+  }
+
   #replace(items: KubeObject<Body>[], resourceVersion: string): void {
     const isInitial = !this.#hasSynced
+    const filled = this.#filling
+    this.#filling = undefined
     // A restored server counts from further back: then nothing we wrote before is there.
     if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) this.#local.clear()
     const gone = new Set(this.#objects.keys())
+    for (const key of filled ?? []) gone.delete(key)
     for (const item of items) {
+      if (!this.#isInShard(item)) continue
       const key = objectKey(item)
       gone.delete(key)
       if (this.#isBehindLocal(key, resourceVersion)) continue
@@ -233,7 +263,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
       if (type === 'DELETED') {
         if (cached && age >= 0) this.#drop(key, object)
-      } else if (age > 0) {
+      } else if (age > 0 && this.#isInShard(object)) {
         this.#put(key, this.#transform(object), false)
       }
     }
@@ -309,7 +339,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   #resolve(keys: Iterable<string>): KubeObject<Body>[] {
     const objects: KubeObject<Body>[] = []
     for (const key of keys) {
-      const object = this.#objects.get(key)
+      const object = this.#objects.read(key)
       if (object) objects.push(object)
     }
     return objects
@@ -345,6 +375,14 @@ function selection<Body>({ namespace, labelSelector, fieldSelector }: InformerOp
     (namespace === undefined || object.metadata.namespace === namespace) &&
     (!labels || matchesLabels(labels, object.metadata.labels)) &&
     (!fields || matchesFields(fields, field => readField(object, field)))
+}
+
+/** Whether an object is of the shard: asked of all that the server sends, since most servers pass the selector over. */
+function shardOf(shardSelector: string | undefined): (object: KubeObject<unknown>) => boolean {
+  if (shardSelector === undefined) return () => true
+  const selector = parseShardSelector(shardSelector)
+  const isIn = shardTest(selector)
+  return ({ metadata }) => isIn((selector.field === 'uid' ? metadata.uid : metadata.namespace) ?? '')
 }
 
 function readField(object: unknown, path: string): string | undefined {

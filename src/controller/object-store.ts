@@ -1,4 +1,5 @@
 import type { KubeObject } from '../kube/index.ts'
+import { deepFreeze } from './deep-freeze.ts'
 
 /**
  * One stored object: `object` while it is hot, else its JSON in `text`. Invariant: exactly one of the two is set until it is gone.
@@ -54,6 +55,13 @@ export class ObjectStore<Body> {
     return object
   }
 
+  /** Like {@link get}, for readers outside: frozen, so that a change in one of them cannot become the truth of the others. */
+  read(key: string): KubeObject<Body> | undefined {
+    const object = this.get(key)
+    if (object) deepFreeze(object)
+    return object
+  }
+
   set(key: string, object: KubeObject<Body>): void {
     const { uid, resourceVersion } = object.metadata
     let entry = this.#entries.get(key)
@@ -89,9 +97,14 @@ export class ObjectStore<Body> {
     for (const [key, entry] of this.#entries) yield [key, peek(entry)]
   }
 
+  /** All of them, frozen. */
   values(): KubeObject<Body>[] {
     const objects: KubeObject<Body>[] = []
-    for (const entry of this.#entries.values()) objects.push(peek(entry))
+    for (const entry of this.#entries.values()) {
+      const object = peek(entry)
+      deepFreeze(object)
+      objects.push(object)
+    }
     return objects
   }
 
