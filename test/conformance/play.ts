@@ -117,7 +117,8 @@ class Player {
     for (const name of shownHeaders) {
       // One header with several values and several headers say the same.
       const values = (headers[name] ?? []).flatMap(value => (name === 'warning' ? value.split(/, (?=\d{3} )/) : value))
-      for (const value of values) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
+      // kube-apiserver walks maps in random order, and warns in that order.
+      for (const value of values.sort()) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
     }
     for (const name of (directives.show ?? '').match(/header:\S+/g) ?? []) {
       for (const value of headers[name.slice(7).toLowerCase()] ?? ['(none)']) lines.push(`${capitals(name.slice(7))}: ${value}`)

@@ -128,7 +128,10 @@ class Checker {
 
   #field({ at, field }: Expr & { op: 'select' }, operand: CelType): CelType {
     if (operand.kind === 'map') return operand.value
-    if (operand.kind === 'object') return operand.fields.get(field) ?? this.#issue(at, `undefined field '${field}'`)
+    if (operand.kind === 'object') {
+      // Fields named like words of CEL may also be said as they are.
+      return operand.fields.get(field) ?? operand.fields.get(`__${field}__`) ?? this.#issue(at, `undefined field '${field}'`)
+    }
     if (operand.kind === 'param') {
       this.bindings.assign([[operand, dyn]])
       return dyn
@@ -248,7 +251,10 @@ class Checker {
           if (!this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, int, int`)
           return bool
         case 'filter':
-          if (!this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, list(dyn), list(dyn)`)
+          if (!this.#isBool(condition)) {
+            const kept = this.#say(list(variables[0]!))
+            this.#mismatch(at, '_?_:_', `${this.#say(condition)}, ${kept}, ${kept}`)
+          }
           return list(variables[0]!)
       }
       if (body.length > 1 && !this.#isBool(condition)) this.#mismatch(at, '_?_:_', `${this.#say(condition)}, dyn, dyn`)

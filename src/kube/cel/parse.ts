@@ -204,7 +204,9 @@ class Parser {
       }
     }
     this.#index--
-    throw this.#unexpected("one of '[', '{', '(', '.', '-', '!', a literal or an identifier")
+    throw this.#unexpected(
+      "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}",
+    )
   }
 
   #identifier({ text, at }: Token, lead: string): Expr {
@@ -219,7 +221,7 @@ class Parser {
     if (text !== 'has') return this.#make({ op: 'call', at: opening.at, name: text, target: undefined, args }, ...args)
     const [field, ...others] = args
     if (field?.op !== 'select' || others.length > 0 || field.isOptional) {
-      throw new SyntaxIssue(opening.at, 'invalid argument to has() macro')
+      throw new SyntaxIssue(field?.at ?? opening.at, 'invalid argument to has() macro')
     }
     return this.#make({ ...field, at: opening.at, isTest: true }, field.operand)
   }

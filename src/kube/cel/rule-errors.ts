@@ -35,8 +35,8 @@ export function ruleErrors(schema: StructuralSchema, path: string, isStructural:
     const self = typeOfSchema(around, isResource)
     if (!self) continue
     const { program, messageIssue, usesOldSelf } = compileRule(rule, around, self)
-    if (typeof program === 'string') causes.push(invalidValue(`${at}.rule`, rule, program))
-    if (messageIssue !== undefined) causes.push(invalidValue(`${at}.messageExpression`, rule, messageIssue))
+    if (typeof program === 'string') causes.push(invalidRule(`${at}.rule`, rule, program))
+    if (messageIssue !== undefined) causes.push(invalidRule(`${at}.messageExpression`, rule, messageIssue))
     if (usesOldSelf && uncorrelatable !== undefined) {
       const why = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${uncorrelatable}`
       causes.push(invalidValue(`${at}.rule`, rule.rule, why))
@@ -91,4 +91,19 @@ function formErrors(given: unknown, schema: StructuralSchema, at: string): Statu
     if (fieldPathOf(fieldPath, schema) === undefined) causes.push(invalidValue(`${at}.fieldPath`, fieldPath, 'must be a valid path'))
   }
   return causes
+}
+
+/** Kubernetes says the whole rule, with the names of its Go type and the escapes of its JSON encoder. */
+function invalidRule(field: string, given: ValidationRule, why: string): StatusCause {
+  const { rule, message = '', messageExpression = '', reason = null, fieldPath = '', optionalOldSelf = null } = given
+  const said = {
+    Rule: rule,
+    Message: message,
+    MessageExpression: messageExpression,
+    Reason: reason,
+    FieldPath: fieldPath,
+    OptionalOldSelf: optionalOldSelf,
+  }
+  const escaped = JSON.stringify(said).replace(/[<>&]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`)
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${escaped}: ${why}`, field }
 }

@@ -17,6 +17,7 @@ import {
   requiredValue,
   StatusError,
 } from '../../kube/index.ts'
+import { warnOnFailure } from '../wire/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
@@ -30,6 +31,7 @@ const namespacesTable = 'namespaces'
 export async function create(services: Services, call: Call): Promise<void> {
   const { store } = services
   const options = readWriteOptions('CreateOptions', call.query, call.userAgent, store.nowMs)
+  warnOnFailure(call.response, options.warnings)
   const decoded = decodeBody(call, options)
   const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
   checkNamespace(services, call, place.namespace, decoded.sent.name)
@@ -44,6 +46,7 @@ export async function create(services: Services, call: Call): Promise<void> {
 export async function update(services: Services, call: Call): Promise<void> {
   const { store } = services
   const options = readWriteOptions('UpdateOptions', call.query, call.userAgent, store.nowMs)
+  warnOnFailure(call.response, options.warnings)
   const outcome = await mutate(store, call.table, keyOf(call), head => {
     options.warnings.length = 0
     if (!head) throw notFound(call.kind, call.name)
@@ -70,6 +73,7 @@ const patchTypes = [
 export async function patch(services: Services, call: Call): Promise<void> {
   const { store } = services
   const options = readWriteOptions('PatchOptions', call.query, call.userAgent, store.nowMs)
+  warnOnFailure(call.response, options.warnings)
   if (call.contentType === 'application/apply-patch+yaml') {
     await applyPatch(services, call, options)
     return

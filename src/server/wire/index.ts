@@ -16,4 +16,4 @@ export {
   wireText,
 } from './render.ts'
 export { negotiate, plainJson, type Representation } from './representation.ts'
-export { send, sendError, sendLarge, takesGzip } from './send.ts'
+export { send, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'

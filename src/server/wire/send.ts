@@ -55,6 +55,13 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
   return acceptEncoding?.includes('gzip') ?? false
 }
 
+const warningsOnFailure = new WeakMap<ServerResponse, readonly string[]>()
+
+/** Also an error is answered with the warnings that were found by then; `warnings` may still grow. */
+export function warnOnFailure(response: ServerResponse, warnings: readonly string[]): void {
+  warningsOnFailure.set(response, warnings)
+}
+
 /** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
 export function sendError(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
   let status = error instanceof StatusError ? error : undefined
@@ -65,6 +72,12 @@ export function sendError(response: ServerResponse, error: unknown, onInternal: 
   if (response.headersSent) {
     response.destroy()
     return
+  }
+  const warnings = warningsOnFailure.get(response) ?? []
+  if (warnings.length > 0) {
+    const before = response.getHeader('Warning')
+    const told = warnings.map(warning => `299 - "${quotable(warning)}"`)
+    response.setHeader('Warning', before === undefined ? told : [String(before), ...told])
   }
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
