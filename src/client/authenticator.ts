@@ -37,6 +37,30 @@ export class Authenticator {
     return true
   }
 
+  /** What to do about a 401, for its message. Tells when a token ended, and never any of it. */
+  adviceAfterRefusal(): string {
+    const { credentials, source, clientCertificate } = this.#access
+    const refused = `the server does not accept the credentials of ${source}`
+    const token = /^Bearer (.+)$/.exec(this.#current?.authentication.authorization ?? '')?.[1]
+    const endedMs = token === undefined ? undefined : expiryOfJwt(token)
+    if (endedMs !== undefined && endedMs <= Date.now()) {
+      return `${refused}: its token ended at ${new Date(endedMs).toISOString()}, get a new one`
+    }
+    switch (credentials.kind) {
+      case 'none':
+        return clientCertificate
+          ? `${refused}: has the client certificate ended, or is it of another cluster?`
+          : `${source} has no credentials: give a token, a client certificate or an exec plugin`
+      case 'token':
+      case 'token-file':
+        return `${refused}: is the token one of this cluster, and still valid?`
+      case 'basic':
+        return `${refused}: Kubernetes has no user names with passwords since 1.19, give a token`
+      case 'exec':
+        return `${refused}: log in again with what ${JSON.stringify(credentials.plugin.command)} belongs to`
+    }
+  }
+
   async #renew(): Promise<Authentication> {
     const { credentials, source } = this.#access
     const fixed = Number.POSITIVE_INFINITY
@@ -78,4 +102,14 @@ function expiryOf({ expiresAtMs }: ExecCredential): number {
   if (expiresAtMs === undefined || Number.isNaN(expiresAtMs)) return Number.POSITIVE_INFINITY
   // A credential shorter than the leeway would otherwise be asked for with every request.
   return Math.max(expiresAtMs - execLeewayMs, Date.now() + 1_000)
+}
+
+/** When a JSON Web Token ends, in milliseconds since 1970; undefined for other tokens. Its signature is the server's matter. */
+function expiryOfJwt(token: string): number | undefined {
+  try {
+    const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) as { exp?: unknown }
+    return typeof exp === 'number' ? exp * 1_000 : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import type { Resource } from '../kube/index.ts'
+import { type Resource, StatusError } from '../kube/index.ts'
 import { type Authentication, Authenticator } from './authenticator.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { ConnectionError, isReset } from './connection-error.ts'
@@ -165,7 +165,7 @@ class HttpClient implements Client {
       const answer = await this.#transport.exchange(outgoing, certificate)
       return { answer, status: answer.status }
     })
-    if (answer.status >= 300) throw errorOf(answer, this.#asked(options))
+    if (answer.status >= 300) throw this.#explained(errorOf(answer, this.#asked(options)))
     return new HttpResponse(answer, () => this.#asked(options))
   }
 
@@ -174,7 +174,7 @@ class HttpClient implements Client {
       const answer = await this.#transport.stream({ ...outgoing, idleTimeoutMs: options.idleTimeoutMs ?? outgoing.timeoutMs }, certificate)
       return { answer, status: answer.status }
     })
-    if (answer.status >= 300) throw errorOf({ ...answer, body: await textOf(answer.body) }, this.#asked(options))
+    if (answer.status >= 300) throw this.#explained(errorOf({ ...answer, body: await textOf(answer.body) }, this.#asked(options)))
     return answer
   }
 
@@ -185,6 +185,13 @@ class HttpClient implements Client {
 
   async close(): Promise<void> {
     await this.#transport.close()
+  }
+
+  /** "Unauthorized" alone helps nobody: only this side knows where its credentials are from. */
+  #explained(error: StatusError): StatusError {
+    if (error.code !== 401) return error
+    const { message, details } = error
+    return new StatusError('Unauthorized', `${message}: ${this.#authenticator.adviceAfterRefusal()}`, { code: 401, details })
   }
 
   #asked({ method, path }: RequestOptions) {

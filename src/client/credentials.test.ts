@@ -136,3 +136,26 @@ test('an exec plugin is run once for many requests, and again when its credentia
     await server.close()
   })
 })
+
+test('a refused credential: the error says whose it is, when a token ended, what to do, and nothing of the secret', async () => {
+  const server = await startScriptedServer((_request, response) => answerStatus(response, 401, 'Unauthorized'))
+  const jwt = (exp: number) => `h.${Buffer.from(JSON.stringify({ exp, sub: 's3cret' })).toString('base64url')}.s3cret`
+  for (const { token, want } of [
+    {
+      token: jwt(1_700_000_000),
+      want: /does not accept the credentials of the options of createClient: its token ended at 2023-11-14T22:13:20.000Z, get a new one/,
+    },
+    { token: jwt(9_900_000_000), want: /is the token one of this cluster, and still valid\?/ },
+    { token: 's3cret', want: /is the token one of this cluster, and still valid\?/ },
+    { token: undefined, want: /has no credentials: give a token, a client certificate or an exec plugin/ },
+  ]) {
+    const client = await createClient({ cluster: { server: server.url, token } })
+    const maps = client.resource(configMapResource)
+    const isSo = (error: { reason?: string; message: string }) =>
+      error.reason === 'Unauthorized' && want.test(error.message) && !/s3cret|h\.ey/.test(error.message)
+    await rejects(maps.get('a'), isSo)
+    await rejects(maps.watch({}).next(), isSo)
+    await client.close()
+  }
+  await server.close()
+})

@@ -16,7 +16,7 @@ export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, s
   const name = [plugin.command, ...plugin.args.slice(0, 1)].join(' ')
   if (code !== 0) {
     throw new Error(
-      `credential plugin "${name}" of ${access.source} ended with ${code}: ${stderr.trim().slice(0, 500) || 'it printed no error'}`,
+      `credential plugin "${name}" of ${access.source} ended with ${code}: ${stderr.trim().slice(0, 500) || 'it printed no error'}. run it by hand to see what it asks for`,
     )
   }
   let output: unknown

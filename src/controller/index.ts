@@ -4,6 +4,7 @@
  * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
  * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
  */
+export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
 export { Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
 export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
