@@ -27,6 +27,9 @@ export function makeRegistry(sources: MetricSources): Registry {
   stat('failed_writes_total', 'Writes that the disk refused since the start.', stats => stats.failedWrites)
   stat('queued_writes', 'Writes that wait for the disk.', stats => stats.queuedWrites)
   stat('last_commit_seconds', 'How long the last commit took.', stats => stats.lastCommitMs / 1_000)
+  stat('inflight_requests', 'Requests that are being worked on.', stats => stats.inFlight)
+  stat('waiting_requests', "Requests that wait until it is their user's turn.", stats => stats.waitingRequests)
+  stat('rejected_requests_total', 'Requests refused with 429 since the start, as their user had too many.', stats => stats.rejectedRequests)
   gauge('oarlock_worker_processes', 'Worker processes of this process that run.', sources.workers)
   return registry
 }

@@ -6,6 +6,7 @@
  * → storage/ (durable) → watch/ and wire/ (who gets to see it, and how). lifecycle/ acts later, by itself.
  */
 export { type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type User } from './auth/index.ts'
+export type { FairnessLimits } from './fairness/index.ts'
 export type { Mount } from './http/index.ts'
 export { type ApiServer, type Logger, type ServerOptions, type ServerStats, startServer } from './start-server.ts'
 export {

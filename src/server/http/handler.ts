@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
+import type { Fairness } from '../fairness/index.ts'
 import type { Verb } from '../registry/index.ts'
 import { type Call, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
 import { negotiate, send, sendError } from '../wire/index.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
-import { readBody } from './read-body.ts'
+import { maxBodyBytes, readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
 
 /** A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide. */
@@ -21,6 +22,7 @@ export type HandlerOptions = {
   tokens: Tokens
   authorize: Authorizer
   mounts: readonly Mount[]
+  fairness: Fairness
   isReady: () => boolean
   onInternalError: (error: unknown, request: IncomingMessage) => void
 }
@@ -64,7 +66,39 @@ function answer(options: HandlerOptions, request: IncomingMessage, response: Ser
     answerPath(options, route.path, authentication.user, request, response)
     return undefined
   }
-  return answerResource(options, route, query, authentication.user, request, response)
+  return answerInTurn(options, route, query, authentication.user, request, response)
+}
+
+async function answerInTurn(
+  options: HandlerOptions,
+  route: Route & { type: 'resource' },
+  query: URLSearchParams | undefined,
+  user: User,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { fairness } = options
+  const bodyBytes = declaredBytes(request)
+  const entered = fairness.enter(user.name, route.plural === 'leases', bodyBytes)
+  const flow = entered instanceof Promise ? await entered : entered
+  let done: Promise<void> | undefined
+  try {
+    if (response.destroyed) return
+    if (query !== undefined && request.method === 'GET' && readBoolean(query, 'watch')) response.once('close', fairness.openWatch(flow))
+    done = answerResource(options, route, query, user, request, response)
+    // A watch goes on for long, a list as long as its reader takes: what makes others wait is done when they return.
+    if (request.method !== 'GET') await done
+  } finally {
+    fairness.leave(flow, bodyBytes)
+  }
+  await done
+}
+
+/** How long the body may become as far as is known before it is read. */
+function declaredBytes({ method, headers }: IncomingMessage): number {
+  if (method === 'GET') return 0
+  const length = headers['content-length']
+  return length === undefined ? (headers['transfer-encoding'] === undefined ? 0 : maxBodyBytes) : Number(length)
 }
 
 async function answerResource(

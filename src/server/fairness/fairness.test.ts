@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Fairness, type FairnessLimits, type Flow } from './index.ts'
+
+/** Sends requests to a Fairness and notes in which order they begin. */
+function makeServer(limits: Partial<FairnessLimits> = {}) {
+  const fairness = new Fairness(limits)
+  const begun: string[] = []
+  const send = (name: string, { user = name.replace(/\d+$/, ''), isLease = false, bodyBytes = 0 } = {}) => {
+    const entered = fairness.enter(user, isLease, bodyBytes)
+    if (!(entered instanceof Promise)) begun.push(name)
+    return Promise.resolve(entered).then(flow => {
+      if (entered instanceof Promise) begun.push(name)
+      return () => fairness.leave(flow, bodyBytes)
+    })
+  }
+  return { fairness, begun, send }
+}
+
+const turn = () => new Promise(setImmediate)
+
+test('nobody waits while there is room', async () => {
+  const { fairness, begun, send } = makeServer()
+  for (let i = 0; i < 200; i++) (await send(`a${i}`))()
+  assert.equal(begun.length, 200)
+  assert.deepEqual(fairness.stats(), { inFlight: 0, waiting: 0, rejected: 0, flows: 1 })
+})
+
+test('a flood of one user in one turn does not stop the request of another in it; what waits goes on in order', async () => {
+  const { fairness, begun, send } = makeServer({ perTurn: 10, perTurnAlone: 50 })
+  const flood = Array.from({ length: 300 }, (_, index) => send(`a${index}`))
+  const other = send('b0')
+  assert.deepEqual(begun.slice(49), ['a49', 'b0'], 'b begins after what a may begin in a turn')
+  assert.equal(fairness.stats().waiting, 250)
+  for (const leave of await Promise.all([...flood, other])) leave()
+  assert.deepEqual(
+    begun.filter(name => name !== 'b0'),
+    Array.from({ length: 300 }, (_, index) => `a${index}`),
+  )
+  assert.equal(fairness.stats().inFlight, 0)
+})
+
+test('once two are active, a request never waits for more than perTurn of another user in a turn', async () => {
+  const { begun, send } = makeServer({ perTurn: 10, perTurnAlone: 50 })
+  const flood = Array.from({ length: 500 }, (_, index) => send(`a${index}`))
+  const all: Promise<() => void>[] = [...flood]
+  let last = begun.length
+  for (let i = 0; i < 20; i++) {
+    all.push(send(`b${i}`))
+    assert.equal(begun.at(-1), `b${i}`, 'at once, though others wait')
+    assert.ok(begun.length - last <= 1 + (i === 0 ? 50 : 10), `${begun.length - last} requests between two of b`)
+    last = begun.length
+    await turn()
+  }
+  for (const leave of await Promise.all(all)) leave()
+})
+
+test('when all seats are taken, turns go round: one request of each user', async () => {
+  const { begun, send } = makeServer({ inFlight: 1 })
+  const first = await send('a0')
+  const rest = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map(name => send(name).then(leave => leave()))
+  await turn()
+  first()
+  await Promise.all(rest)
+  assert.deepEqual(begun, ['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+})
+
+test('a user who takes all it may leaves seats for others', async () => {
+  const { begun, send } = makeServer({ inFlight: 10, inFlightPerFlow: 8 })
+  for (let i = 0; i < 30; i++) void send(`a${i}`)
+  for (let i = 0; i < 4; i++) await turn()
+  assert.equal(begun.length, 8)
+  await send('b0')
+  assert.equal(begun.at(-1), 'b0')
+})
+
+test('large bodies of one user wait for each other, one at a time at least', async () => {
+  const { begun, send } = makeServer({ bodyBytesPerFlow: 100 })
+  const first = await send('a0', { bodyBytes: 1_000 })
+  const second = send('a1', { bodyBytes: 60 })
+  const third = send('a2', { bodyBytes: 60 })
+  await send('b0', { bodyBytes: 60 })
+  assert.deepEqual(begun, ['a0', 'b0'])
+  first()
+  const leave = await second
+  await turn()
+  assert.deepEqual(begun, ['a0', 'b0', 'a1'])
+  leave()
+  await third
+})
+
+test('too many that wait are refused with 429; the Lease of the same user is not held up', async () => {
+  const { fairness, begun, send } = makeServer({ inFlightPerFlow: 1, waitingPerFlow: 2 })
+  await send('a0')
+  void send('a1')
+  void send('a2')
+  assert.throws(() => fairness.enter('a', false, 0), { code: 429, details: { retryAfterSeconds: 1 } })
+  assert.equal(fairness.stats().rejected, 1)
+  await send('a3', { isLease: true })
+  assert.equal(begun.at(-1), 'a3')
+})
+
+test('watches are counted apart, by user and in all', () => {
+  const fairness = new Fairness({ watchesPerUser: 2, watches: 3 })
+  const a = fairness.enter('a', false, 0) as Flow
+  const b = fairness.enter('b', false, 0) as Flow
+  const close = fairness.openWatch(a)
+  fairness.openWatch(a)
+  assert.throws(() => fairness.openWatch(a), { code: 429 })
+  fairness.openWatch(b)
+  assert.throws(() => fairness.openWatch(b), { code: 429 })
+  close()
+  fairness.openWatch(b)
+})
+
+test('users that come and go are forgotten (invariant 10)', () => {
+  const fairness = new Fairness()
+  for (let i = 0; i < 25_000; i++) fairness.leave(fairness.enter(`user${i}`, false, 0) as Flow, 0)
+  assert.ok(fairness.stats().flows <= 10_000)
+})
+
+test('whatever comes: limits hold, everyone begins in the order of its own requests, and nothing is left', async () => {
+  const limits = { inFlight: 5, inFlightPerFlow: 3, perTurn: 2, perTurnAlone: 4, waitingPerFlow: 1_000 }
+  const step = fc.record({ user: fc.constantFrom('a', 'b', 'c'), action: fc.constantFrom('send', 'send', 'send', 'leave', 'turn') })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 80 }), async steps => {
+      const { fairness, begun, send } = makeServer(limits)
+      const running = new Map<string, (() => void)[]>()
+      const sent: string[] = []
+      let left = 0
+      const check = () => {
+        let all = 0
+        for (const ofUser of running.values()) {
+          assert.ok(ofUser.length <= limits.inFlightPerFlow)
+          all += ofUser.length
+        }
+        assert.ok(all <= limits.inFlight)
+      }
+      const pending: Promise<void>[] = []
+      for (const { user, action } of steps) {
+        if (action === 'turn') await turn()
+        else if (action === 'leave') {
+          const leave = running.get(user)?.shift()
+          if (leave) left++
+          leave?.()
+        } else {
+          const name = `${user}${sent.length}`
+          sent.push(name)
+          pending.push(
+            send(name).then(leave => {
+              running.set(user, [...(running.get(user) ?? []), leave])
+              check()
+            }),
+          )
+        }
+      }
+      let ended = 0
+      while (ended < sent.length - left) {
+        await turn()
+        for (const ofUser of running.values()) {
+          while (ofUser.length > 0) {
+            ofUser.shift()!()
+            ended++
+          }
+        }
+      }
+      await Promise.all(pending)
+      for (const user of ['a', 'b', 'c']) {
+        assert.deepEqual(
+          begun.filter(name => name.startsWith(user)),
+          sent.filter(name => name.startsWith(user)),
+        )
+      }
+      const { inFlight, waiting } = fairness.stats()
+      assert.deepEqual([inFlight, waiting], [0, 0])
+    }),
+    { numRuns: 500 },
+  )
+})
