@@ -69,26 +69,30 @@ export class StatusError extends Error {
   readonly code: number
   readonly reason: StatusReason | (string & {})
   readonly details: StatusDetails | undefined
+  /** Where a list whose revision is gone may go on, with what is there now. */
+  readonly continueToken: string | undefined
 
   constructor(
     reason: StatusReason | (string & {}),
     message: string,
-    options: { code?: number; details?: StatusDetails; cause?: unknown } = {},
+    options: { code?: number; details?: StatusDetails; continueToken?: string; cause?: unknown } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.reason = reason
     this.code = options.code ?? (statusCodes as Record<string, number>)[reason] ?? 500
     this.details = options.details
+    this.continueToken = options.continueToken
   }
 
   static fromStatus(status: Status): StatusError {
-    const { reason = 'InternalError', message = 'the server gave no message', code, details } = status
-    return new StatusError(reason, message, { code, details })
+    const { reason = 'InternalError', message = 'the server gave no message', code, details, metadata } = status
+    return new StatusError(reason, message, { code, details, continueToken: metadata?.continue || undefined })
   }
 
   toStatus(): Status {
-    const { message, reason, code, details } = this
-    return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, ...(details && { details }), code }
+    const { message, reason, code, details, continueToken } = this
+    const metadata = continueToken ? { continue: continueToken } : {}
+    return { kind: 'Status', apiVersion: 'v1', metadata, status: 'Failure', message, reason, ...(details && { details }), code }
   }
 }
 
@@ -129,7 +133,8 @@ export function invalidOptions(kind: string, causes: StatusCause[]): StatusError
 
 /** 422 with one cause per field, worded as Kubernetes words it. */
 export function invalid(resource: Required<Named>, name: string, causes: StatusCause[]): StatusError {
-  const texts = causes.map(({ field, message }) => `${field}: ${message}`)
+  // Kubernetes validates some metadata twice and says so in the causes; people read it once.
+  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
   const text = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const kind = resource.group ? `${resource.kind}.${resource.group}` : resource.kind
   return new StatusError('Invalid', `${kind} "${name}" is invalid: ${text}`, {

@@ -92,6 +92,8 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
       '--max-requests-inflight=0',
       '--max-mutating-requests-inflight=0',
       '--enable-priority-and-fairness=false',
+      // Alpha in 1.36; it changes nothing but what `shardSelector` does.
+      '--feature-gates=ShardedListAndWatch=true',
     ])
     const url = `https://127.0.0.1:${securePort}`
     const pool = makePool(url)

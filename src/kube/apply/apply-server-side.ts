@@ -7,6 +7,7 @@ import { compareObjects, withoutUntracked } from './compare-objects.ts'
 import type { FieldConflict } from './conflict-error.ts'
 import { rootSchema } from './field-schema.ts'
 import { difference, equalSets, type FieldSet, intersection, pathsOf, union } from './field-set.ts'
+import { inheritedFields, withLastApplied } from './last-applied.ts'
 import { disown, type EntryKey, entryFields, isEntryOf, newEntry, readEntries, sortEntries } from './managed-fields.ts'
 import { mergeConfig } from './merge-config.ts'
 import { removeFields } from './remove-fields.ts'
@@ -18,6 +19,8 @@ export type ApplyInput = {
   live: JsonObject | undefined
   /** The configuration: only the fields the manager has an opinion on, with apiVersion, kind and metadata.name. */
   applied: JsonObject
+  /** The configuration as it was sent, for kubectl's annotation. Default: `applied`. */
+  sent?: JsonObject
   manager: string
   /** Take over fields of other managers instead of reporting conflicts. */
   force: boolean
@@ -43,6 +46,12 @@ export type ApplyResult = {
  * @throws {StatusError} BadRequest when `applied` has managedFields, another apiVersion, or a list with equal keys.
  */
 export function applyServerSide(input: ApplyInput): ApplyResult {
+  const { object, conflicts } = merge(input)
+  if (conflicts.length > 0) return { object, conflicts }
+  return { object: withLastApplied(object, input.manager, input.sent ?? input.applied), conflicts }
+}
+
+function merge(input: ApplyInput): ApplyResult {
   const { live, manager, apiVersion, subresource, nowMs } = input
   const schema = rootSchema(input.schema)
   const config = readConfig(input)
@@ -60,7 +69,11 @@ export function applyServerSide(input: ApplyInput): ApplyResult {
   if (difference(last, applied) !== undefined) merged = prune(schema, merged, last, union(everyApplied, identity), others)
 
   const { changed, removed } = compareObjects(schema, base, merged)
-  const conflicts = input.force || changed === undefined ? [] : others.flatMap(entry => conflictsWith(entry, changed))
+  let conflicts = input.force || changed === undefined ? [] : others.flatMap(entry => conflictsWith(entry, changed))
+  if (conflicts.length > 0) {
+    const inherited = inheritedFields(manager, live, schema, apiVersion)
+    if (inherited) conflicts = others.flatMap(entry => conflictsWith(entry, difference(changed, inherited)))
+  }
   const kept = disown(disown(others, changed), removed)
 
   const isChanged = changed !== undefined || removed !== undefined || !equalJson(base, merged)

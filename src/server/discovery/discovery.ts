@@ -1,20 +1,46 @@
-import { hash } from 'node:crypto'
-import { StatusError } from '../../kube/index.ts'
+import { stringify } from 'yaml'
 import type { Registry } from '../registry/index.ts'
 import { asciiJson } from '../storage/index.ts'
+import { acceptRanges, notAcceptable, syntaxOf } from '../wire/index.ts'
 import { aggregated, groupDocument, groupList, resourceList } from './api-groups.ts'
+import { etagOf } from './etag.ts'
 import { openApiV2 } from './openapi-v2.ts'
+import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 import { openApiV3, openApiV3Paths } from './openapi-v3.ts'
 
-export type Found = { code: number; contentType: string; text: string; etag?: string }
+/** An answer: a document, 304 to whoever has it already, or 301 to its newest hash. */
+export type Found = {
+  readonly code: 200 | 301 | 304 | 406
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+export type DiscoveryRequest = {
+  /** Without its query. */
+  readonly path: string
+  readonly accept: string | undefined
+  readonly ifNoneMatch: string | undefined
+  /** The query's, which the paths of OpenAPI 3 carry. */
+  readonly hash: string | undefined
+}
+
+type Form = 'json' | 'yaml' | 'aggregated' | 'protobuf'
+type Document = { readonly contentType: string; readonly body: string | Buffer; readonly etag: string }
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+/** What client-go asks OpenAPI 2 in, by its name of today and by the one before. */
+const protobufTypes = [
+  'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
+  'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
+]
+const yearMs = 365 * 86_400_000
 
 /** What clients ask to learn which resources there are. Answers are made once for each state of the registry. */
 export class Discovery {
   readonly version: string
   readonly #registry: Registry
-  readonly #cache = new Map<string, Found | undefined>()
+  readonly #cache = new Map<string, Document>()
   #generation = -1
 
   constructor(registry: Registry) {
@@ -23,72 +49,125 @@ export class Discovery {
   }
 
   /**
-   * The document at `path`, or undefined when there is none.
-   * @throws {StatusError} NotAcceptable for OpenAPI v2 as protobuf only.
+   * The document at a path, or undefined when there is none.
+   * @throws {StatusError} NotAcceptable when it is not served in any type that was asked for.
    */
-  find(path: string, accept: string | undefined, ifNoneMatch: string | undefined): Found | undefined {
+  find({ path, accept, ifNoneMatch, hash: wanted }: DiscoveryRequest): Found | undefined {
     if (this.#generation !== this.#registry.generation) {
       this.#cache.clear()
       this.#generation = this.#registry.generation
     }
-    const wantsAggregated =
-      accept?.includes('as=APIGroupDiscoveryList') === true && accept.includes('v=v2') && (path === '/api' || path === '/apis')
-    if (path === '/openapi/v2' && accept?.includes('protobuf') && !accept.includes('json') && !accept.includes('*/*')) {
-      throw new StatusError('NotAcceptable', 'only the following media types are accepted: application/json')
-    }
-    const key = (wantsAggregated && acceptsV2(accept) ? '+' : '') + (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
+    const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    const isOpenApi = place.startsWith('/openapi/')
     // Strangers' paths are not remembered: only documents that exist are.
-    let found = this.#cache.get(key)
-    if (!found) {
-      found = this.#make(key)
-      if (!found) return undefined
-      this.#cache.set(key, found)
+    if (!this.#cache.has(`json ${place}`) && !this.#remember('json', place)) return undefined
+    const form = isOpenApi ? openApiForm(place, accept) : discoveryForm(place, accept)
+    if (!form) return { code: 406, contentType: '', headers: { Vary: 'Accept' }, body: '' }
+    const document = this.#cache.get(`${form} ${place}`) ?? this.#remember(form, place)
+    if (!document) return undefined
+    const { contentType, body, etag } = document
+    const headers: Record<string, string> = {}
+    if (isOpenApi || form === 'aggregated') {
+      headers.ETag = `"${etag}"`
+      headers.Vary = 'Accept'
     }
-    if (found.etag && ifNoneMatch?.includes(found.etag)) return { ...found, code: 304, text: '' }
-    return found
+    if (form === 'aggregated') headers['Cache-Control'] = 'public'
+    if (wanted && place.startsWith('/openapi/v3/')) {
+      if (wanted !== etag) return { code: 301, contentType: '', headers: { Location: `${place}?hash=${etag}` }, body: '' }
+      headers['Cache-Control'] = 'public, immutable'
+      headers.Expires = new Date(Date.now() + yearMs).toUTCString()
+    }
+    if (headers.ETag && ifNoneMatch?.includes(headers.ETag)) return { code: 304, contentType: '', headers, body: '' }
+    return { code: 200, contentType, headers, body }
   }
 
-  #make(key: string): Found | undefined {
-    if (key === '+/api' || key === '+/apis') return document(aggregated(this.#registry, key === '+/api'), aggregatedType, true)
-    const { groups } = this.#registry
-    const parts = key.split('/').slice(1)
-    switch (parts[0]) {
-      case 'api':
-        if (parts.length === 1)
-          return document({ kind: 'APIVersions', versions: [...(groups.get('')?.keys() ?? [])], serverAddressByClientCIDRs: [] })
-        break
-      case 'apis':
-        if (parts.length === 1) return document(groupList(this.#registry))
-        break
-      case 'openapi':
-        if (key === '/openapi/v2') return document(openApiV2(this.#registry), 'application/json', true)
-        if (key === '/openapi/v3') return document(openApiV3Paths(this.#registry))
-        break
+  #remember(form: Form, place: string): Document | undefined {
+    const document = this.#make(form, place)
+    if (document) this.#cache.set(`${form} ${place}`, document)
+    return document
+  }
+
+  #make(form: Form, place: string): Document | undefined {
+    if (form === 'aggregated') return jsonDocument(aggregated(this.#registry, place === '/api'), aggregatedType)
+    const value = this.#valueAt(place)
+    if (!value) return undefined
+    switch (form) {
+      case 'json':
+        return jsonDocument(value)
+      case 'yaml': {
+        const body = stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 })
+        return { contentType: 'application/yaml', body, etag: '' }
+      }
+      case 'protobuf':
+        // Of the same state as the JSON, so with the same mark; what is cached goes by Accept.
+        return { contentType: protobufTypes[0]!, body: openApiV2Protobuf(value), etag: this.#cache.get(`json ${place}`)?.etag ?? '' }
+    }
+  }
+
+  #valueAt(place: string): object | undefined {
+    const registry = this.#registry
+    const { groups } = registry
+    const [, root = '', first, second, third, ...more] = place.split('/')
+    if (root === 'openapi') return openApiAt(registry, first, [second, third, ...more])
+    if (more.length > 0) return undefined
+    switch (root) {
       case '':
-        return document({ paths: ['/api', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'] })
+        return { paths: ['/api', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'] }
+      case 'api': {
+        if (first === undefined)
+          return { kind: 'APIVersions', versions: [...(groups.get('')?.keys() ?? [])], serverAddressByClientCIDRs: [] }
+        const kinds = second === undefined ? groups.get('')?.get(first) : undefined
+        return kinds && resourceList(first, kinds.values())
+      }
+      case 'apis': {
+        if (first === undefined) return groupList(registry)
+        const versions = first !== '' && third === undefined ? groups.get(first) : undefined
+        if (second === undefined) return versions && groupDocument(first, [...versions.keys()])
+        const kinds = versions?.get(second)
+        return kinds && resourceList(`${first}/${second}`, kinds.values())
+      }
     }
-    const [group, version, more] = parts[0] === 'api' ? ['', parts[1], parts[2]] : [parts[1] ?? '', parts[2], parts[3]]
-    if (parts[0] === 'openapi' && parts[1] === 'v3') {
-      const [g, v] = parts[2] === 'api' ? ['', parts[3]] : [parts[3] ?? '', parts[4]]
-      const kinds = groups.get(g ?? '')?.get(v ?? '')
-      return kinds && document(openApiV3(kinds.values()), 'application/json', true)
-    }
-    if ((parts[0] !== 'api' && parts[0] !== 'apis') || more !== undefined) return undefined
-    const versions = groups.get(group)
-    if (!versions) return undefined
-    if (version === undefined) return document(groupDocument(group, [...versions.keys()]))
-    const kinds = versions.get(version)
-    return kinds && document(resourceList(group ? `${group}/${version}` : version, kinds.values()))
+    return undefined
   }
 }
 
-function acceptsV2(accept: string | undefined): boolean {
-  return accept?.split(',').some(range => range.includes('as=APIGroupDiscoveryList') && /;\s*v=v2(;|\s|$)/.test(`${range};`)) ?? false
+function openApiAt(registry: Registry, version: string | undefined, [root, ...rest]: (string | undefined)[]): object | undefined {
+  if (version === 'v2') return root === undefined ? openApiV2(registry) : undefined
+  if (version !== 'v3') return undefined
+  if (root === undefined) return openApiV3Paths(registry)
+  const [group, name, ...more] = root === 'api' ? ['', ...rest] : rest
+  if ((root !== 'api' && (root !== 'apis' || !group)) || more.some(part => part !== undefined)) return undefined
+  const kinds = registry.groups.get(group ?? '')?.get(name ?? '')
+  return kinds && openApiV3(kinds.values())
 }
 
-function document(value: object, contentType = 'application/json', withEtag = false): Found {
-  const text = asciiJson(value)
-  return { code: 200, contentType, text, ...(withEtag && { etag: `"${hash('sha256', text).slice(0, 32).toUpperCase()}"` }) }
+/** @throws {StatusError} NotAcceptable. */
+function discoveryForm(place: string, accept: string | undefined): Form {
+  if (!accept) return 'json'
+  const ranges = acceptRanges(accept)
+  for (const { type, parameters } of ranges) {
+    const syntax = syntaxOf(type)
+    if (!syntax) continue
+    if (!parameters.some(parameter => parameter.startsWith('as='))) return syntax
+    const isAggregated = ['as=APIGroupDiscoveryList', 'g=apidiscovery.k8s.io', 'v=v2'].every(part => parameters.includes(part))
+    if (isAggregated && syntax === 'json' && (place === '/api' || place === '/apis')) return 'aggregated'
+  }
+  throw notAcceptable(ranges.some(({ type }) => syntaxOf(type)))
+}
+
+// OpenAPI has a handler of its own in Kubernetes: other types, and a 406 without words.
+function openApiForm(place: string, accept: string | undefined): Form | undefined {
+  if (!accept || place === '/openapi/v3') return 'json'
+  for (const { type } of acceptRanges(accept)) {
+    if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'json'
+    if (place === '/openapi/v2' && protobufTypes.includes(type)) return 'protobuf'
+  }
+  return undefined
+}
+
+function jsonDocument(value: object, contentType = 'application/json'): Document {
+  const body = asciiJson(value)
+  return { contentType, body, etag: etagOf(body) }
 }
 
 function versionDocument(): string {

@@ -1,5 +1,6 @@
-import { hash } from 'node:crypto'
 import type { Kind, Registry } from '../registry/index.ts'
+import { asciiJson } from '../storage/index.ts'
+import { etagOf } from './etag.ts'
 import { pathsOf } from './openapi-paths.ts'
 import { schemasOf } from './openapi-schemas.ts'
 
@@ -9,9 +10,7 @@ export function openApiV3Paths(registry: Registry): object {
   for (const [group, versions] of registry.groups) {
     for (const [version, kinds] of versions) {
       const path = group ? `apis/${group}/${version}` : `api/${version}`
-      const digest = hash('sha256', JSON.stringify(openApiV3(kinds.values())))
-        .slice(0, 32)
-        .toUpperCase()
+      const digest = etagOf(asciiJson(openApiV3(kinds.values())))
       paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${digest}` }
     }
   }

@@ -2,12 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
-import type { Fairness } from '../fairness/index.ts'
-import type { Verb } from '../registry/index.ts'
+import type { Kind, Verb } from '../registry/index.ts'
 import { type Call, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
-import { negotiate, send, sendError } from '../wire/index.ts'
+import { negotiate, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
-import { maxBodyBytes, readBody } from './read-body.ts'
+import { readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
 
 /** A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide. */
@@ -22,7 +21,6 @@ export type HandlerOptions = {
   tokens: Tokens
   authorize: Authorizer
   mounts: readonly Mount[]
-  fairness: Fairness
   isReady: () => boolean
   onInternalError: (error: unknown, request: IncomingMessage) => void
 }
@@ -63,42 +61,9 @@ function answer(options: HandlerOptions, request: IncomingMessage, response: Ser
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
   if (route.type === 'path') {
-    answerPath(options, route.path, authentication.user, request, response)
-    return undefined
+    return answerPath(options, route.path, query, authentication.user, request, response)
   }
-  return answerInTurn(options, route, query, authentication.user, request, response)
-}
-
-async function answerInTurn(
-  options: HandlerOptions,
-  route: Route & { type: 'resource' },
-  query: URLSearchParams | undefined,
-  user: User,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const { fairness } = options
-  const bodyBytes = declaredBytes(request)
-  const entered = fairness.enter(user.name, route.plural === 'leases', bodyBytes)
-  const flow = entered instanceof Promise ? await entered : entered
-  let done: Promise<void> | undefined
-  try {
-    if (response.destroyed) return
-    if (query !== undefined && request.method === 'GET' && readBoolean(query, 'watch')) response.once('close', fairness.openWatch(flow))
-    done = answerResource(options, route, query, user, request, response)
-    // A watch goes on for long, a list as long as its reader takes: what makes others wait is done when they return.
-    if (request.method !== 'GET') await done
-  } finally {
-    fairness.leave(flow, bodyBytes)
-  }
-  await done
-}
-
-/** How long the body may become as far as is known before it is read. */
-function declaredBytes({ method, headers }: IncomingMessage): number {
-  if (method === 'GET') return 0
-  const length = headers['content-length']
-  return length === undefined ? (headers['transfer-encoding'] === undefined ? 0 : maxBodyBytes) : Number(length)
+  return answerResource(options, route, query, authentication.user, request, response)
 }
 
 async function answerResource(
@@ -139,9 +104,11 @@ async function answerResource(
   if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
   if (kind.deprecation) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecation)}`)
   if (subresource && !hasSubresource(kind, subresource)) throw kind.isCustom ? notFound(kind, name) : noSuchResource()
-  if (!verb || (subresource && verb !== 'get' && verb !== 'update' && verb !== 'patch')) throw methodNotAllowed()
+  if (!verb && kind.isCustom) throw methodNotSupported(kind)
+  if (!verb || (subresource && !verbsOf(subresource).includes(verb))) throw methodNotAllowed()
   const { headers } = request
   const as = negotiate(headers.accept, query?.get('includeObject') ?? undefined)
+  checkForm(kind, verb, as)
   let contentType = mediaType(headers['content-type'])
   let body = ''
   if (method !== 'GET' && method !== 'HEAD') {
@@ -168,6 +135,26 @@ async function answerResource(
     response,
   }
   await perform(services, call)
+}
+
+function verbsOf(subresource: string): readonly Verb[] {
+  return subresource === 'finalize' ? ['update'] : ['get', 'update', 'patch']
+}
+
+/** @throws {StatusError} NotAcceptable when one object was asked for as a list, or a list as one. */
+function checkForm(kind: Kind, verb: Verb, { form, isList }: Representation): void {
+  if (form !== 'partial' || verb === 'watch' || verb === 'deletecollection' || isList === (verb === 'list')) return
+  const type = kind.isCustom ? 'unstructured.Unstructured' : `${kind.group.split('.')[0] || 'core'}.${kind.kind}`
+  const what = isList ? `PartialObjectMetadataList, but the requested object is not a list (*${type})` : undefined
+  const message = what ?? `PartialObjectMetadata, but the requested object is a list (*${type}List)`
+  throw new StatusError('NotAcceptable', `you requested ${message}`)
+}
+
+/** Kubernetes' own for custom kinds, with the verb that it found none for left out. */
+function methodNotSupported({ group, plural }: Kind): StatusError {
+  return new StatusError('MethodNotAllowed', ` is not supported on resources of kind ${JSON.stringify(`${plural}.${group}`)}`, {
+    details: { group, kind: plural },
+  })
 }
 
 function hasSubresource(kind: Call['kind'], subresource: string): boolean {
@@ -211,12 +198,13 @@ function answerStranger({ isReady, discovery }: HandlerOptions, path: string, re
 }
 
 function answerPath(
-  { discovery, authorize }: HandlerOptions,
+  { discovery, authorize, services }: HandlerOptions,
   path: string,
+  query: URLSearchParams | undefined,
   user: User,
   request: IncomingMessage,
   response: ServerResponse,
-): void {
+): Promise<void> | undefined {
   const verb = (request.method ?? 'get').toLowerCase()
   // What there is may be asked by everyone who is known, as with Kubernetes' role system:discovery.
   const isOpen = verb === 'get' && /^\/(api|apis|openapi)(\/|$)/.test(path)
@@ -228,15 +216,18 @@ function answerPath(
       { details: {} },
     )
   }
-  const found = discovery.find(path, request.headers.accept, request.headers['if-none-match'])
+  const { accept, 'if-none-match': ifNoneMatch, 'accept-encoding': acceptEncoding } = request.headers
+  const hash = query?.get('hash') ?? undefined
+  const found = discovery.find({ path, accept, ifNoneMatch, hash })
   if (!found) {
-    sendNoSuchPath(response)
-    return
+    const [, root, group = '', version] = path.split('/')
+    const isVersion = root === 'api' ? group !== '' : root === 'apis' && version !== undefined
+    if (isVersion && isOwnGroup(services, root === 'api' ? '' : group)) throw noSuchResource()
+    sendNoSuchPath(response, verb === 'get' ? path : '')
+    return undefined
   }
-  if (verb !== 'get' && verb !== 'head') throw methodNotAllowed()
-  if (found.etag) response.setHeader('ETag', found.etag)
-  if (found.etag) response.setHeader('Vary', 'Accept')
-  send(response, found.code, found.contentType, found.text)
+  if (verb !== 'get' && (verb !== 'head' || /^\/apis?(\/|$)/.test(path))) throw methodNotAllowed()
+  return sendDocument(response, found, String(acceptEncoding ?? ''))
 }
 
 function forbidden(user: User, verb: string, route: Route & { type: 'resource' }, reason: string): StatusError {
@@ -258,8 +249,10 @@ function isOwnGroup({ registry }: Services, group: string): boolean {
   return false
 }
 
-function sendNoSuchPath(response: ServerResponse): void {
-  send(response, 404, 'text/plain; charset=utf-8', '404 page not found\n')
+// The handler of OpenAPI 3 is another one, and says nothing.
+function sendNoSuchPath(response: ServerResponse, path = ''): void {
+  if (path.startsWith('/openapi/v3/')) send(response, 404, '', '')
+  else send(response, 404, 'text/plain; charset=utf-8', '404 page not found\n')
 }
 
 function noSuchResource(): StatusError {

@@ -2,6 +2,7 @@ import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, typ
 import type { Kind } from '../registry/index.ts'
 import { checkDepth } from './check-depth.ts'
 import type { WriteOptions } from './write-options.ts'
+import { zeroNulls } from './zero-nulls.ts'
 
 const texts = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
 const known = new Set<string>([
@@ -20,7 +21,13 @@ const known = new Set<string>([
 export type SentMeta = Partial<ObjectMeta>
 
 /** An object as a client sent it, without what its kind does not know. */
-export type Decoded = { object: KubeObject; sent: SentMeta; unknown: readonly string[] }
+export type Decoded = {
+  object: KubeObject
+  sent: SentMeta
+  unknown: readonly string[]
+  /** True when it came of a patch: then a uid is no precondition but a field that cannot change. */
+  isPatched?: boolean
+}
 
 /**
  * Reads a request's body as an object of `kind`: checks that it is one, leaves out unknown fields and says so the
@@ -47,7 +54,7 @@ export function decode(kind: Kind, body: unknown, options: WriteOptions, duplica
   const { value, pruned } = pruneUnknown(kind.schema, body, '')
   unknown.push(...(kind.isCustom ? pruned.sort() : pruned))
   if (unknown.length + duplicates.length > 0) report(kind, duplicates, unknown, options)
-  const { apiVersion: _, kind: __, metadata: ___, ...rest } = value as KubeObject
+  const { apiVersion: _, kind: __, metadata: ___, ...rest } = (kind.isCustom ? value : zeroNulls(kind.schema, value)) as KubeObject
   return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent, unknown }
 }
 
@@ -76,7 +83,11 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
     if (typeof value !== 'string') throw badRequest(`metadata.${field} must be a string, got ${sayType(value)}`)
     sent[field] = value
   }
-  if (typeof metadata.generation === 'number') sent.generation = metadata.generation
+  const { generation } = metadata
+  if (generation !== undefined && generation !== null) {
+    if (!Number.isSafeInteger(generation)) throw badRequest(`metadata.generation must be a whole number, got ${JSON.stringify(generation)}`)
+    sent.generation = generation as number
+  }
   for (const field of ['labels', 'annotations'] as const) {
     const value = metadata[field]
     if (value === undefined || value === null) continue

@@ -55,11 +55,14 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const { store } = services
   const { kind, table } = call
   const options = readDeleteOptions(call)
-  const entries = selectFrom(table, selectionOf(call))
+  const selection = selectionOf(call)
+  const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
   for (const entry of entries) done.push(deleteEntry(store, kind, table, entry, options))
   await Promise.all(done)
-  const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision) })
+  const { shard } = selection
+  const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
+  const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
   const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
   send(call.response, 200, 'application/json', frame.head + items + frame.end)
 }
@@ -75,7 +78,9 @@ export async function deleteEntry(store: Store, kind: Kind, table: Table, entry:
 /** What deleting `object` comes to: gone, or marked and waiting for its finalizers. */
 function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): Decision {
   const { metadata } = object
+  const isNamespace = kind.storageName === 'namespaces'
   if (options.uid !== undefined && options.uid !== metadata.uid) {
+    if (isNamespace) throw namespacePrecondition(kind, metadata.name, 'UID', options.uid, metadata.uid)
     throw preconditionFailed(
       kind,
       metadata.name,
@@ -83,6 +88,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
     )
   }
   if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
+    if (isNamespace) throw namespacePrecondition(kind, metadata.name, 'ResourceVersion', options.resourceVersion, metadata.resourceVersion)
     throw preconditionFailed(
       kind,
       metadata.name,
@@ -101,7 +107,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
   if (isMarked && isUnchanged && !isFinished(object)) return { answer: undefined }
   // Kubernetes marks these two in a way of their own, without grace and generation.
-  const isPlainMark = kind.storageName === 'namespaces' || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
+  const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
     ...object,
     metadata: {
@@ -111,8 +117,9 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       finalizers: finalizers.length > 0 ? finalizers : undefined,
     },
   }
-  if (kind.hasGeneration && !isMarked && !isPlainMark) marked.metadata.generation = (metadata.generation ?? 0) + 1
-  if (kind.plural === 'namespaces' && kind.group === '') marked.status = { ...(object.status as object), phase: 'Terminating' }
+  // Also that of kinds without generations, if one was sent when they were created.
+  if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
+  if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
   if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
 }
@@ -120,6 +127,11 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
 // Kubernetes names the kind here, not the resource.
 function preconditionFailed({ group, kind }: Kind, name: string, why: string): StatusError {
   return conflict({ group, plural: kind }, name, why)
+}
+
+// Namespaces check theirs deeper down, where it is said in other words.
+function namespacePrecondition(kind: Kind, name: string, what: string, wanted: string, is: string | undefined): StatusError {
+  return conflict(kind, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`)
 }
 
 function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {

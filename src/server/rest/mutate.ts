@@ -7,8 +7,8 @@ import { wireText } from '../wire/index.ts'
 export type Decision =
   /** Store `object` (in its stored form). */
   | { readonly put: KubeObject }
-  /** Delete it; `object` is its last state. */
-  | { readonly remove: KubeObject }
+  /** Delete it: watchers see `remove` as its last state, the writer gets `answer`, which was never stored, if there is one. */
+  | { readonly remove: KubeObject; readonly answer?: KubeObject }
   /** Nothing to store: a no-op, or a dry run, whose result is `object`. */
   | { readonly answer: KubeObject | undefined }
 
@@ -40,7 +40,8 @@ export async function mutate(store: Store, table: Table, key: string, decide: (h
     }
     if ('remove' in decision) {
       const entry = await store.remove(table, head!, decision.remove)
-      return { entry, object: undefined, isRemoved: true, isCreated: false }
+      const { answer } = decision
+      return { entry: answer ? undefined : entry, object: answer, isRemoved: true, isCreated: false }
     }
     if (settling) {
       await settling

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { badRequest, StatusError } from '../../kube/index.ts'
 import type { Entry } from '../storage/index.ts'
 
-type Snapshot = { entries: readonly Entry[]; revision: number; expiresMs: number }
+type Snapshot = { scope: string; entries: readonly Entry[]; expiresMs: number }
 
 const keptMs = 5 * 60_000
 const keptAfterEndMs = 30_000
@@ -11,39 +10,28 @@ const maxKept = 128
 /**
  * Lists under way, page by page. Entries never change, so a snapshot is an array of references: cheap to keep and
  * exactly consistent. They are dropped after five minutes, or when there are too many (invariant 10); a client that
- * comes later gets 410 and lists again.
+ * comes later is served from the history of the table, or gets 410 when that does not go back so far.
  */
 export class PagedLists {
   readonly #kept = new Map<string, Snapshot>()
 
-  /** Keeps what is left after the first page; returns its continue token. */
-  keep(entries: readonly Entry[], revision: number, offset: number, nowMs: number): string {
+  /**
+   * Keeps what is left after the first page; returns the id of the snapshot.
+   * @param scope says what was listed: nobody gets to see the pages of another list.
+   */
+  keep(scope: string, entries: readonly Entry[], nowMs: number): string {
     for (const [id, { expiresMs }] of this.#kept) if (expiresMs <= nowMs) this.#kept.delete(id)
     const [oldest] = this.#kept.keys()
     if (this.#kept.size >= maxKept && oldest !== undefined) this.#kept.delete(oldest)
     const id = randomBytes(12).toString('base64url')
-    this.#kept.set(id, { entries, revision, expiresMs: nowMs + keptMs })
-    return tokenOf(id, offset)
+    this.#kept.set(id, { scope, entries, expiresMs: nowMs + keptMs })
+    return id
   }
 
-  /** @throws {StatusError} Expired when the snapshot is gone, BadRequest for a token that is not ours. */
-  resume(token: string, nowMs: number): { id: string; entries: readonly Entry[]; revision: number; offset: number } {
-    const [id, at] = Buffer.from(token, 'base64url').toString().split(':')
-    const offset = Number(at)
-    if (!id || !at || !Number.isSafeInteger(offset) || offset < 0)
-      throw badRequest(`continue key is not valid: ${JSON.stringify(token.slice(0, 80))}`)
-    const snapshot = this.#kept.get(id)
-    if (!snapshot || snapshot.expiresMs <= nowMs) {
-      throw new StatusError(
-        'Expired',
-        'The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.',
-      )
-    }
-    return { id, entries: snapshot.entries, revision: snapshot.revision, offset }
-  }
-
-  next(id: string, offset: number): string {
-    return tokenOf(id, offset)
+  /** The entries of a snapshot, if it is still kept. */
+  find(id: string | undefined, scope: string, nowMs: number): readonly Entry[] | undefined {
+    const snapshot = id === undefined ? undefined : this.#kept.get(id)
+    return snapshot && snapshot.scope === scope && snapshot.expiresMs > nowMs ? snapshot.entries : undefined
   }
 
   /** After the last page: kept for a moment, so that a client whose connection broke may ask for a page again. */
@@ -51,8 +39,4 @@ export class PagedLists {
     const snapshot = this.#kept.get(id)
     if (snapshot) snapshot.expiresMs = Math.min(snapshot.expiresMs, nowMs + keptAfterEndMs)
   }
-}
-
-function tokenOf(id: string, offset: number): string {
-  return Buffer.from(`${id}:${offset}`).toString('base64url')
 }

@@ -54,7 +54,7 @@ export function prepareCreate(
     ...(kind.namespaced && { namespace: place.namespace }),
     uid: randomUUID(),
     resourceVersion: '',
-    ...(kind.hasGeneration && { generation: 1 }),
+    ...(kind.hasGeneration ? { generation: 1 } : sent.generation && { generation: sent.generation }),
     creationTimestamp: rfc3339(options.nowMs),
     ...freeMeta(sent),
   }
@@ -80,13 +80,14 @@ export function prepareCreate(
 export function prepareUpdate(
   kind: Kind,
   before: KubeObject,
-  { object: decoded, sent }: Decoded,
+  { object: decoded, sent, isPatched }: Decoded,
   place: Place,
   ownership: Ownership,
   options: WriteOptions,
+  subresource = '',
 ): KubeObject {
   checkPlace(kind, sent, place)
-  checkPreconditions(kind, before, sent)
+  checkPreconditions(kind, before, sent, isPatched)
   const metadata: ObjectMeta = { ...identityOf(before.metadata), ...freeMeta(sent) }
   // Clients echo what they read; kept as the very same list, it need not be read again.
   const stored = before.metadata.managedFields
@@ -102,21 +103,41 @@ export function prepareUpdate(
   kind.prepare?.(object, before)
   const causes = causesOf(kind, object, before, options)
   causes.push(...newFinalizerCauses(before, object))
+  if (isPatched) causes.push(...uidCauses(before, sent))
   if (causes.length > 0) throw refused(kind, metadata.name, causes)
-  return finishUpdate(kind, before, object, '', ownership, options)
+  return finishUpdate(kind, before, object, subresource, ownership, options)
 }
+
+/** What a write through the finalize subresource of a namespace stores: an update that also takes the finalizers of the spec. */
+export function prepareFinalize(kind: Kind, before: KubeObject, decoded: Decoded, place: Place, options: WriteOptions): KubeObject {
+  const finalizing: Kind = {
+    ...kind,
+    prepare: (object, live) => {
+      const { spec } = object
+      kind.prepare?.(object, live)
+      object.spec = spec
+    },
+    check: ({ spec }) => {
+      const { finalizers = [] } = (spec ?? {}) as { finalizers?: string[] }
+      return finalizers.flatMap((finalizer, index) => finalizerErrors([finalizer], `spec.finalizers[${index}]`).map(atItem))
+    },
+  }
+  return prepareUpdate(finalizing, before, decoded, place, 'tracked', options, 'finalize')
+}
+
+const atItem = (cause: StatusCause): StatusCause => ({ ...cause, field: cause.field.replace(/\[0\]$/, '') })
 
 /** What a write through the status subresource stores: the old object with the sent status. */
 export function prepareStatus(
   kind: Kind,
   before: KubeObject,
-  { object: decoded, sent }: Decoded,
+  { object: decoded, sent, isPatched }: Decoded,
   place: Place,
   ownership: Ownership,
   options: WriteOptions,
 ): KubeObject {
   checkPlace(kind, sent, place)
-  checkPreconditions(kind, before, sent)
+  checkPreconditions(kind, before, sent, isPatched)
   const metadata: ObjectMeta = { ...before.metadata }
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   const object: KubeObject = { ...before, metadata }
@@ -193,8 +214,8 @@ function checkPlace(kind: Kind, sent: Partial<ObjectMeta>, place: Place): void {
   }
 }
 
-function checkPreconditions(kind: Kind, { metadata: is }: KubeObject, sent: Partial<ObjectMeta>): void {
-  if (sent.uid && sent.uid !== is.uid) {
+function checkPreconditions(kind: Kind, { metadata: is }: KubeObject, sent: Partial<ObjectMeta>, isPatched?: boolean): void {
+  if (sent.uid && sent.uid !== is.uid && !isPatched) {
     throw conflict(kind, is.name, `Precondition failed: UID in precondition: ${sent.uid}, UID in object meta: ${is.uid}`)
   }
   if (sent.resourceVersion && sent.resourceVersion !== '0' && sent.resourceVersion !== is.resourceVersion) {
@@ -259,6 +280,13 @@ function nameCauses(kind: Kind, metadata: ObjectMeta): StatusCause[] {
 function prefixCauses(kind: Kind, generateName: string): StatusCause[] {
   const prefix = generateName.endsWith('-') ? `${generateName.slice(0, -1)}a` : generateName
   return nameErrors(prefix, kind.nameRule).map(why => invalidValue('metadata.generateName', generateName, why))
+}
+
+// Twice, as Kubernetes has it.
+function uidCauses({ metadata: is }: KubeObject, { uid }: Partial<ObjectMeta>): StatusCause[] {
+  if (!uid || uid === is.uid) return []
+  const cause = invalidValue('metadata.uid', uid, 'field is immutable')
+  return [cause, cause]
 }
 
 function newFinalizerCauses(before: KubeObject, after: KubeObject): StatusCause[] {

@@ -4,7 +4,8 @@ import { badRequest, forbiddenField, invalidOptions, notFound, type StatusCause,
 import { type Entry, parseRevision } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge, takesGzip } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
-import { type Selection, select, selectFrom } from './selection.ts'
+import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
+import { type Selection, select, selectAt, selectFrom } from './selection.ts'
 
 // Up to here a list is one string with a Content-Length; above it is streamed.
 const streamFromBytes = 512 * 1024
@@ -20,27 +21,21 @@ export function get({ store }: Services, call: Call): void {
 
 export async function list(services: Services, call: Call): Promise<void> {
   const { store, pages } = services
-  const { kind, table, query } = call
+  const { kind, query } = call
   const selection = selectionOf(call)
-  const limit = readCount(query, 'limit') ?? 0
-  const token = query?.get('continue')
   checkListOptions(query, false)
   readCount(query, 'timeoutSeconds')
-  checkListRevision(call, store.revision, Boolean(token))
-
-  let id: string | undefined
-  let entries: readonly Entry[]
-  let revision = store.revision
-  let offset = 0
-  if (token) ({ id, entries, revision, offset } = pages.resume(token, store.nowMs))
-  else entries = selectFrom(table, selection)
+  const limit = readLimit(query)
+  const { entries, revision, offset, snapshot } = readEntries(services, call, selection, limit)
 
   const end = limit > 0 ? Math.min(entries.length, offset + limit) : entries.length
   const meta: ListMeta = { resourceVersion: String(revision) }
   if (end < entries.length) {
-    meta.continue = id === undefined ? pages.keep(entries, revision, end, store.nowMs) : pages.next(id, end)
-    if (selection.isWhole) meta.remainingItemCount = entries.length - end
-  } else if (id !== undefined) pages.finish(id, store.nowMs)
+    const id = snapshot ?? pages.keep(scopeOf(call), entries, store.nowMs)
+    meta.continue = writeContinueToken({ revision, start: keyAfter(entries[end - 1]!.key, call.namespace), snapshot: id })
+    if (selection.isWhole || selection.shard?.isOnly) meta.remainingItemCount = entries.length - end
+  } else if (snapshot !== undefined) pages.finish(snapshot, store.nowMs)
+  if (selection.shard && call.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
 
   const frame = listFrame(kind, call.as, meta)
   let bytes = 0
@@ -52,6 +47,60 @@ export async function list(services: Services, call: Call): Promise<void> {
     return
   }
   await stream(call, frame, entries, offset, end, store.nowMs)
+}
+
+type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }
+
+/** What a list has to show: all pages of it, and where this one begins. */
+function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
+  const { query, table } = call
+  const token = query?.get('continue')
+  const revision = readRevisionParameter(query)
+  if (!token) {
+    if (revision !== undefined && revision > store.revision) throw tooLarge(revision, store.revision)
+    const match = query?.get('resourceVersionMatch') ?? ''
+    // Kubernetes' old rule: pages of a revision are pages of exactly that.
+    const isExact = revision && (match === 'Exact' || (match === '' && limit > 0))
+    if (!isExact) return { entries: selectFrom(table, selection), revision: store.revision, offset: 0, snapshot: undefined }
+    const entries = selectAt(table, selection, revision)
+    if (!entries) throw new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
+    return { entries, revision, offset: 0, snapshot: undefined }
+  }
+  if (revision) throw badRequest('specifying resource version is not allowed when using continue')
+  const { revision: at, start, snapshot } = readContinueToken(token)
+  if (at > store.revision) throw tooLarge(at, store.revision)
+  const kept = pages.find(snapshot, scopeOf(call), store.nowMs)
+  const entries = kept ?? (at < 0 ? selectFrom(table, selection) : selectAt(table, selection, at))
+  if (!entries) {
+    const message =
+      'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
+    throw new StatusError('Expired', message, { continueToken: writeContinueToken({ revision: -1, start, snapshot: undefined }) })
+  }
+  const first = call.namespace ? `${call.namespace}/${start}` : start
+  return { entries, revision: at < 0 ? store.revision : at, offset: firstFrom(entries, first), snapshot: kept && snapshot }
+}
+
+/** What was asked for, beside which page: tokens of another list find no snapshot. */
+function scopeOf({ table, namespace, query }: Call): string {
+  const selectors = ['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query?.get(name) ?? '')
+  return JSON.stringify([table.name, namespace, ...selectors])
+}
+
+function firstFrom(entries: readonly Entry[], key: string): number {
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (entries[middle]!.key < key) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+// As Kubernetes serves revision 0, "any state", from its cache, whole.
+function readLimit(query: URLSearchParams | undefined): number {
+  const limit = readCount(query, 'limit') ?? 0
+  return query?.get('resourceVersion') === '0' && !query.get('continue') ? 0 : limit
 }
 
 // Entries never change, so the list stays consistent however long the client takes; other requests get their turn
@@ -104,7 +153,9 @@ export function selectionOf(call: Call): Selection {
   const { query } = call
   const fieldSelector = query?.get('fieldSelector') ?? undefined
   const byName = call.name ? `metadata.name=${call.name}` : undefined
-  return select(call.kind, call.table, call.namespace, query?.get('labelSelector') ?? undefined, byName ?? fieldSelector)
+  const labelSelector = query?.get('labelSelector') ?? undefined
+  const shardSelector = query?.get('shardSelector') ?? undefined
+  return select(call.kind, call.table, call.namespace, labelSelector, byName ?? fieldSelector, shardSelector)
 }
 
 /** @throws {StatusError} BadRequest when it is not a number. */
@@ -117,18 +168,6 @@ export function readRevisionParameter(query: URLSearchParams | undefined): numbe
       `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 40))}: strconv.ParseUint: parsing ${JSON.stringify(text.slice(0, 40))}: invalid syntax`,
     )
   return revision
-}
-
-function checkListRevision(call: Call, current: number, isContinued: boolean): void {
-  const { query, table } = call
-  const revision = readRevisionParameter(query)
-  if (isContinued && revision) throw badRequest('specifying resource version is not allowed when using continue')
-  if (revision === undefined) return
-  const match = query?.get('resourceVersionMatch') ?? ''
-  if (revision > current) throw tooLarge(revision, current)
-  if (match === 'Exact' && revision < table.lastRevision) {
-    throw new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
-  }
 }
 
 /**

@@ -1,4 +1,13 @@
-import { badRequest, type KubeObject, matchesLabels, parseFieldSelector, parseLabelSelector } from '../../kube/index.ts'
+import {
+  badRequest,
+  formatShardSelector,
+  type KubeObject,
+  matchesLabels,
+  parseFieldSelector,
+  parseLabelSelector,
+  parseShardSelector,
+  shardTest,
+} from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
 import type { Entry, Table } from '../storage/index.ts'
 
@@ -10,6 +19,8 @@ export type Selection = {
   readonly name: string | undefined
   /** True when nothing but the namespace restricts it. */
   readonly isWhole: boolean
+  /** Which part of the collection is meant, as the answer says it; `isOnly` when no other selector restricts it. */
+  readonly shard?: { readonly text: string; readonly isOnly: boolean }
   matches(entry: Entry): boolean
 }
 
@@ -20,6 +31,7 @@ export function select(
   namespace: string,
   labelSelector: string | undefined,
   fieldSelector: string | undefined,
+  shardSelector?: string,
 ): Selection {
   const tests: ((entry: Entry) => boolean)[] = []
   let name: string | undefined
@@ -35,10 +47,18 @@ export function select(
       tests.push(operator === '=' ? entry => read(entry) === value : entry => read(entry) !== value)
     }
   }
-  const isWhole = tests.length === (namespace ? 1 : 0)
+  const isWhole = tests.length === (namespace ? 1 : 0) && !shardSelector
+  let shard: Selection['shard']
+  if (shardSelector) {
+    const selector = parseShardSelector(shardSelector)
+    shard = { text: formatShardSelector(selector), isOnly: tests.length === (namespace ? 1 : 0) }
+    const isInside = shardTest(selector)
+    const { field } = selector
+    tests.push(entry => isInside(entry[field]))
+  }
   const [only] = tests
   const matches = tests.length === 0 ? () => true : tests.length === 1 ? only! : (entry: Entry) => tests.every(test => test(entry))
-  return { namespace, name, isWhole, matches }
+  return { namespace, name, isWhole, shard, matches }
 }
 
 /** The selected objects in key order. */
@@ -50,6 +70,12 @@ export function selectFrom(table: Table, selection: Selection): readonly Entry[]
   }
   const all = namespace ? table.inNamespace(namespace) : table.snapshot()
   return selection.isWhole ? all : all.filter(selection.matches)
+}
+
+/** The objects that were selected at `revision`, in key order; undefined when that is too long ago. */
+export function selectAt(table: Table, selection: Selection, revision: number): readonly Entry[] | undefined {
+  if (revision >= table.lastRevision) return selectFrom(table, selection)
+  return table.snapshotAt(revision)?.filter(selection.matches)
 }
 
 function fieldOf(kind: Kind, table: Table, field: string): (entry: Entry) => string {

@@ -22,7 +22,7 @@ import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMe
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
-import { isFinished, type Ownership, type Place, prepareCreate, prepareStatus, prepareUpdate } from './prepare.ts'
+import { isFinished, type Ownership, type Place, prepareCreate, prepareFinalize, prepareStatus, prepareUpdate } from './prepare.ts'
 import { applyStrategicPatch } from './strategic-merge.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
@@ -34,10 +34,10 @@ export async function create(services: Services, call: Call): Promise<void> {
   warnOnFailure(call.response, options.warnings)
   const decoded = decodeBody(call, options)
   const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
-  checkNamespace(services, call, place.namespace, decoded.sent.name)
+  checkNamespace(services, call, place.namespace, decoded.sent.name ?? decoded.sent.generateName)
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
   const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
-    if (head) throw alreadyExists(call.kind, object.metadata.name)
+    if (head) throw existsAlready(call, head.deleting, object.metadata.name)
     return toPut(call, object, options)
   })
   sendOutcome(call, outcome, 201, options.warnings, store.nowMs)
@@ -84,9 +84,15 @@ export async function patch(services: Services, call: Call): Promise<void> {
     options.warnings.length = 0
     if (!head) throw notFound(call.kind, call.name)
     const live = readEntry(call.kind, head)
-    return replace(call, live, decode(call.kind, change(toJson(live)), options), 'tracked', options)
+    const decoded = decode(call.kind, change(toJson(live)), options)
+    return replace(call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
   sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
+}
+
+function existsAlready({ kind }: Call, isGoing: boolean, name: string): StatusError {
+  const error = alreadyExists(kind, name)
+  return isGoing ? new StatusError('AlreadyExists', `object is being deleted: ${error.message}`, { details: error.details }) : error
 }
 
 export function patcher(call: Call): (live: Json) => Json {
@@ -138,6 +144,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     name: call.name,
     ...(kind.namespaced && { namespace: call.namespace }),
     ...given({ labels, annotations, finalizers, ownerReferences }),
+    ...nullsOf(body.metadata),
   } as KubeObject['metadata']
   if (sent.name !== undefined && sent.name !== call.name) {
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${call.name})`)
@@ -164,6 +171,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     const { object: result, conflicts } = applyServerSide({
       live: live && toJson(live),
       applied: toJson(applied),
+      sent: body as JsonObject,
       manager,
       force,
       schema: kind.schema,
@@ -214,10 +222,11 @@ function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ow
     case 'scale':
       throw methodNotAllowed()
     case 'finalize':
-      after = { ...before, spec: decoded.object.spec, metadata: { ...before.metadata } }
+      after = prepareFinalize(kind, before, decoded, place, options)
   }
   if (after === before) return { answer: undefined }
-  if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, after) }
+  // As in Kubernetes: what ends an object is answered, but never stored, so nobody else gets to see it.
+  if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
   return toPut(call, after, options)
 }
 
@@ -229,6 +238,14 @@ function toPut(call: Call, object: KubeObject, options: WriteOptions): Decision 
 
 function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']): KubeObject['metadata'] {
   return metadata as KubeObject['metadata']
+}
+
+/** Fields of metadata that an apply sets to null: owned, though there is nothing to see of them. */
+function nullsOf(metadata: unknown): Record<string, null> {
+  if (!isJsonObject(metadata)) return {}
+  return Object.fromEntries(
+    ['labels', 'annotations', 'finalizers', 'ownerReferences'].filter(name => metadata[name] === null).map(name => [name, null]),
+  )
 }
 
 function given<T extends object>(fields: T): Partial<T> {

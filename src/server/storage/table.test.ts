@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
 import { Table } from './table.ts'
 
@@ -45,5 +46,25 @@ test('a key removed and created again stands once in the order', () => {
   assert.deepEqual(
     table.snapshot().map(({ name }) => name),
     ['a', 'b'],
+  )
+})
+
+test('the past is what a map of it would be, as far back as history goes', () => {
+  const change = fc.record({ name: fc.constantFrom('a', 'b', 'c', 'd'), isRemoval: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), changes => {
+      const table = new Table('things', { events: 16, bytes: 1e6 })
+      const past: Entry[][] = [[]]
+      for (const [index, { name, isRemoval }] of changes.entries()) {
+        const before = table.get(name)
+        const next = entry(name, index + 1)
+        if (!isRemoval) table.apply(before, next, next)
+        else if (before) table.apply(before, undefined, next)
+        past.push([...table.snapshot()])
+      }
+      for (const [revision, entries] of past.entries()) {
+        assert.deepEqual(table.snapshotAt(revision), revision < table.floor ? undefined : entries, `at ${revision}`)
+      }
+    }),
   )
 })

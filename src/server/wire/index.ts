@@ -15,5 +15,5 @@ export {
   type SentType,
   wireText,
 } from './render.ts'
-export { negotiate, plainJson, type Representation } from './representation.ts'
-export { send, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'
+export { acceptRanges, negotiate, notAcceptable, plainJson, type Representation, syntaxOf } from './representation.ts'
+export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'

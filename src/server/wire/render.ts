@@ -19,9 +19,9 @@ function entryJson(kind: Kind, entry: Entry, as: Representation, nowMs: number):
     case 'object':
       return wireText(kind, entry)
     case 'partial':
-      return partialText(kind, entry)
+      return partialText(entry, as)
     case 'table':
-      return tableHead(kind, String(entry.revision), true) + rowText(kind, entry, as, nowMs) + tableEnd
+      return tableHead(kind, String(entry.revision), true, as) + rowText(kind, entry, as, nowMs) + tableEnd
   }
 }
 
@@ -30,7 +30,7 @@ export function finish(json: string, as: Representation): string {
   return as.syntax === 'json' ? json : stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
 }
 
-export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number }
+export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number; shardInfo?: { selector: string } }
 
 /** What stands before, between and after the items of a list: the items themselves are streamed. */
 export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { head: string; end: string } {
@@ -43,12 +43,12 @@ export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { hea
       }
     case 'partial':
       return {
-        head: `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":${JSON.stringify(meta)},"items":[`,
+        head: `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${as.version}","metadata":${JSON.stringify(meta)},"items":[`,
         end: ']}',
       }
     case 'table':
       return {
-        head: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":${JSON.stringify(meta)},"columnDefinitions":${columnsText(kind)},"rows":[`,
+        head: `{"kind":"Table","apiVersion":"meta.k8s.io/${as.version}","metadata":${JSON.stringify(meta)},"columnDefinitions":${columnsText(kind)},"rows":[`,
         end: ']}',
       }
   }
@@ -59,7 +59,7 @@ export function listItem(kind: Kind, entry: Entry, as: Representation, nowMs: nu
     case 'object':
       return kind.isCustom ? wireText(kind, entry) : withoutType(kind, wireText(kind, entry))
     case 'partial':
-      return partialText(kind, entry)
+      return partialText(entry, as)
     case 'table':
       return rowText(kind, entry, as, nowMs)
   }
@@ -102,10 +102,10 @@ export function renderBookmark(kind: Kind, revision: number, as: Representation,
     case 'object':
       return eventLine('BOOKMARK', `{"kind":"${kind.kind}","apiVersion":"${kind.apiVersion}","metadata":${metadata}}`, as)
     case 'partial':
-      return eventLine('BOOKMARK', `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":${metadata}}`, as)
+      return eventLine('BOOKMARK', `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${as.version}","metadata":${metadata}}`, as)
     case 'table': {
-      const row = `{"cells":[],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":${metadata}}}`
-      return eventLine('BOOKMARK', tableHead(kind, String(revision), false) + row + tableEnd, as)
+      const row = `{"cells":[],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${as.version}","metadata":${metadata}}}`
+      return eventLine('BOOKMARK', tableHead(kind, String(revision), false, as) + row + tableEnd, as)
     }
   }
 }
@@ -116,7 +116,7 @@ export function eventLine(type: string, object: string, as: Representation): str
 }
 
 function eventObject(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
-  if (as.form === 'table') return tableHead(kind, String(entry.revision), isFirst) + rowText(kind, entry, as, nowMs) + tableEnd
+  if (as.form === 'table') return tableHead(kind, String(entry.revision), isFirst, as) + rowText(kind, entry, as, nowMs) + tableEnd
   return entryJson(kind, entry, as, nowMs)
 }
 
@@ -126,16 +126,16 @@ function atRevision(entry: Entry, revision: number): Entry {
   return { ...entry, revision, text: asciiJson(object) }
 }
 
-function partialText(_kind: Kind, entry: Entry): string {
+function partialText(entry: Entry, { version }: Representation): string {
   const { metadata } = JSON.parse(entry.text) as KubeObject
-  return asciiJson({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata })
+  return asciiJson({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata })
 }
 
 const tableEnd = ']}'
 
-function tableHead(kind: Kind, revision: string, withColumns: boolean): string {
+function tableHead(kind: Kind, revision: string, withColumns: boolean, { version }: Representation): string {
   const columns = withColumns ? columnsText(kind) : 'null'
-  return `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"${revision}"},"columnDefinitions":${columns},"rows":[`
+  return `{"kind":"Table","apiVersion":"meta.k8s.io/${version}","metadata":{"resourceVersion":"${revision}"},"columnDefinitions":${columns},"rows":[`
 }
 
 const columnTexts = new WeakMap<Kind, string>()
@@ -158,7 +158,10 @@ function rowText(kind: Kind, entry: Entry, as: Representation, nowMs: number): s
     case 'None':
       return asciiJson({ cells, object: null })
     case 'Metadata':
-      return asciiJson({ cells, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata } })
+      return asciiJson({
+        cells,
+        object: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}`, metadata: object.metadata },
+      })
     case 'Object':
       return `{"cells":${asciiJson(cells)},"object":${wireText(kind, entry)}}`
   }

@@ -11,8 +11,7 @@ export function send(response: ServerResponse, code: number, contentType: string
   if (response.headersSent || response.destroyed) return
   const isJson = contentType === 'application/json'
   const headers: (string | number | string[])[] = [
-    'Content-Type',
-    contentType,
+    ...(contentType ? ['Content-Type', contentType] : []),
     'Cache-Control',
     'no-cache, private',
     'Content-Length',
@@ -49,6 +48,32 @@ export async function sendLarge(
     Vary: 'Accept-Encoding',
   })
   response.end(body)
+}
+
+/** A finished answer with headers of its own. An empty content type stands for none, which goes with an empty body. */
+export type Sent = {
+  readonly code: number
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+/** Sends a document that may be large and is not an object: discovery, OpenAPI. Compressed when it is worth it and the client takes gzip. */
+export async function sendDocument(response: ServerResponse, document: Sent, acceptEncoding: string): Promise<void> {
+  const { code, contentType, headers, body } = document
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const isGzip = bytes.length >= gzipFromBytes && takesGzip(acceptEncoding)
+  const sent = isGzip ? await gzipAsync(bytes, { level: 1 }) : bytes
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(code, {
+    ...(contentType && { 'Content-Type': contentType }),
+    'Cache-Control': 'no-cache, private',
+    ...(isGzip && { 'Content-Encoding': 'gzip' }),
+    ...(code !== 304 && { 'Content-Length': sent.length }),
+    ...headers,
+    ...(isGzip && { Vary: headers.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding' }),
+  })
+  response.end(sent)
 }
 
 export function takesGzip(acceptEncoding: string | undefined): boolean {

@@ -1,4 +1,4 @@
-import { invalidValue, type KubeObject } from '../../../kube/index.ts'
+import { finalizerErrors, invalidValue, type KubeObject, type StatusCause } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { allVerbs } from '../kind.ts'
 import { type Row, text } from './row.ts'
@@ -58,11 +58,7 @@ export const namespaceKinds: readonly Row[] = [
     columns: [nameColumn, column('Status', 'The status of the namespace', namespacePhase), ageColumn],
     selectableFields: [{ field: 'status.phase', read: namespacePhase }],
     prepare: prepareNamespace,
-    check: ({ status, metadata }) => {
-      const isActive = ((status ?? {}) as { phase?: string }).phase !== 'Terminating'
-      if (isActive || metadata.deletionTimestamp) return []
-      return [invalidValue('status.Phase', 'Terminating', "may only be 'Active' if `deletionTimestamp` is empty")]
-    },
+    check: checkNamespace,
     refuseDelete: ({ metadata: { name } }) =>
       name === 'default' || name === 'kube-system' || name === 'kube-public' ? 'this namespace may not be deleted' : undefined,
   },
@@ -70,6 +66,20 @@ export const namespaceKinds: readonly Row[] = [
 
 function namespacePhase(object: KubeObject): string {
   return (object.status as { phase?: string } | undefined)?.phase ?? 'Active'
+}
+
+function checkNamespace({ spec, status, metadata }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  const { phase = 'Active' } = (status ?? {}) as { phase?: string }
+  const isGoing = metadata.deletionTimestamp !== undefined
+  if (isGoing && phase !== 'Terminating') {
+    return [invalidValue('status.Phase', phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+  }
+  if (!isGoing && phase !== 'Active') return [invalidValue('status.Phase', phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+  if (before) return []
+  const { finalizers = [] } = (spec ?? {}) as { finalizers?: string[] }
+  return finalizers.flatMap(finalizer =>
+    finalizerErrors([finalizer], 'spec.finalizers').map(cause => ({ ...cause, field: 'spec.finalizers' })),
+  )
 }
 
 function prepareNamespace(namespace: KubeObject, before: KubeObject | undefined): void {
