@@ -16,6 +16,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   informer: () => import('./informer.ts'),
   import: () => import('./import.ts'),
   kyma: () => import('./kyma.ts'),
+  soak: () => import('./soak.ts'),
 }
 
 const { values, positionals } = parseArgs({ allowPositionals: true, strict: false, options: { json: { type: 'string' } } })

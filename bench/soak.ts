@@ -1,0 +1,37 @@
+/** A controller under faults in a hundredth of its requests, for `--minutes N` (default 10): what does it keep? */
+import { parseArgs } from 'node:util'
+import { growthPerRound, soak } from '../test/support/soak.ts'
+import type { Bench } from './run.ts'
+
+const warmUpRounds = 5
+
+export async function bench(args: string[]): Promise<Bench> {
+  const { values } = parseArgs({ args, strict: false, allowPositionals: true, options: { minutes: { type: 'string', default: '10' } } })
+  const minutes = Number(values.minutes)
+  const untilMs = performance.now() + minutes * 60_000
+  const { rounds, reconciles, faults, resourcesBefore, resourcesAfter, warnings } = await soak(
+    done => performance.now() > untilMs && done.length > warmUpRounds + 2,
+  )
+  const settled = rounds.slice(warmUpRounds)
+  const heapMb = settled.map(round => round.heapMb)
+  const rows: Bench['rows'] = [
+    {
+      minutes,
+      rounds: rounds.length,
+      reconciles,
+      faults,
+      'heap first, MB': heapMb[0] ?? 0,
+      'heap last, MB': heapMb.at(-1) ?? 0,
+      'growth per 100 rounds, MB': growthPerRound(heapMb) * 100,
+      'open resources, most': Math.max(...settled.map(({ resources }) => resources)),
+      'before and after': `${resourcesBefore} and ${resourcesAfter}`,
+      'abort listeners, most': Math.max(...settled.map(({ listeners }) => listeners)),
+      warnings: warnings.length,
+    },
+  ]
+  return {
+    title: 'Soak',
+    about: '100 objects a round: made, changed, reconciled, deleted; drops, lost answers, delays, 409, 410, 429, 500, cuts.',
+    rows,
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * A process that contends for leadership, for `leader-process.test.ts`: `node contender.testing.ts SERVER IDENTITY SKEW_MS`.
+ * Prints `<session> <nanoseconds of the host's monotonic clock>` again and again while it may act.
+ */
+import { createClient } from '../client/index.ts'
+import { Manager } from './index.ts'
+
+const [server = '', identity = '', skewMs = '0'] = process.argv.slice(2)
+const wallMs = Date.now
+Date.now = () => wallMs() + Number(skewMs)
+
+const client = await createClient({ cluster: { server, namespace: 'a' }, requestTimeoutMs: 500 })
+const manager = new Manager({
+  client,
+  leaderElection: {
+    leaseName: 'leader',
+    namespace: 'a',
+    identity,
+    leaseDurationMs: 1_000,
+    renewDeadlineMs: 700,
+    retryPeriodMs: 100,
+  },
+})
+let sessions = 0
+manager.add({
+  async start(signal) {
+    const session = `${identity}-${++sessions}`
+    while (!signal.aborted) {
+      // Read first: whatever stops the process between the two lines, the claim is of an instant at which it was true.
+      const nowNs = process.hrtime.bigint()
+      if (manager.isLeader) process.stdout.write(`${session} ${nowNs}\n`)
+      await new Promise(resolve => setTimeout(resolve, 2))
+    }
+  },
+})
+await manager.run()
+await client.close()

@@ -1,0 +1,149 @@
+import { getEventListeners } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import Type from 'typebox'
+import { startServerProcess } from '../../bench/server-process.ts'
+import { crdResource, createClient } from '../../src/client/index.ts'
+import { addFinalizer, controller, Manager, patchStatusIfChanged, removeFinalizer } from '../../src/controller/index.ts'
+import { defineResource } from '../../src/kube/index.ts'
+import { type Faults, withFaults } from '../../src/testing/index.ts'
+import { eventually } from './eventually.ts'
+
+const buoyResource = defineResource({
+  group: 'soak.oarlock.dev',
+  version: 'v1',
+  kind: 'Buoy',
+  plural: 'buoys',
+  scope: 'Namespaced',
+  description: 'A buoy.',
+  spec: Type.Object({ depth: Type.Integer() }),
+  status: Type.Object({ seen: Type.Optional(Type.Integer()) }),
+})
+const finalizer = 'soak.oarlock.dev/chain'
+
+export type SoakRound = { heapMb: number; resources: number; listeners: number; cached: number; queued: number }
+export type SoakReport = {
+  rounds: SoakRound[]
+  reconciles: number
+  faults: number
+  /** Open resources of the process before the client was made and after all was stopped. */
+  resourcesBefore: number
+  resourcesAfter: number
+  warnings: string[]
+}
+
+/**
+ * Rounds of the same work (objects made, changed, reconciled with a finalizer and a status, deleted) with every kind of
+ * fault in a hundredth of the requests, until `isOver`. After each round all is idle and garbage is collected, so that
+ * what is left is what is kept.
+ */
+export async function soak(
+  isOver: (rounds: SoakRound[]) => boolean,
+  options: { objects?: number; rate?: number } = {},
+): Promise<SoakReport> {
+  const { objects = 100, rate = 0.01 } = options
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-soak-'))
+  const server = await startServerProcess(dataDir)
+  const warnings: string[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning.message)
+  process.on('warning', onWarning)
+  const resourcesBefore = process.getActiveResourcesInfo().length
+  const rounds: SoakRound[] = []
+  let reconciles = 0
+  let listeners = 0
+  const direct = await createClient({ kubeconfig: server.kubeconfigPath })
+  const faults: Faults = {
+    drop: rate,
+    dropAnswer: rate,
+    delay: rate,
+    conflict: rate,
+    gone: rate,
+    tooMany: rate,
+    internal: rate,
+    cutWatch: rate,
+  }
+  const client = withFaults(direct, faults)
+  const manager = new Manager({ client, listWatch: { backoff: { minMs: 5, maxMs: 100 } } })
+  try {
+    await direct.resource(crdResource).apply(buoyResource.toCrd() as never)
+    const buoys = manager.informer(buoyResource, { indexes: { depth: ({ spec }) => [String(spec.depth)] }, hotObjects: 20 })
+    const handle = direct.resource(buoyResource)
+    const made = controller({
+      name: 'buoys',
+      for: buoyResource,
+      backoff: { baseDelayMs: 2, maxDelayMs: 50 },
+      groupOf: key => key.slice(-1),
+      async reconcile({ key, signal }) {
+        reconciles++
+        listeners = Math.max(listeners, getEventListeners(signal, 'abort').length)
+        const buoy = buoys.get(key)
+        if (!buoy) return
+        if (buoy.metadata.deletionTimestamp) {
+          buoys.applyLocal(await removeFinalizer(client, buoy, finalizer))
+          return
+        }
+        const held = await addFinalizer(client, buoy, finalizer)
+        buoys.applyLocal(held)
+        buoys.applyLocal(await patchStatusIfChanged(client, held, { seen: held.spec.depth }))
+      },
+    })
+    manager.add(made)
+    await manager.start()
+    const names = Array.from({ length: objects }, (_, index) => `buoy-${index}`)
+    const areSeen = (depth: number) =>
+      buoys.byIndex('depth', String(depth)).filter(({ status }) => status?.seen === depth).length === objects
+    while (!isOver(rounds)) {
+      await Promise.all(names.map(name => handle.create({ metadata: { name }, spec: { depth: 1 } })))
+      await eventually(() => areSeen(1), 'all are seen', 30_000)
+      await Promise.all(names.map(name => handle.patch(name, { spec: { depth: 2 } }, { type: 'merge' })))
+      await eventually(() => areSeen(2), 'all are seen again', 30_000)
+      await Promise.all(names.map(name => handle.delete(name)))
+      await eventually(() => buoys.size === 0 && made.depth.running + made.depth.waiting + made.depth.delayed === 0, 'all are gone', 30_000)
+      gc()
+      const { heapUsed, external } = process.memoryUsage()
+      rounds.push({
+        heapMb: (heapUsed + external) / 1e6,
+        resources: process.getActiveResourcesInfo().length,
+        listeners,
+        cached: buoys.size,
+        queued: made.depth.delayed,
+      })
+    }
+  } finally {
+    await manager.stop({ graceMs: 1_000 })
+    await direct.close()
+    await server.stop()
+    process.off('warning', onWarning)
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  await eventually(() => process.getActiveResourcesInfo().length <= resourcesBefore, 'sockets and timers are gone', 5_000).catch(
+    () => undefined,
+  )
+  return {
+    rounds,
+    reconciles,
+    faults: Object.values(client.happened).reduce((sum, count) => sum + count, 0),
+    resourcesBefore,
+    resourcesAfter: process.getActiveResourcesInfo().length,
+    warnings,
+  }
+}
+
+/** Least-squares growth of a figure per round: noise of single rounds does not count, a leak does. */
+export function growthPerRound(figures: readonly number[]): number {
+  const count = figures.length
+  const middle = (count - 1) / 2
+  const mean = figures.reduce((sum, figure) => sum + figure, 0) / count
+  let above = 0
+  let below = 0
+  for (const [index, figure] of figures.entries()) {
+    above += (index - middle) * (figure - mean)
+    below += (index - middle) ** 2
+  }
+  return below === 0 ? 0 : above / below
+}
