@@ -55,6 +55,7 @@ export class Normaliser {
 
   text(value: string): string {
     let text = value
+      .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<token>')
       .replace(uidPattern, uid => this.#uids.get(uid) ?? '<uid>')
       .replace(
         /(ResourceVersion in [a-z ]+[:(] ?|current: |resource version: )(\d+)/gi,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { startServer } from '../../src/server/index.ts'
-import { makePool, type Target } from './target.ts'
+import { groupsOf, makePool, type Target } from './target.ts'
 
 /** Starts the embedded server in this process, on a directory that is removed at the end. */
 export async function startOurs(): Promise<Target> {
@@ -11,11 +11,12 @@ export async function startOurs(): Promise<Target> {
   const server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false })
   const pool = makePool(server.url)
   const config: { users: { user: { token: string } }[] } = parse(readFileSync(server.kubeconfigPath, 'utf8'))
+  const others = Object.entries(groupsOf).filter(([name]) => name !== 'admin')
   return {
     url: server.url,
     tokens: {
       admin: config.users[0]?.user.token ?? '',
-      alice: server.issueToken({ name: 'alice', groups: ['devs'], ttlMs: 3_600_000 }),
+      ...Object.fromEntries(others.map(([name, group]) => [name, server.issueToken({ name, groups: [group], ttlMs: 3_600_000 })])),
       wrong: 'no-such-token',
     },
     pool,

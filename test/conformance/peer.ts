@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ask, makePool, type Target } from './target.ts'
+import { ask, groupsOf, makePool, type Target } from './target.ts'
 
 const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'peer')
 const etcd = join(directory, 'etcd')
@@ -72,8 +72,10 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     writeFileSync(join(dir, 'sa.key'), privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 })
     writeFileSync(join(dir, 'sa.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
-    const tokens = { admin: 'peer-admin-token', alice: 'peer-alice-token', wrong: 'no-such-token' }
-    writeFileSync(join(dir, 'tokens.csv'), `${tokens.admin},admin,1,system:masters\n${tokens.alice},alice,2,devs\n`, { mode: 0o600 })
+    const people = Object.entries(groupsOf)
+    const tokens = { ...Object.fromEntries(people.map(([name]) => [name, `peer-${name}-token`])), wrong: 'no-such-token' }
+    const lines = people.map(([name, group], i) => `peer-${name}-token,${name},${i + 1},${group}\n`)
+    writeFileSync(join(dir, 'tokens.csv'), lines.join(''), { mode: 0o600 })
     const server = start(apiserver, [
       `--etcd-servers=${etcdUrl}`,
       '--bind-address=127.0.0.1',
@@ -110,7 +112,7 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
     const deadlineMs = Date.now() + startTimeoutMs
     for (;;) {
       if (server.exitCode !== null) throw new Error(`kube-apiserver ended with ${server.exitCode}:\n${output}`)
-      const ready = await ask(target, { method: 'GET', path: '/readyz', headers: { authorization: `Bearer ${tokens.admin}` } }).catch(
+      const ready = await ask(target, { method: 'GET', path: '/readyz', headers: { authorization: `Bearer peer-admin-token` } }).catch(
         () => undefined,
       )
       if (ready?.code === 200) return target

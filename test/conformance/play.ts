@@ -93,7 +93,7 @@ class Player {
 
   #makeRequest(step: Step): { method: string; path: string; headers: Record<string, string>; body?: string } {
     const headers: Record<string, string> = { 'user-agent': 'tester/1.0 (conformance)' }
-    const who = step.directives.as ?? 'admin'
+    const who = this.#fill(step.directives.as ?? 'admin')
     if (who !== 'nobody') headers.authorization = `Bearer ${this.#target.tokens[who] ?? who}`
     for (const [name, value] of step.headers) headers[name.toLowerCase()] = this.#fill(value)
     const method = patchTypes[step.verb] ? 'PATCH' : step.verb === 'WATCH' ? 'GET' : step.verb

@@ -1,5 +1,14 @@
 import { Pool } from 'undici'
 
+/** Who asks in transcripts (`as:`), and the group of each. */
+export const groupsOf: Readonly<Record<string, string>> = {
+  admin: 'system:masters',
+  alice: 'devs',
+  bob: 'devs',
+  carol: 'ops',
+  dave: 'ops',
+}
+
 /** A server that transcripts are played against. */
 export type Target = {
   /** Such as `https://127.0.0.1:6443`. */

@@ -41,7 +41,8 @@ export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWr
   const isClusterRole = roleRef.kind === 'ClusterRole'
   if (isAllowed(authorize, user, 'bind', isClusterRole ? 'clusterroles' : 'roles', roleRef.name, namespace)) return
   const rules = rbac.rulesOf(roleRef, namespace)
-  if (!rules) throw notFound({ group: rbacGroup, plural: isClusterRole ? 'clusterrole' : 'role' }, roleRef.name)
+  // Kubernetes says it of the resource that is asked for, with the name of the role.
+  if (!rules) throw notFound({ group: rbacGroup, plural }, roleRef.name)
   confirm(rbac, write, namespace, rules)
 }
 
