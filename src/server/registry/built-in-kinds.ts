@@ -34,6 +34,12 @@ function common(row: Row) {
     selectableFields: row.selectableFields ?? [],
     isCustom: false,
     prepare: row.prepare,
+    generate: row.generate,
+    checkStatus: row.checkStatus,
+    warnings: row.warnings,
+    raisesGeneration: row.raisesGeneration,
+    orphansByDefault: row.orphansByDefault,
+    answersDeleted: row.answersDeleted,
     refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
     toStorage: row.toStorage,
@@ -64,9 +70,13 @@ function typedKind(row: Row, typeName: string): Kind {
     },
     complete: object => fillDefaults(root(), goForm(root(), object, base)) as KubeObject,
     check: (object, before) => [...ruleErrors(root(), object, before), ...(row.check?.(object, before) ?? [])],
+    // The rules of types say nothing of statuses, which are written most often.
+    checkStatus: row.checkStatus ?? row.check ?? noCauses,
     mergeKeys: { ...metadataKeys, ...row.mergeKeys },
   }
 }
+
+const noCauses = () => []
 
 function plainKind(row: Row): Kind {
   const schema: StructuralSchema = {

@@ -71,6 +71,21 @@ export type Kind = {
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
   /** What the schema cannot say. */
   readonly check?: (object: KubeObject, before: KubeObject | undefined) => StatusCause[]
+  /**
+   * What the server adds to a new object after `prepare`, on a copy whose parts must not be changed: unlike the rest of the
+   * object it belongs to nobody in `metadata.managedFields`.
+   */
+  readonly generate?: (object: KubeObject) => void
+  /** What a write of the status subresource is checked for; `check` when absent. */
+  readonly checkStatus?: Kind['check']
+  /** What the writer is told in Warning headers. */
+  readonly warnings?: (object: KubeObject, before: KubeObject | undefined) => string[]
+  /** Whether a change raises `metadata.generation`, when it is not simply every change outside metadata and status. */
+  readonly raisesGeneration?: (object: KubeObject, before: KubeObject) => boolean
+  /** Dependents stay when a delete does not say what becomes of them; this is told in a Warning header. */
+  readonly orphansByDefault?: string
+  /** A delete is answered with the object that is gone instead of a Status. */
+  readonly answersDeleted?: boolean
   /** Why this object may not be deleted, if so. */
   readonly refuseDelete?: (object: KubeObject) => string | undefined
   /** Stored JSON to this version's; absent when what is stored is what is served. */

@@ -41,13 +41,18 @@ export async function remove(services: Services, call: Call): Promise<void> {
     last = object
     return decideDelete(kind, object, options, store.nowMs)
   })
+  const warnings = defaultWarnings(call, options)
+  if (outcome.isRemoved && kind.answersDeleted) {
+    sendOutcome(call, outcome, 200, warnings, store.nowMs)
+    return
+  }
   if (outcome.isRemoved || (options.dryRun && outcome.object === undefined)) {
     const { name, uid } = last!.metadata
     const details = { name, ...(kind.group && { group: kind.group }), kind: kind.plural, uid }
-    sendObject(call, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, 200)
+    sendObject(call, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, 200, warnings)
     return
   }
-  sendOutcome(call, outcome, 200, [], store.nowMs)
+  sendOutcome(call, outcome, 200, warnings, store.nowMs)
 }
 
 /** Deletes every selected object and answers with them. */
@@ -64,7 +69,7 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
   const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
   const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
-  send(call.response, 200, 'application/json', frame.head + items + frame.end)
+  send(call.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
 }
 
 /** Deletes the object that `entry` is a version of, unless another has taken its name since. */
@@ -101,7 +106,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       details: { name: metadata.name, group: kind.group || undefined, kind: kind.plural },
     })
   }
-  const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation)
+  const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation ?? defaultPropagation(kind, metadata.finalizers))
   const isMarked = metadata.deletionTimestamp !== undefined
   const isUnchanged =
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
@@ -134,6 +139,17 @@ function namespacePrecondition(kind: Kind, name: string, what: string, wanted: s
   return conflict(kind, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`)
 }
 
+/** What becomes of dependents when nobody said: a finalizer on the object speaks before its kind. */
+function defaultPropagation(kind: Kind, finalizers: readonly string[] = []): Propagation | undefined {
+  const isSaid = finalizers.includes('foregroundDeletion') || finalizers.includes('orphan')
+  return kind.orphansByDefault && !isSaid ? 'Orphan' : undefined
+}
+
+/** What a client that did not say what becomes of dependents is told. */
+function defaultWarnings({ kind }: Call, { propagation }: DeleteOptions): string[] {
+  return kind.orphansByDefault && propagation === undefined ? [kind.orphansByDefault] : []
+}
+
 function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {
   if (propagation === undefined) return [...finalizers]
   const others = finalizers.filter(name => name !== 'orphan' && name !== 'foregroundDeletion')
@@ -164,7 +180,7 @@ function readDeleteOptions(call: Call): DeleteOptions {
   if (dryRun.some(value => value !== 'All')) throw invalidOptions('DeleteOptions', [unsupportedValue('dryRun', dryRun, ['All'])])
   const isOrphan = orphan === true || orphan === 'true'
   return {
-    propagation: propagation ?? (isOrphan ? 'Orphan' : undefined),
+    propagation: propagation ?? (orphan === undefined ? undefined : isOrphan ? 'Orphan' : 'Background'),
     dryRun: dryRun.length > 0,
     ...(typeof preconditions.uid === 'string' && { uid: preconditions.uid }),
     ...(typeof preconditions.resourceVersion === 'string' && { resourceVersion: preconditions.resourceVersion }),

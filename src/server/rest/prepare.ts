@@ -64,11 +64,18 @@ export function prepareCreate(
   object = completed(kind, object)
   object.metadata = metadata
   kind.prepare?.(object, undefined)
+  // Nobody owns what is generated.
+  const owned = kind.generate ? { ...object, metadata: { ...object.metadata } } : object
+  kind.generate?.(object)
   const causes = generateName ? prefixCauses(kind, generateName) : []
   causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined, options))
   if (causes.length > 0) throw refused(kind, name || generateName || '', causes)
-  if (ownership === 'tracked') track(kind, undefined, object, '', options)
+  if (ownership === 'tracked') {
+    track(kind, undefined, owned, '', options)
+    if (owned !== object) object.metadata.managedFields = owned.metadata.managedFields
+  }
+  if (kind.warnings) options.warnings.push(...kind.warnings(object, undefined))
   return object
 }
 
@@ -105,6 +112,7 @@ export function prepareUpdate(
   causes.push(...newFinalizerCauses(before, object))
   if (isPatched) causes.push(...uidCauses(before, sent))
   if (causes.length > 0) throw refused(kind, metadata.name, causes)
+  if (kind.warnings) options.warnings.push(...kind.warnings(object, before))
   return finishUpdate(kind, before, object, subresource, ownership, options)
 }
 
@@ -144,7 +152,8 @@ export function prepareStatus(
   if (decoded.status === undefined) delete object.status
   else object.status = completed(kind, { ...object, status: decoded.status }).status
   const causes = schemaCauses(kind, object, before)
-  if (causes.length === 0 && kind.check) causes.push(...kind.check(object, before))
+  const check = kind.checkStatus ?? kind.check
+  if (causes.length === 0 && check) causes.push(...check(object, before))
   if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
   if (causes.length > 0) throw invalid(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, 'status', ownership, options)
@@ -312,6 +321,7 @@ function isSame(before: KubeObject, after: KubeObject): boolean {
 }
 
 function isDesiredChanged(kind: Kind, before: KubeObject, after: KubeObject): boolean {
+  if (kind.raisesGeneration) return kind.raisesGeneration(after, before)
   const { metadata: _, status: beforeStatus, ...beforeRest } = before
   const { metadata: __, status: afterStatus, ...afterRest } = after
   return !equalJson(beforeRest, afterRest) || (!kind.hasStatus && !equalJson(beforeStatus, afterStatus))

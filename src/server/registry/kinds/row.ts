@@ -30,6 +30,12 @@ export type Row = {
   storageName?: string
   prepare?: Kind['prepare']
   check?: Kind['check']
+  generate?: Kind['generate']
+  checkStatus?: Kind['checkStatus']
+  warnings?: Kind['warnings']
+  raisesGeneration?: Kind['raisesGeneration']
+  orphansByDefault?: string
+  answersDeleted?: boolean
   refuseDelete?: Kind['refuseDelete']
   fromStorage?: Kind['fromStorage']
   toStorage?: Kind['toStorage']

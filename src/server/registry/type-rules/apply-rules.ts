@@ -39,7 +39,7 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
       if (path === '' && name === 'status') continue
       const { properties } = part
       const child = getOwn(properties, name) ?? part.additionalProperties
-      if (!child || (child.enum && (rules?.free?.includes(name) || isMissing(value[name])))) continue
+      if (!child || ((child.enum ?? child.items?.enum) && (rules?.free?.includes(name) || isMissing(value[name])))) continue
       visit(child, value[name], properties ? join(path, name) : `${path}[${name}]`)
     }
   }

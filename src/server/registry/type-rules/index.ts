@@ -4,4 +4,9 @@
  * Rules of one kind alone stand beside its row in kinds/.
  */
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
+export { plainInvalid } from './batch-rules.ts'
+export { ipErrors, isAddress } from './ip-address.ts'
+export { firstCommonIndex, readIndexes } from './job-indexes.ts'
+export { negativeErrors, numberOf } from './number-checks.ts'
+export { sayableSelector, selectorChangeErrors, selects, sorted, templateLabels } from './selector-rules.ts'
 export type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'

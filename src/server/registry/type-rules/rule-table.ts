@@ -1,8 +1,14 @@
+import { appsRules } from './apps-rules.ts'
+import { autoscalingRules } from './autoscaling-rules.ts'
+import { batchRules } from './batch-rules.ts'
+import { networkingRules } from './networking-rules.ts'
 import { podRules } from './pod-rules.ts'
+import { selectorRules } from './selector-rules.ts'
+import { smallGroupRules } from './small-group-rules.ts'
 import type { RuleTable, TypeRules } from './type-rules.ts'
 
 /** Every file with rules of types, one line each. */
-const tables: readonly RuleTable[] = [podRules]
+const tables: readonly RuleTable[] = [podRules, selectorRules, appsRules, batchRules, autoscalingRules, networkingRules, smallGroupRules]
 
 let all: ReadonlyMap<string, TypeRules> | undefined
 
