@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { createServer, type Server } from 'node:https'
+import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { StatusError } from '../kube/index.ts'
@@ -16,7 +16,7 @@ import {
 } from './auth/index.ts'
 import { Discovery } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
-import { backupMount, type Mount, makeHandler } from './http/index.ts'
+import { backupMount, type Mount, makeHandler, makeListener } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
@@ -133,47 +133,33 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     await lifecycle.start()
     let isReady = true
     const fairness = new Fairness(options.limits)
+    const allMounts: readonly Mount[] = [
+      ...mounts,
+      backupMount({
+        store,
+        dataDir,
+        authorize: authorization.authorize,
+        onInternalError: error => log.error({ err: error }, 'a backup failed'),
+      }),
+    ]
     const handler = makeHandler({
       services,
       discovery: new Discovery(registry),
       tokens,
       authorize: authorization.authorize,
-      mounts: [
-        ...mounts,
-        backupMount({
-          store,
-          dataDir,
-          authorize: authorization.authorize,
-          onInternalError: error => log.error({ err: error }, 'a backup failed'),
-        }),
-      ],
+      mounts: allMounts,
       fairness,
       isReady: () => isReady,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
-    https = createServer(
-      {
-        cert: certificates.certificate,
-        key: certificates.key,
-        ca: certificates.ca,
-        requestCert: true,
-        rejectUnauthorized: false,
-        minVersion: 'TLSv1.2',
-        noDelay: true,
-        keepAlive: true,
-        keepAliveTimeout: 90_000,
-        headersTimeout: 30_000,
-        requestTimeout: 60_000,
-        maxHeaderSize: 32 * 1024,
-      },
+    const listener = makeListener({
+      tls: certificates,
       handler,
-    )
-    https.on('clientError', (_error, socket) => {
-      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      else socket.destroy()
+      nodePrefixes: allMounts.map(mount => mount.prefix),
+      onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
-    https.on('tlsClientError', error => log.debug({ err: error }, 'a TLS handshake failed'))
+    https = listener.server
     await listenOn(https, host, port)
     const { port: actualPort } = https.address() as AddressInfo
     const url = `https://${urlHost(host)}:${actualPort}`
@@ -219,7 +205,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       close({ graceMs = 5_000 } = {}) {
         closing ??= (async () => {
           isReady = false
-          await stopListening(server, watches, graceMs)
+          await listener.stop(graceMs, () => watches.close())
           await running.stop()
           await store.close()
         })()
@@ -284,18 +270,6 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
     })
     server.listen(port, host, () => resolve())
   })
-}
-
-async function stopListening(server: Server, watches: WatchHub, graceMs: number): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  watches.close()
-  server.closeIdleConnections()
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs)
-  // Connections become idle one by one as their answers end.
-  const sweep = setInterval(() => server.closeIdleConnections(), 20)
-  await closed
-  clearTimeout(timer)
-  clearInterval(sweep)
 }
 
 function countConnections(server: Server): number {

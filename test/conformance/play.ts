@@ -185,7 +185,7 @@ class Watch {
         const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
         rest = lines.pop()!
         this.#lines.push(...lines.filter(Boolean))
-        this.#wake()
+        if (this.#lines.length > 0) this.#wake()
       }
     } catch {
       // Closed by us, or cut by the server: both are an end.

@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { isLive, type KnownToken, type Tokens } from './tokens.ts'
 import { named, type User } from './user.ts'
@@ -13,7 +14,11 @@ const byCertificate = new WeakMap<object, User | 'none'>()
 const byConnection = new WeakMap<object, KnownToken & { authorization: string }>()
 
 /** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
-export function authenticate(request: IncomingMessage, tokens: Tokens, nowMs: number): Authentication {
+export function authenticate(
+  request: { readonly headers: IncomingHttpHeaders; readonly socket: Socket },
+  tokens: Tokens,
+  nowMs: number,
+): Authentication {
   const { authorization } = request.headers
   const { socket } = request
   if (authorization !== undefined) {

@@ -6,7 +6,7 @@ import { StatusError } from '../../kube/index.ts'
 import type { Authorizer } from '../auth/index.ts'
 import { type Store, writeWhole } from '../storage/index.ts'
 import { sendError } from '../wire/index.ts'
-import type { Mount } from './handler.ts'
+import type { Mount } from './exchange.ts'
 
 export type BackupMountOptions = {
   store: Store

@@ -2,18 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
+import type { Fairness } from '../fairness/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
 import { type Call, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
-import { negotiate, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
+import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
+import type { Handler, Incoming, Mount } from './exchange.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
-import { readBody } from './read-body.ts'
+import { maxBodyBytes, readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
-
-/** A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide. */
-export type Mount = {
-  prefix: string
-  handler: (request: IncomingMessage, response: ServerResponse, context: { user: User | undefined }) => void | Promise<void>
-}
 
 export type HandlerOptions = {
   services: Services
@@ -21,14 +17,15 @@ export type HandlerOptions = {
   tokens: Tokens
   authorize: Authorizer
   mounts: readonly Mount[]
+  fairness: Fairness
   isReady: () => boolean
-  onInternalError: (error: unknown, request: IncomingMessage) => void
+  onInternalError: (error: unknown, request: Incoming) => void
 }
 
 const maxUrlLength = 16 * 1024
 
 /** Makes the function that answers every request of the TLS listener. It never throws and leaves no request unanswered. */
-export function makeHandler(options: HandlerOptions): (request: IncomingMessage, response: ServerResponse) => void {
+export function makeHandler(options: HandlerOptions): Handler {
   return (request, response) => {
     const fail = (error: unknown) => sendError(response, error, internal => options.onInternalError(internal, request))
     // A client that goes away is not our error, and an unheard 'error' event would end the process.
@@ -42,7 +39,7 @@ export function makeHandler(options: HandlerOptions): (request: IncomingMessage,
   }
 }
 
-function answer(options: HandlerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> | undefined {
+function answer(options: HandlerOptions, request: Incoming, response: Reply): Promise<void> | undefined {
   const { tokens, mounts, services } = options
   const url = request.url ?? '/'
   if (url.length > maxUrlLength)
@@ -54,7 +51,8 @@ function answer(options: HandlerOptions, request: IncomingMessage, response: Ser
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
     const user = typeof authentication === 'string' ? undefined : authentication.user
-    return Promise.resolve(mount.handler(request, response, { user }))
+    // The listener brings these from node:http, or as node:http2's compatible objects.
+    return Promise.resolve(mount.handler(request as IncomingMessage, response as ServerResponse, { user }))
   }
   const route = readRoute(path)
   if (route.type === 'path' && answerStranger(options, route.path, request, response)) return undefined
@@ -63,7 +61,39 @@ function answer(options: HandlerOptions, request: IncomingMessage, response: Ser
   if (route.type === 'path') {
     return answerPath(options, route.path, query, authentication.user, request, response)
   }
-  return answerResource(options, route, query, authentication.user, request, response)
+  return answerInTurn(options, route, query, authentication.user, request, response)
+}
+
+async function answerInTurn(
+  options: HandlerOptions,
+  route: Route & { type: 'resource' },
+  query: URLSearchParams | undefined,
+  user: User,
+  request: Incoming,
+  response: Reply,
+): Promise<void> {
+  const { fairness } = options
+  const bodyBytes = declaredBytes(request)
+  const entered = fairness.enter(user.name, route.plural === 'leases', bodyBytes)
+  const flow = entered instanceof Promise ? await entered : entered
+  let done: Promise<void> | undefined
+  try {
+    if (response.destroyed) return
+    if (query !== undefined && request.method === 'GET' && readBoolean(query, 'watch')) response.once('close', fairness.openWatch(flow))
+    done = answerResource(options, route, query, user, request, response)
+    // A watch goes on for long, a list as long as its reader takes: what makes others wait is done when they return.
+    if (request.method !== 'GET') await done
+  } finally {
+    fairness.leave(flow, bodyBytes)
+  }
+  await done
+}
+
+/** How long the body may become as far as is known before it is read. */
+function declaredBytes({ method, headers }: Incoming): number {
+  if (method === 'GET') return 0
+  const length = headers['content-length']
+  return length === undefined ? (headers['transfer-encoding'] === undefined ? 0 : maxBodyBytes) : Number(length)
 }
 
 async function answerResource(
@@ -71,8 +101,8 @@ async function answerResource(
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
   user: User,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Incoming,
+  response: Reply,
 ): Promise<void> {
   const { group, version, plural, namespace, name, subresource } = route
   // A namespace is in itself, for who may do what.
@@ -182,7 +212,7 @@ function verbOf(method: string, name: string, query: URLSearchParams | undefined
 }
 
 /** What answers without credentials: that we are here, and what we are. */
-function answerStranger({ isReady, discovery }: HandlerOptions, path: string, request: IncomingMessage, response: ServerResponse): boolean {
+function answerStranger({ isReady, discovery }: HandlerOptions, path: string, request: Incoming, response: Reply): boolean {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead) return false
   if (path === '/version' || path === '/version/') {
@@ -202,8 +232,8 @@ function answerPath(
   path: string,
   query: URLSearchParams | undefined,
   user: User,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: Incoming,
+  response: Reply,
 ): Promise<void> | undefined {
   const verb = (request.method ?? 'get').toLowerCase()
   // What there is may be asked by everyone who is known, as with Kubernetes' role system:discovery.
@@ -250,7 +280,7 @@ function isOwnGroup({ registry }: Services, group: string): boolean {
 }
 
 // The handler of OpenAPI 3 is another one, and says nothing.
-function sendNoSuchPath(response: ServerResponse, path = ''): void {
+function sendNoSuchPath(response: Reply, path = ''): void {
   if (path.startsWith('/openapi/v3/')) send(response, 404, '', '')
   else send(response, 404, 'text/plain; charset=utf-8', '404 page not found\n')
 }

@@ -4,6 +4,8 @@
  * Every fault of a client is a 4xx with a Status; nothing a client sends may end the process or be a 500.
  */
 export { backupMount } from './backup-mount.ts'
-export { type HandlerOptions, type Mount, makeHandler } from './handler.ts'
+export type { Handler, Incoming, Mount } from './exchange.ts'
+export { type HandlerOptions, makeHandler } from './handler.ts'
+export { type Listener, makeListener } from './listener.ts'
 export { maxBodyBytes } from './read-body.ts'
 export { type Route, readRoute } from './route.ts'

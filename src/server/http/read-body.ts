@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import { badRequest, StatusError } from '../../kube/index.ts'
+import type { Incoming } from './exchange.ts'
 
 /** What an object and a patch may be long at most: 3 MB, as in Kubernetes. */
 export const maxBodyBytes = 3 * 1024 * 1024
@@ -10,7 +10,8 @@ const empty = Buffer.alloc(0)
  * Reads the body of a request.
  * @throws {StatusError} RequestEntityTooLarge, or BadRequest when the client gave up in the middle.
  */
-export function readBody(request: IncomingMessage): Promise<Buffer> {
+export function readBody(request: Incoming): Promise<Buffer> {
+  if (request.body) return Promise.resolve(request.body)
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > maxBodyBytes) return Promise.reject(tooLarge(`${declared}`))
   return new Promise((resolve, reject) => {

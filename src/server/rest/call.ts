@@ -1,11 +1,10 @@
-import type { ServerResponse } from 'node:http'
 import { badRequest, type KubeObject, StatusError } from '../../kube/index.ts'
 import type { User } from '../auth/index.ts'
 import type { Kind, Registry, Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
 import type { WatchHub } from '../watch/index.ts'
-import { finish, type Representation, renderEntry, send } from '../wire/index.ts'
+import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
 import type { Outcome } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
 
@@ -36,7 +35,7 @@ export type Call = {
   readonly contentType: string
   /** The body as text; empty when there is none. */
   readonly body: string
-  readonly response: ServerResponse
+  readonly response: Reply
 }
 
 export function keyOf(call: { namespace: string; name: string }): string {

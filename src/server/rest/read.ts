@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createGzip, type Gzip } from 'node:zlib'
+import { createGzip } from 'node:zlib'
 import { badRequest, forbiddenField, invalidOptions, notFound, type StatusCause, StatusError, unsupportedValue } from '../../kube/index.ts'
 import { type Entry, parseRevision } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge, takesGzip } from '../wire/index.ts'
@@ -120,12 +120,13 @@ async function stream(
     'Cache-Control': 'no-cache, private',
     ...(isGzip && { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }),
   })
-  let sink: Gzip | typeof response = response
+  let sink: NodeJS.WritableStream = response
   if (isGzip) {
-    sink = createGzip({ level: 1 })
-    sink.pipe(response)
-    response.on('close', () => sink.destroy())
-    sink.on('error', () => response.destroy())
+    const gzip = createGzip({ level: 1 })
+    gzip.pipe(response)
+    response.on('close', () => gzip.destroy())
+    gzip.on('error', () => response.destroy())
+    sink = gzip
   }
   let text = frame.head
   for (let i = from; i < to; i++) {
@@ -142,7 +143,7 @@ async function stream(
 }
 
 /** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
-async function drained(sink: Gzip | Call['response'], response: Call['response']): Promise<void> {
+async function drained(sink: NodeJS.WritableStream, response: Call['response']): Promise<void> {
   const over = new AbortController()
   const { signal } = over
   await Promise.race([once(sink, 'drain', { signal }), once(response, 'close', { signal })]).catch(() => undefined)

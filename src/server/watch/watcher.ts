@@ -1,15 +1,14 @@
-import type { ServerResponse } from 'node:http'
 import type { Kind } from '../registry/index.ts'
 import type { Selection } from '../rest/selection.ts'
 import type { Entry, StoredEvent, Table } from '../storage/index.ts'
-import { eventLine, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
+import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
 
 export type WatcherOptions = {
   kind: Kind
   table: Table
   selection: Selection
   as: Representation
-  response: ServerResponse
+  response: Reply
   wantsBookmarks: boolean
   nowMs: () => number
   /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
@@ -102,8 +101,9 @@ export class Watcher {
     }
     const chunk = this.#chunkOf(events)
     if (!chunk) return
-    writeChunk(response, chunk)
-    if (response.writableLength > maxBufferedBytes || (response.socket?.writableLength ?? 0) > maxBufferedBytes) this.#cutOff()
+    // What it has not taken since the last time counts; how much comes at once is not its fault.
+    if (response.writableLength > maxBufferedBytes) this.#cutOff()
+    else writeChunk(response, chunk)
   }
 
   // Watchers of the same things get the same bytes: rendered, put together and framed once for each commit.
@@ -163,11 +163,10 @@ function frame(text: string, as: Representation): Chunk {
   return { framed, body: framed.subarray(head.length, head.length + length) }
 }
 
-// Framed by ourselves, one write of one shared buffer does; node:http would make three of it for every watcher.
-function writeChunk(response: ServerResponse, { framed, body }: Chunk): void {
-  const { socket } = response
-  if (socket && response.chunkedEncoding && response.req.method === 'GET') socket.write(framed)
-  else response.write(body)
+// Framed once, one write of one shared buffer does for each watcher.
+function writeChunk(response: Reply, { framed, body }: Chunk): void {
+  if (response.writeFramed?.(framed)) return
+  response.write(body)
 }
 
 /** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */
@@ -183,7 +182,7 @@ export function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'
 // JSON is ASCII by construction, which spares the encoding; YAML need not be.
 const asEncoding = (as: Representation): 'latin1' | 'utf8' => (as.syntax === 'json' ? 'latin1' : 'utf8')
 
-function drained(response: ServerResponse): Promise<void> {
+function drained(response: Reply): Promise<void> {
   if (response.destroyed || response.closed) return Promise.resolve()
   return new Promise(resolve => {
     const done = () => {

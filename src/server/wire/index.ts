@@ -15,5 +15,6 @@ export {
   type SentType,
   wireText,
 } from './render.ts'
+export type { HeaderValue, Reply } from './reply.ts'
 export { acceptRanges, negotiate, notAcceptable, plainJson, type Representation, syntaxOf } from './representation.ts'
 export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'

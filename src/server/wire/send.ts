@@ -1,16 +1,16 @@
-import type { ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { StatusError } from '../../kube/index.ts'
+import type { HeaderValue, Reply } from './reply.ts'
 
 const gzipAsync = promisify(gzip)
 const gzipFromBytes = 128 * 1024
 
 /** Sends a finished body. Text must be ASCII when the content type is JSON, which `asciiJson` sees to. */
-export function send(response: ServerResponse, code: number, contentType: string, text: string, warnings?: readonly string[]): void {
+export function send(response: Reply, code: number, contentType: string, text: string, warnings?: readonly string[]): void {
   if (response.headersSent || response.destroyed) return
   const isJson = contentType === 'application/json'
-  const headers: (string | number | string[])[] = [
+  const headers: HeaderValue[] = [
     ...(contentType ? ['Content-Type', contentType] : []),
     'Cache-Control',
     'no-cache, private',
@@ -18,22 +18,17 @@ export function send(response: ServerResponse, code: number, contentType: string
     isJson ? text.length : Buffer.byteLength(text),
   ]
   if (warnings?.length) {
+    const texts = warnings.map(warning => `299 - "${quotable(warning)}"`)
     // Headers given here replace those set before, such as the warning of a deprecated version.
     const before = response.getHeader('Warning')
-    if (before !== undefined) headers.push('Warning', String(before))
+    headers.push('Warning', before === undefined ? texts : [String(before), ...texts])
   }
-  for (const warning of warnings ?? []) headers.push('Warning', `299 - "${quotable(warning)}"`)
   response.writeHead(code, headers)
   response.end(text, isJson ? 'latin1' : 'utf8')
 }
 
 /** Like {@link send}, compressed when the client takes gzip and the body is worth it. */
-export async function sendLarge(
-  response: ServerResponse,
-  contentType: string,
-  text: string,
-  acceptEncoding: string | undefined,
-): Promise<void> {
+export async function sendLarge(response: Reply, contentType: string, text: string, acceptEncoding: string | undefined): Promise<void> {
   if (text.length < gzipFromBytes || !takesGzip(acceptEncoding)) {
     send(response, 200, contentType, text)
     return
@@ -59,7 +54,7 @@ export type Sent = {
 }
 
 /** Sends a document that may be large and is not an object: discovery, OpenAPI. Compressed when it is worth it and the client takes gzip. */
-export async function sendDocument(response: ServerResponse, document: Sent, acceptEncoding: string): Promise<void> {
+export async function sendDocument(response: Reply, document: Sent, acceptEncoding: string): Promise<void> {
   const { code, contentType, headers, body } = document
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const isGzip = bytes.length >= gzipFromBytes && takesGzip(acceptEncoding)
@@ -80,15 +75,15 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
   return acceptEncoding?.includes('gzip') ?? false
 }
 
-const warningsOnFailure = new WeakMap<ServerResponse, readonly string[]>()
+const warningsOnFailure = new WeakMap<Reply, readonly string[]>()
 
 /** Also an error is answered with the warnings that were found by then; `warnings` may still grow. */
-export function warnOnFailure(response: ServerResponse, warnings: readonly string[]): void {
+export function warnOnFailure(response: Reply, warnings: readonly string[]): void {
   warningsOnFailure.set(response, warnings)
 }
 
 /** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
-export function sendError(response: ServerResponse, error: unknown, onInternal: (error: unknown) => void): void {
+export function sendError(response: Reply, error: unknown, onInternal: (error: unknown) => void): void {
   let status = error instanceof StatusError ? error : undefined
   if (!status) {
     onInternal(error)

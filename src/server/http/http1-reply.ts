@@ -1,0 +1,189 @@
+import { EventEmitter } from 'node:events'
+import { type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
+import type { HeaderValue, Reply } from '../wire/index.ts'
+
+/** What a reply needs of its connection. */
+export type ReplyCarrier = {
+  /** Hands over bytes of `reply`, in order; false when it should wait for `drain`. */
+  carry(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding): boolean
+  /** `reply` has no more. */
+  finish(reply: Http1Reply): void
+  /** True when nothing comes after `reply` on this connection. */
+  isLast(reply: Http1Reply): boolean
+  /** Bytes that wait for the client. */
+  backlog(): number
+  destroy(): void
+}
+
+const forbiddenInValue = /[^\t\x20-\x7e\x80-\xff]/
+
+/** One answer on a connection of our own HTTP/1.1. */
+export class Http1Reply extends EventEmitter implements Reply {
+  readonly #carrier: ReplyCarrier
+  #hasBody: boolean
+  #headers: Map<string, [name: string, value: HeaderValue]> | undefined
+  /** The head, until the first bytes of the body go with it. */
+  #headText = ''
+  #isChunked = false
+  /** What waits until the answers before this one are sent. */
+  #held: { data: string | Buffer; encoding: BufferEncoding }[] | undefined
+  #heldBytes = 0
+  headersSent = false
+  writableEnded = false
+  closed = false
+  destroyed = false
+  readonly writable = true
+
+  /** @param isHead it answers a HEAD: the body stays here. */
+  constructor(carrier: ReplyCarrier, isHead: boolean) {
+    super()
+    this.#carrier = carrier
+    this.#hasBody = !isHead
+  }
+
+  get writableLength(): number {
+    return this.#heldBytes + this.#carrier.backlog()
+  }
+
+  setHeader(name: string, value: HeaderValue): this {
+    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    this.#headers ??= new Map()
+    this.#headers.set(name.toLowerCase(), [name, value])
+    return this
+  }
+
+  getHeader(name: string): HeaderValue | undefined {
+    return this.#headers?.get(name.toLowerCase())?.[1]
+  }
+
+  appendHeader(name: string, value: string): this {
+    const before = this.getHeader(name)
+    return this.setHeader(name, before === undefined ? value : typeof before === 'object' ? [...before, value] : [String(before), value])
+  }
+
+  writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
+    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    let text = `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? 'Unknown'}\r\n`
+    const flat = Array.isArray(headers)
+      ? headers
+      : Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [name, value]))
+    let isSized = false
+    for (let i = 0; i < flat.length; i += 2) {
+      const name = flat[i] as string
+      text += fieldText(name, flat[i + 1]!)
+      if (name === 'Content-Length') isSized = true
+      this.#headers?.delete(name.toLowerCase())
+    }
+    for (const [name, value] of this.#headers?.values() ?? []) text += fieldText(name, value)
+    this.#headers = undefined
+    // RFC 9112, section 6.3: these end with their heads.
+    if (code === 204 || code === 304) this.#hasBody = false
+    this.#isChunked = !isSized && this.#hasBody
+    if (this.#isChunked) text += 'Transfer-Encoding: chunked\r\n'
+    if (this.#carrier.isLast(this)) text += 'Connection: close\r\n'
+    this.#headText = `${text}${dateField()}\r\n`
+    this.headersSent = true
+    return this
+  }
+
+  flushHeaders(): void {
+    const head = this.#headText
+    this.#headText = ''
+    if (head) this.#carry(head, 'latin1')
+  }
+
+  write(data: string | Uint8Array, encoding?: BufferEncoding | ((error?: Error | null) => void)): boolean {
+    const length = typeof data === 'string' ? Buffer.byteLength(data, asEncoding(encoding)) : data.length
+    if (length === 0) return true
+    return this.#body(data, asEncoding(encoding), length, false)
+  }
+
+  writeFramed(framed: Buffer): boolean {
+    if (!this.#isChunked || this.writableEnded) return false
+    this.flushHeaders()
+    this.#carry(framed, 'latin1')
+    return true
+  }
+
+  end(data?: string | Uint8Array | (() => void), encoding?: BufferEncoding | (() => void)): this {
+    if (this.writableEnded) return this
+    const body = typeof data === 'function' || data === undefined ? '' : data
+    const as = asEncoding(encoding)
+    if (!this.headersSent) this.writeHead(200, ['Content-Length', typeof body === 'string' ? Buffer.byteLength(body, as) : body.length])
+    this.#body(body, as, typeof body === 'string' && this.#isChunked ? Buffer.byteLength(body, as) : body.length, true)
+    this.writableEnded = true
+    if (this.#held === undefined) this.#carrier.finish(this)
+    return this
+  }
+
+  destroy(): this {
+    this.#carrier.destroy()
+    return this
+  }
+
+  /** The answers before this one are sent: from now on it writes to the connection. True when it is over with that. */
+  takeTurn(): boolean {
+    const held = this.#held
+    this.#held = undefined
+    this.#heldBytes = 0
+    for (const { data, encoding } of held ?? []) this.#carrier.carry(this, data, encoding)
+    if (!this.writableEnded && held && held.length > 0) this.emit('drain')
+    return this.writableEnded
+  }
+
+  /** Others are answered first. */
+  wait(): void {
+    this.#held = []
+  }
+
+  /** It has ended, or its client is gone (`isCut`). */
+  close(isCut: boolean): void {
+    if (this.closed) return
+    this.closed = true
+    this.destroyed = isCut
+    this.emit('close')
+  }
+
+  #body(data: string | Uint8Array, encoding: BufferEncoding, length: number, isEnd: boolean): boolean {
+    if (!this.headersSent) this.writeHead(200, [])
+    const head = this.#headText
+    this.#headText = ''
+    if (!this.#hasBody) return head ? this.#carry(head, 'latin1') : true
+    const open = this.#isChunked && length > 0 ? `${head}${length.toString(16)}\r\n` : head
+    const close = !this.#isChunked ? '' : length === 0 ? (isEnd ? '0\r\n\r\n' : '') : isEnd ? '\r\n0\r\n\r\n' : '\r\n'
+    // The head is ASCII and may take the encoding of its body.
+    if (typeof data === 'string') return this.#carry(`${open}${data}${close}`, encoding)
+    if (open) this.#carry(open, 'latin1')
+    const isReady = this.#carry(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1')
+    if (close) this.#carry(close, 'latin1')
+    return isReady
+  }
+
+  #carry(data: string | Buffer, encoding: BufferEncoding): boolean {
+    if (this.closed) return true
+    if (this.#held === undefined) return this.#carrier.carry(this, data, encoding)
+    this.#held.push({ data, encoding })
+    this.#heldBytes += data.length
+    return false
+  }
+}
+
+const asEncoding = (encoding: unknown): BufferEncoding => (encoding === 'latin1' ? 'latin1' : 'utf8')
+
+function fieldText(name: string, value: HeaderValue): string {
+  if (typeof value === 'object') return value.map(one => fieldText(name, one)).join('')
+  if (typeof value === 'string' && forbiddenInValue.test(value)) throw new TypeError(`the header ${name} must be one line of latin1`)
+  return `${name}: ${value}\r\n`
+}
+
+let dateText = ''
+let dateSecond = 0
+
+function dateField(): string {
+  const second = Math.floor(Date.now() / 1_000)
+  if (second !== dateSecond) {
+    dateSecond = second
+    dateText = `Date: ${new Date(second * 1_000).toUTCString()}\r\n`
+  }
+  return dateText
+}

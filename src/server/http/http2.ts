@@ -1,0 +1,189 @@
+import { EventEmitter } from 'node:events'
+import type { Http2Server, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { HeaderValue, Reply } from '../wire/index.ts'
+import type { Handler, Incoming } from './exchange.ts'
+
+export type Http2Options = {
+  handler: Handler
+  /** Paths that begin with one of these are for `onNode`. */
+  isForNode: (url: string) => boolean
+  /** Answers with the API that node:http2 has in common with node:http. */
+  onNode: (request: unknown, response: unknown) => void
+  maxHeaderBytes: number
+  requestTimeoutMs: number
+  idleTimeoutMs: number
+}
+
+/** Requests and watches of one client at once, as Go's servers have it; its transport opens another connection for more. */
+const maxConcurrentStreams = 250
+
+/** HTTP/2 (RFC 9113) for clients that ask for it in their TLS handshake: many watches over one connection, as client-go does it. */
+export type Http2 = {
+  accept(socket: TLSSocket): void
+  /** Tells clients to go elsewhere; connections end when their last answer has. */
+  stop(): void
+  destroy(): void
+}
+
+/** node:http2 is loaded when the first client speaks it: an idle server does without. */
+export async function openHttp2(options: Http2Options): Promise<Http2> {
+  const { createServer, constants } = await import('node:http2')
+  const { handler, isForNode, onNode, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs } = options
+  const server: Http2Server = createServer({ settings: { maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes } })
+  // Mounted routes get the compatible API from a server of their own: it makes an object of its own for every stream.
+  const compatible = createServer(onNode as Parameters<typeof createServer>[0] & (() => void))
+  const sessions = new Set<ServerHttp2Session>()
+  server.on('session', session => {
+    let open = 0
+    sessions.add(session)
+    session.on('error', () => {})
+    session.on('close', () => sessions.delete(session))
+    session.on('stream', stream => {
+      open++
+      stream.on('close', () => open--)
+    })
+    session.setTimeout(idleTimeoutMs, () => {
+      // Watches are quiet for long.
+      if (open === 0) session.close()
+    })
+  })
+  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
+    stream.on('error', () => {})
+    const { session } = stream
+    // Gone already.
+    if (!session || stream.destroyed) return
+    const url = String(headers[':path'] ?? '/')
+    if (isForNode(url)) {
+      compatible.emit('stream', stream, headers, flags, rawHeaders)
+      return
+    }
+    const isEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    // A body that does not come is given up; a watch may take all the time there is.
+    if (!isEnded) {
+      const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), requestTimeoutMs)
+      stream.once('end', () => clearTimeout(timer))
+      stream.once('close', () => clearTimeout(timer))
+    }
+    const request = new Http2Request(stream, headers, url, session.socket)
+    handler(request, new Http2Reply(stream, request.method === 'HEAD'))
+  })
+  return {
+    accept: socket => void server.emit('connection', socket),
+    stop() {
+      for (const session of sessions) session.close()
+    },
+    destroy() {
+      for (const session of sessions) session.destroy()
+    },
+  }
+}
+
+class Http2Request implements Incoming {
+  readonly #stream: ServerHttp2Stream
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly socket: Socket
+
+  /** @param socket the session's: a proxy that stays the same for its life and lets through what is asked of it here. */
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, url: string, socket: Socket) {
+    this.#stream = stream
+    this.socket = socket
+    this.headers = headers
+    this.method = String(headers[':method'] ?? 'GET')
+    this.url = url
+  }
+
+  on(event: string, listener: (chunk: Buffer) => void): this {
+    this.#stream.on(event, listener)
+    return this
+  }
+
+  removeAllListeners(event: string): this {
+    this.#stream.removeAllListeners(event)
+    return this
+  }
+
+  resume(): this {
+    this.#stream.resume()
+    return this
+  }
+}
+
+class Http2Reply extends EventEmitter implements Reply {
+  readonly #stream: ServerHttp2Stream
+  readonly #isHead: boolean
+  #headers: OutgoingHttpHeaders = {}
+  readonly writable = true
+
+  constructor(stream: ServerHttp2Stream, isHead: boolean) {
+    super()
+    this.#stream = stream
+    this.#isHead = isHead
+    stream.on('close', () => this.emit('close'))
+    stream.on('drain', () => this.emit('drain'))
+  }
+
+  get headersSent(): boolean {
+    return this.#stream.headersSent
+  }
+
+  get destroyed(): boolean {
+    return this.#stream.destroyed
+  }
+
+  get closed(): boolean {
+    return this.#stream.closed || this.#stream.destroyed
+  }
+
+  get writableLength(): number {
+    return this.#stream.writableLength
+  }
+
+  setHeader(name: string, value: HeaderValue): this {
+    this.#headers[name.toLowerCase()] = value as OutgoingHttpHeaders[string]
+    return this
+  }
+
+  getHeader(name: string): HeaderValue | undefined {
+    return this.#headers[name.toLowerCase()]
+  }
+
+  appendHeader(name: string, value: string): this {
+    const before = this.getHeader(name)
+    return this.setHeader(name, before === undefined ? value : typeof before === 'object' ? [...before, value] : [String(before), value])
+  }
+
+  writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
+    if (this.closed) return this
+    const flat = Array.isArray(headers)
+      ? headers
+      : Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [name, value]))
+    for (let i = 0; i < flat.length; i += 2) this.setHeader(String(flat[i]), flat[i + 1]!)
+    this.#stream.respond({ ':status': code, ...this.#headers })
+    return this
+  }
+
+  flushHeaders(): void {}
+
+  write(data: string | Uint8Array, encoding?: BufferEncoding | ((error?: Error | null) => void)): boolean {
+    if (this.closed) return true
+    return typeof encoding === 'string' ? this.#stream.write(data, encoding) : this.#stream.write(data)
+  }
+
+  end(data?: string | Uint8Array | (() => void), encoding?: BufferEncoding | (() => void)): this {
+    if (this.closed) return this
+    if (!this.headersSent) this.writeHead(200, [])
+    if (data === undefined || typeof data === 'function' || this.#isHead) this.#stream.end()
+    else if (typeof encoding === 'string') this.#stream.end(data, encoding)
+    else this.#stream.end(data)
+    return this
+  }
+
+  destroy(): this {
+    this.#stream.destroy()
+    return this
+  }
+}

@@ -1,0 +1,68 @@
+/** The head of a request; the same `headers` object as the last one's when they came in the same words. */
+export type Head = {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly contentLength: number
+  /** Everything behind the request line, as it came. */
+  readonly fieldsText: string
+}
+
+/** The bytes of the longest head that is read here. */
+export const maxHeadBytes = 16 * 1024
+
+const maxFields = 64
+const requestLine = /^(GET|HEAD|POST|PUT|PATCH|DELETE) (\/[\w\-.~%!$&'()*+,;=:@/?[\]]*) HTTP\/1\.1$/
+const fieldName = /^[A-Za-z][A-Za-z0-9-]*$/
+const fieldValue = /^[\x20-\x7e]*$/
+const contentLengthValue = /^(?:0|[1-9][0-9]{0,7})$/
+// Each changes how the rest of the connection is read, so node:http does it.
+const unusual = new Set(['transfer-encoding', 'upgrade', 'expect', 'trailer', 'te', 'keep-alive', 'proxy-connection', 'http2-settings'])
+
+/**
+ * Reads the head of a request in its plainest form: HTTP/1.1, a path, each field once and in printable ASCII, a Content-Length or no
+ * body. Undefined for everything else, well-formed or not: node:http shall read that, so that what is accepted here is understood as
+ * node:http understands it, and what is wrong is refused by its rules (RFC 9112, section 11.2: request smuggling).
+ * @param text the bytes before the empty line, as latin1.
+ * @param last the head before this one on the connection: clients say the same fields again and again.
+ */
+export function readHead(text: string, last: Head | undefined): Head | undefined {
+  const lineEnd = text.indexOf('\r\n')
+  // A request without any field has no Host either.
+  if (lineEnd < 0) return undefined
+  const line = requestLine.exec(text.slice(0, lineEnd))
+  if (!line) return undefined
+  const [, method, url] = line as unknown as [string, string, string]
+  const fieldsText = text.slice(lineEnd + 2)
+  if (last?.fieldsText === fieldsText) {
+    const { headers, contentLength } = last
+    return { method, url, headers, contentLength, fieldsText: last.fieldsText }
+  }
+  const headers = readFields(fieldsText)
+  if (headers?.host === undefined) return undefined
+  const length = headers['content-length']
+  if (length !== undefined && !contentLengthValue.test(length)) return undefined
+  const { connection } = headers
+  if (connection !== undefined && connection.toLowerCase() !== 'keep-alive') return undefined
+  return { method, url, headers, contentLength: length === undefined ? 0 : Number(length), fieldsText }
+}
+
+function readFields(text: string): Record<string, string> | undefined {
+  const headers: Record<string, string> = Object.create(null)
+  let count = 0
+  for (let at = 0; at <= text.length; ) {
+    if (++count > maxFields) return undefined
+    let end = text.indexOf('\r\n', at)
+    if (end < 0) end = text.length
+    const colon = text.indexOf(':', at)
+    if (colon < 0 || colon >= end) return undefined
+    const name = text.slice(at, colon)
+    const value = text.slice(colon + 1, end)
+    if (!fieldName.test(name) || !fieldValue.test(value)) return undefined
+    const key = name.toLowerCase()
+    if (unusual.has(key) || headers[key] !== undefined) return undefined
+    headers[key] = value.trim()
+    at = end + 2
+  }
+  return headers
+}
