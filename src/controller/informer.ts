@@ -1,5 +1,6 @@
 import { type Client, compareResourceVersions, type ListWatchOptions, listWatch } from '../client/index.ts'
 import {
+  isReason,
   type KubeObject,
   matchesFields,
   matchesLabels,
@@ -73,7 +74,8 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #isInShard: (object: KubeObject<unknown>) => boolean
   readonly #objects: ObjectStore<Body>
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
-  readonly #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
+  /** Made when somebody asks for one namespace: an index costs some 50 bytes an object. */
+  #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
   readonly #handlers = new Set<ChangeHandler<Body>>()
   /** Keys that hold the answer of a write which the watch has not brought yet, with its version. */
   readonly #local = new Map<string, string>()
@@ -88,7 +90,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   #lastError: Error | undefined
 
   constructor(parts: InformerParts<Body>) {
-    const { client, resource, log = silentLog, indexes = {}, namespace } = parts
+    const { client, resource, log = silentLog, indexes = {} } = parts
     this.resource = resource
     this.cluster = parts.cluster
     this.#client = client
@@ -98,8 +100,6 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#transform = parts.transform ?? dropManagedFields
     this.#selects = selection(parts)
     this.#isInShard = shardOf(parts.shardSelector)
-    if (resource.scope === 'Namespaced' && namespace === undefined)
-      this.#byNamespace = new ObjectIndex(({ metadata }) => [metadata.namespace ?? ''])
     for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
   }
 
@@ -144,10 +144,17 @@ export class Informer<Body = { [field: string]: unknown }> {
       onEvent: event => this.#event(event),
       skipLine: line => this.#skip(line),
       onError: (error, retryInMs) => {
-        this.#lastError = coerceError(error)
+        this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
         this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch broke, trying again')
       },
     })
+  }
+
+  /** A list of a kind that exists is never NotFound, so it is the kind that is missing. */
+  #missing(error: Error): Error {
+    const { group, plural, version, apiVersion } = this.resource
+    const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
+    return new Error(`the server has no ${plural} of ${apiVersion} (${error.message}): ${wanted} it is asked again until it has`, { cause: error })
   }
 
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
@@ -163,8 +170,8 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** All objects, or those of one namespace, in no particular order. */
   list(namespace?: string): KubeObject<Body>[] {
     if (namespace === undefined) return this.#objects.values()
-    if (this.#byNamespace) return this.#resolve(this.#byNamespace.keys(namespace))
-    return this.#objects.values().filter(({ metadata }) => metadata.namespace === namespace)
+    this.#byNamespace ??= this.#build(({ metadata }) => [metadata.namespace ?? ''])
+    return this.#resolve(this.#byNamespace.keys(namespace))
   }
 
   /** The objects that have `value` under an index. @throws {RangeError} for an index that was not declared. */
@@ -180,9 +187,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Declares an index, also later. A name that exists keeps its first function, so that several users may ask for it. */
   addIndex(name: string, valuesOf: (object: KubeObject<Body>) => readonly string[]): void {
     if (this.#indexes.has(name)) return
-    const index = new ObjectIndex(valuesOf)
-    for (const [key, object] of this.#objects.objects()) index.replace(key, undefined, object)
-    this.#indexes.set(name, index)
+    this.#indexes.set(name, this.#build(valuesOf))
   }
 
   /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
@@ -334,6 +339,12 @@ export class Informer<Body = { [field: string]: unknown }> {
         this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is not found under it')
       }
     }
+  }
+
+  #build(valuesOf: (object: KubeObject<Body>) => readonly string[]): ObjectIndex<KubeObject<Body>> {
+    const index = new ObjectIndex(valuesOf)
+    for (const [key, object] of this.#objects.objects()) index.replace(key, undefined, object)
+    return index
   }
 
   #resolve(keys: Iterable<string>): KubeObject<Body>[] {

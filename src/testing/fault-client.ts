@@ -30,6 +30,10 @@ export type Faults = {
   tooMany?: number
   /** Internal server error. */
   internal?: number
+  /** A write arrives twice, as through a proxy that tries again, and the second answer is told. */
+  duplicate?: number
+  /** A watch brings some of its events twice. Asked for each chunk of whole lines. */
+  repeatEvents?: number
   /** A watch breaks after some of its bytes, in the middle of a line too. Asked for each chunk. */
   cutWatch?: number
   /** Limits faults to some requests. Default: all. */
@@ -37,7 +41,10 @@ export type Faults = {
 }
 
 /** How often each fault happened. */
-export type FaultReport = Record<'drop' | 'dropAnswer' | 'delay' | 'conflict' | 'gone' | 'tooMany' | 'internal' | 'cutWatch', number>
+export type FaultReport = Record<
+  'drop' | 'dropAnswer' | 'delay' | 'conflict' | 'gone' | 'tooMany' | 'internal' | 'duplicate' | 'repeatEvents' | 'cutWatch',
+  number
+>
 
 /**
  * A client whose requests fail as `faults` say, above the retries of the real one: what it throws is what a reconcile or
@@ -48,11 +55,24 @@ export function withFaults(client: Client, faults: Faults): Client & { readonly 
   return new FaultClient(client, faults)
 }
 
+const newline = 10
+
 class FaultClient implements Client {
   readonly #client: Client
   readonly #faults: Faults
   readonly #random: () => number
-  readonly happened: FaultReport = { drop: 0, dropAnswer: 0, delay: 0, conflict: 0, gone: 0, tooMany: 0, internal: 0, cutWatch: 0 }
+  readonly happened: FaultReport = {
+    drop: 0,
+    dropAnswer: 0,
+    delay: 0,
+    conflict: 0,
+    gone: 0,
+    tooMany: 0,
+    internal: 0,
+    duplicate: 0,
+    repeatEvents: 0,
+    cutWatch: 0,
+  }
 
   constructor(client: Client, faults: Faults) {
     this.#client = client
@@ -81,15 +101,16 @@ class FaultClient implements Client {
   }
 
   async request(options: RequestOptions): Promise<Response> {
-    const isAnswerLost = await this.#befall(options)
+    const fate = await this.#befall(options)
+    // The first answer is nobody's, whatever it is.
+    if (fate === 'twice') await this.#client.request(options).catch(() => undefined)
     const response = await this.#client.request(options)
-    if (isAnswerLost) throw this.#broken(options)
+    if (fate === 'lost') throw this.#broken(options)
     return response
   }
 
   async stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse> {
-    const isAnswerLost = await this.#befall(options)
-    if (isAnswerLost) throw this.#broken(options)
+    if ((await this.#befall(options)) === 'lost') throw this.#broken(options)
     const response = await this.#client.stream(options)
     return { ...response, body: this.#cut(response.body, options) }
   }
@@ -100,10 +121,10 @@ class FaultClient implements Client {
 
   async close(): Promise<void> {}
 
-  /** Throws, waits or does nothing; true if the answer is to be lost. */
-  async #befall(options: RequestOptions): Promise<boolean> {
+  /** Throws, waits or does nothing; says if the answer is to be lost, or the request to be made twice. */
+  async #befall(options: RequestOptions): Promise<'lost' | 'twice' | undefined> {
     const faults = this.#faults
-    if (faults.only && !faults.only(options)) return false
+    if (faults.only && !faults.only(options)) return undefined
     const isRead = options.method === 'GET'
     const chance = this.#random()
     let sum = 0
@@ -115,17 +136,26 @@ class FaultClient implements Client {
       return isHit
     }
     if (hits('drop', true)) throw this.#broken(options)
-    if (hits('dropAnswer', true)) return true
+    if (hits('dropAnswer', true)) return 'lost'
+    if (hits('duplicate', !isRead)) return 'twice'
     if (hits('conflict', !isRead)) throw new StatusError('Conflict', 'injected: the object has been modified', { code: 409 })
     if (hits('gone', isRead)) throw new StatusError('Expired', 'injected: too old resource version', { code: 410 })
     if (hits('tooMany', true)) throw new StatusError('TooManyRequests', 'injected: too many requests', { code: 429 })
     if (hits('internal', true)) throw new StatusError('InternalError', 'injected: internal error', { code: 500 })
     if (hits('delay', true)) await sleep(this.#random() * (faults.delayMs ?? 50))
-    return false
+    return undefined
   }
 
   async *#cut(body: AsyncIterable<Uint8Array>, options: RequestOptions): AsyncGenerator<Uint8Array, void, undefined> {
+    let isLineStart = true
     for await (const chunk of body) {
+      const repeats = this.#faults.repeatEvents ?? 0
+      const isWhole = isLineStart && chunk.at(-1) === newline
+      isLineStart = chunk.at(-1) === newline
+      if (repeats > 0 && isWhole && (this.#faults.only?.(options) ?? true) && this.#random() < repeats) {
+        this.happened.repeatEvents++
+        yield chunk
+      }
       const rate = this.#faults.cutWatch ?? 0
       if (rate > 0 && (this.#faults.only?.(options) ?? true) && this.#random() < rate) {
         this.happened.cutWatch++

@@ -1,8 +1,8 @@
-import { deepEqual, equal, notDeepEqual, ok, rejects } from 'node:assert/strict'
+import { deepEqual, equal, match, notDeepEqual, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
-import { configMapResource } from '../client/index.ts'
-import { controller, Manager, WorkQueue } from '../controller/index.ts'
+import { configMapResource, crdResource } from '../client/index.ts'
+import { controller, type Log, Manager, WorkQueue } from '../controller/index.ts'
 import { defineResource, isReason, type KubeObject } from '../kube/index.ts'
 import { SeededScheduler, seededRandom, startTestServer, VirtualTimers, withFaults } from './index.ts'
 
@@ -42,6 +42,8 @@ test('a controller under faults at 10% brings every object to its status, and it
     internal: 0.01,
     gone: 0.05,
     cutWatch: 0.05,
+    duplicate: 0.02,
+    repeatEvents: 0.1,
   })
   const manager = new Manager({ client, listWatch: { backoff: { minMs: 2, maxMs: 20 } } })
   const boats = manager.informer(boatResource)
@@ -101,7 +103,7 @@ test('a controller under faults at 10% brings every object to its status, and it
   deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers saw the last state of each')
   deepEqual(overlaps, [])
   ok(running >= 90)
-  ok(client.happened.cutWatch + client.happened.drop + client.happened.conflict > 0, JSON.stringify(client.happened))
+  ok(client.happened.cutWatch + client.happened.drop + client.happened.repeatEvents > 0, JSON.stringify(client.happened))
   await manager.stop({ graceMs: 1_000 })
 })
 
@@ -146,7 +148,7 @@ test('virtual time: backoff follows base × 2^failures up to its maximum, to the
 test('10,000 seeds: the queue never runs a key twice at once, and never loses an add', async () => {
   for (let seed = 0; seed < 10_000; seed++) {
     const random = seededRandom(seed)
-    const queue = new WorkQueue({ timers: new VirtualTimers() })
+    const queue = new WorkQueue({ timers: new VirtualTimers(), groupOf: seed % 2 ? key => (key < 'k2' ? 'a' : 'b') : undefined })
     const pick = (count: number) => Math.floor(random() * count)
     const running = new Set<string>()
     /** Adds that no run began after. */
@@ -242,5 +244,42 @@ test('a nonsense result, a thrown non-error and a priority that is no number are
   }
   equal(tries.get('fine'), 0)
   equal(order[0], 'fine', 'the highest priority of what was there at the start goes first')
+  await manager.stop({ graceMs: 1_000 })
+})
+
+test('a kind whose CRD is missing is told in readyz and asked for again; the others go on, and it works when its CRD comes', async () => {
+  await using api = await startTestServer()
+  const lines: string[] = []
+  const log: Log = {
+    ...{ debug: () => undefined, info: () => undefined, error: () => undefined },
+    warn: fields => void lines.push(String((fields as { err?: Error }).err?.message)),
+    child: () => log,
+  }
+  const manager = new Manager({ client: api.client, log, listWatch: { backoff: { minMs: 5, maxMs: 50 } } })
+  const done: string[] = []
+  const reconcile = async ({ key }: { key: string }) => void done.push(key)
+  manager.add(controller({ name: 'boats', for: boatResource, reconcile }))
+  manager.add(controller({ name: 'maps', for: configMapResource, reconcile }))
+  const starting = manager.start()
+  await api.client.resource(configMapResource).create({ metadata: { name: 'map' } })
+  const until = async (check: () => boolean, what: string) => {
+    const untilMs = performance.now() + 10_000
+    while (!check()) {
+      ok(performance.now() < untilMs, what)
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+  }
+  await until(() => done.includes('default/map') && manager.readyz().reasons.join().includes('CRD'), 'the other works')
+  match(
+    manager.readyz().reasons.join(),
+    /the server has no boats of test.oarlock.dev\/v1: is the CRD boats.test.oarlock.dev applied, and does it serve v1\?/,
+  )
+  equal(manager.healthz().ok, true, 'a restart would not help')
+  ok(lines.length > 0, 'and in the log')
+  await api.client.resource(crdResource).create(boatResource.toCrd() as never)
+  await starting
+  await api.client.resource(boatResource).create({ metadata: { name: 'late' }, spec: { seats: 1 } })
+  await until(() => done.includes('default/late'), 'the late kind works')
+  equal(manager.readyz().ok, true)
   await manager.stop({ graceMs: 1_000 })
 })
