@@ -11,6 +11,7 @@ import {
 import { ageColumn, nameColumn } from './columns.ts'
 import type { CrdScale } from './crd-object.ts'
 import { allVerbs, type Column, type Kind } from './kind.ts'
+import { goForm, typeSchema } from './schemas/index.ts'
 
 /** Where a kind keeps what its scale subresource shows. */
 export type ScaleFields = {
@@ -156,6 +157,7 @@ const scaleKind: Kind = {
       },
     },
   },
+  complete: object => goForm(typeSchema('io.k8s.api.autoscaling.v1.Scale'), object, { kind: 'Scale', version: 'v1' }) as KubeObject,
   nameRule: 'dns1123Subdomain',
   hasStatus: false,
   hasGeneration: false,

@@ -14,7 +14,6 @@ import {
   requiredValue,
   setOwn,
   trackUpdate,
-  validateSchema,
 } from '../../kube/index.ts'
 import { type Kind, type ScaleFields, scaleKindFor, valueAt } from '../registry/index.ts'
 import { asciiJson, type Entry } from '../storage/index.ts'
@@ -74,9 +73,13 @@ type Change = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; 
 
 function replaced(call: Call, options: WriteOptions): Change {
   const kind = scaleKindFor(call.kind)
+  // What makes no sense is refused before anyone looks whether the object is there.
+  const decoded = decodeBody({ ...call, kind }, options)
+  if (!decoded.sent.name) throw undeterminedName(call.name)
+  checkPlace(call, decoded.sent)
+  const warnings = [...options.warnings]
   return live => {
-    const decoded = decodeBody({ ...call, kind }, options)
-    if (!decoded.sent.name) throw undeterminedName(call.name)
+    options.warnings.push(...warnings)
     return tracked(live, decoded, kind, options)
   }
 }
@@ -89,7 +92,9 @@ function patched(call: Call, options: WriteOptions): Change {
 
 function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<Change> {
   const { manager, nowMs } = options
-  const after = { ...live, spec: object.spec }
+  // Zero is what a Scale without a number means, so nobody owns it.
+  const replicas = valueAt(formed(kind, object), ['spec', 'replicas'])
+  const after = { ...live, spec: replicas ? { replicas } : {} }
   const managers = trackUpdate({
     before: live,
     after,
@@ -102,6 +107,11 @@ function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, option
   return { scale: after, sent, managers }
 }
 
+/** @throws {StatusError} BadRequest in the words of Go's decoder for what has the wrong type. */
+function formed(kind: Kind, scale: KubeObject): KubeObject {
+  return kind.complete?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
+}
+
 function applied(call: Call, options: WriteOptions): Change {
   const kind = scaleKindFor(call.kind)
   const { manager, isManagerGiven, force, nowMs } = options
@@ -112,6 +122,7 @@ function applied(call: Call, options: WriteOptions): Change {
   return live => {
     const { object, sent, unknown } = decode(kind, body, options)
     if (unknown.length > 0) throw badRequest(`failed to create typed patch object: .${unknown[0]}: field not declared in schema`)
+    formed(kind, object)
     const { object: result, conflicts } = applyServerSide({
       live: live as unknown as JsonObject,
       applied: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: call.name }, spec: (object.spec ?? {}) as JsonObject },
@@ -151,7 +162,7 @@ function decide(
   const replicas = checkedReplicas(kind, name, wanted)
   if (sent.uid && sent.uid !== before.metadata.uid) {
     const why = `Precondition failed: UID in precondition: ${sent.uid}, UID in object meta: ${before.metadata.uid}`
-    throw conflict({ group: kind.group, plural: `${kind.plural}/scale` }, name, why)
+    throw conflict(kind, name, why)
   }
   const { labels, annotations, finalizers, ownerReferences } = before.metadata
   const parentManagers = moveToParent(before.metadata.managedFields ?? [], managers, specReplicas, kind.apiVersion)
@@ -164,14 +175,22 @@ function decide(
   return { after, decision: isKept ? { answer: after === before ? undefined : after } : { put: storedForm(kind, after) } }
 }
 
+function checkPlace({ kind, name, namespace }: Call, sent: Decoded['sent']): void {
+  if (sent.name && sent.name !== name)
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
+  if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+}
+
 function checkedReplicas(kind: Kind, name: string, wanted: KubeObject): number {
   const scaleKind = scaleKindFor(kind)
-  const causes = validateSchema(scaleKind.schema, { spec: wanted.spec ?? {} }, '')
   const replicas = valueAt(wanted, ['spec', 'replicas'])
   const count = typeof replicas === 'number' ? replicas : 0
   // What is wrong for a custom resource is said of its own field, when it is checked as a whole.
-  if (count < 0 && !kind.isCustom) causes.push(invalidValue('spec.replicas', count, 'must be greater than or equal to 0'))
-  if (causes.length > 0) throw invalid(scaleKind, name, causes)
+  if (count < 0 && !kind.isCustom) {
+    throw invalid(scaleKind, name, [invalidValue('spec.replicas', count, 'must be greater than or equal to 0')])
+  }
   return count
 }
 

@@ -1,3 +1,4 @@
+import { plainSelectorScale } from '../scale.ts'
 import type { Row } from './row.ts'
 
 export const podKinds: readonly Row[] = [
@@ -22,6 +23,7 @@ export const podKinds: readonly Row[] = [
     shortNames: ['rc'],
     categories: ['all'],
     schema: 'io.k8s.api.core.v1.ReplicationController',
+    scale: plainSelectorScale,
     hasStatus: true,
     hasGeneration: true,
   },

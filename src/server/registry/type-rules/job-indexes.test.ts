@@ -1,0 +1,26 @@
+import { deepEqual, equal } from 'node:assert/strict'
+import { test } from 'node:test'
+import { firstCommonIndex, readIndexes } from './job-indexes.ts'
+
+for (const [text, verdict] of [
+  ['', { total: 0 }],
+  ['0', { total: 1 }],
+  ['0,2-4,9', { total: 5 }],
+  ['10', { why: 'too large index: "10"' }],
+  ['x', { why: 'cannot convert string to integer for index: "x"' }],
+  ['3,1', { why: 'non-increasing order, previous: 3, current: 1' }],
+  ['4-2', { why: 'non-increasing order, previous: 4, current: 2' }],
+  ['1-2-3', { why: 'the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by \'-\'' }],
+] as const) {
+  test(`indexes ${JSON.stringify(text)} of ten`, () => deepEqual(readIndexes(text, 10), verdict))
+}
+
+for (const [a, b, index] of [
+  ['0-3', '4-6', undefined],
+  ['0,5-7', '1-4,7', 7],
+  ['0-9', '3', 3],
+  ['', '1', undefined],
+  ['x,2', '2', 2],
+] as const) {
+  test(`${JSON.stringify(a)} and ${JSON.stringify(b)} have ${index ?? 'nothing'} in common`, () => equal(firstCommonIndex(a, b, 10), index))
+}
