@@ -26,8 +26,10 @@ const maxRules = 20
 
 /** Of the types of the group batch. */
 export const batchRules: RuleTable = {
-  'batch.v1.JobSpec': {
-    fill: spec => {
+  // Of Jobs alone: the spec in a CronJob stays as it was sent, and becomes a Job later.
+  'batch.v1.Job': {
+    fill: job => {
+      const spec: Fields = { ...(job.spec as Fields | undefined) }
       if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1
       spec.parallelism ??= 1
       spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? 6 : maxInt32
@@ -35,7 +37,10 @@ export const batchRules: RuleTable = {
       spec.suspend ??= false
       spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed'
       spec.manualSelector ??= false
+      job.spec = spec
     },
+  },
+  'batch.v1.JobSpec': {
     free: ['completionMode', 'podReplacementPolicy'],
     check: (spec, { path }) => [
       ...negativeErrors(spec, path, jobCounts),
@@ -45,7 +50,11 @@ export const batchRules: RuleTable = {
       ...restartErrors(spec, path),
     ],
   },
-  'batch.v1.PodFailurePolicyOnPodConditionsPattern': { defaults: { status: 'True' } },
+  'batch.v1.PodFailurePolicyOnPodConditionsPattern': {
+    fill: pattern => {
+      if (!pattern.status) pattern.status = 'True'
+    },
+  },
   'batch.v1.JobTemplateSpec': {
     check: ({ spec }, { path }) => {
       const { selector, manualSelector } = (spec ?? {}) as { selector?: LabelSelectorObject; manualSelector?: boolean }
@@ -99,7 +108,7 @@ export function domainPrefixedPathErrors(value: string, path: string): StatusCau
 }
 
 function indexErrors(spec: Fields, path: string): StatusCause[] {
-  const { completionMode: mode, completions, parallelism, maxFailedIndexes, backoffLimitPerIndex } = spec
+  const { completionMode: mode = 'NonIndexed', completions, parallelism, maxFailedIndexes, backoffLimitPerIndex } = spec
   const causes: StatusCause[] = []
   const refuse = (field: string, why: string) => causes.push(invalidValue(`${path}.${field}`, spec[field], why))
   if (maxFailedIndexes !== undefined && backoffLimitPerIndex === undefined) {
@@ -134,12 +143,13 @@ function policyErrors(spec: Fields, path: string): StatusCause[] {
   if (isJsonObject(podFailurePolicy)) causes.push(...failurePolicyErrors(spec, podFailurePolicy, `${path}.podFailurePolicy.rules`))
   if (isJsonObject(successPolicy)) {
     const at = `${path}.successPolicy`
-    const said = { Rules: successPolicy.rules ?? null }
+    const said = { Rules: successPolicy.rules ?? [] }
     if (completionMode !== 'Indexed') causes.push(invalidValue(at, said, 'requires indexed completion mode'))
     else causes.push(...successPolicyErrors(numberOf(spec.completions), successPolicy, `${at}.rules`))
   }
   const allowed = podFailurePolicy === undefined ? ['Failed', 'TerminatingOrFailed'] : ['Failed']
-  if (!allowed.includes(String(replacement))) causes.push(unsupportedValue(`${path}.podReplacementPolicy`, replacement, allowed))
+  if (replacement !== undefined && !allowed.includes(String(replacement)))
+    causes.push(unsupportedValue(`${path}.podReplacementPolicy`, replacement, allowed))
   return causes
 }
 
@@ -182,7 +192,7 @@ function exitCodeErrors({ operator, containerName, values }: Fields, path: strin
     const why = 'must be one of the container or initContainer names in the pod template'
     causes.push(invalidValue(`${path}.containerName`, containerName, why))
   }
-  if (codes.length === 0) causes.push(invalidValue(`${path}.values`, values ?? null, 'at least one value is required'))
+  if (codes.length === 0) causes.push(invalidValue(`${path}.values`, codes, 'at least one value is required'))
   if (codes.length > maxExitCodes) causes.push(tooMany(`${path}.values`, codes.length, maxExitCodes))
   for (const [index, code] of codes.entries()) {
     const at = `${path}.values[${index}]`
