@@ -7,6 +7,7 @@ import {
   Authorization,
   makeKubeconfig,
   type OwnAuthorizer,
+  openIdDocument,
   Rbac,
   readCertificates,
   ServiceAccountTokens,
@@ -20,6 +21,7 @@ import { backupMount, type Mount, makeHandler, makeListener } from './http/index
 import { Lifecycle } from './lifecycle/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
+import { Reviews, roleGuards } from './review/index.ts'
 import { ServerStartError, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
@@ -116,7 +118,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   let lifecycle: Lifecycle | undefined
   try {
     const registry = new Registry(store)
-    const authorization = new Authorization(new Rbac(store), options.authorize)
+    const rbac = new Rbac(store)
+    const authorization = new Authorization(rbac, options.authorize)
     const services: Services = { store, registry, watches, pages: new PagedLists(), maxWatchBufferBytes }
     const serviceAccounts = new ServiceAccountTokens(
       store,
@@ -132,6 +135,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     })
     await lifecycle.start()
     let isReady = true
+    let url = ''
     const fairness = new Fairness(options.limits)
     const allMounts: readonly Mount[] = [
       ...mounts,
@@ -147,6 +151,9 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       discovery: new Discovery(registry),
       tokens,
       authorize: authorization.authorize,
+      reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
+      guards: roleGuards(rbac, authorization),
+      openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
       isReady: () => isReady,
@@ -162,7 +169,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     https = listener.server
     await listenOn(https, host, port)
     const { port: actualPort } = https.address() as AddressInfo
-    const url = `https://${urlHost(host)}:${actualPort}`
+    url = `https://${urlHost(host)}:${actualPort}`
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     writable(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}

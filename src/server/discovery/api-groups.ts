@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Kind, type Registry, scaleKindFor } from '../registry/index.ts'
+import { type Kind, type Registry, scaleKindFor, tokenRequestKind } from '../registry/index.ts'
 
 type ApiResource = {
   name: string
@@ -18,8 +18,22 @@ const subresourceVerbs = ['get', 'patch', 'update']
 
 function subresourcesOf(kind: Kind): string[] {
   const isNamespace = kind.plural === 'namespaces' && kind.group === ''
-  const names = [...(isNamespace ? ['finalize'] : []), ...(kind.scale ? ['scale'] : []), ...(kind.hasStatus ? ['status'] : [])]
+  const names = [
+    ...(isNamespace ? ['finalize'] : []),
+    ...(kind.scale ? ['scale'] : []),
+    ...(kind.hasStatus ? ['status'] : []),
+    ...(kind.storageName === 'serviceaccounts' ? ['token'] : []),
+  ]
   return kind.isCustom ? names.reverse() : names
+}
+
+function verbsOfSubresource(subresource: string): readonly string[] {
+  return subresource === 'finalize' ? ['update'] : subresource === 'token' ? ['create'] : subresourceVerbs
+}
+
+/** The kind that a subresource speaks of, when it is not the one that it belongs to. */
+function otherKind(kind: Kind, subresource: string): Kind | undefined {
+  return subresource === 'scale' ? scaleKindFor(kind) : subresource === 'token' ? tokenRequestKind : undefined
 }
 
 function inOrder(kinds: Iterable<Kind>): Kind[] {
@@ -56,11 +70,12 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
       verbs: verbsOf(kind),
       ...(shortNames.length > 0 && { shortNames }),
       ...(categories.length > 0 && { categories }),
-      storageVersionHash: storageVersionHash(kind),
+      ...(!kind.isVirtual && { storageVersionHash: storageVersionHash(kind) }),
     })
     for (const subresource of subresourcesOf(kind)) {
-      const verbs = subresource === 'finalize' ? ['update'] : subresourceVerbs
-      const shown = subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : { kind: kind.kind }
+      const verbs = verbsOfSubresource(subresource)
+      const other = otherKind(kind, subresource)
+      const shown = other ? { group: other.group, version: other.version, kind: other.kind } : { kind: kind.kind }
       resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, ...shown, verbs })
     }
   }
@@ -102,8 +117,8 @@ export function aggregated(registry: Registry, isCore: boolean): object {
           ...(subresourcesOf(kind).length > 0 && {
             subresources: subresourcesOf(kind).map(subresource => ({
               subresource,
-              responseKind: subresource === 'scale' ? responseKind(scaleKindFor(kind), true) : responseKind(kind),
-              verbs: subresource === 'finalize' ? ['update'] : subresourceVerbs,
+              responseKind: responseKind(otherKind(kind, subresource) ?? kind, otherKind(kind, subresource) !== undefined || kind.isCustom),
+              verbs: verbsOfSubresource(subresource),
             })),
           }),
         })),

@@ -1,21 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
-import { type Authorizer, authenticate, type Tokens, type User } from '../auth/index.ts'
+import { type Authorizer, authenticate, type OpenIdDocument, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
-import { type Call, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
+import { type Call, type Guard, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
+import type { Reviews } from '../review/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import type { Handler, Incoming, Mount } from './exchange.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
+import { selectedName, verbToAllow } from './who-asks.ts'
 
 export type HandlerOptions = {
   services: Services
   discovery: Discovery
   tokens: Tokens
   authorize: Authorizer
+  reviews: Reviews
+  /** By table: what else decides whether an object may be written. */
+  guards: ReadonlyMap<string, Guard>
+  openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
   isReady: () => boolean
@@ -97,7 +103,7 @@ function declaredBytes({ method, headers }: Incoming): number {
 }
 
 async function answerResource(
-  { services, authorize }: HandlerOptions,
+  { services, authorize, reviews, guards }: HandlerOptions,
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
   user: User,
@@ -108,25 +114,30 @@ async function answerResource(
   // A namespace is in itself, for who may do what.
   const within = namespace || (plural === 'namespaces' && group === '' ? name : '')
   const method = request.method ?? 'GET'
-  const verb = verbOf(method, name, query)
-  const resource = verb ?? method.toLowerCase()
+  const verb = verbOf(method, name, subresource, query)
+  const asked = verbToAllow(method, name, query)
+  const askedName = name || selectedName(asked, query)
   const allowed = authorize({
     user,
-    verb: resource,
+    verb: asked,
     group,
     resource: plural,
     subresource: subresource || undefined,
     namespace: within || undefined,
-    name: name || undefined,
+    name: askedName || undefined,
   })
-  if (allowed !== true) throw forbidden(user, resource, { ...route, namespace: within }, allowed)
+  if (allowed !== true) throw forbidden(user, asked, { ...route, namespace: within, name: askedName }, allowed)
   const kind = services.registry.find(group, version, plural)
   if (!kind) {
     // kube-apiserver answers so for groups it does not know itself.
     if (!isOwnGroup(services, group) && !services.registry.groups.get(group)?.has(version)) return sendNoSuchPath(response)
     throw noSuchResource()
   }
+  if (kind.isVirtual && name) throw noSuchResource()
+  // kube-apiserver answers HEAD for custom kinds, and for nothing else that is stored.
+  if (method === 'HEAD' && !kind.isCustom) throw methodNotAllowed()
   if (kind.namespaced !== (namespace !== '')) {
+    if (kind.isVirtual) throw noSuchResource()
     if (!kind.namespaced || name !== '') throw noSuchResource()
     // All namespaces at once can be read, not written.
     if (verb !== 'list' && verb !== 'watch') throw methodNotAllowed()
@@ -163,12 +174,15 @@ async function answerResource(
     contentType,
     body,
     response,
+    guard: guards.get(kind.storageName),
   }
-  await perform(services, call)
+  if (kind.isVirtual) reviews.answer(call)
+  else if (subresource === 'token') reviews.answerTokenRequest(call)
+  else await perform(services, call)
 }
 
 function verbsOf(subresource: string): readonly Verb[] {
-  return subresource === 'finalize' ? ['update'] : ['get', 'update', 'patch']
+  return subresource === 'finalize' ? ['update'] : subresource === 'token' ? ['create'] : ['get', 'update', 'patch']
 }
 
 /** @throws {StatusError} NotAcceptable when one object was asked for as a list, or a list as one. */
@@ -190,16 +204,19 @@ function methodNotSupported({ group, plural }: Kind): StatusError {
 function hasSubresource(kind: Call['kind'], subresource: string): boolean {
   if (subresource === 'status') return kind.hasStatus
   if (subresource === 'scale') return kind.scale !== undefined
+  if (subresource === 'token') return kind.storageName === 'serviceaccounts'
   return subresource === 'finalize' && kind.plural === 'namespaces' && kind.group === ''
 }
 
-function verbOf(method: string, name: string, query: URLSearchParams | undefined): Verb | undefined {
+function verbOf(method: string, name: string, subresource: string, query: URLSearchParams | undefined): Verb | undefined {
   switch (method) {
+    case 'HEAD':
+      return name ? 'get' : 'list'
     case 'GET':
       if (name) return 'get'
       return query !== undefined && readBoolean(query, 'watch') ? 'watch' : 'list'
     case 'POST':
-      return name ? undefined : 'create'
+      return name && !subresource ? undefined : 'create'
     case 'PUT':
       return name ? 'update' : undefined
     case 'PATCH':
@@ -228,7 +245,7 @@ function answerStranger({ isReady, discovery }: HandlerOptions, path: string, re
 }
 
 function answerPath(
-  { discovery, authorize, services }: HandlerOptions,
+  { discovery, authorize, services, openId }: HandlerOptions,
   path: string,
   query: URLSearchParams | undefined,
   user: User,
@@ -236,15 +253,18 @@ function answerPath(
   response: Reply,
 ): Promise<void> | undefined {
   const verb = (request.method ?? 'get').toLowerCase()
-  // What there is may be asked by everyone who is known, as with Kubernetes' role system:discovery.
-  const isOpen = verb === 'get' && /^\/(api|apis|openapi)(\/|$)/.test(path)
-  const allowed = isOpen || authorize({ user, verb, group: '', resource: '', path })
+  const allowed = authorize({ user, verb, group: '', resource: '', path })
   if (allowed !== true) {
     throw new StatusError(
       'Forbidden',
       `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}${allowed ? `: ${allowed}` : ''}`,
       { details: {} },
     )
+  }
+  const document = verb === 'get' ? openId(path) : undefined
+  if (document) {
+    send(response, 200, document.contentType, document.text)
+    return undefined
   }
   const { accept, 'if-none-match': ifNoneMatch, 'accept-encoding': acceptEncoding } = request.headers
   const hash = query?.get('hash') ?? undefined

@@ -1,7 +1,7 @@
 import { applyDefaults, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
-import { type Row, rows, text } from './kinds/index.ts'
+import { type Row, rows, text, tokenRequestRow } from './kinds/index.ts'
 import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
 import { fillDefaults, ruleErrors } from './type-rules/index.ts'
 
@@ -33,6 +33,7 @@ function common(row: Row) {
     columns: row.columns ?? [nameColumn, ageColumn],
     selectableFields: row.selectableFields ?? [],
     isCustom: false,
+    isVirtual: row.isVirtual,
     prepare: row.prepare,
     generate: row.generate,
     checkStatus: row.checkStatus,
@@ -40,6 +41,7 @@ function common(row: Row) {
     raisesGeneration: row.raisesGeneration,
     orphansByDefault: row.orphansByDefault,
     answersDeleted: row.answersDeleted,
+    refuseBeside: row.refuseBeside,
     refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
     toStorage: row.toStorage,
@@ -76,7 +78,9 @@ function typedKind(row: Row, typeName: string): Kind {
   }
 }
 
-const noCauses = () => []
+function noCauses(): [] {
+  return []
+}
 
 function plainKind(row: Row): Kind {
   const schema: StructuralSchema = {
@@ -109,3 +113,6 @@ function withOpenMetadata(schema: TypeSchema): TypeSchema {
   const { properties, zeros } = schema
   return { ...schema, properties: { ...properties, metadata: openMetadata }, zeros: zeros?.filter(([field]) => field !== 'metadata') }
 }
+
+/** What is posted to the subresource `token` of a ServiceAccount. */
+export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema)

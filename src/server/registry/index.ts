@@ -3,6 +3,7 @@
  * In: the table of built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
  * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
  */
+export { tokenRequestKind } from './built-in-kinds.ts'
 export { type Crd, crdFinalizer } from './crd-object.ts'
 export { humanDuration } from './human-duration.ts'
 export { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'

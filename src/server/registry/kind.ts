@@ -53,6 +53,8 @@ export type Kind = {
   readonly columns: readonly Column[]
   readonly selectableFields: readonly SelectableField[]
   readonly isCustom: boolean
+  /** A question: answered when it is created, and never stored. */
+  readonly isVirtual?: boolean
   /** What an object has that says nothing: the structs that Kubernetes' Go types always have, and what they are given. */
   readonly blank?: { [field: string]: unknown }
   /** Told in a Warning header with every answer. */

@@ -50,7 +50,7 @@ export class Registry {
   *storedKinds(): Generator<Kind> {
     const seen = new Set<string>()
     for (const kind of this.kinds()) {
-      if (kind.fromStorage && !kind.isCustom) continue
+      if ((kind.fromStorage && !kind.isCustom) || kind.isVirtual) continue
       if (seen.has(kind.storageName)) continue
       seen.add(kind.storageName)
       yield kind

@@ -36,7 +36,15 @@ export type Call = {
   /** The body as text; empty when there is none. */
   readonly body: string
   readonly response: Reply
+  /** Has a say in what is written of this kind. */
+  readonly guard?: Guard
 }
+
+/**
+ * Looks at an object before it is written, knowing who asks; `before` is what it replaces.
+ * @throws {StatusError} to refuse it.
+ */
+export type Guard = (call: Call, object: KubeObject, before: KubeObject | undefined) => void
 
 export function keyOf(call: { namespace: string; name: string }): string {
   return call.namespace ? `${call.namespace}/${call.name}` : call.name

@@ -10,12 +10,14 @@ import { scale } from './scale.ts'
 import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
-export { type Call, methodNotAllowed, type Services } from './call.ts'
+export { type Call, type Guard, methodNotAllowed, type Services, sendObject } from './call.ts'
+export type { Decoded } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'
-export { readBoolean } from './write-options.ts'
+export { decodeBody } from './write.ts'
+export { readBoolean, readWriteOptions } from './write-options.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): void | Promise<void> {

@@ -36,6 +36,7 @@ export async function create(services: Services, call: Call): Promise<void> {
   const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
   checkNamespace(services, call, place.namespace, decoded.sent.name ?? decoded.sent.generateName)
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
+  call.guard?.(call, object, undefined)
   const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
     if (head) throw existsAlready(call, head.deleting, object.metadata.name)
     return toPut(call, object, options)
@@ -189,7 +190,9 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     const decoded: Decoded = { object, sent: meta, unknown: [] }
     if (live) return replace(call, live, decoded, 'applied', options)
     const { resourceVersion: _, uid: __, ...fresh } = meta
-    return toPut(call, prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options), options)
+    const created = prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options)
+    call.guard?.(call, created, undefined)
+    return toPut(call, created, options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
@@ -225,6 +228,7 @@ function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ow
       after = prepareFinalize(kind, before, decoded, place, options)
   }
   if (after === before) return { answer: undefined }
+  call.guard?.(call, after, before)
   // As in Kubernetes: what ends an object is answered, but never stored, so nobody else gets to see it.
   if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
   return toPut(call, after, options)

@@ -18,6 +18,7 @@ import { nodeKinds } from './nodes.ts'
 import { podKinds } from './pods.ts'
 import { policyKinds } from './policy.ts'
 import { rbacKinds } from './rbac.ts'
+import { reviewKinds } from './reviews.ts'
 import type { Row } from './row.ts'
 import { schedulingKinds } from './scheduling.ts'
 import { serviceAccountKinds } from './service-account.ts'
@@ -40,6 +41,7 @@ export const rows: readonly Row[] = [
   ...autoscalingKinds,
   ...coordinationKinds,
   ...rbacKinds,
+  ...reviewKinds,
   ...discoveryKinds,
   ...networkingKinds,
   ...policyKinds,
@@ -48,4 +50,5 @@ export const rows: readonly Row[] = [
   ...definitionKinds,
 ]
 
+export { tokenRequestRow } from './reviews.ts'
 export { type Row, text } from './row.ts'

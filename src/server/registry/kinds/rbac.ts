@@ -16,7 +16,7 @@ const group = 'rbac.authorization.k8s.io'
 
 type RoleRef = { apiGroup?: string; kind?: string; name?: string }
 type Subject = { kind?: string; apiGroup?: string; name?: string; namespace?: string }
-type Rule = Partial<Record<'verbs' | 'apiGroups' | 'resources' | 'resourceNames' | 'nonResourceURLs', string[]>>
+type Rule = Partial<Record<'apiGroups' | 'resources' | 'resourceNames' | 'nonResourceURLs', string[]>> & { verbs?: string[] | null }
 
 const roleColumns: Row['columns'] = [
   nameColumn,
@@ -109,7 +109,9 @@ function withGroup<T extends { apiGroup?: string }>(reference: T): T {
 function ruleErrors({ rules }: KubeObject, isNamespaced: boolean): StatusCause[] {
   if (!Array.isArray(rules)) return []
   return (rules as Rule[]).flatMap((rule, i) => {
-    const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule
+    const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule
+    // A field that is required is there as null when it was not sent.
+    const verbs = rule.verbs ?? []
     const field = `rules[${i}]`
     const causes: StatusCause[] = []
     if (verbs.length === 0) causes.push(requiredValue(`${field}.verbs`, 'verbs must contain at least one value'))
@@ -129,7 +131,7 @@ function ruleErrors({ rules }: KubeObject, isNamespaced: boolean): StatusCause[]
 
 function aggregationErrors({ aggregationRule }: KubeObject): StatusCause[] {
   if (!aggregationRule) return []
-  const { clusterRoleSelectors = [] } = aggregationRule as { clusterRoleSelectors?: LabelSelectorObject[] }
+  const clusterRoleSelectors = (aggregationRule as { clusterRoleSelectors?: LabelSelectorObject[] | null }).clusterRoleSelectors ?? []
   const path = 'aggregationRule.clusterRoleSelectors'
   if (clusterRoleSelectors.length === 0) {
     return [requiredValue(path, 'at least one clusterRoleSelector required if aggregationRule is non-nil')]

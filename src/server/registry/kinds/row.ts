@@ -28,6 +28,7 @@ export type Row = {
   selectableFields?: readonly SelectableField[]
   mergeKeys?: Record<string, string>
   storageName?: string
+  isVirtual?: boolean
   prepare?: Kind['prepare']
   check?: Kind['check']
   generate?: Kind['generate']
@@ -36,6 +37,7 @@ export type Row = {
   raisesGeneration?: Kind['raisesGeneration']
   orphansByDefault?: string
   answersDeleted?: boolean
+  refuseBeside?: Kind['refuseBeside']
   refuseDelete?: Kind['refuseDelete']
   fromStorage?: Kind['fromStorage']
   toStorage?: Kind['toStorage']
