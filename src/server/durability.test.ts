@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
-import { Agent, fetch } from 'undici'
-import { parse } from 'yaml'
 import { makeDataDir, startTestServer } from './test-server.ts'
-
-const kills = Number(process.env.OARLOCK_TEST_KILLS ?? 3)
-const writers = 16
 
 const program = `
 import { startServer } from ${JSON.stringify(new URL('./index.ts', import.meta.url).href)}
@@ -27,72 +21,6 @@ async function startChild(dataDir: string): Promise<{ child: ChildProcess; url: 
   isDead.catch(() => {})
   return { child, url }
 }
-
-/** What a client knows of a key: the newest acknowledged value, and one that was under way when the server died. */
-type Known = { acknowledged: number; inDoubt: number | undefined }
-
-test(`kill -9 under ${writers} writers, ${kills} times: every acknowledged write is there (invariant 5)`, async () => {
-  const dataDir = makeDataDir()
-  const known: Known[] = Array.from({ length: writers }, () => ({ acknowledged: 0, inDoubt: undefined }))
-  try {
-    for (let round = 0; round < kills; round++) {
-      const { child, url } = await startChild(dataDir)
-      const kubeconfig = parse(readFileSync(join(dataDir, 'kubeconfig'), 'utf8'))
-      const ca = Buffer.from(kubeconfig.clusters[0].cluster['certificate-authority-data'], 'base64').toString()
-      const agent = new Agent({ connect: { ca } })
-      const headers = { authorization: `Bearer ${kubeconfig.users[0].user.token}`, 'content-type': 'application/apply-patch+yaml' }
-      let isKilled = false
-      let written = 0
-      const write = async (writer: number) => {
-        const mine = known[writer]!
-        while (!isKilled) {
-          const value = Math.max(mine.acknowledged, mine.inDoubt ?? 0) + 1
-          mine.inDoubt = value
-          const body = JSON.stringify({
-            apiVersion: 'v1',
-            kind: 'ConfigMap',
-            metadata: { name: `w${writer}` },
-            data: { value: String(value) },
-          })
-          try {
-            const path = `/api/v1/namespaces/default/configmaps/w${writer}?fieldManager=test`
-            const response = await fetch(url + path, { method: 'PATCH', headers, body, dispatcher: agent })
-            assert.ok(response.ok, await response.clone().text())
-            await response.arrayBuffer()
-          } catch (error) {
-            if (isKilled) return
-            throw error
-          }
-          mine.acknowledged = value
-          mine.inDoubt = undefined
-          if (++written === 100 + 60 * round) {
-            isKilled = true
-            child.kill('SIGKILL')
-          }
-        }
-      }
-      await Promise.all([once(child, 'exit'), ...known.map((_, writer) => write(writer))])
-      await agent.destroy()
-
-      const server = await startTestServer({ dataDir })
-      try {
-        for (const [writer, { acknowledged, inDoubt }] of known.entries()) {
-          const { body } = await server.call<{ data?: { value: string } }>(`/api/v1/namespaces/default/configmaps/w${writer}`)
-          const found = Number(body.data?.value ?? 0)
-          assert.ok(
-            found === acknowledged || found === inDoubt,
-            `w${writer}: found ${found}, acknowledged ${acknowledged}, in doubt ${inDoubt}`,
-          )
-          known[writer] = { acknowledged: found, inDoubt: undefined }
-        }
-      } finally {
-        await server.close()
-      }
-    }
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true })
-  }
-})
 
 test('a process that was killed leaves no lock, one that lives keeps it', async () => {
   const dataDir = makeDataDir()

@@ -46,16 +46,18 @@ test(`a client that floods on ${sockets} sockets does not stop another: its requ
   child = spawn(process.execPath, ['--input-type=module', '-e', flooder, ...arguments_], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(createInterface({ input: child.stdout! }), 'line')
   const floodedBetween: number[] = []
+  let mostWaiting = 0
   for (let i = 0; i < 60; i++) {
-    const { writes } = server.server.stats()
+    const { writes, waitingRequests } = server.server.stats()
+    mostWaiting = Math.max(mostWaiting, waitingRequests)
     const { code } = i % 2 === 0 ? await server.call(maps) : await server.call(maps, { body: { metadata: { name: `calm${i}` } } })
     assert.ok(code === 200 || code === 201)
     floodedBetween.push(server.server.stats().writes - writes)
   }
-  const { writes, rejectedRequests, waitingRequests } = server.server.stats()
+  const { writes, rejectedRequests } = server.server.stats()
   assert.ok(writes > sockets, 'the flood goes on')
   assert.equal(rejectedRequests, 0, 'who waits for answers is not refused')
-  assert.ok(waitingRequests > 0)
+  assert.ok(mostWaiting > 0, 'requests of the flood waited')
   // Sent, read, committed, answered: some turns of the event loop, each with what a user may begin in one.
   floodedBetween.sort((a, b) => a - b)
   assert.ok(floodedBetween[30]! <= 8 * 32, `median ${floodedBetween[30]}: ${floodedBetween}`)
