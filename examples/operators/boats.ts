@@ -34,7 +34,6 @@ if (import.meta.main) {
   await client.resource(crdResource).apply(boatResource.toCrd() as never)
   const manager = new Manager({ client })
   manager.add(boatController(manager, client))
-  process.once('SIGTERM', () => void manager.stop().then(() => client.close()))
-  process.once('SIGINT', () => void manager.stop().then(() => client.close()))
-  await manager.start()
+  await manager.run()
+  await client.close()
 }

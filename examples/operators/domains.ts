@@ -78,7 +78,6 @@ if (import.meta.main) {
     },
   }
   manager.add(domainController(manager, client, registry))
-  process.once('SIGTERM', () => void manager.stop().then(() => client.close()))
-  process.once('SIGINT', () => void manager.stop().then(() => client.close()))
-  await manager.start()
+  await manager.run()
+  await client.close()
 }
