@@ -7,6 +7,7 @@ import { expireEvents } from './expire-events.ts'
 import { GarbageCollector } from './garbage-collector.ts'
 import { NamespaceDefaults } from './namespace-defaults.ts'
 import { Namespaces } from './namespaces.ts'
+import { ensurePriorityClasses } from './priority-classes.ts'
 import { TokenSecrets } from './token-secrets.ts'
 import { WorkQueue } from './work-queue.ts'
 
@@ -56,7 +57,7 @@ export class Lifecycle {
       this.#tokenSecrets.follow(table, events)
     })
     this.#defaults?.start()
-    await Promise.all([this.#namespaces.start(), this.#roles.start()])
+    await Promise.all([this.#namespaces.start(), this.#roles.start(), ensurePriorityClasses(this.#store)])
     this.#tokenSecrets.start()
     this.#definitions.start()
     this.#collector.start()

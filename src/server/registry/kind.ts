@@ -88,6 +88,8 @@ export type Kind = {
   readonly orphansByDefault?: string
   /** A delete is answered with the object that is gone instead of a Status. */
   readonly answersDeleted?: boolean
+  /** Why this object may not be written beside the others of its kind, if so. Asked for small kinds only: it reads all. */
+  readonly refuseBeside?: (object: KubeObject, others: Iterable<KubeObject>) => string | undefined
   /** Why this object may not be deleted, if so. */
   readonly refuseDelete?: (object: KubeObject) => string | undefined
   /** Stored JSON to this version's; absent when what is stored is what is served. */

@@ -102,7 +102,8 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   }
   const refusal = kind.refuseDelete?.(object)
   if (refusal) {
-    throw new StatusError('Forbidden', `${kind.plural} "${metadata.name}" is forbidden: ${refusal}`, {
+    const what = kind.group ? `${kind.plural}.${kind.group}` : kind.plural
+    throw new StatusError('Forbidden', `${what} "${metadata.name}" is forbidden: ${refusal}`, {
       details: { name: metadata.name, group: kind.group || undefined, kind: kind.plural },
     })
   }

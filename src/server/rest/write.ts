@@ -18,6 +18,7 @@ import {
   StatusError,
 } from '../../kube/index.ts'
 import { warnOnFailure } from '../wire/index.ts'
+import { parseEntry, type Table } from '../storage/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
@@ -235,9 +236,24 @@ function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ow
 }
 
 function toPut(call: Call, object: KubeObject, options: WriteOptions): Decision {
+  checkBeside(call, object)
   if (!options.dryRun) return { put: storedForm(call.kind, object) }
   if (!object.metadata.resourceVersion) object.metadata = omitVersion(object.metadata)
   return { answer: object }
+}
+
+/** @throws {StatusError} Forbidden for what the others of its kind leave no place for. */
+function checkBeside({ kind, table }: Call, object: KubeObject): void {
+  const refusal = kind.refuseBeside?.(object, othersIn(table, object.metadata.name))
+  if (refusal === undefined) return
+  const { name } = object.metadata
+  throw new StatusError('Forbidden', `${kind.plural}.${kind.group} "${name}" is forbidden: ${refusal}`, {
+    details: { name, group: kind.group, kind: kind.plural },
+  })
+}
+
+function* othersIn(table: Table, name: string): Generator<KubeObject> {
+  for (const entry of table.values()) if (entry.name !== name) yield parseEntry(entry)
 }
 
 function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']): KubeObject['metadata'] {

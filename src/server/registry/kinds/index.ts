@@ -52,3 +52,4 @@ export const rows: readonly Row[] = [
 
 export { tokenRequestRow } from './reviews.ts'
 export { type Row, text } from './row.ts'
+export { systemPriorityClasses } from './scheduling.ts'

@@ -3,8 +3,20 @@ import { ageColumn, column, nameColumn } from '../columns.ts'
 import { at, numberAt, numberColumn, textAt } from './cells.ts'
 import type { Row } from './row.ts'
 
-/** The classes that Kubernetes makes for its own Pods; no others may be called `system-`. */
-const systemClasses: Readonly<Record<string, number>> = { 'system-cluster-critical': 2_000_000_000, 'system-node-critical': 2_000_001_000 }
+/** The classes that are always there, for the Pods of Kubernetes itself; no others may be called `system-`. */
+export const systemPriorityClasses: readonly { name: string; value: number; description: string }[] = [
+  {
+    name: 'system-node-critical',
+    value: 2_000_001_000,
+    description: 'Used for system critical pods that must not be moved from their current node.',
+  },
+  {
+    name: 'system-cluster-critical',
+    value: 2_000_000_000,
+    description: 'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+  },
+]
+const systemValues = new Map(systemPriorityClasses.map(({ name, value }) => [name, value]))
 
 export const schedulingKinds: readonly Row[] = [
   {
@@ -40,8 +52,16 @@ export const schedulingKinds: readonly Row[] = [
       ),
     ],
     check: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
+    refuseBeside: (object, others) => {
+      if (at(object, 'globalDefault') !== true) return undefined
+      for (const other of others) {
+        if (at(other, 'globalDefault') !== true) continue
+        return `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
+      }
+      return undefined
+    },
     refuseDelete: ({ metadata: { name } }) =>
-      Object.hasOwn(systemClasses, name) ? 'this is a system priority class and cannot be deleted' : undefined,
+      systemValues.has(name) ? 'this is a system priority class and cannot be deleted' : undefined,
   },
 ]
 
@@ -50,8 +70,8 @@ function systemErrors(object: KubeObject): StatusCause[] {
   if (!name.startsWith('system-')) return []
   const value = numberAt(object, 'value')
   let why = ''
-  if (!Object.hasOwn(systemClasses, name)) why = `${name} is not a known system priority class`
-  else if (systemClasses[name] !== value) why = `value of ${name} PriorityClass must be ${systemClasses[name]}`
+  if (!systemValues.has(name)) why = `${name} is not a known system priority class`
+  else if (systemValues.get(name) !== value) why = `value of ${name} PriorityClass must be ${systemValues.get(name)}`
   else if (at(object, 'globalDefault') === true) why = `globalDefault of ${name} PriorityClass must be false`
   const reserved = "priority class names with 'system-' prefix are reserved for system use only"
   return why ? [forbiddenField('metadata.name', `${reserved}. error: ${why}`)] : []
