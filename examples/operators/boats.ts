@@ -31,7 +31,7 @@ export function boatController(manager: Manager, client: Client): Controller {
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(boatResource.toCrd() as never)
+  await client.resource(crdResource).apply(boatResource.toCrd())
   const manager = new Manager({ client })
   manager.add(boatController(manager, client))
   await manager.run()

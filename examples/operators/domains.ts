@@ -65,7 +65,7 @@ export function domainController(manager: Manager, client: Client, registry: Reg
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(domainResource.toCrd() as never)
+  await client.resource(crdResource).apply(domainResource.toCrd())
   const manager = new Manager({ client })
   const records = new Map<string, string>()
   const registry: Registry = {

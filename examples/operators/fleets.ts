@@ -61,7 +61,7 @@ export function fleetController(manager: Manager, client: Client): Controller {
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(fleetResource.toCrd() as never)
+  await client.resource(crdResource).apply(fleetResource.toCrd())
   const manager = new Manager({ client })
   manager.add(fleetController(manager, client))
   await manager.run()

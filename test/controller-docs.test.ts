@@ -1,0 +1,48 @@
+import { deepEqual, ok } from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Registry } from 'prom-client'
+import { metricsOn } from '../src/controller/metrics.ts'
+
+const guide = readFileSync('docs/controller-library.md', 'utf8')
+/** What the first column of a table names; the tables' other columns may mention anything. */
+const named = new Set(
+  [...guide.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell]) => [...(cell as string).matchAll(/`(\w+)`/g)].map(([, name]) => name)),
+)
+
+for (const { type, file } of [
+  { type: 'ManagerOptions', file: 'src/controller/manager.ts' },
+  { type: 'InformerOptions<Body>', file: 'src/controller/informer.ts' },
+  { type: 'ControllerOptions<Body>', file: 'src/controller/controller.ts' },
+  { type: 'ClientOptions', file: 'src/client/client.ts' },
+  { type: 'Faults', file: 'src/testing/fault-client.ts' },
+]) {
+  test(`docs/controller-library.md has a row for each option of ${type}`, () => {
+    const source = readFileSync(file, 'utf8')
+    const start = source.indexOf(`export type ${type} = `)
+    ok(start >= 0, `${type} in ${file}`)
+    const body = source.slice(start, source.indexOf('\n}', start))
+    const options = [...body.matchAll(/^ {2}(\w+)\??[:(]/gm)].map(([, name]) => name as string)
+    ok(options.length > 3, options.join())
+    deepEqual(
+      options.filter(name => !named.has(name)),
+      [],
+    )
+  })
+}
+
+test('docs/controller-library.md has every metric, with its labels', async () => {
+  const registry = new Registry()
+  await metricsOn(registry)
+  const metrics = await registry.getMetricsAsJSON()
+  ok(metrics.length > 15)
+  const rows = guide.split('\n').filter(line => line.startsWith('|'))
+  const labelsOf = (name: string) => (registry.getSingleMetric(name) as unknown as { labelNames: string[] }).labelNames
+  const missing = metrics.filter(
+    ({ name }) => !rows.some(row => row.includes(`\`${name}\``) && labelsOf(name).every(label => row.includes(`\`${label}\``))),
+  )
+  deepEqual(
+    missing.map(({ name }) => name),
+    [],
+  )
+})
