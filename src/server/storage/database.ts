@@ -19,13 +19,18 @@ import { ServerStartError } from './start-error.ts'
 
 /**
  * Secrets lie in here as they are, and the directory may be one that others can read (invariant 9). SQLite gives the files beside it
- * the same mode. What goes wrong here goes wrong again when SQLite opens it, and SQLite says it better.
+ * the same mode. What goes wrong here goes wrong again when SQLite opens it, and SQLite says it better, but for a read-only disk.
  */
 function makePrivate(file: string): void {
   try {
     closeSync(openSync(file, 'a', 0o600))
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600)
-  } catch {}
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EROFS') return
+    throw new ServerStartError('DataDirectoryUnwritable', `${file} cannot be written, its disk is read-only: mount it for writing`, {
+      cause: error,
+    })
+  }
 }
 
 /** Free space worth a compaction at the start. */

@@ -392,7 +392,7 @@ export class Store {
             'the disk of the data directory is full: nothing was written; free some space and try again',
             { code: 507 },
           )
-        : new StatusError('InternalError', `the write could not be stored (${message}): nothing was changed`)
+        : new StatusError('InternalError', `the write could not be stored (${message}): look at the object before you repeat it`)
     this.#log(`storage: commit failed: ${message}`)
     const batch = this.#inFlight
     this.#inFlight = []
