@@ -13,7 +13,7 @@ test('what kubectl create namespace sends', () => {
   assert.deepEqual(readProtobuf(body), {
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: { name: 'foo', generation: 0 },
+    metadata: { name: 'foo' },
     spec: {},
     status: {},
   })
