@@ -22,6 +22,8 @@ import {
 } from './types.ts'
 import { Uint } from './values.ts'
 
+const maxIssues = 100
+
 export type Checked = {
   readonly type: CelType
   readonly issues: readonly SourceIssue[]
@@ -35,7 +37,9 @@ export type Checked = {
 export function check(expr: Expr, variables: ReadonlyMap<string, CelType>): Checked {
   const checker = new Checker(variables)
   const type = checker.check(expr)
-  const { issues, used, qualified } = checker
+  const { used, qualified } = checker
+  // As in Kubernetes, literals of several types are told when all else is right.
+  const issues = checker.issues.length > 0 ? checker.issues : checker.mixed
   return { type: checker.bindings.settle(type), issues, used, qualified }
 }
 
@@ -43,6 +47,7 @@ type Scope = ReadonlyMap<string, CelType> | { readonly outer: Scope; readonly na
 
 class Checker {
   readonly issues: SourceIssue[] = []
+  readonly mixed: SourceIssue[] = []
   readonly used = new Set<string>()
   readonly qualified = new Map<Expr, string>()
   readonly bindings = new Bindings()
@@ -78,7 +83,7 @@ class Checker {
 
   #issue(at: number, message: string): CelType {
     // A hostile rule can be wrong everywhere; nobody reads more than this.
-    if (this.issues.length < 100) this.issues.push({ at, message })
+    if (this.issues.length < maxIssues) this.issues.push({ at, message })
     return errorType
   }
 
@@ -153,13 +158,14 @@ class Checker {
         expr.args.map(arg => this.check(arg)),
       )
     }
-    if (target)
-      return this.#resolve(
-        at,
-        name,
-        true,
-        [target, ...expr.args].map(arg => this.check(arg)),
-      )
+    if (target) {
+      const receiver = this.check(target)
+      const mixed = this.mixed.length
+      const args = expr.args.map(arg => this.check(arg))
+      // What is formatted may be of any types.
+      if (name === 'format' && expr.args[0]?.op === 'list') this.mixed.length = mixed
+      return this.#resolve(at, name, true, [receiver, ...args])
+    }
     return this.#resolve(
       at,
       name,
@@ -207,13 +213,18 @@ class Checker {
   /** The one type of the elements of a literal. */
   #join(elements: readonly [Expr, CelType][]): CelType {
     let joined: CelType | undefined
+    let isMixed = false
     for (const [expr, type] of elements) {
       if (joined === undefined) joined = type
       else if (isAny(this.bindings.resolve(type))) joined = type
       else if (!this.bindings.assign([[joined, type]])) {
-        this.#issue(expr.at, `expected type '${this.#say(joined)}' but found '${this.#say(type)}'`)
+        if (this.mixed.length < maxIssues) {
+          this.mixed.push({ at: expr.at, message: `expected type '${this.#say(joined)}' but found '${this.#say(type)}'` })
+        }
+        isMixed = true
       }
     }
+    if (isMixed) return dyn
     return joined ?? this.bindings.fresh('elem')
   }
 

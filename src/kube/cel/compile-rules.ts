@@ -76,7 +76,7 @@ export function compileRule(rule: ValidationRule, schema: StructuralSchema, self
   ])
   const fieldPath = rule.fieldPath ? (fieldPathOf(rule.fieldPath, schema) ?? '') : ''
   const compiled = compileExpression(rule.rule, variables)
-  const program = typeof compiled === 'string' ? `compilation failed: ${compiled}` : compiled
+  const program = typeof compiled === 'string' ? compiled.replace(/^instantiation/, 'program instantiation') : compiled
   if (typeof program === 'string') return { rule, program, message: undefined, usesOldSelf: false, fieldPath }
   const usesOldSelf = program.used.has('oldSelf')
   if (program.type !== 'bool')
@@ -84,7 +84,7 @@ export function compileRule(rule: ValidationRule, schema: StructuralSchema, self
   const parts = { rule, program, message: undefined, usesOldSelf, fieldPath }
   if (!rule.messageExpression) return parts
   const message = compileExpression(rule.messageExpression, variables)
-  if (typeof message === 'string') return { ...parts, messageIssue: `messageExpression compilation failed: ${message}` }
+  if (typeof message === 'string') return { ...parts, messageIssue: `messageExpression ${message}` }
   if (message.type !== 'string') return { ...parts, messageIssue: 'messageExpression must evaluate to a string' }
   return { ...parts, message }
 }

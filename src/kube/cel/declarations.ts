@@ -31,7 +31,8 @@ export const opaqueNames = {
 } as const
 
 const named: Record<string, CelType> = { dyn, bool, int, uint, double, string, bytes, null: nullType, timestamp, duration }
-const scalars = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'timestamp', 'duration']
+// In the order in which cel-go tries them.
+const scalars = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes']
 const numbers = ['int', 'uint', 'double']
 const each = (types: readonly string[], template: string) => types.map(type => template.replaceAll('$', type)).join('\n')
 const pairs = (template: string) =>
@@ -48,8 +49,6 @@ _||_(bool, bool) bool
 !_(bool) bool
 _==_(A, A) bool
 _!=_(A, A) bool
-${pairs('_==_($, $) bool')}
-${pairs('_!=_($, $) bool')}
 ${['<', '<=', '>', '>='].map(op => `${each(scalars, `_${op}_($, $) bool`)}\n${pairs(`_${op}_($, $) bool`)}`).join('\n')}
 @in(A, list<A>) bool
 @in(A, map<A,B>) bool
@@ -148,7 +147,7 @@ ${each(['Scheme', 'Host', 'Hostname', 'Port', 'EscapedPath'], 'URL.get$() string
 URL.getQuery() map<string,list<string>>
 quantity(string) Quantity
 isQuantity(string) bool
-Quantity.sign() int
+sign(Quantity) int
 Quantity.isGreaterThan(Quantity) bool
 Quantity.isLessThan(Quantity) bool
 Quantity.compareTo(Quantity) int

@@ -12,6 +12,7 @@ import {
   PlainList,
   PlainMap,
   TypeValue,
+  typeName,
   Uint,
   type Value,
 } from './values.ts'
@@ -94,7 +95,7 @@ class Compiler {
             const key = entry.key(slots)
             const given = entry.value(slots)
             const value = entry.isOptional ? unwrap(given) : given
-            if (value !== undefined && !result.insert(key, value)) throw new CelError(`Failed with repeated key`)
+            if (value !== undefined) result.set(key, value)
           }
           return result
         }
@@ -262,8 +263,7 @@ function select(operand: Program, { field, isTest, isOptional }: Expr & { op: 's
     const isWrapped = value instanceof Optional
     const inner = isWrapped ? value.value : value
     if (inner === undefined) return Optional.none
-    if (!(inner instanceof MapValue)) throw noSuchOverload()
-    const found = inner.field(field)
+    const found = inner instanceof MapValue ? inner.field(field) : undefined
     if (isWrapped || isOptional) return found === undefined ? Optional.none : new Optional(found)
     if (found === undefined) throw new CelError(`no such key: ${field}`)
     return found
@@ -359,7 +359,7 @@ function index(container: Value, key: Value): Value | undefined {
   if (container instanceof MapValue) return container.get(key)
   if (!(container instanceof ListValue)) throw noSuchOverload()
   const position = typeof key === 'bigint' ? Number(key) : key instanceof Uint ? Number(key.value) : key
-  if (typeof position !== 'number') throw noSuchOverload()
+  if (typeof position !== 'number') throw new CelError(`unsupported index type '${typeName(key)}' in list`)
   if (!Number.isInteger(position)) throw new CelError(`unsupported index value ${position} in list`)
   return position >= 0 && position < container.size ? container.at(position) : undefined
 }

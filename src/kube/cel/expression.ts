@@ -1,7 +1,7 @@
 import type { Expr } from './ast.ts'
 import { check } from './check.ts'
 import { compile, type Program } from './evaluate.ts'
-import { literalIssues } from './literal-issues.ts'
+import { conversionIssue, literalIssues } from './literal-issues.ts'
 import { parse } from './parse.ts'
 import { type SourceIssue, SyntaxIssue, sayIssues } from './source-error.ts'
 import { type CelType, sayType } from './types.ts'
@@ -21,20 +21,22 @@ const maxLength = 100_000
 /**
  * Parses, checks and compiles a CEL expression.
  * @param variables their names and types, in the order in which `run` takes their values.
- * @returns the expression, or what is wrong with it, in cel-go's words.
+ * @returns the expression, or what is wrong with it, in cel-go's words: `compilation failed: …`.
  */
 export function compileExpression(source: string, variables: ReadonlyMap<string, CelType>): Expression | string {
   if (source.length > maxLength)
-    return `ERROR: <input>:-1:0: expression code point size exceeds limit: size: ${source.length}, limit ${maxLength}`
+    return `compilation failed: ERROR: <input>:-1:0: expression code point size exceeds limit: size: ${source.length}, limit ${maxLength}`
   let expr: Expr
   try {
     expr = parse(source)
   } catch (error) {
-    if (error instanceof SyntaxIssue) return sayIssues(source, [error.issue])
+    if (error instanceof SyntaxIssue) return `compilation failed: ${sayIssues(source, [error.issue])}`
     throw error
   }
   const { type, issues, used, qualified } = check(expr, variables)
   const all: SourceIssue[] = [...issues, ...(issues.length === 0 ? literalIssues(expr) : [])]
-  if (all.length > 0) return sayIssues(source, all)
+  if (all.length > 0) return `compilation failed: ${sayIssues(source, all)}`
+  const conversion = conversionIssue(expr)
+  if (conversion !== undefined) return `instantiation failed: ${conversion}`
   return { type: sayType(type), used, run: compile(expr, [...variables.keys()], qualified) }
 }

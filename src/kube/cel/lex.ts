@@ -63,7 +63,10 @@ export function lex(source: string): Token[] {
 
 function readNumber(match: RegExpExecArray, at: number): Value {
   const [, hex, hexUnsigned, double, digits, unsigned] = match
-  if (double !== undefined) return Number(double)
+  if (double !== undefined) {
+    if (!Number.isFinite(Number(double))) throw new SyntaxIssue(at, 'invalid double literal')
+    return Number(double)
+  }
   const value = BigInt(hex === undefined ? digits! : `0x${hex}`)
   if (hexUnsigned || unsigned) {
     if (value >= maxUint) throw new SyntaxIssue(at, 'invalid uint literal')

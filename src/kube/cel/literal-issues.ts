@@ -1,6 +1,6 @@
 import { compileGoPattern } from '../go-pattern.ts'
 import type { Expr } from './ast.ts'
-import { parseGoDuration, parseTimestamp } from './functions/conversions.ts'
+import { conversions, parseGoDuration, parseTimestamp } from './functions/conversions.ts'
 import type { SourceIssue } from './source-error.ts'
 import { CelError } from './values.ts'
 
@@ -20,6 +20,23 @@ export function literalIssues(expr: Expr): SourceIssue[] {
     }
   })
   return issues
+}
+
+/** Why a conversion of a literal, such as `int('x')`, can never succeed; undefined when all can. */
+export function conversionIssue(expr: Expr): string | undefined {
+  let issue: string | undefined
+  walk(expr, node => {
+    if (node.op !== 'call' || node.target || node.args.length !== 1 || !Object.hasOwn(conversions, node.name)) return
+    const [arg] = node.args
+    if (arg?.op !== 'const') return
+    try {
+      conversions[node.name]!(arg.value)
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error
+      issue ??= error.message
+    }
+  })
+  return issue
 }
 
 function isReadable(read: (text: string) => unknown, text: string): boolean {

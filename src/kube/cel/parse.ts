@@ -295,7 +295,7 @@ const loops: ReadonlyMap<string, readonly { loop: Loop; args: number; variables:
   ['all', quantifier('all')],
   ['exists', quantifier('exists')],
   ['exists_one', quantifier('exists_one')],
-  ['existsOne', quantifier('exists_one')],
+  ['existsOne', [{ loop: 'exists_one', args: 3, variables: 2 }]],
   ['map', [2, 3].map(args => ({ loop: 'map' as const, args, variables: 1 }))],
   ['filter', [{ loop: 'filter', args: 2, variables: 1 }]],
   ['sortBy', [{ loop: 'sortBy', args: 2, variables: 1 }]],

@@ -164,11 +164,14 @@ export class PlainMap extends MapValue {
     return [...this.#entries.values()].map(({ key }) => key)
   }
 
-  /** False when the key was there already. */
+  set(key: Value, value: Value): void {
+    this.#entries.set(keyText(key), { key, value })
+  }
+
+  /** Like `set`; false when the key was there already. */
   insert(key: Value, value: Value): boolean {
-    const text = keyText(key)
-    if (this.#entries.has(text)) return false
-    this.#entries.set(text, { key, value })
+    if (this.#entries.has(keyText(key))) return false
+    this.set(key, value)
     return true
   }
 }
@@ -232,14 +235,13 @@ export type NumberValue = bigint | number | Uint
 export const isNumber = (value: Value): value is NumberValue =>
   typeof value === 'bigint' || typeof value === 'number' || value instanceof Uint
 
-/** Below 0, 0 or above 0; NaN where there is no order. Exact between ints and doubles, as JavaScript compares them. */
+/** Below 0, 0 or above 0; NaN where there is no order. Beside a double an int counts as the double it is nearest to, as in Go. */
 function compareNumbers(a: NumberValue, b: NumberValue): number {
   const left = a instanceof Uint ? a.value : a
   const right = b instanceof Uint ? b.value : b
-  if (left < right) return -1
-  if (left > right) return 1
-  // biome-ignore lint/suspicious/noDoubleEquals: a bigint and a number of the same value
-  return left == right ? 0 : Number.NaN
+  if (typeof left === typeof right) return left < right ? -1 : left > right ? 1 : left === right ? 0 : Number.NaN
+  const difference = Number(left) - Number(right)
+  return Number.isNaN(difference) && Number(left) === Number(right) ? 0 : Math.sign(difference)
 }
 
 /**

@@ -15,7 +15,7 @@ export const conversions: Functions = {
       if (!(Math.abs(value) < 2 ** 63)) throw new CelError('integer overflow')
       return BigInt(Math.trunc(value))
     }
-    if (typeof value === 'string') return int64(parseInteger(value, 'ParseInt', /^[+-]?\d+$/))
+    if (typeof value === 'string') return parseInteger(value, 'int')
     if (value instanceof Timestamp) return floorSeconds(value.nanos)
     if (value instanceof Duration) return value.nanos
     throw noSuchOverload()
@@ -27,7 +27,7 @@ export const conversions: Functions = {
       if (!(value >= 0 && value < 2 ** 64)) throw new CelError('unsigned integer overflow')
       return new Uint(BigInt(Math.trunc(value)))
     }
-    if (typeof value === 'string') return new Uint(uint64(parseInteger(value, 'ParseUint', /^\d+$/)))
+    if (typeof value === 'string') return new Uint(parseInteger(value, 'uint'))
     throw noSuchOverload()
   },
   double: value => {
@@ -66,7 +66,7 @@ export const conversions: Functions = {
     if (typeof value !== 'string') throw noSuchOverload()
     if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value)) return true
     if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(value)) return false
-    throw new CelError(`strconv.ParseBool: parsing ${JSON.stringify(value.slice(0, 100))}: invalid syntax`)
+    throw notConvertible('bool')
   },
   duration: value => {
     if (value instanceof Duration) return value
@@ -82,19 +82,22 @@ export const conversions: Functions = {
   },
 }
 
-function parseInteger(text: string, parser: string, pattern: RegExp): bigint {
+function parseInteger(text: string, type: 'int' | 'uint'): bigint {
   // No int is longer, and BigInt is slow with long texts.
-  if (text.length > 100 || !pattern.test(text)) {
-    throw new CelError(`strconv.${parser}: parsing ${JSON.stringify(text.slice(0, 100))}: invalid syntax`)
-  }
-  return BigInt(text.replace('+', ''))
+  const isInteger = text.length <= 100 && (type === 'int' ? /^[+-]?\d+$/ : /^\d+$/).test(text)
+  const value = isInteger ? BigInt(text.replace('+', '')) : -1n
+  const isInRange = type === 'int' ? value === BigInt.asIntN(64, value) : value === BigInt.asUintN(64, value)
+  if (!isInteger || !isInRange) throw notConvertible(type)
+  return value
 }
+
+const notConvertible = (type: string) => new CelError(`type conversion error from 'string' to '${type}'`)
 
 function parseDouble(text: string): number {
   if (/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text.slice(0, 1_000))) return Number(text)
   const special = /^([+-]?)(inf|infinity|nan)$/i.exec(text.slice(0, 20))
   if (special) return special[2]!.toLowerCase() === 'nan' ? Number.NaN : special[1] === '-' ? -Infinity : Infinity
-  throw new CelError(`strconv.ParseFloat: parsing ${JSON.stringify(text.slice(0, 100))}: invalid syntax`)
+  throw notConvertible('double')
 }
 
 /** As Go's `strconv.FormatFloat(x, 'g', -1, 64)`. */
@@ -104,7 +107,7 @@ export function sayDouble(value: number): string {
   if (Object.is(value, -0)) return '-0'
   const [mantissa = '0', exponent = '0'] = value.toExponential().split('e')
   const power = Number(exponent)
-  if (power < -4 || power >= 21) return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+  if (power < -4 || power >= 6) return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
   return power >= 0 ? String(value) : value.toFixed(Math.max(0, mantissa.replace(/[-.]/g, '').length - 1 - power))
 }
 
@@ -158,7 +161,7 @@ export function parseGoDuration(text: string): Duration {
     end += whole.length
   }
   if (rest === '' || end !== rest.length || text.length > 200) {
-    throw new CelError(`time: invalid duration ${JSON.stringify(text.slice(0, 100))}`)
+    throw notConvertible('google.protobuf.Duration')
   }
   return new Duration(sign === '-' ? -nanos : nanos)
 }
@@ -172,10 +175,6 @@ export function parseTimestamp(text: string): Timestamp {
   const [, date, time, fraction = '', zone = ''] = match ?? []
   const ms = match ? Date.parse(`${date}T${time}${zone.toUpperCase()}`) : Number.NaN
   const isReal = match !== null && !Number.isNaN(ms) && new Date(`${date}T00:00:00Z`).toISOString().startsWith(date!)
-  if (!isReal) {
-    throw new CelError(
-      `parsing time ${JSON.stringify(text.slice(0, 100))} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(text.slice(0, 100))} as "2006"`,
-    )
-  }
+  if (!isReal) throw notConvertible('google.protobuf.Timestamp')
   return new Timestamp(BigInt(ms) * 1_000_000n + BigInt(fraction.slice(0, 9).padEnd(9, '0')))
 }

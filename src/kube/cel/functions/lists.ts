@@ -41,7 +41,7 @@ export const lists: Functions = {
   sort: list => sorted(list!),
   'lists.range': count => {
     const size = asInt(count)
-    if (size < 0n) throw new CelError('lists.range() argument must not be negative')
+    if (size <= 0n) return new PlainList([])
     spend(Number(size))
     return new PlainList(Array.from({ length: Number(size) }, (_, index) => BigInt(index)))
   },

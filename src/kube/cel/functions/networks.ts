@@ -136,15 +136,15 @@ function sayAddress({ bits, value }: Address): string {
 function readRange(text: string): Range {
   const range = parseRange(text)
   if (typeof range === 'string') {
-    const said = JSON.stringify(text.slice(0, 100))
-    throw new CelError(`network address parse error during conversion from string: network address parse error: ${range}(${said})`)
+    const what = 'network address parse error during conversion from string'
+    throw new CelError(`${what}: ${what}: netip.ParsePrefix(${JSON.stringify(text.slice(0, 100))}): ${range}`)
   }
   return range
 }
 
 function parseRange(text: string): Range | string {
   const slash = text.lastIndexOf('/')
-  if (slash < 0) return 'no slash'
+  if (slash < 0) return "no '/'"
   const address = parseAddress(text.slice(0, slash))
   const bits = text.slice(slash + 1)
   if (!(address instanceof Address)) return 'invalid address'

@@ -1,5 +1,5 @@
 import { spend } from '../../meter.ts'
-import { CelError, compare, Duration, isNumber, ListValue, MapValue, PlainList, Timestamp, TypeValue, Uint, type Value } from '../values.ts'
+import { CelError, compare, Duration, ListValue, MapValue, PlainList, Timestamp, TypeValue, typeName, Uint, type Value } from '../values.ts'
 import { sayDouble, sayDuration, sayTimestamp } from './conversions.ts'
 import { asInt, asList, asString, type Functions, place } from './implementation.ts'
 
@@ -42,7 +42,6 @@ export const strings: Functions = {
     const times = most < 0n ? Number.POSITIVE_INFINITY : Number(most) - 1
     if (at !== '') return new PlainList(cut(whole, at, times))
     const characters = runes(whole)
-    if (characters.length === 0) return new PlainList([''])
     if (times >= characters.length) return new PlainList(characters)
     return new PlainList([...characters.slice(0, times), characters.slice(times).join('')])
   },
@@ -70,25 +69,37 @@ export const strings: Functions = {
 }
 
 export function stringIndexOf(text: Value | undefined, part: Value | undefined, from: Value | undefined): bigint {
-  const whole = runes(text!)
-  const wanted = asString(part)
-  const start = from === undefined ? 0 : place(from, whole.length)
-  if (wanted === '') return BigInt(start)
-  const found = whole.slice(start).join('').indexOf(wanted)
-  if (found < 0) return -1n
-  return BigInt(start + [...whole.slice(start).join('').slice(0, found)].length)
+  return search(text, part, from, 0n, (whole, wanted, start) => {
+    const skipped = whole.slice(0, start).join('').length
+    return whole.join('').indexOf(wanted.join(''), skipped)
+  })
 }
 
 export function stringLastIndexOf(text: Value | undefined, part: Value | undefined, from: Value | undefined): bigint {
+  return search(text, part, from, undefined, (whole, wanted, start) => {
+    const last = Math.min(start, whole.length - wanted.length)
+    return last < 0 ? -1 : whole.join('').lastIndexOf(wanted.join(''), whole.slice(0, last).join('').length)
+  })
+}
+
+type Search = (text: readonly string[], part: readonly string[], start: number) => number
+
+/** Finds `part` by code points. @param otherwise where to start when `from` is not given: the end of the text if undefined. */
+function search(
+  text: Value | undefined,
+  part: Value | undefined,
+  from: Value | undefined,
+  otherwise: bigint | undefined,
+  find: Search,
+): bigint {
   const whole = runes(text!)
   const wanted = [...asString(part)]
-  const start = from === undefined ? whole.length : place(from, whole.length)
-  if (wanted.length === 0) return BigInt(start)
-  const last = Math.min(start, whole.length - wanted.length)
-  const joined = whole.join('')
-  const end = whole.slice(0, last + 1).join('').length - (whole[last]?.length ?? 0)
-  const found = last < 0 ? -1 : joined.lastIndexOf(wanted.join(''), end)
-  return found < 0 ? -1n : BigInt([...joined.slice(0, found)].length)
+  const start = from === undefined ? (otherwise ?? BigInt(whole.length)) : asInt(from)
+  if (wanted.length === 0) return start
+  if (start < 0n) throw new CelError(`index out of range: ${start}`)
+  if (from !== undefined && start >= BigInt(whole.length)) return -1n
+  const found = find(whole, wanted, Number(start))
+  return found < 0 ? -1n : BigInt([...whole.join('').slice(0, found)].length)
 }
 
 function runes(text: Value): string[] {
@@ -164,8 +175,7 @@ function format(template: string, args: ListValue): string {
 }
 
 function clause(verb: string, value: Value, precision: number): string {
-  const refuse = (wanted: string) =>
-    new CelError(`error during formatting: ${wanted} clause can only be used on ${kinds[verb] ?? 'other values'}`)
+  const refuse = () => new CelError(`error during formatting: ${kinds[verb]}, was given ${typeName(value)}`)
   switch (verb) {
     case 's':
       return say(value)
@@ -173,24 +183,22 @@ function clause(verb: string, value: Value, precision: number): string {
       if (typeof value === 'bigint') return String(value)
       if (value instanceof Uint) return String(value.value)
       if (typeof value === 'number' && !Number.isFinite(value)) return sayDouble(value)
-      throw refuse('decimal')
+      throw refuse()
     case 'f':
-      if (!isNumber(value)) throw refuse('fixed-point')
-      return fixed(toNumber(value), precision)
+      if (typeof value !== 'number') throw refuse()
+      return fixed(value, precision)
     case 'e':
-      if (!isNumber(value)) throw refuse('scientific')
-      return toNumber(value)
-        .toExponential(Math.min(precision, 100))
-        .replace(/e([+-])(\d)$/, 'e$10$2')
+      if (typeof value !== 'number') throw refuse()
+      return value.toExponential(Math.min(precision, 100)).replace(/e([+-])(\d)$/, 'e$10$2')
     case 'b':
       if (typeof value === 'boolean') return value ? '1' : '0'
-      return toInteger(value, refuse('binary')).toString(2)
+      return toInteger(value, refuse).toString(2)
     case 'o':
-      return toInteger(value, refuse('octal')).toString(8)
+      return toInteger(value, refuse).toString(8)
     case 'x':
     case 'X': {
       const text = value instanceof Uint8Array ? hex(value) : typeof value === 'string' ? hex(new TextEncoder().encode(value)) : undefined
-      const said = text ?? toInteger(value, refuse('hex')).toString(16)
+      const said = text ?? toInteger(value, refuse).toString(16)
       return verb === 'X' ? said.toUpperCase() : said
     }
   }
@@ -198,26 +206,27 @@ function clause(verb: string, value: Value, precision: number): string {
 }
 
 const kinds: Record<string, string> = {
-  d: 'integers',
-  f: 'doubles',
-  e: 'doubles',
-  b: 'integers and bools',
-  o: 'integers',
-  x: 'integers, byte buffers, and strings',
-  X: 'integers, byte buffers, and strings',
+  d: 'decimal clause can only be used on integers',
+  f: 'fixed-point clause can only be used on doubles',
+  e: 'scientific clause can only be used on doubles',
+  b: 'only integers and bools can be formatted as binary',
+  o: 'octal clause can only be used on integers',
+  x: 'only integers, byte buffers, and strings can be formatted as hex',
+  X: 'only integers, byte buffers, and strings can be formatted as hex',
 }
 
-const toNumber = (value: bigint | number | Uint): number => Number(value instanceof Uint ? value.value : value)
-
-function toInteger(value: Value, otherwise: CelError): bigint {
+function toInteger(value: Value, refuse: () => CelError): bigint {
   if (typeof value === 'bigint') return value
   if (value instanceof Uint) return value.value
-  throw otherwise
+  throw refuse()
 }
 
+// As Go's printer for English says numbers: 1,234.5.
 function fixed(value: number, precision: number): string {
   if (!Number.isFinite(value)) return sayDouble(value)
-  return Math.abs(value) < 1e21 ? value.toFixed(Math.min(precision, 100)) : `${BigInt(value)}.${'0'.repeat(precision)}`.replace(/\.$/, '')
+  const digits = Math.min(precision, 100)
+  const text = Math.abs(value) < 1e21 ? value.toFixed(digits) : `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`
+  return text.replace(/^-?\d+/, whole => whole.replace(/\d(?=(\d{3})+$)/g, '$&,'))
 }
 
 function hex(bytes: Uint8Array): string {
@@ -225,10 +234,11 @@ function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex')
 }
 
-function say(value: Value): string {
+/** @param isInside a list or a map, where texts are quoted. */
+function say(value: Value, isInside = false): string {
   spend(1)
   if (value === null) return 'null'
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return isInside ? quote(value) : value
   if (typeof value === 'number') return sayDouble(value)
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (value instanceof Uint) return String(value.value)
@@ -236,10 +246,10 @@ function say(value: Value): string {
   if (value instanceof Timestamp) return sayTimestamp(value)
   if (value instanceof Duration) return sayDuration(value)
   if (value instanceof TypeValue) return value.name
-  if (value instanceof ListValue) return `[${[...value.values()].map(say).join(', ')}]`
+  if (value instanceof ListValue) return `[${[...value.values()].map(item => say(item, true)).join(', ')}]`
   if (value instanceof MapValue) {
     const entries = value.keys().sort(compare)
-    return `{${entries.map(key => `${say(key)}: ${say(value.get(key)!)}`).join(', ')}}`
+    return `{${entries.map(key => `${say(key, true)}:${say(value.get(key)!, true)}`).join(', ')}}`
   }
   throw new CelError(
     `error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps`,

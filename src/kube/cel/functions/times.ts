@@ -16,7 +16,7 @@ export const times: Functions = {
   getMinutes: partOrWhole(date => date.getUTCMinutes(), 60n * nanosPerSecond),
   getSeconds: partOrWhole(date => date.getUTCSeconds(), nanosPerSecond),
   getMilliseconds: (value, zone) => {
-    if (value instanceof Duration) return (asDuration(value).nanos / nanosPerMs) % 1_000n
+    if (value instanceof Duration) return asDuration(value).nanos / nanosPerMs
     return BigInt(local(value!, zone).getUTCMilliseconds())
   },
 }

@@ -66,7 +66,7 @@ function parseUrl(text: string): UrlParts | string {
   const mark = rest.indexOf('?')
   const before = mark < 0 ? rest : rest.slice(0, mark)
   const query = mark < 0 ? '' : rest.slice(mark + 1)
-  if (!before.startsWith('/')) return 'invalid URI for request'
+  if (!before.startsWith('/')) return scheme === '' ? 'invalid URI for request' : new UrlParts(scheme.toLowerCase(), '', '', query)
   const authority = scheme !== '' || !before.startsWith('///') ? /^\/\/([^/]*)(.*)$/s.exec(before) : null
   const path = authority ? authority[2]! : before
   if (/%(?![0-9a-fA-F]{2})/.test(path)) return `invalid URL escape ${JSON.stringify(/%.{0,2}/.exec(path)?.[0])}`
