@@ -111,7 +111,12 @@ function compact(name: string): Schema {
     if (go.isPointer && go.omitsEmpty) {
       if (isScalar(properties[field]!, go.type)) pointers.push(field)
     } else if (!go.isPointer && Object.hasOwn(zeroValues, go.type)) absent[field] = zeroValues[go.type]
-    else if (!go.omitsEmpty && (go.isPointer || go.type.startsWith('[') || go.type.startsWith('map['))) absent[field] = null
+    else if (
+      !go.omitsEmpty &&
+      properties[field]!.default === undefined &&
+      (go.isPointer || go.type.startsWith('[') || go.type.startsWith('map['))
+    )
+      absent[field] = null
     else if (!go.omitsEmpty && isNamedList(properties[field]!)) absent[field] = null
   }
   if (pointers.length > 0) result.pointers = pointers

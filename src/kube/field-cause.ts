@@ -26,6 +26,11 @@ export function unsupportedValue(field: string, value: unknown, supported: reado
   return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${sayValue(value)}: supported values: ${list}`, field }
 }
 
+/** `Not found: "x"`. */
+export function notFoundValue(field: string, value: unknown): StatusCause {
+  return { reason: 'FieldValueNotFound', message: `Not found: ${sayValue(value)}`, field }
+}
+
 /** `Duplicate value: "x"`. */
 export function duplicateValue(field: string, value: unknown): StatusCause {
   return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${sayValue(value)}`, field }

@@ -35,6 +35,8 @@ function prune(schema: StructuralSchema | undefined, value: unknown, path: strin
   }
 
   const object = value as Record<string, unknown>
+  // Of the wrong type altogether: that is told, and not what is in it.
+  if (schema?.items !== undefined) return value
   const { properties, additionalProperties } = schema ?? {}
   const keepsMeta = isResource || schema?.['x-kubernetes-embedded-resource'] === true
   let result: Record<string, unknown> | undefined

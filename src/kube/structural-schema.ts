@@ -36,6 +36,10 @@ export type StructuralSchema = {
   'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
   'x-kubernetes-list-map-keys'?: string[]
   'x-kubernetes-map-type'?: 'atomic' | 'granular'
+  /** Of Kubernetes' own kinds: how strategic merge patches treat a list or map; `merge`, `retainKeys` or both. */
+  'x-kubernetes-patch-strategy'?: string
+  /** The field by which items of a list are told apart when the strategy is `merge`. */
+  'x-kubernetes-patch-merge-key'?: string
   'x-kubernetes-validations'?: ValidationRule[]
 }
 

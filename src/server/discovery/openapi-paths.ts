@@ -36,7 +36,7 @@ export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
 function itemPaths(kind: Kind, dialect: Dialect, parameters: object[], suffix: string, shown?: Kind): object {
   const say = (action: string, id: string, options: Partial<OperationOptions> = {}) =>
     operation(kind, dialect, action, id + suffix, { ...options, shown })
-  const patchTypes = kind.mergeKeys ? [...jsonPatchTypes, 'application/strategic-merge-patch+json'] : jsonPatchTypes
+  const patchTypes = kind.isCustom ? jsonPatchTypes : [...jsonPatchTypes, 'application/strategic-merge-patch+json']
   return {
     parameters,
     get: say('get', 'read'),

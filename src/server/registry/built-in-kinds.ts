@@ -42,6 +42,7 @@ function common(row: Row) {
     orphansByDefault: row.orphansByDefault,
     answersDeleted: row.answersDeleted,
     refuseBeside: row.refuseBeside,
+    graceSeconds: row.graceSeconds,
     refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
     toStorage: row.toStorage,
@@ -74,7 +75,6 @@ function typedKind(row: Row, typeName: string): Kind {
     check: (object, before) => [...ruleErrors(root(), object, before), ...(row.check?.(object, before) ?? [])],
     // The rules of types say nothing of statuses, which are written most often.
     checkStatus: row.checkStatus ?? row.check ?? noCauses,
-    mergeKeys: { ...metadataKeys, ...row.mergeKeys },
   }
 }
 
@@ -100,11 +100,8 @@ function plainKind(row: Row): Kind {
     description: row.description ?? '',
     blank: { ...(applyDefaults(schema, {}) as object), ...row.blank },
     check: row.check,
-    mergeKeys: { ...metadataKeys, ...row.mergeKeys },
   }
 }
-
-const metadataKeys = { 'metadata.ownerReferences': 'uid', 'metadata.finalizers': '' }
 
 /** Checked field by field in rest/, which is faster and words its errors as Kubernetes does. */
 const openMetadata: StructuralSchema & TypeSchema = { type: 'object' }

@@ -1,4 +1,4 @@
-import type { KubeObject, StructuralSchema } from '../../kube/index.ts'
+import type { KubeObject } from '../../kube/index.ts'
 import { column, nameColumn } from './columns.ts'
 import { age } from './human-duration.ts'
 import type { Column, SelectableField } from './kind.ts'
@@ -31,71 +31,6 @@ export function eventFromCore(text: string): string {
     delete event[here]
   }
   return JSON.stringify(event).replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-const text = (description: string): StructuralSchema => ({ type: 'string', description })
-const reference = (description: string): StructuralSchema => ({
-  type: 'object',
-  description,
-  'x-kubernetes-map-type': 'atomic',
-  properties: {
-    apiVersion: text('API version of the referent.'),
-    fieldPath: text('The part of the object that is meant, such as spec.containers{name}.'),
-    kind: text('Kind of the referent.'),
-    name: text('Name of the referent.'),
-    namespace: text('Namespace of the referent.'),
-    resourceVersion: text('The resourceVersion to which this reference is made, if any.'),
-    uid: text('UID of the referent.'),
-  },
-})
-const series: StructuralSchema = {
-  type: 'object',
-  description: 'Data about the series of events this one represents.',
-  properties: {
-    count: { type: 'integer', format: 'int32', description: 'Number of occurrences in this series up to the last heartbeat.' },
-    lastObservedTime: { type: 'string', format: 'date-time', description: 'Time of the last occurrence observed.' },
-  },
-}
-const source = {
-  type: 'object',
-  description: 'The component reporting this event.',
-  properties: {
-    component: text('Component from which the event is generated.'),
-    host: text('Node name on which the event is generated.'),
-  },
-} satisfies StructuralSchema
-const time = (description: string): StructuralSchema => ({ type: 'string', format: 'date-time', description, nullable: true })
-const count: StructuralSchema = { type: 'integer', format: 'int32', description: 'The number of times this event has occurred.' }
-const shared: Record<string, StructuralSchema> = {
-  action: text('What action was taken or failed regarding the object.'),
-  eventTime: time('Time when this event was first observed.'),
-  reason: text('Why the action was taken: short and machine readable.'),
-  related: reference('A secondary object for more complex actions.'),
-  reportingInstance: text('ID of the controller instance, such as controller-xyz.'),
-  series,
-  type: text('Type of this event: Normal or Warning; new types could be added.'),
-}
-
-export const coreEventSchema: Record<string, StructuralSchema> = {
-  ...shared,
-  count,
-  firstTimestamp: time('The time at which the event was first recorded.'),
-  involvedObject: reference('The object that this event is about.'),
-  lastTimestamp: time('The time at which the most recent occurrence was recorded.'),
-  message: text('A description of the status of this operation, for people.'),
-  reportingComponent: text('Name of the controller that emitted this event, such as oarlock.dev/stack.'),
-  source,
-}
-
-export const eventsEventSchema: Record<string, StructuralSchema> = {
-  ...shared,
-  deprecatedCount: count,
-  deprecatedFirstTimestamp: time('For compatibility with core.v1 Event.'),
-  deprecatedLastTimestamp: time('For compatibility with core.v1 Event.'),
-  deprecatedSource: source,
-  note: text('A description of the status of this operation, for people.'),
-  regarding: reference('The object that this event is about.'),
-  reportingController: text('Name of the controller that emitted this event, such as oarlock.dev/stack.'),
 }
 
 type Event = {

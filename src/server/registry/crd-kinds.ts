@@ -47,7 +47,6 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         check: scale && (object => customScaleErrors(scale, object)),
         deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
-        mergeKeys: undefined,
         // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
         fromStorage: versions.length > 1 ? text => withApiVersion(text, apiVersion) : undefined,
         toStorage: storedApiVersion === apiVersion ? undefined : object => ({ ...object, apiVersion: storedApiVersion }),

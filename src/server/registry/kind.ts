@@ -61,8 +61,6 @@ export type Kind = {
   readonly deprecation?: string
   /** Its definition is going: nothing new is accepted. */
   readonly isTerminating?: boolean
-  /** List merge keys of strategic merge patches by path; custom kinds have none and refuse the patch. */
-  readonly mergeKeys: Readonly<Record<string, string>> | undefined
   /**
    * Of kinds with a type of Kubernetes' instead of checking `schema` and filling in its defaults: the object in the form its
    * Go type has, with all defaults. The argument is not changed.
@@ -71,6 +69,8 @@ export type Kind = {
   readonly complete?: (object: KubeObject) => KubeObject
   /** Fills in what this kind's server side decides, on a copy that may be changed. */
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
+  /** Seconds of grace that deleting `object` gives it; `wanted` is what the client asked for. Default: none. */
+  readonly graceSeconds?: (object: KubeObject, wanted: number | undefined) => number
   /** What the schema cannot say. */
   readonly check?: (object: KubeObject, before: KubeObject | undefined) => StatusCause[]
   /**

@@ -164,7 +164,6 @@ const scaleKind: Kind = {
   columns: [{ ...nameColumn, format: '' }, desiredColumn, availableColumn, ageColumn],
   selectableFields: [],
   isCustom: false,
-  mergeKeys: {},
 }
 
 const customScaleKind: Kind = {
@@ -176,7 +175,6 @@ const customScaleKind: Kind = {
     { ...ageColumn, type: 'date' },
   ],
   isCustom: true,
-  mergeKeys: undefined,
 }
 
 /** How the Scale of a kind is read and patched: that of a custom kind knows no strategic merge patch. */

@@ -25,6 +25,8 @@ export type Propagation = 'Background' | 'Foreground' | 'Orphan'
 export type DeleteOptions = {
   propagation: Propagation | undefined
   dryRun: boolean
+  /** Seconds that the client gives the object; undefined leaves it to the object's kind. */
+  graceSeconds?: number
   uid?: string
   resourceVersion?: string
 }
@@ -111,22 +113,26 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   const isMarked = metadata.deletionTimestamp !== undefined
   const isUnchanged =
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
-  if (isMarked && isUnchanged && !isFinished(object)) return { answer: undefined }
+  const graceBefore = metadata.deletionGracePeriodSeconds ?? 0
+  // Grace that was given may be shortened, never drawn out.
+  const graceWanted = kind.graceSeconds?.(object, options.graceSeconds) ?? 0
+  const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
+  if (isMarked && isUnchanged && grace === graceBefore && !isFinished(object)) return { answer: undefined }
   // Kubernetes marks these two in a way of their own, without grace and generation.
   const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
     ...object,
     metadata: {
       ...metadata,
-      deletionTimestamp: metadata.deletionTimestamp ?? rfc3339(nowMs),
-      ...(!isPlainMark && { deletionGracePeriodSeconds: 0 }),
+      deletionTimestamp: rfc3339((isMarked ? Date.parse(metadata.deletionTimestamp!) - graceBefore * 1_000 : nowMs) + grace * 1_000),
+      ...(!isPlainMark && { deletionGracePeriodSeconds: grace }),
       finalizers: finalizers.length > 0 ? finalizers : undefined,
     },
   }
   // Also that of kinds without generations, if one was sent when they were created.
   if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
-  if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, object) }
+  if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.graceSeconds ? marked : object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
 }
 
@@ -177,12 +183,15 @@ function readDeleteOptions(call: Call): DeleteOptions {
     const why = 'orphanDependents and deletionPropagation cannot be both set'
     throw invalidOptions('DeleteOptions', [invalidValue('propagationPolicy', propagation, why)])
   }
+  const graceText = query?.get('gracePeriodSeconds')
+  const grace = typeof body.gracePeriodSeconds === 'number' ? body.gracePeriodSeconds : graceText ? Number(graceText) : undefined
   const dryRun = [...(Array.isArray(body.dryRun) ? body.dryRun : []), ...(query?.getAll('dryRun') ?? [])]
   if (dryRun.some(value => value !== 'All')) throw invalidOptions('DeleteOptions', [unsupportedValue('dryRun', dryRun, ['All'])])
   const isOrphan = orphan === true || orphan === 'true'
   return {
     propagation: propagation ?? (orphan === undefined ? undefined : isOrphan ? 'Orphan' : 'Background'),
     dryRun: dryRun.length > 0,
+    ...(Number.isSafeInteger(grace) && { graceSeconds: grace }),
     ...(typeof preconditions.uid === 'string' && { uid: preconditions.uid }),
     ...(typeof preconditions.resourceVersion === 'string' && { resourceVersion: preconditions.resourceVersion }),
   }

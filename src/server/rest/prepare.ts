@@ -161,7 +161,8 @@ export function prepareStatus(
 
 /** True when an object that is being deleted has nothing left to wait for. */
 export function isFinished(object: KubeObject): boolean {
-  if (!object.metadata.deletionTimestamp || object.metadata.finalizers?.length) return false
+  const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
+  if (!deletionTimestamp || finalizers?.length || (deletionGracePeriodSeconds ?? 0) > 0) return false
   const spec = object.spec as { finalizers?: string[] } | undefined
   return !(object.kind === 'Namespace' && object.apiVersion === 'v1' && spec?.finalizers?.length)
 }

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Json } from '../../kube/index.ts'
+import type { Json, StructuralSchema } from '../../kube/index.ts'
 import { applyStrategicPatch } from './strategic-merge.ts'
 
-const keys = { secrets: 'name', 'metadata.finalizers': '' }
+const schema: StructuralSchema = {
+  type: 'object',
+  properties: {
+    secrets: { type: 'array', items: { type: 'object' }, 'x-kubernetes-patch-strategy': 'merge', 'x-kubernetes-patch-merge-key': 'name' },
+  },
+}
 
 for (const { name, live, patch, want } of [
   {
@@ -56,10 +61,10 @@ for (const { name, live, patch, want } of [
     want: { data: { b: '3' } },
   },
 ] satisfies { name: string; live: Json; patch: Json; want: Json }[]) {
-  test(name, () => assert.deepEqual(applyStrategicPatch(live, patch, keys), want))
+  test(name, () => assert.deepEqual(applyStrategicPatch(live, patch, schema), want))
 }
 
 test('an element without its key, and an unknown directive, are refused', () => {
-  assert.throws(() => applyStrategicPatch({}, { secrets: [{ x: 1 }] }, keys), { reason: 'BadRequest' })
-  assert.throws(() => applyStrategicPatch({}, { data: { $patch: 'explode' } }, keys), { reason: 'BadRequest' })
+  assert.throws(() => applyStrategicPatch({}, { secrets: [{ x: 1 }] }, schema), { reason: 'BadRequest' })
+  assert.throws(() => applyStrategicPatch({}, { data: { $patch: 'explode' } }, schema), { reason: 'BadRequest' })
 })

@@ -1,18 +1,49 @@
-import { badRequest, cloneJson, equalJson, isJsonObject, type Json, setOwn } from '../../kube/index.ts'
+import { badRequest, cloneJson, equalJson, getOwn, isJsonObject, type Json, type StructuralSchema, setOwn } from '../../kube/index.ts'
 
 type JsonMap = { [key: string]: Json }
 
-/**
- * Kubernetes' strategic merge patch for the lists named in `mergeKeys`: path to merge key, or to `''` for lists of
- * plain values that merge as sets; every other list is replaced. Knows `$patch: replace | delete | merge`,
- * `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
- * @throws {StatusError} BadRequest for an unknown directive or an element without its merge key.
- */
-export function applyStrategicPatch(live: Json, patch: Json, mergeKeys: Readonly<Record<string, string>>): Json {
-  return mergeMap(isJsonObject(live) ? (live as JsonMap) : {}, patch as JsonMap, '', mergeKeys) ?? {}
+/** What is below is not known: maps merge, lists are replaced. */
+type Schema = StructuralSchema | undefined
+
+const metadata: StructuralSchema = {
+  type: 'object',
+  properties: {
+    finalizers: { type: 'array', items: { type: 'string' }, 'x-kubernetes-patch-strategy': 'merge' },
+    ownerReferences: {
+      type: 'array',
+      items: { type: 'object' },
+      'x-kubernetes-patch-strategy': 'merge',
+      'x-kubernetes-patch-merge-key': 'uid',
+    },
+  },
 }
 
-function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readonly<Record<string, string>>): JsonMap | undefined {
+/**
+ * Kubernetes' strategic merge patch by the patch strategies and merge keys of `schema`: lists whose strategy is not to
+ * merge are replaced; lists of plain values merge as sets. Knows `$patch: replace | delete | merge`,
+ * `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
+ * https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
+ * @param schema of the whole object; its metadata merges as that of every object.
+ * @throws {StatusError} BadRequest for an unknown directive or an element without its merge key.
+ */
+export function applyStrategicPatch(live: Json, patch: Json, schema: StructuralSchema): Json {
+  const whole: StructuralSchema = { ...schema, properties: { ...schema.properties, metadata } }
+  return mergeMap(isJsonObject(live) ? (live as JsonMap) : {}, patch as JsonMap, whole) ?? {}
+}
+
+/** The key that items of a list merge by, `''` for sets of plain values; undefined for lists that are replaced. */
+function mergeKeyOf(schema: Schema): string | undefined {
+  if (!schema?.['x-kubernetes-patch-strategy']?.split(',').includes('merge')) return undefined
+  return schema['x-kubernetes-patch-merge-key'] ?? ''
+}
+
+function childOf(schema: Schema, name: string): Schema {
+  const known = getOwn(schema?.properties, name)
+  if (known) return known
+  return typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined
+}
+
+function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | undefined {
   const directive = patch.$patch
   if (directive === 'delete') return undefined
   if (directive === 'replace') return withoutDirectives(patch)
@@ -25,18 +56,19 @@ function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readon
   for (const key of Object.keys(patch)) {
     if (key.startsWith('$')) continue
     const value = patch[key]!
-    const at = path ? `${path}.${key}` : key
+    const child = childOf(schema, key)
+    const mergeKey = mergeKeyOf(child)
     const old = Object.hasOwn(live, key) ? live[key] : undefined
     if (value === null) delete result[key]
     else if (isJsonObject(value)) {
-      const merged = mergeMap(isJsonObject(old) ? (old as JsonMap) : {}, value as JsonMap, at, mergeKeys)
+      const merged = mergeMap(isJsonObject(old) ? (old as JsonMap) : {}, value as JsonMap, child)
       if (merged === undefined) delete result[key]
       else setOwn(result, key, merged)
-    } else if (Array.isArray(value) && Object.hasOwn(mergeKeys, at)) {
+    } else if (Array.isArray(value) && mergeKey !== undefined) {
       const before = Array.isArray(old) ? old : []
-      const merged = mergeList(before, value, at, mergeKeys)
+      const merged = mergeList(before, value, mergeKey, child?.items)
       const isOrdered = Object.hasOwn(patch, `$setElementOrder/${key}`)
-      setOwn(result, key, isOrdered ? merged : patchFirst(merged, value, before, mergeKeys[at]!))
+      setOwn(result, key, isOrdered ? merged : patchFirst(merged, value, before, mergeKey))
     } else setOwn(result, key, cloneJson(value))
   }
   for (const [key, value] of Object.entries(patch)) {
@@ -54,13 +86,12 @@ function mergeMap(live: JsonMap, patch: JsonMap, path: string, mergeKeys: Readon
     if (!key.startsWith('$setElementOrder/') || !Array.isArray(value)) continue
     const field = key.slice(key.indexOf('/') + 1)
     const list = result[field]
-    if (Array.isArray(list)) setOwn(result, field, inOrder(list, value, mergeKeys[path ? `${path}.${field}` : field] ?? ''))
+    if (Array.isArray(list)) setOwn(result, field, inOrder(list, value, mergeKeyOf(childOf(schema, field)) ?? ''))
   }
   return result
 }
 
-function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonly<Record<string, string>>): Json[] {
-  const mergeKey = mergeKeys[path]!
+function mergeList(live: Json[], patch: Json[], mergeKey: string, items: Schema): Json[] {
   if (mergeKey === '') return [...live, ...patch.filter(item => !live.some(old => equalJson(old, item)))]
   if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
     return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
@@ -70,7 +101,7 @@ function mergeList(live: Json[], patch: Json[], path: string, mergeKeys: Readonl
     const id = isJsonObject(item) ? (item as JsonMap)[mergeKey] : undefined
     if (id === undefined) throw badRequest(`map: ${JSON.stringify(item)?.slice(0, 200)} does not contain declared merge key: ${mergeKey}`)
     const index = result.findIndex(old => isJsonObject(old) && equalJson((old as JsonMap)[mergeKey], id))
-    const merged = mergeMap(index < 0 ? {} : (result[index] as JsonMap), item as JsonMap, path, mergeKeys)
+    const merged = mergeMap(index < 0 ? {} : (result[index] as JsonMap), item as JsonMap, items)
     if (merged === undefined) {
       if (index >= 0) result.splice(index, 1)
     } else if (index < 0) result.push(merged)

@@ -108,10 +108,11 @@ export function patcher(call: Call): (live: Json) => Json {
       return live => applyMergePatch(live, merge)
     }
     case 'application/strategic-merge-patch+json': {
-      const { mergeKeys } = call.kind
-      if (!mergeKeys) throw unsupportedMediaType(patchTypes.filter(type => !type.includes('strategic')))
+      const { schema, isCustom } = call.kind
+      // Nobody says how the lists of custom kinds merge.
+      if (isCustom) throw unsupportedMediaType(patchTypes.filter(type => !type.includes('strategic')))
       const merge = parsePatchObject(call)
-      return live => applyStrategicPatch(live, merge, mergeKeys)
+      return live => applyStrategicPatch(live, merge, schema)
     }
     default:
       throw unsupportedMediaType(patchTypes)

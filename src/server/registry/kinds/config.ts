@@ -1,21 +1,13 @@
 import { forbiddenField, invalidValue, type KubeObject, requiredValue, type StatusCause, tooLong } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
-import { type Row, text, textMap } from './row.ts'
+import type { Row } from './row.ts'
 
 export const configKinds: readonly Row[] = [
   {
     kind: 'ConfigMap',
     plural: 'configmaps',
     shortNames: ['cm'],
-    description: 'ConfigMap holds configuration data for pods to consume.',
-    fields: {
-      binaryData: textMap('BinaryData contains the binary data, base64 encoded.', 'byte'),
-      data: textMap('Data contains the configuration data. Each key must consist of alphanumeric characters, -, _ or . only.'),
-      immutable: {
-        type: 'boolean',
-        description: 'Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated.',
-      },
-    },
+    schema: 'io.k8s.api.core.v1.ConfigMap',
     columns: [
       nameColumn,
       column(
@@ -36,13 +28,7 @@ export const configKinds: readonly Row[] = [
   {
     kind: 'Secret',
     plural: 'secrets',
-    description: 'Secret holds secret data of a certain type. The total bytes of the values in the Data field must be less than 1 MiB.',
-    fields: {
-      data: textMap('Data contains the secret data, base64 encoded.', 'byte'),
-      immutable: { type: 'boolean', description: 'Immutable, if set to true, ensures that data stored in the Secret cannot be updated.' },
-      stringData: textMap('StringData takes secret data as plain text; it is write-only and merged into data.'),
-      type: text('Used to facilitate programmatic handling of secret data.'),
-    },
+    schema: 'io.k8s.api.core.v1.Secret',
     columns: [
       nameColumn,
       column('Type', 'What the data is for.', object => object.type),

@@ -1,38 +1,13 @@
 import { invalidValue, type StatusCause } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
-import { type Row, text } from './row.ts'
+import type { Row } from './row.ts'
 
 export const coordinationKinds: readonly Row[] = [
   {
     group: 'coordination.k8s.io',
     kind: 'Lease',
     plural: 'leases',
-    description: 'Lease defines a lease concept.',
-    fields: {
-      spec: {
-        type: 'object',
-        default: {},
-        description: 'Spec contains the specification of the Lease.',
-        properties: {
-          acquireTime: { type: 'string', format: 'date-time', description: 'When the current lease was acquired.', nullable: true },
-          holderIdentity: text('The identity of the holder of a current lease.'),
-          leaseDurationSeconds: {
-            type: 'integer',
-            format: 'int32',
-            description: 'How long candidates wait after renewTime, as they observed it, before they force acquire the lease.',
-          },
-          leaseTransitions: { type: 'integer', format: 'int32', description: 'The number of transitions of a lease between holders.' },
-          preferredHolder: text('PreferredHolder signals to a lease holder that the lease has a more optimal holder.'),
-          renewTime: {
-            type: 'string',
-            format: 'date-time',
-            description: 'When the current holder last updated the lease.',
-            nullable: true,
-          },
-          strategy: text('Strategy indicates the strategy for picking the leader for coordinated leader election.'),
-        },
-      },
-    },
+    schema: 'io.k8s.api.coordination.v1.Lease',
     columns: [
       nameColumn,
       column(

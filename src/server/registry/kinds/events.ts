@@ -1,13 +1,5 @@
 import { invalidValue } from '../../../kube/index.ts'
-import {
-  coreEventSchema,
-  eventColumns,
-  eventFields,
-  eventFromCore,
-  eventsEventSchema,
-  eventsGroupFields,
-  eventToCore,
-} from '../core-events.ts'
+import { eventColumns, eventFields, eventFromCore, eventsGroupFields, eventToCore } from '../core-events.ts'
 import type { Row } from './row.ts'
 
 export const eventKinds: readonly Row[] = [
@@ -15,8 +7,7 @@ export const eventKinds: readonly Row[] = [
     kind: 'Event',
     plural: 'events',
     shortNames: ['ev'],
-    description: 'Event is a report of an event somewhere in the cluster.',
-    fields: coreEventSchema,
+    schema: 'io.k8s.api.core.v1.Event',
     columns: eventColumns,
     selectableFields: eventFields,
     check: ({ involvedObject, metadata }) => {
@@ -30,8 +21,7 @@ export const eventKinds: readonly Row[] = [
     kind: 'Event',
     plural: 'events',
     shortNames: ['ev'],
-    description: 'Event is a report of an event somewhere in the cluster. It generally denotes some state change in the system.',
-    fields: eventsEventSchema,
+    schema: 'io.k8s.api.events.v1.Event',
     columns: eventColumns,
     selectableFields: eventsGroupFields,
     storageName: 'events',

@@ -4,6 +4,7 @@ export const limitKinds: readonly Row[] = [
   {
     kind: 'ResourceQuota',
     plural: 'resourcequotas',
+    answersDeleted: true,
     shortNames: ['quota'],
     schema: 'io.k8s.api.core.v1.ResourceQuota',
     hasStatus: true,

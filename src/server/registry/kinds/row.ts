@@ -26,7 +26,6 @@ export type Row = {
   blank?: Record<string, unknown>
   columns?: readonly Column[]
   selectableFields?: readonly SelectableField[]
-  mergeKeys?: Record<string, string>
   storageName?: string
   isVirtual?: boolean
   prepare?: Kind['prepare']
@@ -38,6 +37,7 @@ export type Row = {
   orphansByDefault?: string
   answersDeleted?: boolean
   refuseBeside?: Kind['refuseBeside']
+  graceSeconds?: Kind['graceSeconds']
   refuseDelete?: Kind['refuseDelete']
   fromStorage?: Kind['fromStorage']
   toStorage?: Kind['toStorage']

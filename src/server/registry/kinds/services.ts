@@ -4,6 +4,7 @@ export const serviceKinds: readonly Row[] = [
   {
     kind: 'Service',
     plural: 'services',
+    answersDeleted: true,
     shortNames: ['svc'],
     categories: ['all'],
     schema: 'io.k8s.api.core.v1.Service',

@@ -4,6 +4,7 @@ export const volumeKinds: readonly Row[] = [
   {
     kind: 'PersistentVolume',
     plural: 'persistentvolumes',
+    answersDeleted: true,
     shortNames: ['pv'],
     cluster: true,
     schema: 'io.k8s.api.core.v1.PersistentVolume',
@@ -12,6 +13,7 @@ export const volumeKinds: readonly Row[] = [
   {
     kind: 'PersistentVolumeClaim',
     plural: 'persistentvolumeclaims',
+    answersDeleted: true,
     shortNames: ['pvc'],
     schema: 'io.k8s.api.core.v1.PersistentVolumeClaim',
     hasStatus: true,

@@ -84,9 +84,7 @@ class Former {
     let result: Record<string, unknown> | undefined
     for (const key of Object.keys(map)) {
       const value = map[key]
-      this.#path.push(key)
       const next = this.form(schema!, value ?? zeroOf(schema!), struct)
-      this.#path.pop()
       if (next === value) continue
       result ??= { ...map }
       setOwn(result, key, next)

@@ -28,7 +28,6 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
       for (let index = 0; index < value.length; index++) visit(part.items!, value[index], `${path}[${index}]`)
       return
     }
-    if (part.enum && !part.enum.includes(value)) causes.push(unsupportedValue(path, value, part.enum))
     if (!isJsonObject(value)) return
     const rules = rulesOf(part)
     for (const [field, why] of Object.entries(rules?.required ?? {})) {
@@ -39,12 +38,19 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
       if (path === '' && name === 'status') continue
       const { properties } = part
       const child = getOwn(properties, name) ?? part.additionalProperties
-      if (!child || ((child.enum ?? child.items?.enum) && (rules?.free?.includes(name) || isMissing(value[name])))) continue
-      visit(child, value[name], properties ? join(path, name) : `${path}[${name}]`)
+      if (!child) continue
+      const at = properties ? join(path, name) : `${path}[${name}]`
+      const words = child.enum ?? child.items?.enum
+      if (words && !rules?.free?.includes(name)) causes.push(...wordErrors(at, value[name], rules?.words?.[name] ?? words))
+      visit(child, value[name], at)
     }
   }
   visit(schema, object, '')
   return causes
+}
+
+function wordErrors(path: string, value: unknown, words: readonly unknown[]): StatusCause[] {
+  return isMissing(value) || words.includes(value) ? [] : [unsupportedValue(path, value, words)]
 }
 
 function isMissing(value: unknown): boolean {

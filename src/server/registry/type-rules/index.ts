@@ -3,8 +3,10 @@
  * In: an object whose fields have the types they should have. Out: the object with its defaults, and what is wrong with it.
  * Rules of one kind alone stand beside its row in kinds/.
  */
+
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
 export { plainInvalid } from './batch-rules.ts'
+export { fieldsOf, intOf, itemsOf, textOf, textsOf } from './checks.ts'
 export { ipErrors, isAddress } from './ip-address.ts'
 export { firstCommonIndex, readIndexes } from './job-indexes.ts'
 export { negativeErrors, numberOf } from './number-checks.ts'

@@ -1,14 +1,28 @@
 import { appsRules } from './apps-rules.ts'
 import { autoscalingRules } from './autoscaling-rules.ts'
 import { batchRules } from './batch-rules.ts'
+import { containerRules } from './container-rules.ts'
 import { networkingRules } from './networking-rules.ts'
 import { podRules } from './pod-rules.ts'
+import { schedulingRules } from './scheduling-rules.ts'
 import { selectorRules } from './selector-rules.ts'
 import { smallGroupRules } from './small-group-rules.ts'
 import type { RuleTable, TypeRules } from './type-rules.ts'
+import { volumeRules } from './volume-rules.ts'
 
 /** Every file with rules of types, one line each. */
-const tables: readonly RuleTable[] = [podRules, selectorRules, appsRules, batchRules, autoscalingRules, networkingRules, smallGroupRules]
+const tables: readonly RuleTable[] = [
+  podRules,
+  containerRules,
+  volumeRules,
+  schedulingRules,
+  selectorRules,
+  appsRules,
+  batchRules,
+  autoscalingRules,
+  networkingRules,
+  smallGroupRules,
+]
 
 let all: ReadonlyMap<string, TypeRules> | undefined
 

@@ -20,7 +20,9 @@ export type TypeRules = {
   fill?: (value: Fields) => void
   /** Fields that may not be missing or empty: message after `Required value`, or an empty text. */
   required?: Readonly<Record<string, string>>
-  /** Fields whose `enum` Kubernetes does not check, or checks in other words. */
+  /** Values of a field with an `enum`, in the order in which Kubernetes tells them where that is not the alphabet's. */
+  words?: Readonly<Record<string, readonly string[]>>
+  /** Fields whose `enum` is not checked, or by `check`. */
   free?: readonly string[]
   /** What is wrong with a value; everything in it has the type it should have. */
   check?: (value: Fields, place: Place) => StatusCause[]
