@@ -66,6 +66,29 @@ export class RawConnection {
     this.#socket.write(`GET ${path} HTTP/1.1\r\n${this.#head}\r\n`)
   }
 
+  /** Sends one GET whose answer comes in chunks and counts its bytes without keeping them. */
+  count(path: string): Promise<{ status: number; bytes: number; firstByteAtMs: number }> {
+    return new Promise((resolve, reject) => {
+      let status = 0
+      let bytes = 0
+      let firstByteAtMs = 0
+      let tail: Buffer = Buffer.alloc(0)
+      this.#waiting = { resolve: () => {}, reject }
+      this.stream(path, chunk => {
+        if (bytes === 0) {
+          firstByteAtMs = performance.now()
+          status = Number(chunk.toString('latin1', 9, 12))
+        }
+        bytes += chunk.length
+        tail = chunk.length >= lastChunk.length ? chunk : Buffer.concat([tail.subarray(-lastChunk.length), chunk])
+        if (!endsChunked(tail)) return
+        this.#onChunk = undefined
+        this.#waiting = undefined
+        resolve({ status, bytes, firstByteAtMs })
+      })
+    })
+  }
+
   close(): void {
     this.#waiting = undefined
     this.#socket.destroy()

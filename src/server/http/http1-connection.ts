@@ -75,7 +75,7 @@ export class Http1Connection implements ReplyCarrier {
     } else if (this.#quietSweeps > (this.#hasAnswered ? idleSweeps : slowSweeps)) this.#end()
   }
 
-  carry(_reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding): boolean {
+  carry(_reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
     if (this.#isClosed) return true
     if (typeof data === 'string' && encoding === 'latin1' && data.length <= maxJoinedLength) {
       this.#out += data
@@ -86,7 +86,7 @@ export class Http1Connection implements ReplyCarrier {
       return !this.#socket.writableNeedDrain
     }
     this.#flushNow()
-    return typeof data === 'string' ? this.#socket.write(data, encoding) : this.#socket.write(data)
+    return typeof data === 'string' ? this.#socket.write(data, encoding, done) : this.#socket.write(data, done)
   }
 
   finish(_reply: Http1Reply): void {

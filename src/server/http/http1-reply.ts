@@ -5,7 +5,7 @@ import type { HeaderValue, Reply } from '../wire/index.ts'
 /** What a reply needs of its connection. */
 export type ReplyCarrier = {
   /** Hands over bytes of `reply`, in order; false when it should wait for `drain`. */
-  carry(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding): boolean
+  carry(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean
   /** `reply` has no more. */
   finish(reply: Http1Reply): void
   /** True when nothing comes after `reply` on this connection. */
@@ -26,7 +26,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   #headText = ''
   #isChunked = false
   /** What waits until the answers before this one are sent. */
-  #held: { data: string | Buffer; encoding: BufferEncoding }[] | undefined
+  #held: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #heldBytes = 0
   headersSent = false
   writableEnded = false
@@ -92,16 +92,16 @@ export class Http1Reply extends EventEmitter implements Reply {
     if (head) this.#carry(head, 'latin1')
   }
 
-  write(data: string | Uint8Array, encoding?: BufferEncoding | ((error?: Error | null) => void)): boolean {
+  write(data: string | Uint8Array, encoding?: BufferEncoding | (() => void)): boolean {
     const length = typeof data === 'string' ? Buffer.byteLength(data, asEncoding(encoding)) : data.length
     if (length === 0) return true
-    return this.#body(data, asEncoding(encoding), length, false)
+    return this.#body(data, asEncoding(encoding), length, false, typeof encoding === 'function' ? encoding : undefined)
   }
 
-  writeFramed(framed: Buffer): boolean {
+  writeFramed(framed: Buffer, done?: () => void): boolean {
     if (!this.#isChunked || this.writableEnded) return false
     this.flushHeaders()
-    this.#carry(framed, 'latin1')
+    this.#carry(framed, 'latin1', done)
     return true
   }
 
@@ -126,7 +126,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     const held = this.#held
     this.#held = undefined
     this.#heldBytes = 0
-    for (const { data, encoding } of held ?? []) this.#carrier.carry(this, data, encoding)
+    for (const { data, encoding, done } of held ?? []) this.#carrier.carry(this, data, encoding, done)
     if (!this.writableEnded && held && held.length > 0) this.emit('drain')
     return this.writableEnded
   }
@@ -144,7 +144,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     this.emit('close')
   }
 
-  #body(data: string | Uint8Array, encoding: BufferEncoding, length: number, isEnd: boolean): boolean {
+  #body(data: string | Uint8Array, encoding: BufferEncoding, length: number, isEnd: boolean, done?: () => void): boolean {
     if (!this.headersSent) this.writeHead(200, [])
     const head = this.#headText
     this.#headText = ''
@@ -154,15 +154,15 @@ export class Http1Reply extends EventEmitter implements Reply {
     // The head is ASCII and may take the encoding of its body.
     if (typeof data === 'string') return this.#carry(`${open}${data}${close}`, encoding)
     if (open) this.#carry(open, 'latin1')
-    const isReady = this.#carry(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1')
+    const isReady = this.#carry(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1', done)
     if (close) this.#carry(close, 'latin1')
     return isReady
   }
 
-  #carry(data: string | Buffer, encoding: BufferEncoding): boolean {
+  #carry(data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
     if (this.closed) return true
-    if (this.#held === undefined) return this.#carrier.carry(this, data, encoding)
-    this.#held.push({ data, encoding })
+    if (this.#held === undefined) return this.#carrier.carry(this, data, encoding, done)
+    this.#held.push({ data, encoding, done })
     this.#heldBytes += data.length
     return false
   }

@@ -168,9 +168,9 @@ class Http2Reply extends EventEmitter implements Reply {
 
   flushHeaders(): void {}
 
-  write(data: string | Uint8Array, encoding?: BufferEncoding | ((error?: Error | null) => void)): boolean {
+  write(data: string | Uint8Array, encoding?: BufferEncoding | (() => void)): boolean {
     if (this.closed) return true
-    return typeof encoding === 'string' ? this.#stream.write(data, encoding) : this.#stream.write(data)
+    return typeof encoding === 'string' ? this.#stream.write(data, encoding) : this.#stream.write(data, encoding)
   }
 
   end(data?: string | Uint8Array | (() => void), encoding?: BufferEncoding | (() => void)): this {

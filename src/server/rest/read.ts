@@ -1,15 +1,13 @@
-import { once } from 'node:events'
-import { createGzip } from 'node:zlib'
 import { badRequest, forbiddenField, invalidOptions, notFound, type StatusCause, StatusError, unsupportedValue } from '../../kube/index.ts'
 import { type Entry, parseRevision } from '../storage/index.ts'
-import { finish, type ListMeta, listFrame, listItem, sendLarge, takesGzip } from '../wire/index.ts'
+import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
 import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
 import { type Selection, select, selectAt, selectFrom } from './selection.ts'
+import { streamList } from './stream-list.ts'
 
 // Up to here a list is one string with a Content-Length; above it is streamed.
 const streamFromBytes = 512 * 1024
-const chunkBytes = 256 * 1024
 
 export function get({ store }: Services, call: Call): void {
   const entry = call.table.get(keyOf(call))
@@ -46,7 +44,7 @@ export async function list(services: Services, call: Call): Promise<void> {
     await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
     return
   }
-  await stream(call, frame, entries, offset, end, store.nowMs)
+  await streamList(call, frame, entries, offset, end, store.nowMs)
 }
 
 type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }
@@ -101,53 +99,6 @@ function firstFrom(entries: readonly Entry[], key: string): number {
 function readLimit(query: URLSearchParams | undefined): number {
   const limit = readCount(query, 'limit') ?? 0
   return query?.get('resourceVersion') === '0' && !query.get('continue') ? 0 : limit
-}
-
-// Entries never change, so the list stays consistent however long the client takes; other requests get their turn
-// between chunks.
-async function stream(
-  call: Call,
-  frame: { head: string; end: string },
-  entries: readonly Entry[],
-  from: number,
-  to: number,
-  nowMs: number,
-): Promise<void> {
-  const { response, as, kind } = call
-  const isGzip = takesGzip(call.acceptEncoding)
-  response.writeHead(200, {
-    'Content-Type': as.contentType,
-    'Cache-Control': 'no-cache, private',
-    ...(isGzip && { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }),
-  })
-  let sink: NodeJS.WritableStream = response
-  if (isGzip) {
-    const gzip = createGzip({ level: 1 })
-    gzip.pipe(response)
-    response.on('close', () => gzip.destroy())
-    gzip.on('error', () => response.destroy())
-    sink = gzip
-  }
-  let text = frame.head
-  for (let i = from; i < to; i++) {
-    if (i > from) text += ','
-    text += listItem(kind, entries[i]!, as, nowMs)
-    if (text.length < chunkBytes) continue
-    const isReady = sink.write(text, 'latin1')
-    text = ''
-    if (isReady) await new Promise(setImmediate)
-    else await drained(sink, response)
-    if (response.destroyed) return
-  }
-  sink.end(text + frame.end, 'latin1')
-}
-
-/** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
-async function drained(sink: NodeJS.WritableStream, response: Call['response']): Promise<void> {
-  const over = new AbortController()
-  const { signal } = over
-  await Promise.race([once(sink, 'drain', { signal }), once(response, 'close', { signal })]).catch(() => undefined)
-  over.abort()
 }
 
 export function selectionOf(call: Call): Selection {

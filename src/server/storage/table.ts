@@ -36,6 +36,7 @@ export class Table {
   #addedKeys: string[] = []
   #removedKeys = 0
   #snapshot: Entry[] | undefined
+  #ofNamespace: { namespace: string; entries: readonly Entry[] } | undefined
   #events: StoredEvent[] = []
   #eventBytes = 0
   #floor = 0
@@ -89,13 +90,15 @@ export class Table {
     return entries
   }
 
-  /** The objects of one namespace in key order, without touching the others. */
+  /** The objects of one namespace in key order, without touching the others. The last answer is kept until something changes. */
   inNamespace(namespace: string): readonly Entry[] {
+    if (this.#ofNamespace?.namespace === namespace) return this.#ofNamespace.entries
     const keys = this.#keys()
     const prefix = `${namespace}/`
     const end = `${namespace}0` // '0' is the character after '/'
     const entries: Entry[] = []
     for (let i = lowerBound(keys, prefix); i < keys.length && keys[i]! < end; i++) entries.push(this.#entries.get(keys[i]!)!)
+    this.#ofNamespace = { namespace, entries }
     return entries
   }
 
@@ -140,6 +143,7 @@ export class Table {
       this.#entries.set(entry.key, { ...entry, fields: object && readFields?.(object) })
     }
     this.#snapshot = undefined
+    this.#ofNamespace = undefined
   }
 
   get readFields(): FieldReader | undefined {
@@ -186,6 +190,7 @@ export class Table {
 
   #put(entry: Entry, before: Entry | undefined): void {
     this.#snapshot = undefined
+    this.#ofNamespace = undefined
     this.#entries.set(entry.key, entry)
     this.#bytes += entry.text.length - (before?.text.length ?? 0)
     if (!before) this.#addedKeys.push(entry.key)
@@ -194,6 +199,7 @@ export class Table {
 
   #remove(before: Entry): void {
     this.#snapshot = undefined
+    this.#ofNamespace = undefined
     this.#entries.delete(before.key)
     this.#bytes -= before.text.length
     this.#removedKeys++
@@ -223,7 +229,7 @@ export class Table {
       this.#removedKeys = 0
     }
     if (this.#addedKeys.length > 0) {
-      this.#sortedKeys = mergeSorted(this.#sortedKeys, this.#addedKeys.sort(byCode))
+      this.#sortedKeys = mergeSorted(this.#sortedKeys, this.#addedKeys.sort())
       this.#addedKeys = []
     }
     return this.#sortedKeys

@@ -19,6 +19,9 @@ export interface Reply extends NodeJS.WritableStream {
   writeHead(code: number, headers?: OutgoingHttpHeaders | OutgoingHttpHeader[]): unknown
   flushHeaders(): void
   destroy(): unknown
-  /** Sends bytes that are framed as a chunk of HTTP/1.1 already; false when this answer is not sent in chunks. */
-  writeFramed?(framed: Buffer): boolean
+  /**
+   * Sends bytes that are framed as a chunk of HTTP/1.1 already; false when this answer is not sent in chunks.
+   * @param done called when the bytes are no longer needed.
+   */
+  writeFramed?(framed: Buffer, done?: () => void): boolean
 }
