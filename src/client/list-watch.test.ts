@@ -190,3 +190,43 @@ test('a line of 4 MB comes through whole', async () => {
     deepEqual(errors, [])
   })
 })
+
+for (const { name, answer } of [
+  { name: 'refuses it', answer: (response: ServerResponse) => answerStatus(response, 422, 'Invalid') },
+  { name: 'ends it before its end', answer: (response: ServerResponse) => response.writeHead(200).end(added('early')) },
+  { name: 'never says where the list ends', answer: (response: ServerResponse) => response.writeHead(200).write(added('early')) },
+  { name: 'sends HTML', answer: (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n') },
+]) {
+  test(`a list over the watch, from a server that ${name}, is followed by one in pages`, async () => {
+    const api = await TinyApi.start()
+    api.put(path('x'))
+    const client = await createClient({ cluster: { server: api.server.url } })
+    const stop = new AbortController()
+    const told: string[] = []
+    const asked: string[] = []
+    api.intercept = (request, response) => {
+      if (request.path === '/version') {
+        response.end('{"major":"1","minor":"36+"}')
+        return true
+      }
+      const isStream = request.query.has('sendInitialEvents')
+      asked.push(isStream ? 'stream' : request.query.has('watch') ? 'watch' : 'list')
+      if (isStream) answer(response)
+      return isStream
+    }
+    const running = listWatch(client, configMapResource, {
+      backoff: { minMs: 2, maxMs: 10 },
+      idleTimeoutMs: 100,
+      signal: stop.signal,
+      onReplace: items => void told.push(`replace ${items.map(({ metadata }) => metadata.name).join()}`),
+      onEvent: ({ object }) => void told.push(object.metadata.name),
+    })
+    await eventually(() => told.length > 0 && asked.includes('watch'), 'the list')
+    stop.abort()
+    await running
+    deepEqual([told, asked.slice(0, 3)], [['replace x'], ['stream', 'list', 'watch']])
+    await client.close()
+    await api.close()
+  })
+}
+const added = (name: string) => `${JSON.stringify({ type: 'ADDED', object: { metadata: { name, resourceVersion: '1' } } })}\n`
