@@ -50,7 +50,11 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
 }
 
 function wordErrors(path: string, value: unknown, words: readonly unknown[]): StatusCause[] {
-  return isMissing(value) || words.includes(value) ? [] : [unsupportedValue(path, value, words)]
+  // Kubernetes says which item of a list is wrong, but not where it stands.
+  return [value]
+    .flat()
+    .filter(word => !isMissing(word) && !words.includes(word))
+    .map(word => unsupportedValue(path, word, words))
 }
 
 function isMissing(value: unknown): boolean {
