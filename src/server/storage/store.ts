@@ -89,6 +89,7 @@ export class Store {
   #lastId = 0
   #broken: string | undefined
   #closing: { resolve(): void } | undefined
+  #closed: Promise<void> | undefined
   #backup: { resolve(): void; reject(error: Error): void } | undefined
   readonly #damage = new DamageReport()
   #report: OpenReport | undefined
@@ -242,7 +243,12 @@ export class Store {
   }
 
   /** Finishes what is queued, and a backup under way, and lets the file go. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     while (!this.#broken && (this.#queue.length > 0 || this.#inFlight.length > 0)) {
       await (this.#queue.at(-1) ?? this.#inFlight.at(-1))?.durable.catch(() => undefined)
     }
@@ -265,6 +271,7 @@ export class Store {
 
   #enqueue(table: Table, before: Entry | undefined, after: Entry | undefined, last: Entry): Promise<Entry> {
     if (this.#broken) return Promise.reject(new StatusError('InternalError', `${this.#broken}: restart the server`))
+    if (this.#closing) return Promise.reject(new StatusError('ServiceUnavailable', 'the server is stopping: nothing was written'))
     if (this.#queuedBytes >= this.#maxQueuedBytes) return Promise.reject(behind())
     this.#queuedBytes += last.text.length
     const { promise: durable, resolve, reject } = Promise.withResolvers<Entry>()
