@@ -138,11 +138,14 @@ export function annotationErrors(annotations: unknown, path: string): StatusCaus
   return causes
 }
 
-// The last is that of CustomResourceDefinitions: kube-apiserver asks this only of its core kinds, and we of all.
+// The last is that of CustomResourceDefinitions.
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion', 'customresourcecleanup.apiextensions.k8s.io'])
 
-/** Why `finalizers` cannot be an object's finalizers: qualified names, not both ways of deleting dependents. */
-export function finalizerErrors(finalizers: unknown, path: string): StatusCause[] {
+/**
+ * Why `finalizers` cannot be an object's finalizers: qualified names, not both ways of deleting dependents.
+ * @param options.mayBeUnqualified a name without a domain is allowed, as Kubernetes allows it to custom resources.
+ */
+export function finalizerErrors(finalizers: unknown, path: string, { mayBeUnqualified = false } = {}): StatusCause[] {
   if (finalizers === undefined || finalizers === null) return []
   if (!Array.isArray(finalizers)) return [wrongType(path, finalizers, 'array')]
   const causes: StatusCause[] = []
@@ -153,7 +156,7 @@ export function finalizerErrors(finalizers: unknown, path: string): StatusCause[
       continue
     }
     for (const text of qualifiedNameErrors(finalizer)) causes.push(invalidValue(path, finalizer, text))
-    if (!finalizer.includes('/') && !standardFinalizers.has(finalizer)) {
+    if (!mayBeUnqualified && isUnqualified(finalizer)) {
       causes.push(invalidValue(`${path}[${index}]`, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'))
     }
     if (seen.has(finalizer)) causes.push(duplicateValue(`${path}[${index}]`, finalizer))
@@ -163,6 +166,17 @@ export function finalizerErrors(finalizers: unknown, path: string): StatusCause[
     causes.push(invalidValue(path, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'))
   }
   return causes
+}
+
+const isUnqualified = (finalizer: string) => !finalizer.includes('/') && !standardFinalizers.has(finalizer)
+
+/** What is told of finalizers that custom resources may have but had better not. `before` are those that were told of already. */
+export function finalizerWarnings(finalizers: readonly string[], before: readonly string[], path: string): string[] {
+  const added = new Set(finalizers.filter(finalizer => isUnqualified(finalizer) && !before.includes(finalizer)))
+  return [...added].sort().map(finalizer => {
+    const better = `a domain-qualified finalizer name${finalizer.includes('.') ? ' including a path (/)' : ''}`
+    return `${path}: ${JSON.stringify(finalizer)}: prefer ${better} to avoid accidental conflicts with other finalizer writers`
+  })
 }
 
 /** Why `references` cannot be an object's owner references: complete, distinct, at most one controller, no Event. */

@@ -39,6 +39,16 @@ export function readEntries(value: unknown): ManagedFieldsEntry[] | undefined {
   return isSound ? (value as ManagedFieldsEntry[]) : undefined
 }
 
+/** True if a client may set an object's managedFields to `value`: entries that make sense, or none, which stops tracking. */
+export function isManagedFields(value: unknown): boolean {
+  return isReset(value) || readEntries(value) !== undefined
+}
+
+export function isReset(sent: unknown): boolean {
+  if (!Array.isArray(sent)) return false
+  return sent.length === 0 || (sent.length === 1 && isJsonObject(sent[0]) && Object.keys(sent[0]).length === 0)
+}
+
 /** Entries without `fields`, `except` one; those that owned none of them stay the same objects, those left with nothing go. */
 export function disown(entries: ManagedFieldsEntry[], fields: FieldSet, except?: EntryKey): ManagedFieldsEntry[] {
   if (fields === undefined) return entries

@@ -2,7 +2,7 @@ import type { ManagedFieldsEntry } from '../object.ts'
 import type { StructuralSchema } from '../structural-schema.ts'
 import { compareObjects } from './compare-objects.ts'
 import { rootSchema } from './field-schema.ts'
-import { capUpdaters, disown, own, readEntries, sortEntries } from './managed-fields.ts'
+import { capUpdaters, disown, isReset, own, readEntries, sortEntries } from './managed-fields.ts'
 
 /** Any object with or without metadata: what stands in a store or comes in a request. */
 export type AnyObject = { [field: string]: unknown }
@@ -45,9 +45,4 @@ export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
 
 export function managedFieldsOf(object: AnyObject | undefined): unknown {
   return (object?.metadata as AnyObject | undefined)?.managedFields
-}
-
-function isReset(sent: unknown): boolean {
-  if (!Array.isArray(sent)) return false
-  return sent.length === 0 || (sent.length === 1 && typeof sent[0] === 'object' && sent[0] !== null && Object.keys(sent[0]).length === 0)
 }

@@ -69,7 +69,7 @@ export class Discovery {
     const headers: Record<string, string> = {}
     if (isOpenApi || form === 'aggregated') {
       headers.ETag = `"${etag}"`
-      headers.Vary = 'Accept'
+      headers.Vary = place === '/openapi/v2' ? 'Accept-Encoding, Accept' : 'Accept'
     }
     if (form === 'aggregated') headers['Cache-Control'] = 'public'
     if (wanted && place.startsWith('/openapi/v3/')) {

@@ -1,125 +1,268 @@
-import { type Kind, scaleKindFor } from '../registry/index.ts'
+import { type Kind, scaleKindFor, type Verb } from '../registry/index.ts'
+import {
+  deleteCollectionParameters,
+  deleteParameters,
+  listParameters,
+  nameParameter,
+  namespaceParameter,
+  type Parameter,
+  patchParameters,
+  prettyParameter,
+  writeParameters,
+} from './openapi-parameters.ts'
 import { scaleSchemaName, schemaName } from './openapi-schemas.ts'
 
 type Operation = { [key: string]: unknown }
 
-const bodyTypes = ['application/json', 'application/yaml']
-const jsonPatchTypes = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
-
 /** How this server's paths are said in OpenAPI 3 or in Swagger 2. */
 export type Dialect = 3 | 2
+
+const answerTypes = ['application/json', 'application/yaml']
+const streamTypes = [...answerTypes, 'application/json;stream=watch']
+const patchTypes = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
+const strategicPatchTypes = patchTypes.toSpliced(2, 0, 'application/strategic-merge-patch+json')
+const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
 /** The paths of one kind: its collection, its objects, their subresources. */
 export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
   const { group, version, plural, namespaced } = kind
   const base = `${group ? `/apis/${group}` : '/api'}/${version}`
   const collection = `${base}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`
-  const one = pathParameters(namespaced, true, dialect)
-  const all = pathParameters(namespaced, false, dialect)
-  const say = (action: string, id: string, options: Partial<OperationOptions> = {}) => operation(kind, dialect, action, id, options)
+  const inNamespace = namespaced ? [namespaceParameter] : []
+  const one = [nameParameter(kind.kind), ...inNamespace, prettyParameter]
+  const writer = new OperationWriter(kind, dialect)
   const paths: Record<string, object> = {
     [collection]: {
-      parameters: all,
-      get: say('list', 'list', { list: true, query: listParameters }),
-      post: say('post', 'create', { body: bodyTypes, query: writeParameters }),
-      delete: say('deletecollection', 'deletecollection', { status: true, query: listParameters }),
+      ...writer.list('list'),
+      ...writer.create(),
+      ...writer.deleteCollection(),
+      parameters: writer.parameters([...inNamespace, prettyParameter]),
     },
-    [`${collection}/{name}`]: itemPaths(kind, dialect, one, ''),
+    [`${collection}/{name}`]: {
+      ...writer.read(''),
+      ...writer.replace(''),
+      ...writer.delete(),
+      ...writer.patch(''),
+      parameters: writer.parameters(one),
+    },
   }
-  if (namespaced) paths[`${base}/${plural}`] = { get: say('list', 'listAll', { list: true, query: listParameters }) }
-  if (kind.hasStatus) paths[`${collection}/{name}/status`] = itemPaths(kind, dialect, one, 'Status')
-  if (kind.scale) paths[`${collection}/{name}/scale`] = itemPaths(kind, dialect, one, 'Scale', scaleKindFor(kind))
+  if (namespaced)
+    paths[`${base}/${plural}`] = { ...writer.list('listAll'), parameters: writer.parameters([prettyParameter, ...listParameters]) }
+  const subresource = (suffix: string, of = writer) => ({
+    ...of.read(suffix),
+    ...of.replace(suffix),
+    ...of.patch(suffix),
+    parameters: writer.parameters(one),
+  })
+  if (kind.hasStatus) paths[`${collection}/{name}/status`] = subresource('Status')
+  if (kind.scale) paths[`${collection}/{name}/scale`] = subresource('Scale', new OperationWriter(kind, dialect, scaleKindFor(kind)))
+  if (group === '' && plural === 'namespaces') {
+    paths[`${collection}/{name}/finalize`] = { ...writer.replace('Finalize'), parameters: writer.parameters(one) }
+  }
   return paths
 }
 
-/** @param shown what is read and written there, when that is not the kind itself. */
-function itemPaths(kind: Kind, dialect: Dialect, parameters: object[], suffix: string, shown?: Kind): object {
-  const say = (action: string, id: string, options: Partial<OperationOptions> = {}) =>
-    operation(kind, dialect, action, id + suffix, { ...options, shown })
-  const patchTypes = kind.isCustom ? jsonPatchTypes : [...jsonPatchTypes, 'application/strategic-merge-patch+json']
-  return {
-    parameters,
-    get: say('get', 'read'),
-    put: say('put', 'replace', { body: bodyTypes, query: writeParameters }),
-    patch: say('patch', 'patch', {
-      body: patchTypes,
-      isPatch: true,
-      query: [...writeParameters, ['force', 'boolean', 'Take over fields of other managers (apply patches only).']],
-    }),
-    ...(suffix === '' && { delete: say('delete', 'delete', { status: true, query: [writeParameters[0]!] }) }),
-  }
+type Said = {
+  action: string
+  id: string
+  description: string
+  query?: readonly Parameter[]
+  answer: string
+  codes: readonly (200 | 201 | 202)[]
+  types?: readonly string[]
+  body?: { schema: string; types: readonly string[]; isRequired: boolean }
 }
 
-type Parameter = [name: string, type: string, description: string]
-type OperationOptions = { body: string[]; isPatch: boolean; list: boolean; status: boolean; shown: Kind | undefined; query: Parameter[] }
+const codeTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 
-const writeParameters: Parameter[] = [
-  ['dryRun', 'string', 'When All, nothing is stored.'],
-  ['fieldManager', 'string', 'Who owns the fields that this request sets.'],
-  ['fieldValidation', 'string', 'What happens to unknown fields: Ignore, Warn or Strict.'],
-]
-const listParameters: Parameter[] = [
-  ['allowWatchBookmarks', 'boolean', 'Send bookmarks to this watch.'],
-  ['continue', 'string', 'Go on with a list.'],
-  ['fieldSelector', 'string', 'Restrict the objects by their fields.'],
-  ['labelSelector', 'string', 'Restrict the objects by their labels.'],
-  ['limit', 'integer', 'At most so many objects in one answer.'],
-  ['resourceVersion', 'string', 'From which version on.'],
-  ['resourceVersionMatch', 'string', 'How resourceVersion is meant.'],
-  ['sendInitialEvents', 'boolean', 'Begin the watch with the objects there are.'],
-  ['timeoutSeconds', 'integer', 'How long the call may last.'],
-  ['watch', 'boolean', 'Send changes instead of a list.'],
-]
+/** Writes operations as Kubernetes says them, so that what generators make of them has the names that people know. */
+class OperationWriter {
+  readonly #kind: Kind
+  readonly #dialect: Dialect
+  readonly #shown: Kind
+  readonly #schema: string
 
-function operation(
-  kind: Kind,
-  dialect: Dialect,
-  action: string,
-  id: string,
-  { body, isPatch, list, status, shown, query = [] }: Partial<OperationOptions>,
-): Operation {
-  const { group, version } = kind
-  const prefix = dialect === 3 ? '#/components/schemas/' : '#/definitions/'
-  const name = shown ? scaleSchemaName : schemaName(kind)
-  const { group: shownGroup, version: shownVersion, kind: shownKind } = shown ?? kind
-  const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
-  const answered = { $ref: prefix + (status ? `${meta}.Status` : list ? `${name}List` : name) }
-  const sent = { $ref: prefix + (isPatch ? `${meta}.Patch` : name) }
-  const ofKind = {
-    'x-kubernetes-action': action,
-    'x-kubernetes-group-version-kind': { group: shownGroup, version: shownVersion, kind: shownKind },
+  /** @param shown what is read and written there, when that is not the kind itself. */
+  constructor(kind: Kind, dialect: Dialect, shown?: Kind) {
+    this.#kind = kind
+    this.#dialect = dialect
+    this.#shown = shown ?? kind
+    this.#schema = shown ? scaleSchemaName : schemaName(kind)
   }
-  const operationId = `${id}${group.split('.')[0] || 'core'}${version}${kind.kind}`
-  const inQuery = query.map(([parameter, type, description]) => parameterOf(parameter, 'query', type, description, dialect))
-  if (dialect === 2) {
-    const inBody = body ? [{ name: 'body', in: 'body', required: true, schema: sent }] : []
+
+  parameters(of: readonly Parameter[]): object[] {
+    return of.map(parameter => {
+      const { name, place, type, description } = parameter
+      const typed = this.#dialect === 3 ? { schema: { type, uniqueItems: true } } : { type, uniqueItems: true }
+      return { name, in: place, description, ...(place === 'path' && { required: true }), ...typed }
+    })
+  }
+
+  list(id: 'list' | 'listAll'): object {
+    const { kind, namespaced } = this.#kind
+    const operationId =
+      id === 'listAll'
+        ? `list${this.#groupVersion}${kind}ForAllNamespaces`
+        : `list${this.#groupVersion}${namespaced ? 'Namespaced' : ''}${kind}`
+    const query = id === 'list' ? listParameters : undefined
+    const description = `list or watch objects of kind ${kind}`
+    return this.#say('get', 'list', {
+      action: 'list',
+      id: operationId,
+      description,
+      query,
+      answer: `${this.#schema}List`,
+      codes: [200],
+      types: streamTypes,
+    })
+  }
+
+  create(): object {
+    const { kind } = this.#kind
+    return this.#say('post', 'create', {
+      action: 'post',
+      id: this.#id('create', ''),
+      description: `create ${article(kind)} ${kind}`,
+      query: writeParameters,
+      answer: this.#schema,
+      codes: [200, 201, 202],
+      body: { schema: this.#schema, types: answerTypes, isRequired: true },
+    })
+  }
+
+  deleteCollection(): object {
+    const { kind } = this.#kind
+    return this.#say('delete', 'deletecollection', {
+      action: 'deletecollection',
+      id: `delete${this.#groupVersion}Collection${this.#target}`,
+      description: `delete collection of ${kind}`,
+      query: deleteCollectionParameters,
+      answer: `${meta}.Status`,
+      codes: [200],
+      body: { schema: `${meta}.DeleteOptions`, types: answerTypes, isRequired: false },
+    })
+  }
+
+  read(suffix: string): object {
+    return this.#say('get', 'get', {
+      action: 'get',
+      id: this.#id('read', suffix),
+      description: `read ${this.#what(suffix)}`,
+      answer: this.#schema,
+      codes: [200],
+    })
+  }
+
+  replace(suffix: string): object {
+    return this.#say('put', 'update', {
+      action: 'put',
+      id: this.#id('replace', suffix),
+      description: `replace ${this.#what(suffix)}`,
+      query: writeParameters,
+      answer: this.#schema,
+      codes: [200, 201],
+      body: { schema: this.#schema, types: answerTypes, isRequired: true },
+    })
+  }
+
+  patch(suffix: string): object {
+    const types = this.#kind.isCustom ? patchTypes : strategicPatchTypes
+    return this.#say('patch', 'patch', {
+      action: 'patch',
+      id: this.#id('patch', suffix),
+      description: `partially update ${this.#what(suffix)}`,
+      query: patchParameters,
+      answer: this.#schema,
+      codes: [200, 201],
+      body: { schema: `${meta}.Patch`, types, isRequired: true },
+    })
+  }
+
+  delete(): object {
+    const { kind } = this.#kind
+    return this.#say('delete', 'delete', {
+      action: 'delete',
+      id: this.#id('delete', ''),
+      description: `delete ${article(kind)} ${kind}`,
+      query: deleteParameters,
+      answer: `${meta}.Status`,
+      codes: [200, 202],
+      body: { schema: `${meta}.DeleteOptions`, types: answerTypes, isRequired: false },
+    })
+  }
+
+  get #groupVersion(): string {
+    const { group, version } = this.#kind
+    const words = (group || 'core').replace(/\.k8s\.io$/, '').split('.')
+    return [...words, version].map(capitalised).join('')
+  }
+
+  get #target(): string {
+    return `${this.#kind.namespaced ? 'Namespaced' : ''}${this.#kind.kind}`
+  }
+
+  get #tag(): string {
+    const [first = '', ...words] = (this.#kind.group || 'core').replace(/\.k8s\.io$/, '').split('.')
+    return `${first}${words.map(capitalised).join('')}_${this.#kind.version}`
+  }
+
+  #id(verb: string, suffix: string): string {
+    return `${verb}${this.#groupVersion}${this.#target}${suffix}`
+  }
+
+  #what(suffix: string): string {
+    return `${suffix ? `${suffix.toLowerCase()} of ` : ''}the specified ${this.#kind.kind}`
+  }
+
+  #say(method: string, verb: Verb, said: Said): object {
+    if (!this.#kind.verbs.includes(verb)) return {}
+    return { [method]: this.#dialect === 3 ? this.#operation3(said) : this.#operation2(said) }
+  }
+
+  #common({ action, id, description }: Said): Operation {
+    const { group, version, kind } = this.#shown
     return {
-      operationId,
-      consumes: body ?? ['*/*'],
-      produces: bodyTypes,
-      schemes: ['https'],
-      parameters: [...inBody, ...inQuery],
-      responses: { 200: { description: 'OK', schema: answered } },
-      ...ofKind,
+      description,
+      tags: [this.#tag],
+      operationId: id,
+      'x-kubernetes-action': action,
+      'x-kubernetes-group-version-kind': { group, version, kind },
     }
   }
-  return {
-    operationId,
-    parameters: inQuery,
-    ...(body && { requestBody: { required: true, content: Object.fromEntries(body.map(type => [type, { schema: sent }])) } }),
-    responses: { 200: { description: 'OK', content: Object.fromEntries(bodyTypes.map(type => [type, { schema: answered }])) } },
-    ...ofKind,
+
+  #operation3(said: Said): Operation {
+    const { query, answer, codes, types = answerTypes, body } = said
+    const content = (schema: string, of: readonly string[]) =>
+      Object.fromEntries(of.map(type => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]))
+    return {
+      ...this.#common(said),
+      ...(query && { parameters: this.parameters(query) }),
+      ...(body && { requestBody: { ...(body.isRequired && { required: true }), content: content(body.schema, body.types) } }),
+      responses: {
+        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], content: content(answer, types) }])),
+        401: { description: 'Unauthorized' },
+      },
+    }
+  }
+
+  #operation2(said: Said): Operation {
+    const { query, answer, codes, types = answerTypes, body } = said
+    const schema = (name: string) => ({ $ref: `#/definitions/${name}` })
+    const inBody = body ? [{ name: 'body', in: 'body', ...(body.isRequired && { required: true }), schema: schema(body.schema) }] : []
+    const parameters = [...inBody, ...(query ? this.parameters(query) : [])]
+    return {
+      ...this.#common(said),
+      consumes: body?.types ?? ['*/*'],
+      produces: types,
+      schemes: ['https'],
+      ...(parameters.length > 0 && { parameters }),
+      responses: {
+        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], schema: schema(answer) }])),
+        401: { description: 'Unauthorized' },
+      },
+    }
   }
 }
 
-function pathParameters(namespaced: boolean, named: boolean, dialect: Dialect): object[] {
-  const parameters: object[] = []
-  if (named) parameters.push({ ...parameterOf('name', 'path', 'string', 'Name of the object.', dialect), required: true })
-  if (namespaced) parameters.push({ ...parameterOf('namespace', 'path', 'string', 'Namespace of the object.', dialect), required: true })
-  return parameters
-}
-
-function parameterOf(name: string, place: string, type: string, description: string, dialect: Dialect): object {
-  const typed = dialect === 3 ? { schema: { type, uniqueItems: true } } : { type, uniqueItems: true }
-  return { name, in: place, description, ...typed }
-}
+const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+const article = (noun: string): string => (/^[AEIOU]/.test(noun) ? 'an' : 'a')

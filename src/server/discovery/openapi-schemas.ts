@@ -21,7 +21,6 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
   const reference = (name: string, description?: string): OpenApiSchema => ({
     ...(description && { description }),
     allOf: [{ $ref: prefix + name }],
-    default: {},
   })
   const all = [...kinds]
   const names = [`${metaName}.ObjectMeta`, `${metaName}.DeleteOptions`, ...all.flatMap(kind => kind.typeName ?? [])]

@@ -185,14 +185,15 @@ const messages: { readonly [name: string]: Message } = {
   },
 }
 
+// In the order of their numbers, as Go writes them: the same document is always the same bytes.
 function message({ fields, extensions }: Message, value: JsonObject): Buffer {
-  const parts: Buffer[] = []
+  const parts: [field: number, bytes: Buffer[]][] = []
   for (const [name, item] of Object.entries(value)) {
     if (item === undefined) continue
     if (Object.hasOwn(fields, name)) {
       const [field, write] = fields[name]!
-      parts.push(...write(field, item))
-    } else if (extensions !== undefined && name.startsWith('x-')) parts.push(...named(any)(extensions, { [name]: item }))
+      parts.push([field, write(field, item)])
+    } else if (extensions !== undefined && name.startsWith('x-')) parts.push([extensions, named(any)(extensions, { [name]: item })])
   }
-  return Buffer.concat(parts)
+  return Buffer.concat(parts.sort(([a], [b]) => a - b).flatMap(([, bytes]) => bytes))
 }

@@ -1,6 +1,7 @@
 import type { Registry } from '../registry/index.ts'
 import { pathsOf } from './openapi-paths.ts'
 import { schemasOf } from './openapi-schemas.ts'
+import { openApiV2Schemas } from './openapi-v2-schemas.ts'
 
 /** `/openapi/v2` in JSON: everything in one document. */
 export function openApiV2(registry: Registry): object {
@@ -9,6 +10,6 @@ export function openApiV2(registry: Registry): object {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: 'v1.36.3' },
     paths: Object.assign({}, ...all.map(kind => pathsOf(kind, 2))),
-    definitions: schemasOf(all, '#/definitions/'),
+    definitions: openApiV2Schemas(schemasOf(all, '#/definitions/')),
   }
 }

@@ -7,9 +7,11 @@ import {
   conflict,
   equalJson,
   finalizerErrors,
+  finalizerWarnings,
   forbiddenField,
   invalid,
   invalidValue,
+  isManagedFields,
   type KubeObject,
   labelErrors,
   nameErrors,
@@ -71,6 +73,7 @@ export function prepareCreate(
   causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined, options))
   if (causes.length > 0) throw refused(kind, name || generateName || '', causes)
+  warnOfFinalizers(kind, object, undefined, options)
   if (ownership === 'tracked') {
     track(kind, undefined, owned, '', options)
     if (owned !== object) object.metadata.managedFields = owned.metadata.managedFields
@@ -98,7 +101,9 @@ export function prepareUpdate(
   const metadata: ObjectMeta = { ...identityOf(before.metadata), ...freeMeta(sent) }
   // Clients echo what they read; kept as the very same list, it need not be read again.
   const stored = before.metadata.managedFields
-  const managed = sent.managedFields && !equalJson(sent.managedFields, stored) ? sent.managedFields : stored
+  // What makes no sense is as if it had not been sent.
+  const isNews = sent.managedFields && !equalJson(sent.managedFields, stored) && isManagedFields(sent.managedFields)
+  const managed = isNews ? sent.managedFields : stored
   if (managed) metadata.managedFields = managed
   let object: KubeObject = { ...decoded, metadata }
   if (kind.hasStatus) {
@@ -112,6 +117,7 @@ export function prepareUpdate(
   causes.push(...newFinalizerCauses(before, object))
   if (isPatched) causes.push(...uidCauses(before, sent))
   if (causes.length > 0) throw refused(kind, metadata.name, causes)
+  warnOfFinalizers(kind, object, before, options)
   if (kind.warnings) options.warnings.push(...kind.warnings(object, before))
   return finishUpdate(kind, before, object, subresource, ownership, options)
 }
@@ -238,7 +244,8 @@ function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined
   const causes = schemaCauses(kind, object, before)
   if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
   if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
-  if (metadata.finalizers) causes.push(...finalizerErrors(metadata.finalizers, 'metadata.finalizers'))
+  const { finalizers } = metadata
+  if (finalizers) causes.push(...finalizerErrors(finalizers, 'metadata.finalizers', { mayBeUnqualified: kind.isCustom }))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
   // A check reads fields as the schema promises them.
   if (kind.check && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.check(object, before))
@@ -264,6 +271,12 @@ function addRuleCauses(kind: Kind, object: KubeObject, before: KubeObject | unde
   const { causes: broken, warnings } = checkRules(kind.schema, object, before)
   causes.push(...broken)
   options.warnings.push(...warnings)
+}
+
+function warnOfFinalizers(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): void {
+  const { finalizers } = object.metadata
+  if (!kind.isCustom || !finalizers) return
+  options.warnings.push(...finalizerWarnings(finalizers, before?.metadata.finalizers ?? [], 'metadata.finalizers'))
 }
 
 function completed(kind: Kind, object: KubeObject): KubeObject {

@@ -36,6 +36,7 @@ export function readWriteOptions(
     causes.push(unsupportedValue('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']))
   }
   if (manager.length > maxManagerLength) causes.push(tooLong('fieldManager', maxManagerLength))
+  else causes.push(...unprintable(manager))
   if (causes.length > 0) throw invalidOptions(kind, causes)
   return {
     dryRun: dryRun.length > 0,
@@ -52,6 +53,25 @@ export function readWriteOptions(
 export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
   const value = query?.get(name)
   return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
+}
+
+// As Go says it: the position counts bytes, and what cannot be seen is a number.
+function unprintable(manager: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  let position = 0
+  for (const character of manager) {
+    if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)) {
+      const code = character.codePointAt(0)!.toString(16)
+      const why = `invalid character U+${code.toUpperCase().padStart(4, '0')} (at position ${position})`
+      causes.push({ field: 'fieldManager', reason: 'FieldValueInvalid', message: `Invalid value: ${quoted(manager)}: ${why}` })
+    }
+    position += Buffer.byteLength(character)
+  }
+  return causes
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(/\\u00([01][0-9a-f]|7f)/g, '\\x$1')
 }
 
 function managerFrom(userAgent: string | undefined): string {

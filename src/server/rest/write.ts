@@ -17,8 +17,8 @@ import {
   requiredValue,
   StatusError,
 } from '../../kube/index.ts'
-import { warnOnFailure } from '../wire/index.ts'
 import { parseEntry, type Table } from '../storage/index.ts'
+import { warnOnFailure } from '../wire/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
@@ -133,6 +133,10 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
   const body = parseYaml(call.body)
   if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
   if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
+  if (body.apiVersion !== kind.apiVersion || body.kind !== kind.kind) {
+    const { apiVersion, kind: name } = body
+    throw badRequest(`invalid object type: ${String(apiVersion).includes('/') ? '' : '/'}${String(apiVersion)}, Kind=${String(name)}`)
+  }
   const { object: applied, sent, unknown } = decode(kind, body, options)
   const what = `(${sent.namespace ?? ''}/${sent.name ?? ''}; ${kind.group ? kind.apiVersion : `/${kind.version}`}, Kind=${kind.kind})`
   // What is not in the schema can be owned by nobody, so it is refused here whatever fieldValidation says.
@@ -147,7 +151,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     name: call.name,
     ...(kind.namespaced && { namespace: call.namespace }),
     ...given({ labels, annotations, finalizers, ownerReferences }),
-    ...nullsOf(body.metadata),
+    ...emptyFields(body.metadata),
   } as KubeObject['metadata']
   if (sent.name !== undefined && sent.name !== call.name) {
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${call.name})`)
@@ -261,13 +265,14 @@ function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']
   return metadata as KubeObject['metadata']
 }
 
-/** Fields of metadata that an apply sets to null: owned, though there is nothing to see of them. */
-function nullsOf(metadata: unknown): Record<string, null> {
+/** Fields of metadata that an apply sets to null or to nothing: owned, though there is nothing to see of them. */
+function emptyFields(metadata: unknown): Record<string, unknown> {
   if (!isJsonObject(metadata)) return {}
-  return Object.fromEntries(
-    ['labels', 'annotations', 'finalizers', 'ownerReferences'].filter(name => metadata[name] === null).map(name => [name, null]),
-  )
+  const isEmpty = (value: unknown) => value === null || (isJsonObject(value) && Object.keys(value).length === 0)
+  return Object.fromEntries(Object.entries(metadata).filter(([name, value]) => freeFields.has(name) && isEmpty(value)))
 }
+
+const freeFields = new Set(['labels', 'annotations', 'finalizers', 'ownerReferences'])
 
 function given<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>

@@ -66,7 +66,8 @@ export async function sendDocument(response: Reply, document: Sent, acceptEncodi
     ...(isGzip && { 'Content-Encoding': 'gzip' }),
     ...(code !== 304 && { 'Content-Length': sent.length }),
     ...headers,
-    ...(isGzip && { Vary: headers.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding' }),
+    ...(isGzip &&
+      !headers.Vary?.includes('Accept-Encoding') && { Vary: headers.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding' }),
   })
   response.end(sent)
 }
