@@ -55,7 +55,9 @@ function compile(pattern: string): GoPattern | string {
 
 const atom = String.raw`(?:[^\\^$.|?*+()[\]{}]|\\[dwDW.\-/\\_+*?()[\]{}^$|]|\.|\[\^?(?:\\[dw.\-/\\_+*?()[\]{}^$|]|[^\\[\]^])+\])`
 const harmless = new RegExp(String.raw`^(\^?)((?:${atom}(?:[?*+]|\{\d{1,3}(?:,\d{0,3})?\})?)*)\$?$`, 'su')
-const quantified = new RegExp(String.raw`${atom}([?*+]|\{(\d+)(,?)(\d*)\})`, 'gsu')
+const atoms = new RegExp(String.raw`${atom}([?*+]|\{(\d+)(,?)(\d*)\})?`, 'gsu')
+/** Characters that one match of a harmless pattern may take apart from what varies: going back is tried at each of them. */
+const maxHarmlessSize = 100
 
 /**
  * A sequence of characters and classes, of which at most one repeats a varying number of times, and none unless the
@@ -66,12 +68,13 @@ function compileHarmless(pattern: string): GoPattern | undefined {
   if (!match) return undefined
   const [, anchor, sequence] = match
   let varying = 0
-  for (const [, quantifier, from, comma, to] of sequence!.matchAll(quantified)) {
-    if (quantifier!.startsWith('{') && to !== '' && Number(from) > Number(to)) return undefined
-    if (quantifier !== '?' && (comma !== '' || !quantifier!.startsWith('{'))) varying++
-    if (quantifier === '?') varying++
+  let size = 0
+  for (const [, quantifier = '', from = '1', comma = '', to = ''] of sequence!.matchAll(atoms)) {
+    if (to !== '' && Number(from) > Number(to)) return undefined
+    if (quantifier !== '' && (comma !== '' || !quantifier.startsWith('{'))) varying++
+    size += Math.max(Number(from), Number(to), 1)
   }
-  if (varying > (anchor === '' ? 0 : 1)) return undefined
+  if (varying > (anchor === '' ? 0 : 1) || size > maxHarmlessSize) return undefined
   let expression: RegExp
   try {
     // Go's dot leaves out nothing but the line feed.
@@ -83,7 +86,7 @@ function compileHarmless(pattern: string): GoPattern | undefined {
     return undefined
   }
   const test = (text: string) => {
-    spend(1 + (text.length >> 4))
+    spend(1 + ((text.length * size) >> 5))
     return expression.test(text)
   }
   // Finding is rare: that it needs RE2 costs no one who only tests.

@@ -31,7 +31,7 @@ test('a hostile object is refused when the steps are used up, and so is what wou
 })
 
 test('the texts of an object may be too long for its patterns', () => {
-  const schema = at({ type: 'string', pattern: '^[ab]*a[ab]{20}$' })
+  const schema = at({ type: 'string', pattern: '^[ab]*a[ab]{20}(c|d)?$' })
   const causesOf = (spec: string) => validateSchema(schema, { spec }, '').map(({ message }) => message)
   assert.deepEqual(causesOf(`${'ab'.repeat(15)}a`), [])
   assert.match(causesOf('ab'.repeat(100_000)).join(), /too long for its patterns/)

@@ -43,7 +43,7 @@ export class Definitions {
     if (!this.#table.get(name)?.deleting) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
-      if (!crd?.status || crd.status.conditions?.some(condition => condition.type === 'Terminating')) return { answer: undefined }
+      if (!crd?.status || crd.status.conditions?.some(({ reason }) => reason === 'InstanceDeletionInProgress')) return { answer: undefined }
       const terminating = {
         type: 'Terminating',
         status: 'True' as const,

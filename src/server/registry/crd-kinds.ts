@@ -1,4 +1,4 @@
-import { compileJsonPath, hasRules, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
+import { applyDefaults, compileJsonPath, hasRules, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
 import { byVersion } from './by-version.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
@@ -11,6 +11,7 @@ import { customScale, customScaleErrors } from './scale.ts'
 export function kindsOfCrd(crd: Crd): Kind[] {
   const { group, names, scope, versions } = crd.spec
   const storage = versions.find(version => version.storage)!
+  const storageSchema = storage.schema?.openAPIV3Schema ?? {}
   const storedApiVersion = `${group}/${storage.name}`
   return versions
     .filter(version => version.served)
@@ -49,7 +50,14 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
         // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
         fromStorage: versions.length > 1 ? text => withApiVersion(text, apiVersion) : undefined,
-        toStorage: storedApiVersion === apiVersion ? undefined : object => ({ ...object, apiVersion: storedApiVersion }),
+        toStorage:
+          storedApiVersion === apiVersion
+            ? undefined
+            : object => ({
+                ...(applyDefaults(storageSchema, object) as KubeObject),
+                apiVersion: storedApiVersion,
+                metadata: object.metadata,
+              }),
       } satisfies Kind
     })
 }

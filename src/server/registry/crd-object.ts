@@ -47,6 +47,9 @@ export type CrdBody = {
 
 export type Crd = KubeObject<CrdBody>
 
+/** Names that others have already, and the words for it. */
+export type NameConflict = { reason: string; message: string; fields: (keyof CrdNames)[] }
+
 const text = (description: string): StructuralSchema => ({ type: 'string', description })
 const texts = (description: string): StructuralSchema => ({
   type: 'array',
@@ -339,7 +342,7 @@ function scaleErrors(scale: object | undefined, path: string): StatusCause[] {
 export function crdStatus(
   crd: Crd,
   before: Crd | undefined,
-  conflict: { reason: string; message: string } | undefined,
+  conflict: NameConflict | undefined,
   nowMs: number,
 ): NonNullable<CrdBody['status']> {
   const { names, versions } = crd.spec
@@ -347,7 +350,7 @@ export function crdStatus(
   const stored = before?.status?.storedVersions ?? []
   const old = before?.status?.conditions
   const accepted: ConditionUpdate = conflict
-    ? { type: 'NamesAccepted', status: 'False', ...conflict }
+    ? { type: 'NamesAccepted', status: 'False', reason: conflict.reason, message: conflict.message }
     : { type: 'NamesAccepted', status: 'True', reason: 'NoConflicts', message: 'no conflicts found' }
   const established: ConditionUpdate = conflict
     ? { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }
@@ -355,7 +358,30 @@ export function crdStatus(
   return {
     ...before?.status,
     conditions: setCondition(setCondition(old, accepted, nowMs), established, nowMs),
-    acceptedNames: conflict ? (before?.status?.acceptedNames ?? { plural: '', kind: '' }) : names,
+    acceptedNames: acceptedNames(names, before?.status?.acceptedNames, conflict?.fields ?? []),
     storedVersions: storage && !stored.includes(storage) ? [...stored, storage] : stored,
   }
+}
+
+/** Each name that is free is accepted, also beside one that is not; that one stays what it was. */
+function acceptedNames(wanted: CrdNames, before: CrdNames = { plural: '', kind: '' }, taken: readonly (keyof CrdNames)[]): CrdNames {
+  const accepted = { ...wanted }
+  for (const field of taken) {
+    delete accepted[field]
+    Object.assign(accepted, before[field] === undefined ? {} : { [field]: before[field] })
+  }
+  return accepted
+}
+
+/** A definition on its way out, as the answer to its deletion shows it; its objects go next. */
+export function markTerminating(object: KubeObject, nowMs: number): KubeObject {
+  const { status } = object as Crd
+  if (!status || status.conditions?.some(({ type }) => type === 'Terminating')) return object
+  const terminating: ConditionUpdate = {
+    type: 'Terminating',
+    status: 'True',
+    reason: 'InstanceDeletionPending',
+    message: 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  }
+  return { ...object, status: { ...status, conditions: setCondition(status.conditions, terminating, nowMs) } }
 }

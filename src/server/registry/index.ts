@@ -4,7 +4,7 @@
  * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
  */
 export { tokenRequestKind } from './built-in-kinds.ts'
-export { type Crd, crdFinalizer } from './crd-object.ts'
+export { type Crd, crdFinalizer, markTerminating } from './crd-object.ts'
 export { humanDuration } from './human-duration.ts'
 export { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
 export { systemPriorityClasses } from './kinds/index.ts'

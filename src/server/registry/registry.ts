@@ -3,7 +3,7 @@ import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
 import { byVersion } from './by-version.ts'
 import { kindsOfCrd } from './crd-kinds.ts'
-import { type Crd, crdStatus } from './crd-object.ts'
+import { type Crd, type CrdNames, crdStatus, type NameConflict } from './crd-object.ts'
 import type { Kind } from './kind.ts'
 
 const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
@@ -132,20 +132,30 @@ export class Registry {
     }
   }
 
-  #conflict(crd: Crd): { reason: string; message: string } | undefined {
+  /** Which of the names are taken by others, and by the words for the last of them. */
+  #conflict(crd: Crd): NameConflict | undefined {
     const { group, names } = crd.spec
+    const resources = new Set<string>()
+    const kinds = new Set<string>()
     for (const versions of this.#groups.get(group)?.values() ?? []) {
       for (const other of versions.values()) {
         if (other.plural === names.plural && other.isCustom) continue
-        if (other.plural === names.plural) return { reason: 'PluralConflict', message: `"${names.plural}" is already in use` }
-        if (other.listKind === names.listKind) return { reason: 'ListKindConflict', message: `"${names.listKind}" is already in use` }
-        if (other.kind === names.kind) return { reason: 'KindConflict', message: `"${names.kind}" is already in use` }
-        for (const name of names.shortNames ?? []) {
-          if (other.shortNames.includes(name)) return { reason: 'ShortNamesConflict', message: `"${name}" is already in use` }
-        }
+        for (const name of [other.plural, other.singular, ...other.shortNames]) resources.add(name)
+        for (const name of [other.kind, other.listKind]) kinds.add(name)
       }
     }
-    return undefined
+    let conflict: NameConflict | undefined
+    const look = (field: keyof CrdNames, reason: string, wanted: readonly (string | undefined)[], taken: ReadonlySet<string>) => {
+      const found = wanted.find(name => name !== undefined && taken.has(name))
+      if (found === undefined) return
+      conflict = { reason, message: `${JSON.stringify(found)} is already in use`, fields: [...(conflict?.fields ?? []), field] }
+    }
+    look('plural', 'PluralConflict', [names.plural], resources)
+    look('singular', 'SingularConflict', [names.singular], resources)
+    look('shortNames', 'ShortNamesConflict', names.shortNames ?? [], resources)
+    look('kind', 'KindConflict', [names.kind], kinds)
+    look('listKind', 'ListKindConflict', [names.listKind], kinds)
+    return conflict
   }
 }
 

@@ -10,7 +10,7 @@ import {
   StatusError,
   unsupportedValue,
 } from '../../kube/index.ts'
-import type { Kind } from '../registry/index.ts'
+import { type Kind, markTerminating } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
@@ -131,6 +131,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   }
   // Also that of kinds without generations, if one was sent when they were created.
   if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
+  if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
   if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.graceSeconds ? marked : object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }

@@ -1,0 +1,85 @@
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startTestServer, type TestServer } from '../test-server.ts'
+
+let api: TestServer
+before(async () => {
+  api = await startTestServer()
+})
+after(() => api.close())
+
+const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+
+function definition(plural: string, spec: object) {
+  const kind = plural[0]!.toUpperCase() + plural.slice(1)
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.crd.example.com` },
+    spec: {
+      group: 'crd.example.com',
+      scope: 'Cluster',
+      names: { plural, kind },
+      versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } }],
+    },
+  }
+}
+
+const object = (plural: string, spec: unknown) => ({
+  apiVersion: 'crd.example.com/v1',
+  kind: plural[0]!.toUpperCase() + plural.slice(1),
+  metadata: { name: 'a' },
+  spec,
+})
+
+test('a definition is usable as soon as its creation is answered: objects, rules, discovery, watches', async () => {
+  for (let round = 0; round < 20; round++) {
+    const plural = `things${round}`
+    const spec = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self > 0', message: 'must be positive' }] }
+    equal((await api.call(crds, { body: definition(plural, spec) })).code, 201)
+    equal((await api.call(`/apis/crd.example.com/v1/${plural}`, { body: object(plural, 1) })).code, 201)
+    const refused = await api.call(`/apis/crd.example.com/v1/${plural}`, { body: object(plural, 0) })
+    match(refused.body.message ?? '', /must be positive/)
+    const { body } = await api.call<{ resources: { name: string }[] }>('/apis/crd.example.com/v1')
+    equal(body.resources.filter(({ name }) => name === plural).length, 1)
+  }
+})
+
+test('the pattern of a definition cannot stop the server', async () => {
+  const spec = { type: 'string', pattern: '^(a+)+$' }
+  equal((await api.call(crds, { body: definition('patterns', spec) })).code, 201)
+  const attack = api.call('/apis/crd.example.com/v1/patterns', { body: object('patterns', `${'a'.repeat(60)}!`) })
+  equal((await api.call('/version')).code, 200)
+  equal((await attack).code, 422)
+})
+
+test('a rule of a definition cannot stop the server', async () => {
+  const spec = {
+    type: 'array',
+    items: { type: 'integer' },
+    'x-kubernetes-validations': [{ rule: 'self.all(a, self.all(b, self.all(c, a + b + c >= 0)))' }],
+  }
+  equal((await api.call(crds, { body: definition('loops', spec) })).code, 201)
+  const numbers = Array.from({ length: 20_000 }, (_, index) => index)
+  const { code, body } = await api.call('/apis/crd.example.com/v1/loops', { body: object('loops', numbers) })
+  equal(code, 422)
+  match(body.message ?? '', /actual cost limit exceeded/)
+})
+
+test('hostile definitions are refused', async () => {
+  const rules = (list: unknown) => ({ type: 'object', 'x-kubernetes-validations': list })
+  const refusals: unknown[] = []
+  for (const [index, spec] of [
+    rules('self'),
+    rules([1]),
+    rules([{ rule: 1 }]),
+    rules([{ rule: `${'('.repeat(5_000)}true` }]),
+    rules(Array.from({ length: 10_000 }, () => ({ rule: 'self == self && self == self' }))),
+    { type: 'string', pattern: '(a{1000}){1000}' },
+    { type: 'string', pattern: '(?=a)' },
+    { type: 'object', properties: { a: rules([{ rule: 'true', fieldPath: `.${'a.'.repeat(10_000)}` }]) } },
+  ].entries()) {
+    refusals.push((await api.call(crds, { body: definition(`bad${index}`, spec) })).code)
+  }
+  deepEqual(refusals, Array(8).fill(422))
+})
