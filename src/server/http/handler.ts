@@ -63,11 +63,18 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   const route = readRoute(path)
   if (route.type === 'path' && answerStranger(options, route.path, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
+  checkImpersonation(request)
   const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
   if (route.type === 'path') {
     return answerPath(options, route.path, query, authentication.user, request, response)
   }
   return answerInTurn(options, route, query, authentication.user, request, response)
+}
+
+/** @throws {StatusError} Forbidden: who asks to act as another must not act as themselves instead. */
+function checkImpersonation({ headers }: Incoming): void {
+  if (headers['impersonate-user'] === undefined && headers['impersonate-group'] === undefined && headers['impersonate-uid'] === undefined) return
+  throw new StatusError('Forbidden', 'impersonation is not served here: use a token of that user (kubectl create token for a ServiceAccount)')
 }
 
 async function answerInTurn(
