@@ -55,8 +55,8 @@ export function shapeOf(schema: FieldSchema, value: unknown): Shape {
     const listType = schema['x-kubernetes-list-type']
     return listType === 'map' || listType === 'set' ? 'list' : 'leaf'
   }
-  if (schema === undefined || schema.type === undefined) return 'map'
-  return schema.type === 'object' && schema['x-kubernetes-map-type'] !== 'atomic' ? 'map' : 'leaf'
+  if (schema?.['x-kubernetes-map-type'] === 'atomic') return 'leaf'
+  return schema?.type === undefined || schema.type === 'object' ? 'map' : 'leaf'
 }
 
 export function fieldSchema(schema: FieldSchema, name: string): FieldSchema {

@@ -20,7 +20,7 @@ const metadata: StructuralSchema = {
 
 /**
  * Kubernetes' strategic merge patch by the patch strategies and merge keys of `schema`: lists whose strategy is not to
- * merge are replaced; lists of plain values merge as sets. Knows `$patch: replace | delete | merge`,
+ * merge are replaced, as are maps whose strategy is to replace; lists of plain values merge as sets. Knows `$patch: replace | delete | merge`,
  * `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
  * https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
  * @param schema of the whole object; its metadata merges as that of every object.
@@ -60,6 +60,8 @@ function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | unde
     const mergeKey = mergeKeyOf(child)
     const old = Object.hasOwn(live, key) ? live[key] : undefined
     if (value === null) delete result[key]
+    else if (isJsonObject(value) && child?.['x-kubernetes-patch-strategy'] === 'replace')
+      setOwn(result, key, withoutDirectives(value as JsonMap))
     else if (isJsonObject(value)) {
       const merged = mergeMap(isJsonObject(old) ? (old as JsonMap) : {}, value as JsonMap, child)
       if (merged === undefined) delete result[key]

@@ -43,7 +43,7 @@ const special: Record<string, TypeSchema> = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { 'x-kubernetes-int-or-string': true },
   'io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime': { type: 'string', form: 'micro-time' },
   'io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1': { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-  'io.k8s.apimachinery.pkg.runtime.RawExtension': { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+  'io.k8s.apimachinery.pkg.runtime.RawExtension': { 'x-kubernetes-preserve-unknown-fields': true, 'x-kubernetes-map-type': 'atomic' },
 }
 
 function fromDefinition(part: Definition, typeName?: string): TypeSchema {

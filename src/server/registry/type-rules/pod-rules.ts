@@ -1,4 +1,4 @@
-import { duplicateValue, invalidValue, notFoundValue, requiredValue, type StatusCause } from '../../../kube/index.ts'
+import { duplicateValue, invalidValue, type KubeObject, notFoundValue, requiredValue, type StatusCause } from '../../../kube/index.ts'
 import {
   duplicates,
   fieldsOf,
@@ -19,18 +19,26 @@ import { volumeSources } from './volume-rules.ts'
 /** Container lists of a PodSpec, in the order in which Kubernetes checks them. */
 const containerLists = ['containers', 'initContainers', 'ephemeralContainers'] as const
 
-function podSpecErrors(spec: Fields, { path }: Place): StatusCause[] {
+/** Volumes that the controller of a StatefulSet adds to its Pods, one for each claim. */
+function claimedVolumes({ kind, spec }: KubeObject): Fields[] {
+  if (kind !== 'StatefulSet') return []
+  const claims = itemsOf(fieldsOf(spec).volumeClaimTemplates)
+  return claims.map(({ metadata }) => ({ name: fieldsOf(metadata).name, persistentVolumeClaim: {} }))
+}
+
+function podSpecErrors(spec: Fields, { path, object }: Place): StatusCause[] {
   const volumes = itemsOf(spec.volumes)
   const causes: StatusCause[] = [
     ...duplicates(`${path}.volumes`, volumes, 'name'),
     ...volumes.flatMap(({ name }, index) => volumeName(`${path}.volumes[${index}].name`, textOf(name))),
   ]
   const names = new Set<string>()
+  const mountable = [...volumes, ...claimedVolumes(object)]
   for (const list of containerLists) {
     const containers = itemsOf(spec[list])
     causes.push(...duplicates(`${path}.${list}`, containers, 'name', names))
     containers.forEach((container, index) => {
-      causes.push(...mountErrors(`${path}.${list}[${index}]`, container, volumes))
+      causes.push(...mountErrors(`${path}.${list}[${index}]`, container, mountable))
     })
     if (list !== 'ephemeralContainers') causes.push(...hostPortErrors(`${path}.${list}`, containers))
   }
