@@ -363,6 +363,13 @@ export function crdStatus(
   }
 }
 
+/** The storage version is always among those that may be stored, whatever a status says. */
+export function keepStorageVersion(object: KubeObject): void {
+  const { spec, status } = object as Crd
+  if (!status || typeof status !== 'object' || !Array.isArray(status.storedVersions ?? []) || status.storedVersions?.length) return
+  object.status = { ...status, storedVersions: spec.versions.filter(({ storage }) => storage).map(({ name }) => name) }
+}
+
 /** Each name that is free is accepted, also beside one that is not; that one stays what it was. */
 function acceptedNames(wanted: CrdNames, before: CrdNames = { plural: '', kind: '' }, taken: readonly (keyof CrdNames)[]): CrdNames {
   const accepted = { ...wanted }

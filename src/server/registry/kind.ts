@@ -69,6 +69,8 @@ export type Kind = {
   readonly complete?: (object: KubeObject) => KubeObject
   /** Fills in what this kind's server side decides, on a copy that may be changed. */
   readonly prepare?: (object: KubeObject, before: KubeObject | undefined) => void
+  /** The same for a write through the status subresource. */
+  readonly prepareStatus?: (object: KubeObject, before: KubeObject) => void
   /** Seconds of grace that deleting `object` gives it; `wanted` is what the client asked for. Default: none. */
   readonly graceSeconds?: (object: KubeObject, wanted: number | undefined) => number
   /** What the schema cannot say. */

@@ -3,7 +3,7 @@ import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
 import { byVersion } from './by-version.ts'
 import { kindsOfCrd } from './crd-kinds.ts'
-import { type Crd, type CrdNames, crdStatus, type NameConflict } from './crd-object.ts'
+import { type Crd, type CrdNames, crdStatus, keepStorageVersion, type NameConflict } from './crd-object.ts'
 import type { Kind } from './kind.ts'
 
 const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
@@ -123,6 +123,7 @@ export class Registry {
   #withStatus(kind: Kind): Kind {
     return {
       ...kind,
+      prepareStatus: keepStorageVersion,
       prepare: (object, before) => {
         kind.prepare?.(object, before)
         const crd = object as Crd

@@ -157,6 +157,7 @@ export function prepareStatus(
   const object: KubeObject = { ...before, metadata }
   if (decoded.status === undefined) delete object.status
   else object.status = completed(kind, { ...object, status: decoded.status }).status
+  kind.prepareStatus?.(object, before)
   const causes = schemaCauses(kind, object, before)
   const check = kind.checkStatus ?? kind.check
   if (causes.length === 0 && check) causes.push(...check(object, before))
