@@ -1,7 +1,8 @@
 /**
  * @module kube: what a Kubernetes object is. Start reading at `object.ts`, then `resource.ts`.
  * In: plain JSON values. Out: verdicts, patched copies, errors with Kubernetes' reasons.
- * Pure: nothing here reads a clock, a disk or a socket, and nothing changes its arguments.
+ * Pure: nothing here reads a disk or a socket, nothing changes its arguments, and the one clock is the stopwatch of `meter.ts`.
+ * `cel/` is loaded with the first validation rule, see `validation-rules.ts`.
  */
 export * from './apply/index.ts'
 export * from './condition.ts'
