@@ -6,7 +6,7 @@ import { aggregated, groupDocument, groupList, resourceList } from './api-groups
 import { etagOf } from './etag.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
-import { openApiV3, openApiV3Paths } from './openapi-v3.ts'
+import { OpenApiV3 } from './openapi-v3.ts'
 
 /** An answer: a document, 304 to whoever has it already, or 301 to its newest hash. */
 export type Found = {
@@ -40,11 +40,13 @@ const yearMs = 365 * 86_400_000
 export class Discovery {
   readonly version: string
   readonly #registry: Registry
+  readonly #openApiV3: OpenApiV3
   readonly #cache = new Map<string, Document>()
   #generation = -1
 
   constructor(registry: Registry) {
     this.#registry = registry
+    this.#openApiV3 = new OpenApiV3(registry)
     this.version = versionDocument()
   }
 
@@ -89,6 +91,11 @@ export class Discovery {
 
   #make(form: Form, place: string): Document | undefined {
     if (form === 'aggregated') return jsonDocument(aggregated(this.#registry, place === '/api'), aggregatedType)
+    if (place.startsWith('/openapi/v3/')) {
+      const named = groupVersionAt(place)
+      const found = named && this.#openApiV3.document(...named)
+      return found && { contentType: 'application/json', body: found.text, etag: found.etag }
+    }
     const value = this.#valueAt(place)
     if (!value) return undefined
     switch (form) {
@@ -108,7 +115,8 @@ export class Discovery {
     const registry = this.#registry
     const { groups } = registry
     const [, root = '', first, second, third, ...more] = place.split('/')
-    if (root === 'openapi') return openApiAt(registry, first, [second, third, ...more])
+    if (place === '/openapi/v2') return openApiV2(registry)
+    if (place === '/openapi/v3') return this.#openApiV3.paths()
     if (more.length > 0) return undefined
     switch (root) {
       case '':
@@ -131,14 +139,12 @@ export class Discovery {
   }
 }
 
-function openApiAt(registry: Registry, version: string | undefined, [root, ...rest]: (string | undefined)[]): object | undefined {
-  if (version === 'v2') return root === undefined ? openApiV2(registry) : undefined
-  if (version !== 'v3') return undefined
-  if (root === undefined) return openApiV3Paths(registry)
-  const [group, name, ...more] = root === 'api' ? ['', ...rest] : rest
-  if ((root !== 'api' && (root !== 'apis' || !group)) || more.some(part => part !== undefined)) return undefined
-  const kinds = registry.groups.get(group ?? '')?.get(name ?? '')
-  return kinds && openApiV3(kinds.values())
+/** What a path below `/openapi/v3/` names, if anything. */
+function groupVersionAt(place: string): [group: string, version: string] | undefined {
+  const [root, ...rest] = place.slice('/openapi/v3/'.length).split('/')
+  const [group, version, ...more] = root === 'api' ? ['', ...rest] : rest
+  const isNamed = root === 'api' ? group === '' : root === 'apis' && Boolean(group)
+  return isNamed && version !== undefined && more.length === 0 ? [group ?? '', version] : undefined
 }
 
 /** @throws {StatusError} NotAcceptable. */

@@ -4,26 +4,58 @@ import { etagOf } from './etag.ts'
 import { pathsOf } from './openapi-paths.ts'
 import { schemasOf } from './openapi-schemas.ts'
 
-/** `/openapi/v3`: where the document of each group and version is; the hash changes with the document. */
-export function openApiV3Paths(registry: Registry): object {
-  const paths: Record<string, { serverRelativeURL: string }> = {}
-  for (const [group, versions] of registry.groups) {
-    for (const [version, kinds] of versions) {
-      const path = group ? `apis/${group}/${version}` : `api/${version}`
-      const digest = etagOf(asciiJson(openApiV3(kinds.values())))
-      paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${digest}` }
-    }
+type GroupDocument = { readonly kinds: readonly Kind[]; readonly text: string; readonly etag: string }
+
+/**
+ * OpenAPI 3: a document for each group and version, made when it is first asked for and again only when its own kinds
+ * changed. All of them together take a tenth of a second, which a new definition must not cost everybody.
+ */
+export class OpenApiV3 {
+  readonly #registry: Registry
+  readonly #made = new Map<string, GroupDocument>()
+
+  constructor(registry: Registry) {
+    this.#registry = registry
   }
-  return { paths }
+
+  /** `/openapi/v3`: where the document of each group and version is; the hash changes with the document. */
+  paths(): object {
+    const paths: Record<string, { serverRelativeURL: string }> = {}
+    for (const [group, versions] of this.#registry.groups) {
+      for (const version of versions.keys()) {
+        const path = group ? `apis/${group}/${version}` : `api/${version}`
+        paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${this.document(group, version)!.etag}` }
+      }
+    }
+    for (const key of this.#made.keys()) if (!this.#kindsOf(key)) this.#made.delete(key)
+    return { paths }
+  }
+
+  /** `/openapi/v3/apis/GROUP/VERSION`, or undefined when there is no such version. */
+  document(group: string, version: string): { text: string; etag: string } | undefined {
+    const key = `${group}/${version}`
+    const kinds = this.#kindsOf(key)
+    if (!kinds) return undefined
+    const made = this.#made.get(key)
+    if (made && made.kinds.length === kinds.length && made.kinds.every((kind, index) => kind === kinds[index])) return made
+    const text = asciiJson(openApiV3(kinds))
+    const document: GroupDocument = { kinds, text, etag: etagOf(text) }
+    this.#made.set(key, document)
+    return document
+  }
+
+  #kindsOf(key: string): readonly Kind[] | undefined {
+    const slash = key.indexOf('/')
+    const kinds = this.#registry.groups.get(key.slice(0, slash))?.get(key.slice(slash + 1))
+    return kinds && [...kinds.values()]
+  }
 }
 
-/** `/openapi/v3/apis/GROUP/VERSION`. */
-export function openApiV3(kinds: Iterable<Kind>): object {
-  const all = [...kinds]
+function openApiV3(kinds: readonly Kind[]): object {
   return {
     openapi: '3.0.0',
     info: { title: 'Kubernetes', version: 'v1.36.3' },
-    paths: Object.assign({}, ...all.map(kind => pathsOf(kind, 3))),
-    components: { schemas: schemasOf(all, '#/components/schemas/') },
+    paths: Object.assign({}, ...kinds.map(kind => pathsOf(kind, 3))),
+    components: { schemas: schemasOf(kinds, '#/components/schemas/') },
   }
 }
