@@ -1,0 +1,64 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startServer } from '../../src/server/index.ts'
+import { startPeer, whyNoPeer } from '../conformance/peer.ts'
+import { skipWithout } from '../support/run-program.ts'
+
+const directory = process.env.OARLOCK_CLIENTS_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'clients')
+/** kube-apiserver runs alone in these tests: what its controllers do (garbage, namespaces, volumes) does not happen there. */
+export const isAgainstPeer = process.env.OARLOCK_CLIENTS_AGAINST === 'kube-apiserver'
+
+/** Where `scripts/build-clients.sh` put a client. */
+export const clientPath = (name: string): string => join(directory, name)
+
+/** What a test's `skip` takes: false when the client is there (and the peer, when the tests run against it), else the reason. */
+export function skipWithoutClient(name: string): string | false {
+  const whyNot = isAgainstPeer ? whyNoPeer() : undefined
+  if (whyNot) return whyNot
+  if (name === 'kubectl') return skipWithout('kubectl')
+  return existsSync(clientPath(name)) ? false : `${clientPath(name)} not found: run scripts/build-clients.sh`
+}
+
+export type ClientsServer = { url: string; kubeconfig: string; directory: string; close(): Promise<void> }
+
+/**
+ * The embedded server for real clients to talk to, on a port and in a directory of its own. With
+ * `OARLOCK_CLIENTS_AGAINST=kube-apiserver` a real one instead: what these tests ask for must be right there too.
+ */
+export async function startServerForClients(): Promise<ClientsServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-clients-'))
+  const remove = () => rmSync(directory, { recursive: true, force: true })
+  if (!isAgainstPeer) {
+    const server = await startServer({ dataDir: join(directory, 'data'), listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+    return {
+      url: server.url,
+      kubeconfig: server.kubeconfigPath,
+      directory,
+      async close() {
+        await server.close({ graceMs: 500 })
+        remove()
+      },
+    }
+  }
+  const peer = await startPeer()
+  const kubeconfig = join(directory, 'kubeconfig')
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'peer',
+    contexts: [{ name: 'peer', context: { cluster: 'peer', user: 'admin' } }],
+    clusters: [{ name: 'peer', cluster: { server: peer.url, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'admin', user: { token: peer.tokens.admin } }],
+  }
+  writeFileSync(kubeconfig, JSON.stringify(config), { mode: 0o600 })
+  return {
+    url: peer.url,
+    kubeconfig,
+    directory,
+    async close() {
+      await peer.close()
+      remove()
+    },
+  }
+}
