@@ -3,16 +3,17 @@ import { ageColumn, nameColumn } from './columns.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
 import { type Row, rows, text, tokenRequestRow } from './kinds/index.ts'
 import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
+import type { Stored } from './stored.ts'
 import { fillDefaults, ruleErrors } from './type-rules/index.ts'
 
 /** The kinds that are served without a CustomResourceDefinition. */
-export function builtInKinds(): Kind[] {
-  return rows.map(row => (row.schema ? typedKind(row, row.schema) : plainKind(row)))
+export function builtInKinds(stored: Stored): Kind[] {
+  return rows.map(row => (row.schema ? typedKind(row, row.schema, stored) : plainKind(row, stored)))
 }
 
 /** What is the same whether a kind has a type of Kubernetes' or fields of its own. */
-function common(row: Row) {
-  const { group = '', version = 'v1', kind, plural } = row
+function common(row: Row, stored: Stored) {
+  const { group = '', version = 'v1', kind, plural, prepare, generate, checkStatus } = row
   return {
     group,
     version,
@@ -34,9 +35,10 @@ function common(row: Row) {
     selectableFields: row.selectableFields ?? [],
     isCustom: false,
     isVirtual: row.isVirtual,
-    prepare: row.prepare,
-    generate: row.generate,
-    checkStatus: row.checkStatus,
+    deprecation: row.deprecation,
+    prepare: prepare && ((object, before) => prepare(object, before, stored)),
+    generate: generate && (object => generate(object, stored)),
+    checkStatus,
     warnings: row.warnings,
     raisesGeneration: row.raisesGeneration,
     orphansByDefault: row.orphansByDefault,
@@ -50,8 +52,10 @@ function common(row: Row) {
 }
 
 /** Nothing of its type is read before the kind is used. */
-function typedKind(row: Row, typeName: string): Kind {
-  const base = common(row)
+function typedKind(row: Row, typeName: string, stored: Stored): Kind {
+  const base = common(row, stored)
+  const { check } = row
+  const checkKind: Kind['check'] = check && ((object, before) => check(object, before, stored))
   let schema: TypeSchema | undefined
   let blank: Kind['blank']
   const root = (): TypeSchema => {
@@ -72,9 +76,12 @@ function typedKind(row: Row, typeName: string): Kind {
       return blank
     },
     complete: object => fillDefaults(root(), goForm(root(), object, base)) as KubeObject,
-    check: (object, before) => [...ruleErrors(root(), object, before), ...(row.check?.(object, before) ?? [])],
+    check: (object, before) => {
+      const causes = ruleErrors(root(), object, before)
+      return checkKind ? [...causes, ...checkKind(object, before)] : causes
+    },
     // The rules of types say nothing of statuses, which are written most often.
-    checkStatus: row.checkStatus ?? row.check ?? noCauses,
+    checkStatus: row.checkStatus ?? checkKind ?? noCauses,
   }
 }
 
@@ -82,7 +89,8 @@ function noCauses(): [] {
   return []
 }
 
-function plainKind(row: Row): Kind {
+function plainKind(row: Row, stored: Stored): Kind {
+  const { check } = row
   const schema: StructuralSchema = {
     type: 'object',
     description: row.description,
@@ -95,11 +103,11 @@ function plainKind(row: Row): Kind {
     },
   }
   return {
-    ...common(row),
+    ...common(row, stored),
     schema,
     description: row.description ?? '',
     blank: { ...(applyDefaults(schema, {}) as object), ...row.blank },
-    check: row.check,
+    check: check && ((object, before) => check(object, before, stored)),
   }
 }
 
@@ -112,4 +120,4 @@ function withOpenMetadata(schema: TypeSchema): TypeSchema {
 }
 
 /** What is posted to the subresource `token` of a ServiceAccount. */
-export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema)
+export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema, { get: () => undefined, all: () => [] })

@@ -5,6 +5,7 @@ import { byVersion } from './by-version.ts'
 import { kindsOfCrd } from './crd-kinds.ts'
 import { type Crd, type CrdNames, crdStatus, keepStorageVersion, type NameConflict } from './crd-object.ts'
 import type { Kind } from './kind.ts'
+import type { Stored } from './stored.ts'
 
 const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
 
@@ -20,7 +21,7 @@ export class Registry {
 
   constructor(store: Store) {
     this.#store = store
-    for (const kind of builtInKinds()) this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
+    for (const kind of builtInKinds(storedIn(store))) this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
     const crds = store.table(crdTableName)
     for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd)
     store.onCommit((table, events) => {
@@ -157,6 +158,18 @@ export class Registry {
     look('kind', 'KindConflict', [names.kind], kinds)
     look('listKind', 'ListKindConflict', [names.listKind], kinds)
     return conflict
+  }
+}
+
+function storedIn(store: Store): Stored {
+  return {
+    get(storageName, key) {
+      const entry = store.head(store.table(storageName), key)
+      return entry && parseEntry(entry)
+    },
+    *all(storageName) {
+      for (const entry of store.table(storageName).values()) yield parseEntry(entry)
+    },
   }
 }
 

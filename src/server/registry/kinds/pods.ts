@@ -6,9 +6,11 @@ import {
   parseQuantity,
   requiredValue,
   type StatusCause,
+  StatusError,
 } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { plainSelectorScale } from '../scale.ts'
+import type { Stored } from '../stored.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/index.ts'
 import { podColumns } from './pod-columns.ts'
 import type { Row } from './row.ts'
@@ -35,8 +37,8 @@ export const podKinds: readonly Row[] = [
       })),
     ],
     prepare: preparePod,
-    generate: pod => {
-      pod.spec = admitted(fieldsOf(pod.spec))
+    generate: (pod, stored) => {
+      pod.spec = withPriority(pod, admitted(fieldsOf(pod.spec)), stored)
       // Nobody runs the Pod: it waits.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
@@ -179,25 +181,33 @@ function admitted(spec: Fields, before?: Fields): Fields {
   // A toleration of everything needs no company.
   const missing = tolerations.some(isForAll) ? [] : nodeTolerations.filter(({ key }) => !tolerations.some(given => isAbout(given, key)))
   if (missing.length > 0) result.tolerations = [...tolerations, ...missing]
-  if (before) {
-    if (before.priority !== undefined) result.priority = before.priority
-    if (before.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
-    return result
-  }
-  result.priority ??= systemPriorities[textOf(spec.priorityClassName)] ?? 0
-  result.preemptionPolicy ??= 'PreemptLowerPriority'
+  if (before?.priority !== undefined) result.priority = before.priority
+  if (before?.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
   return result
 }
+
+/** @throws {StatusError} Forbidden for a PriorityClass that does not exist. */
+function withPriority(pod: KubeObject, spec: Fields, stored: Stored): Fields {
+  const name = textOf(spec.priorityClassName)
+  let found: KubeObject | undefined
+  if (name !== '') {
+    found = stored.get(priorityClasses, name)
+    if (!found) {
+      throw new StatusError('Forbidden', `pods "${pod.metadata.name}" is forbidden: no PriorityClass with name ${name} was found`, {
+        details: { name: pod.metadata.name, kind: 'pods' },
+      })
+    }
+  } else for (const other of stored.all(priorityClasses)) if (other.globalDefault === true) found = other
+  const { value, preemptionPolicy = 'PreemptLowerPriority' } = fieldsOf(found)
+  return { ...spec, ...(found && { priorityClassName: found.metadata.name }), priority: intOf(value), preemptionPolicy }
+}
+
+const priorityClasses = 'priorityclasses.scheduling.k8s.io'
 
 const isAbout = ({ key, effect }: Fields, taint: string) =>
   (textOf(key) === '' || key === taint) && (textOf(effect) === '' || effect === 'NoExecute')
 
 const isForAll = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
-
-const systemPriorities: Readonly<Record<string, number>> = {
-  'system-cluster-critical': 2_000_000_000,
-  'system-node-critical': 2_000_001_000,
-}
 
 /** Seconds that a Pod is given: none without a node, as nobody would use them. */
 function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number | undefined): number {

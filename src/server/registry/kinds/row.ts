@@ -1,6 +1,7 @@
-import type { NameRule, StructuralSchema } from '../../../kube/index.ts'
+import type { KubeObject, NameRule, StatusCause, StructuralSchema } from '../../../kube/index.ts'
 import type { Column, Kind, SelectableField, Verb } from '../kind.ts'
 import type { ScaleFields } from '../scale.ts'
+import type { Stored } from '../stored.ts'
 
 /** One built-in kind as its file in this folder declares it. What a row does not say is the plain case. */
 export type Row = {
@@ -28,9 +29,11 @@ export type Row = {
   selectableFields?: readonly SelectableField[]
   storageName?: string
   isVirtual?: boolean
-  prepare?: Kind['prepare']
-  check?: Kind['check']
-  generate?: Kind['generate']
+  /** As in `Kind`, and may look at other objects. */
+  prepare?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => void
+  check?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => StatusCause[]
+  generate?: (object: KubeObject, stored: Stored) => void
+  deprecation?: string
   checkStatus?: Kind['checkStatus']
   warnings?: Kind['warnings']
   raisesGeneration?: Kind['raisesGeneration']

@@ -6,8 +6,8 @@
 
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
 export { plainInvalid } from './batch-rules.ts'
-export { fieldsOf, intOf, itemsOf, textOf, textsOf } from './checks.ts'
-export { ipErrors, isAddress } from './ip-address.ts'
+export { fieldsOf, inRange, intOf, itemsOf, portNumberOrName, resourceName, textOf, textsOf } from './checks.ts'
+export { cidrErrors, endpointIpErrors, ipErrors, isAddress } from './ip-address.ts'
 export { firstCommonIndex, readIndexes } from './job-indexes.ts'
 export { negativeErrors, numberOf } from './number-checks.ts'
 export { sayableSelector, selectorChangeErrors, selects, sorted, templateLabels } from './selector-rules.ts'

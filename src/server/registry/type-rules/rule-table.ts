@@ -6,6 +6,7 @@ import { networkingRules } from './networking-rules.ts'
 import { podRules } from './pod-rules.ts'
 import { schedulingRules } from './scheduling-rules.ts'
 import { selectorRules } from './selector-rules.ts'
+import { serviceRules } from './service-rules.ts'
 import { smallGroupRules } from './small-group-rules.ts'
 import type { RuleTable, TypeRules } from './type-rules.ts'
 import { volumeRules } from './volume-rules.ts'
@@ -17,6 +18,7 @@ const tables: readonly RuleTable[] = [
   volumeRules,
   schedulingRules,
   selectorRules,
+  serviceRules,
   appsRules,
   batchRules,
   autoscalingRules,

@@ -1,0 +1,9 @@
+import type { KubeObject } from '../../kube/index.ts'
+
+/** What rules of kinds may look up of other objects. */
+export type Stored = {
+  /** An object by its table, such as `services`, and its key: `namespace/name` or the name. Sees writes on their way to disk. */
+  get(storageName: string, key: string): KubeObject | undefined
+  /** Every object of a table. */
+  all(storageName: string): Iterable<KubeObject>
+}
