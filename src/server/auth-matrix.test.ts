@@ -114,6 +114,11 @@ describe('who may do what', { timeout: 60_000 }, () => {
         dispatcher: await withCertificate('root', ['system:masters'], true),
         expect: 401,
       },
+      {
+        name: 'an expired client certificate',
+        dispatcher: await withCertificate('root', ['system:masters'], false, 7_200_000),
+        expect: 401,
+      },
       { name: 'known without rights', token: issue('nobody', 'nobodies'), expect: () => false },
       { name: 'read-only by RBAC', token: issue('reader', 'readers'), expect: views },
       { name: 'administrator of a namespace', token: issue('boss', 'bosses'), expect: administers },
@@ -134,10 +139,10 @@ describe('who may do what', { timeout: 60_000 }, () => {
     return answer
   }
 
-  async function withCertificate(name: string, groups: string[], isForeign: boolean): Promise<Agent> {
+  async function withCertificate(name: string, groups: string[], isForeign: boolean, ageMs = 0): Promise<Agent> {
     const other = isForeign ? await startTestServer() : undefined
     const pki = `${(other ?? server).dataDir}/pki`
-    const { certificate, key: privateKey } = await issueClientCertificate(pki, { name, groups, ttlMs: 3_600_000 }, Date.now())
+    const { certificate, key: privateKey } = await issueClientCertificate(pki, { name, groups, ttlMs: 3_600_000 }, Date.now() - ageMs)
     await other?.close()
     const agent = new Agent({ connect: { ca: server.server.caCertificate, cert: certificate, key: privateKey } })
     agents.push(agent)

@@ -93,4 +93,31 @@ describe('the real kubectl', { skip: missing() }, () => {
   test('an unknown field is refused by name', async () => {
     await assert.rejects(kubectl('apply', manifest('red').replace('color', 'colour'), '-f', '-'), /unknown field "spec.colour"/)
   })
+
+  test('auth can-i, whoami, create token', async () => {
+    assert.equal(await kubectl('auth', '', 'can-i', 'delete', 'nodes'), 'yes')
+    assert.match(await kubectl('auth', '', 'whoami'), /Username +oarlock:admin/)
+    await kubectl('create', '', 'serviceaccount', 'robot')
+    await kubectl('create', '', 'rolebinding', 'robot', '--clusterrole=view', '--serviceaccount=default:robot')
+    const token = await kubectl('create', '', 'token', 'robot', '--duration=20m')
+    const asRobot = (...args: string[]) =>
+      run('kubectl', ['--kubeconfig=/dev/null', `--server=${server.server.url}`, '--insecure-skip-tls-verify', `--token=${token}`, ...args])
+    assert.match((await asRobot('auth', 'whoami')).stdout, /system:serviceaccount:default:robot/)
+    assert.match((await asRobot('auth', 'can-i', '--list')).stdout, /configmaps +\[\] +\[\] +\[get list watch\]/)
+    assert.equal((await asRobot('auth', 'can-i', 'list', 'pods')).stdout.trim(), 'yes')
+    await assert.rejects(asRobot('auth', 'can-i', 'list', 'secrets'), { stdout: 'no\n' })
+    await assert.rejects(asRobot('get', 'secrets'), /secrets is forbidden: User "system:serviceaccount:default:robot" cannot list/)
+    await assert.rejects(
+      run('kubectl', ['--kubeconfig', server.server.kubeconfigPath, '--as=bob', 'get', 'pods']),
+      /impersonation is not served/,
+    )
+  })
+
+  test('auth reconcile makes and completes roles', async () => {
+    const role = (verbs: string) =>
+      `apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: sailors, namespace: default}\nrules: [{apiGroups: [example.com], resources: [boats], verbs: [${verbs}]}]\n`
+    await kubectl('auth', role('get'), 'reconcile', '-f', '-')
+    await kubectl('auth', role('list'), 'reconcile', '-f', '-')
+    assert.equal(await kubectl('get', '', 'role', 'sailors', '-o', 'jsonpath={.rules[*].verbs}'), '["get"] ["list"]')
+  })
 })

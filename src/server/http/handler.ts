@@ -73,8 +73,12 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
 
 /** @throws {StatusError} Forbidden: who asks to act as another must not act as themselves instead. */
 function checkImpersonation({ headers }: Incoming): void {
-  if (headers['impersonate-user'] === undefined && headers['impersonate-group'] === undefined && headers['impersonate-uid'] === undefined) return
-  throw new StatusError('Forbidden', 'impersonation is not served here: use a token of that user (kubectl create token for a ServiceAccount)')
+  if (headers['impersonate-user'] === undefined && headers['impersonate-group'] === undefined && headers['impersonate-uid'] === undefined)
+    return
+  throw new StatusError(
+    'Forbidden',
+    'impersonation is not served here: use a token of that user (kubectl create token for a ServiceAccount)',
+  )
 }
 
 async function answerInTurn(
