@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Handler, Incoming } from './exchange.ts'
 import { Http1Reply, type ReplyCarrier } from './http1-reply.ts'
-import { maxBodyBytes } from './read-body.ts'
 import { type Head, maxHeadBytes, readHead } from './read-head.ts'
 
 export type Http1Options = {
@@ -17,6 +16,11 @@ const headEnd = Buffer.from('\r\n\r\n')
 const nothing = Buffer.alloc(0)
 /** Requests under way on one connection; the next one is read when the first of them is answered. */
 const maxPipelined = 128
+/**
+ * A body up to this length is read before it is known whose it is, so a stranger may make us hold that much. A longer one is for
+ * node:http, which leaves it on the wire until the request has its turn.
+ */
+const maxWaitingBodyBytes = 64 * 1024
 /** More than this that the client does not take: its next request waits. */
 const maxBacklogBytes = 1024 * 1024
 /** Answers up to this length wait for the end of the turn, to leave together. */
@@ -140,7 +144,7 @@ export class Http1Connection implements ReplyCarrier {
       const end = bytes.indexOf(headEnd, at)
       if (end < 0 && bytes.length - at <= maxHeadBytes) break
       const head = end < 0 || end - at > maxHeadBytes ? undefined : readHead(bytes.toString('latin1', at, end), this.#last)
-      if (!head || head.contentLength > maxBodyBytes || this.#options.isForNode(head.url)) {
+      if (!head || head.contentLength > maxWaitingBodyBytes || this.#options.isForNode(head.url)) {
         this.#isLeaving = true
         break
       }
