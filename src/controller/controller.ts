@@ -155,18 +155,14 @@ export class Controller {
     // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
     this.#queue = queue
     this.#stuck = 0
-    const unsubscribe = sources.map(({ source }) => source.informer.onChange(handlerOf(source, queue, log)))
+    const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log)))
     const onStop = () => queue.shutdown()
     stopping.addEventListener('abort', onStop, { once: true })
     if (stopping.aborted) onStop()
-    const endResync = this.#resync(
-      own.map(({ source }) => source),
-      queue,
-      host,
-    )
+    const endResync = this.#resync(own, queue, host)
     try {
-      await Promise.all(sources.map(({ source }) => source.informer.whenSynced(stopping)))
-      if (!stopping.aborted) log.info({ workers: maxConcurrent, objects: own[0]?.source.informer.size }, 'controller started')
+      await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
+      if (!stopping.aborted) log.info({ workers: maxConcurrent, objects: own[0]?.informer.size }, 'controller started')
       let active = 0
       const working = new Set<Promise<void>>()
       const begin = () => {
@@ -304,13 +300,10 @@ export class Controller {
     return () => cancel()
   }
 
-  #sources(host: ControllerHost): { source: Source; isOwn: boolean }[] {
+  #sources(host: ControllerHost): Source[] {
     const clusters: readonly (string | undefined)[] = this.#options.clusters ?? [undefined]
     return clusters.flatMap(cluster =>
-      sourcesOf(this.#options as SourceOptions, cluster, (resource, options) => host.informer(resource, options)).map((source, index) => ({
-        source,
-        isOwn: index === 0,
-      })),
+      sourcesOf(this.#options as SourceOptions, cluster, (resource, options) => host.informer(resource, options)),
     )
   }
 }

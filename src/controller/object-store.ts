@@ -54,6 +54,15 @@ export class ObjectStore<Body> {
     return object
   }
 
+  /** What is stored now, to be read later if at all; what happens to the key meanwhile does not change it. */
+  later(key: string): () => KubeObject<Body> {
+    let value = this.#entries.get(key)?.value
+    return () => {
+      if (typeof value !== 'object') value = JSON.parse(value ?? 'null') as KubeObject<Body>
+      return value
+    }
+  }
+
   /** Like {@link get}, for readers outside: frozen, so that a change in one of them cannot become the truth of the others. */
   read(key: string): KubeObject<Body> | undefined {
     const object = this.get(key)

@@ -32,6 +32,8 @@ export type Source = {
   informer: Informer<unknown>
   /** The cluster that its keys belong to; undefined for a controller without `clusters`. */
   cluster: string | undefined
+  /** Whether its keys are those of its own objects, as for `for`. */
+  isOwn: boolean
   keysOf: (object: KubeObject<unknown>) => readonly string[]
   passes: (change: Change) => boolean
   delayMs: number
@@ -57,6 +59,7 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
   const own: Source = {
     informer: find(resource, inCluster(informer)),
     cluster,
+    isOwn: true,
     keysOf: object => [objectKey(object)],
     passes: change => predicates.every(predicate => predicate(change)),
     delayMs: 0,
@@ -67,6 +70,7 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
     return {
       informer: find(source.resource, inCluster(source.informer)),
       cluster,
+      isOwn: false,
       keysOf: object => ownerKeys(object, resource),
       passes: change => source.predicate?.(change) ?? true,
       delayMs: source.delayMs ?? 0,
@@ -76,6 +80,7 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
     (watch): Source => ({
       informer: find(watch.resource, inCluster(watch.informer)),
       cluster,
+      isOwn: false,
       keysOf: object => watch.map(object as KubeObject),
       passes: change => watch.predicate?.(change) ?? true,
       delayMs: watch.delayMs ?? 0,
@@ -104,7 +109,7 @@ function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>):
 
 /** What subscribes a source to its informer. */
 export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
-  const handle = (change: Change, objects: readonly [KubeObject<unknown>, KubeObject<unknown>?]) => {
+  const changed = (change: Change) => {
     // A predicate that throws must not hide a change: a reconcile too many is harmless, one too few is not.
     let passes = true
     try {
@@ -114,20 +119,17 @@ export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHan
     }
     if (!passes) return
     const { delayMs, priorityOf, cluster } = source
-    const [first, second] = objects
+    const { object } = change
     const usual = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
-    const priority = priorityOf ? safePriority(priorityOf, first as KubeObject<unknown>, usual, log) : usual
-    const keys = source.keysOf(first as KubeObject<unknown>)
+    const priority = priorityOf ? safePriority(priorityOf, object, usual, log) : usual
+    const keys = source.keysOf(object)
     for (const key of keys) queue.add(queueKey(cluster, key), { priority, delayMs })
-    if (second === undefined) return
+    // An object's own key never changes, so what it was need not be read for that.
+    if (change.type !== 'updated' || source.isOwn) return
     // Each key once: a second add would find it running already, and run it again for nothing.
-    for (const key of source.keysOf(second)) if (!keys.includes(key)) queue.add(queueKey(cluster, key), { priority, delayMs })
+    for (const key of source.keysOf(change.old)) if (!keys.includes(key)) queue.add(queueKey(cluster, key), { priority, delayMs })
   }
-  return {
-    added: (object, isInitial) => handle({ type: 'added', object, isInitial }, [object]),
-    updated: (old, object) => handle({ type: 'updated', old, object }, [object, old]),
-    deleted: object => handle({ type: 'deleted', object }, [object]),
-  }
+  return { changed }
 }
 
 function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, usual: number, log: Log): number {
