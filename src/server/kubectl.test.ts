@@ -77,8 +77,24 @@ describe('the real kubectl', { skip: missing() }, () => {
     assert.equal(await apply('green', 'two', '--force-conflicts'), 'boat.example.com/one serverside-applied')
   })
 
+  test('apply --server-side takes over from apply without', async () => {
+    const text = (value: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'moved' }, data: { a: value } })
+    await kubectl('apply', text('1'), '-f', '-')
+    assert.equal(await kubectl('apply', text('2'), '--server-side', '-f', '-'), 'configmap/moved serverside-applied')
+    assert.equal(await kubectl('get', '', 'configmap', 'moved', '-o', 'jsonpath={.data.a}'), '2')
+    // The annotation follows server-side apply, in words that are not quite those of kubectl: so says kube-apiserver's too.
+    assert.equal(await kubectl('apply', text('2'), '-f', '-'), 'configmap/moved configured')
+    assert.equal(await kubectl('apply', text('2'), '-f', '-'), 'configmap/moved unchanged')
+  })
+
   test('explain and api-resources know the fields', async () => {
     assert.match(await kubectl('explain', '', 'boat.spec'), /color\t<string> -required-\n +What it is painted with\./)
+    // The first reads OpenAPI 3, the second OpenAPI 2 as protobuf.
+    for (const output of ['plaintext', 'plaintext-openapiv2']) {
+      const all = await kubectl('explain', '', 'boat', '--recursive', '--output', output)
+      assert.match(all, /\n +spec\t<Object>[^\n]*\n +color\t<string>/, output)
+    }
+    assert.match(await kubectl('explain', '', 'deployment.spec.template.spec', '--recursive'), /\n +containerPort\t<integer> -required-/)
     assert.match(await kubectl('api-resources', '', '--api-group=example.com'), /boats +bt +example\.com\/v1 +true +Boat/)
   })
 
