@@ -141,10 +141,10 @@ for (const [what, source, self] of [
 for (const [what, source] of [
   ['brackets', `${'('.repeat(10_000)}1${')'.repeat(10_000)}`],
   ['lists', `${'['.repeat(10_000)}${']'.repeat(10_000)}`],
-  ['minus signs', `${'-'.repeat(50_000)}1`],
+  ['minus signs', `${'-'.repeat(40_000)}1`],
   ['members', `self${'.a'.repeat(20_000)}`],
-  ['sums', `1${' + 1'.repeat(20_000)}`],
-  ['conditions', `${'true ? 1 : '.repeat(5_000)}1`],
+  ['sums', `1${' + 1'.repeat(10_000)}`],
+  ['conditions', `${'true ? 1 : '.repeat(4_000)}1`],
 ] as [string, string][]) {
   test(`deep nesting is a mistake and no stack overflow: ${what}`, () => {
     const expression = compileExpression(source, new Map([['self', dyn]]))

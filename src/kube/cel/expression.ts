@@ -16,7 +16,7 @@ export type Expression = {
 }
 
 /** Nobody writes rules this long by hand, and checking longer ones would hold up others. */
-const maxLength = 100_000
+const maxLength = 50_000
 
 /**
  * Parses, checks and compiles a CEL expression.

@@ -8,11 +8,8 @@ import { typeOfSchema } from './schema-types.ts'
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired']
 
-/**
- * A definition is checked while others wait: so much source of rules takes about 50 ms. Gateway API's largest definition
- * has a twentieth of it.
- */
-const maxSource = 250_000
+/** A definition is checked while others wait: so many characters of rules take about 50 ms. */
+const maxSource = 50_000
 
 /**
  * Why the `x-kubernetes-validations` in a definition's schema cannot be served; empty when they can. What is not structural

@@ -1,6 +1,6 @@
 import { duplicateValue, forbiddenField, invalidValue, requiredValue } from '../field-cause.ts'
 import { equalJson, getOwn, isJsonObject } from '../json.ts'
-import { metered, OutOfSteps } from '../meter.ts'
+import { metered, OutOfSteps, spend } from '../meter.ts'
 import type { StatusCause } from '../status-error.ts'
 import type { StructuralSchema } from '../structural-schema.ts'
 import { type CompiledRule, type RuleTree, rulesOf } from './compile-rules.ts'
@@ -17,7 +17,11 @@ export type RuleResult = {
 
 /** Steps of all rules of one object, about 50 ms: a write holds up the others no longer than this. */
 const maxSteps = 1_000_000
+/** What running a rule takes beside its own steps, and what telling that it failed takes. */
+const stepsPerRule = 20
+const stepsPerFailure = 100
 const maxCauses = 200
+const maxWarnings = 50
 const maxMessageBytes = 5 * 1024
 
 /**
@@ -121,16 +125,24 @@ class RuleChecker {
       const detail = this.#message(message, read, rule)
       const at = fieldPath === '' ? field : path === '' ? fieldPath : `${path}.${fieldPath}`
       const cause = causeFor(at, value, detail ?? 'messageExpression evaluation failed due to running out of cost budget', rule.reason)
-      if (!usesOldSelf && isSame(pair)) this.#result.warnings.push(`${cause.field}: ${cause.message}`)
+      this.#left -= stepsPerFailure
+      if (!usesOldSelf && isSame(pair)) this.#warn(`${cause.field}: ${cause.message}`)
       else this.#result.causes.push(cause)
       if (detail === undefined) return false
     }
     return true
   }
 
+  #warn(warning: string): void {
+    if (this.#result.warnings.length < maxWarnings) this.#result.warnings.push(warning)
+  }
+
   #run(program: Expression, read: () => Value[]): Value | CelError | OutOfSteps {
     try {
-      const { result, leftOver } = metered(this.#left, () => program.run(read()))
+      const { result, leftOver } = metered(this.#left, () => {
+        spend(stepsPerRule)
+        return program.run(read())
+      })
       if (result === undefined) return new OutOfSteps('operation cancelled: actual cost limit exceeded')
       this.#left = leftOver
       return result

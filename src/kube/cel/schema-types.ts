@@ -8,6 +8,18 @@ import { bool, bytes, type CelType, double, duration, dyn, int, list, map, type 
  * of no declared type, and lists and maps of these. `isResource` adds apiVersion, kind and the names in metadata.
  */
 export function typeOfSchema(schema: StructuralSchema, isResource: boolean): CelType | undefined {
+  const known = isResource ? resourceTypes : types
+  if (known.has(schema)) return known.get(schema)
+  const type = declare(schema, isResource)
+  known.set(schema, type)
+  return type
+}
+
+// Each schema has one type, however many rules stand above it.
+const types = new WeakMap<StructuralSchema, CelType | undefined>()
+const resourceTypes = new WeakMap<StructuralSchema, CelType | undefined>()
+
+function declare(schema: StructuralSchema, isResource: boolean): CelType | undefined {
   if (schema['x-kubernetes-int-or-string']) return dyn
   switch (schema.type) {
     case 'array': {
@@ -45,7 +57,6 @@ export function typeOfSchema(schema: StructuralSchema, isResource: boolean): Cel
   }
 }
 
-// Fields are found by name when a rule asks for one: most rules look at few fields of a large schema.
 function objectType(schema: StructuralSchema): ObjectType {
   const fields = new Map<string, CelType>()
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
