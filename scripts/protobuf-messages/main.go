@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,7 +23,8 @@ import (
 
 // Groups at the versions that are served; every kind of theirs that is no list.
 var served = []schema.GroupVersion{
-	{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "autoscaling", Version: "v2"}, {Group: "batch", Version: "v1"},
+	{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "batch", Version: "v1"},
+	{Group: "autoscaling", Version: "v1"}, {Group: "autoscaling", Version: "v2"},
 	{Group: "coordination.k8s.io", Version: "v1"}, {Group: "discovery.k8s.io", Version: "v1"}, {Group: "events.k8s.io", Version: "v1"},
 	{Group: "networking.k8s.io", Version: "v1"}, {Group: "policy", Version: "v1"}, {Group: "rbac.authorization.k8s.io", Version: "v1"},
 	{Group: "scheduling.k8s.io", Version: "v1"}, {Group: "storage.k8s.io", Version: "v1"},
@@ -61,7 +61,6 @@ func main() {
 			}
 		}
 	}
-	root("autoscaling/v1", "Scale", autoscalingv1.Scale{})
 	root("policy/v1", "Eviction", policyv1.Eviction{})
 	root("", "DeleteOptions", metav1.DeleteOptions{})
 	fmt.Println("{")

@@ -19,8 +19,9 @@ const upPolicies = [
 ]
 const downPolicies = [{ type: 'Percent', value: 100, periodSeconds: 15 }]
 
-/** Of the types of autoscaling/v2. */
+/** Of the types of autoscaling/v2, and what v1 fills in; the rest of v1 is checked as v2. */
 export const autoscalingRules: RuleTable = {
+  'autoscaling.v1.HorizontalPodAutoscalerSpec': { defaults: { minReplicas: 1 } },
   'autoscaling.v2.HorizontalPodAutoscalerSpec': {
     defaults: { minReplicas: 1, metrics: defaultMetrics },
     check: (spec, { path }) => scalerErrors(spec, path),
