@@ -7,8 +7,8 @@ import { named, type User } from './user.ts'
 /** `wrong` is a credential that does not hold: it is refused, not taken for none. */
 export type Authentication = { user: User } | 'none' | 'wrong'
 
-// A connection's certificate does not change while it is open.
-const byCertificate = new WeakMap<object, User | 'none'>()
+// A connection's certificate does not change while it is open, but it may come to its end.
+const byCertificate = new WeakMap<object, { user: User; expiresMs: number } | 'none'>()
 
 // What a connection's last token was found to mean: clients send the same one with every request.
 const byConnection = new WeakMap<object, KnownToken & { authorization: string }>()
@@ -35,14 +35,15 @@ export function authenticate(
     known = certificateUser(socket as TLSSocket) ?? 'none'
     byCertificate.set(socket, known)
   }
-  return known === 'none' ? 'none' : { user: known }
+  if (known === 'none') return 'none'
+  return known.expiresMs > nowMs ? known : 'wrong'
 }
 
-function certificateUser(socket: TLSSocket): User | undefined {
+function certificateUser(socket: TLSSocket): { user: User; expiresMs: number } | undefined {
   if (!socket.authorized) return undefined
-  const { subject } = socket.getPeerCertificate()
+  const { subject, valid_to: validTo } = socket.getPeerCertificate()
   const names = asArray(subject?.CN)
-  return names[0] ? named(names[0], asArray(subject?.O)) : undefined
+  return names[0] ? { user: named(names[0], asArray(subject?.O)), expiresMs: Date.parse(validTo) } : undefined
 }
 
 // Repeated attributes come as an array, whatever the types say.

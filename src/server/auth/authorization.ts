@@ -36,6 +36,7 @@ export class Authorization {
 
   /** The rules that a user has in a namespace; not all there is to say when the embedding program decides too. */
   rulesFor(user: User, namespace: string): { rules: readonly PolicyRule[]; error: string; isIncomplete: boolean } {
-    return { ...this.#rbac.rulesFor(user, namespace), isIncomplete: this.#own !== undefined }
+    const isIncomplete = this.#own !== undefined && !user.groups.includes(adminsGroup)
+    return { ...this.#rbac.rulesFor(user, namespace), isIncomplete }
   }
 }

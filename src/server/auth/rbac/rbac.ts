@@ -19,7 +19,8 @@ type OfUser = { generation: number; readonly cluster: Grants; readonly byNamespa
 /** `reason` says by which binding it is allowed, or what went wrong while looking. */
 export type Verdict = { readonly allowed: boolean; readonly reason: string }
 
-const maxNamespacesOfUser = 1_000
+/** Users and namespaces of users whose rules are kept: above it all are found again (invariant 10). */
+const maxKept = 20_000
 
 /**
  * Who may do what by the stored Roles, ClusterRoles and their bindings. Follows the store's commits: a binding holds
@@ -36,6 +37,7 @@ export class Rbac {
   /** Rules as they were read from a stored role, which never changes. */
   readonly #rules = new WeakMap<Entry, readonly PolicyRule[]>()
   #ofUser = new WeakMap<User, OfUser>()
+  #kept = 0
   #generation = 0
 
   constructor(store: Store) {
@@ -84,17 +86,27 @@ export class Rbac {
     let known = this.#ofUser.get(user)
     if (known?.generation === this.#generation) return known
     known = { generation: this.#generation, cluster: this.#resolve(user, this.#clusterBySubject), byNamespace: new Map() }
+    this.#makeRoom()
     this.#ofUser.set(user, known)
     return known
   }
 
   #inNamespace(user: User, known: OfUser, namespace: string): Grants {
+    const bySubject = this.#bySubject.get(namespace)
+    // Anybody may ask for namespaces that are not there.
+    if (!bySubject) return nothing
     let local = known.byNamespace.get(namespace)
     if (local) return local
-    local = this.#resolve(user, this.#bySubject.get(namespace))
-    if (known.byNamespace.size >= maxNamespacesOfUser) known.byNamespace.clear()
+    local = this.#resolve(user, bySubject)
+    this.#makeRoom()
     known.byNamespace.set(namespace, local)
     return local
+  }
+
+  #makeRoom(): void {
+    if (++this.#kept <= maxKept) return
+    this.#kept = 0
+    this.#ofUser = new WeakMap()
   }
 
   #resolve(user: User, bySubject: ReadonlyMap<string, ReadonlyMap<string, Binding>> | undefined): Grants {
@@ -148,6 +160,8 @@ export class Rbac {
     }
   }
 }
+
+const nothing: Grants = { grants: [], errors: [] }
 
 function find({ grants }: Grants, attributes: Attributes): Verdict | undefined {
   for (const grant of grants) if (ruleAllows(grant.rule, attributes)) return new Allowed(grant)
