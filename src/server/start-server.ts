@@ -167,6 +167,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
     https = listener.server
+    const connections = countConnections(https)
     await listenOn(https, host, port)
     const { port: actualPort } = https.address() as AddressInfo
     url = `https://${urlHost(host)}:${actualPort}`
@@ -175,7 +176,6 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
     log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
 
-    const server = https
     const running = lifecycle
     let closing: Promise<void> | undefined
     return {
@@ -191,7 +191,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
           objects,
           objectBytes: bytes,
           watchers: watches.size,
-          connections: countConnections(server),
+          connections: connections(),
           writes,
           commits,
           failedWrites,
@@ -279,13 +279,14 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
   })
 }
 
-function countConnections(server: Server): number {
-  // Node counts synchronously and calls back in the same turn for a server of this process.
+/** Counts open connections; `getConnections` of node:net answers only later. */
+function countConnections(server: Server): () => number {
   let count = 0
-  server.getConnections((_error, connections) => {
-    count = connections ?? 0
+  server.on('connection', socket => {
+    count++
+    socket.once('close', () => count--)
   })
-  return count
+  return () => count
 }
 
 function urlHost(host: string): string {
