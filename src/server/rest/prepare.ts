@@ -156,7 +156,11 @@ export function prepareStatus(
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   const object: KubeObject = { ...before, metadata }
   if (decoded.status === undefined) delete object.status
-  else object.status = completed(kind, { ...object, status: decoded.status }).status
+  else {
+    // The rest is stored as it is already, and need not be walked for every status.
+    const { apiVersion, kind: name } = before
+    object.status = completed(kind, { apiVersion, kind: name, metadata, status: decoded.status }).status
+  }
   kind.prepareStatus?.(object, before)
   const causes = schemaCauses(kind, object, before)
   const check = kind.checkStatus ?? kind.check
