@@ -1,4 +1,4 @@
-import { type Kind, scaleKindFor, type Verb } from '../registry/index.ts'
+import { type Kind, scaleKindFor, tokenRequestKind, type Verb } from '../registry/index.ts'
 import {
   deleteCollectionParameters,
   deleteParameters,
@@ -38,13 +38,15 @@ export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
       ...writer.deleteCollection(),
       parameters: writer.parameters([...inNamespace, prettyParameter]),
     },
-    [`${collection}/{name}`]: {
-      ...writer.read(''),
-      ...writer.replace(''),
-      ...writer.delete(),
-      ...writer.patch(''),
-      parameters: writer.parameters(one),
-    },
+  }
+  // A question has no name that it could be found by.
+  if (kind.isVirtual) return paths
+  paths[`${collection}/{name}`] = {
+    ...writer.read(''),
+    ...writer.replace(''),
+    ...writer.delete(),
+    ...writer.patch(''),
+    parameters: writer.parameters(one),
   }
   if (namespaced)
     paths[`${base}/${plural}`] = { ...writer.list('listAll'), parameters: writer.parameters([prettyParameter, ...listParameters]) }
@@ -56,6 +58,10 @@ export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
   })
   if (kind.hasStatus) paths[`${collection}/{name}/status`] = subresource('Status')
   if (kind.scale) paths[`${collection}/{name}/scale`] = subresource('Scale', new OperationWriter(kind, dialect, scaleKindFor(kind)))
+  if (kind.storageName === 'serviceaccounts') {
+    const token = new OperationWriter(kind, dialect, tokenRequestKind)
+    paths[`${collection}/{name}/token`] = { ...token.create('Token'), parameters: writer.parameters(one) }
+  }
   if (group === '' && plural === 'namespaces') {
     paths[`${collection}/{name}/finalize`] = { ...writer.replace('Finalize'), parameters: writer.parameters(one) }
   }
@@ -87,7 +93,7 @@ class OperationWriter {
     this.#kind = kind
     this.#dialect = dialect
     this.#shown = shown ?? kind
-    this.#schema = shown ? scaleSchemaName : schemaName(kind)
+    this.#schema = shown?.typeName ?? (shown ? scaleSchemaName : schemaName(kind))
   }
 
   parameters(of: readonly Parameter[]): object[] {
@@ -117,12 +123,12 @@ class OperationWriter {
     })
   }
 
-  create(): object {
+  create(suffix = ''): object {
     const { kind } = this.#kind
     return this.#say('post', 'create', {
       action: 'post',
-      id: this.#id('create', ''),
-      description: `create ${article(kind)} ${kind}`,
+      id: this.#id('create', suffix),
+      description: suffix ? `create ${suffix.toLowerCase()} of ${article(kind)} ${kind}` : `create ${article(kind)} ${kind}`,
       query: writeParameters,
       answer: this.#schema,
       codes: [200, 201, 202],

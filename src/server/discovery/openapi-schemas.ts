@@ -1,5 +1,5 @@
 import type { StructuralSchema } from '../../kube/index.ts'
-import { type Kind, publishedSchemas } from '../registry/index.ts'
+import { type Kind, publishedSchemas, tokenRequestKind } from '../registry/index.ts'
 
 /** JSON Schema as OpenAPI writes it: structural schemas, with references. */
 export type OpenApiSchema = { [key: string]: unknown }
@@ -25,6 +25,7 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
   const all = [...kinds]
   const names = [`${metaName}.ObjectMeta`, `${metaName}.DeleteOptions`, ...all.flatMap(kind => kind.typeName ?? [])]
   if (all.some(kind => kind.scale)) names.push(scaleSchemaName)
+  if (all.some(kind => kind.storageName === 'serviceaccounts')) names.push(schemaName(tokenRequestKind))
   const schemas: Record<string, OpenApiSchema> = {
     ...publishedSchemas(names, prefix),
     [`${metaName}.ListMeta`]: listMetaSchema as OpenApiSchema,
@@ -42,6 +43,7 @@ export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string,
       properties: { ...(kind.schema.properties as object), metadata: reference(`${metaName}.ObjectMeta`, "Standard object's metadata.") },
       'x-kubernetes-group-version-kind': [{ group, version, kind: kind.kind }],
     }
+    if (kind.isVirtual) continue
     schemas[`${name}List`] = {
       type: 'object',
       description: `${kind.listKind} is a list of ${kind.kind}`,
