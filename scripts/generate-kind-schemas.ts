@@ -108,6 +108,8 @@ function compact(name: string): Schema {
     result.properties[field] = property(properties[field]!)
     const go = struct?.fields.get(field)
     if (!go || field === 'apiVersion' || field === 'kind') continue
+    // What is left out when it is zero needs no zero as its default.
+    if (go.omitsEmpty && !go.isPointer && isZero(result.properties[field].default)) delete result.properties[field].default
     if (go.isPointer && go.omitsEmpty) {
       if (isScalar(properties[field]!, go.type)) pointers.push(field)
     } else if (!go.isPointer && Object.hasOwn(zeroValues, go.type)) absent[field] = zeroValues[go.type]
@@ -123,6 +125,8 @@ function compact(name: string): Schema {
   if (Object.keys(absent).length > 0) result.absent = absent
   return sorted(result)
 }
+
+const isZero = (value: unknown) => value === '' || value === 0 || value === false
 
 /** Pointers to structs need no note: a struct that is there is always said. */
 function isScalar({ type }: Schema, goType: string): boolean {

@@ -20,6 +20,9 @@ export function eventToCore(object: KubeObject): KubeObject {
     if (core[there] !== undefined) core[here] = core[there]
     delete core[there]
   }
+  // Never left out in this version.
+  core.reportingComponent ??= ''
+  core.reportingInstance ??= ''
   return core
 }
 
@@ -30,6 +33,7 @@ export function eventFromCore(text: string): string {
     if (event[here] !== undefined) event[there] = event[here]
     delete event[here]
   }
+  for (const field of ['reportingController', 'reportingInstance']) if (event[field] === '') delete event[field]
   return JSON.stringify(event).replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 

@@ -198,7 +198,8 @@ function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, su
   const { manager, nowMs } = options
   const entries = trackUpdate({
     before,
-    after,
+    // What a new object's status begins with is nobody's.
+    after: before === undefined && kind.hasStatus ? { ...after, status: kind.blank?.status } : after,
     blank: kind.blank,
     manager,
     schema: kind.schema,

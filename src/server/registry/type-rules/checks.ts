@@ -159,7 +159,8 @@ export function resourceErrors(path: string, resources: Fields): StatusCause[] {
   return causes
 }
 
-function containerResourceName(path: string, name: string): StatusCause[] {
+/** Name of a resource that a container may ask for. */
+export function containerResourceName(path: string, name: string): StatusCause[] {
   const causes = resourceName(path, name)
   if (!name.includes('/'))
     return isStandard(name) ? causes : [...causes, invalidValue(path, name, 'must be a standard resource for containers')]

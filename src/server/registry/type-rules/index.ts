@@ -6,7 +6,18 @@
 
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
 export { plainInvalid } from './batch-rules.ts'
-export { fieldsOf, inRange, intOf, itemsOf, portNumberOrName, resourceName, textOf, textsOf } from './checks.ts'
+export {
+  containerResourceName,
+  fieldsOf,
+  inRange,
+  intOf,
+  itemsOf,
+  portNumberOrName,
+  quantityErrors,
+  resourceName,
+  textOf,
+  textsOf,
+} from './checks.ts'
 export { cidrErrors, endpointIpErrors, ipErrors, isAddress } from './ip-address.ts'
 export { firstCommonIndex, readIndexes } from './job-indexes.ts'
 export { negativeErrors, numberOf } from './number-checks.ts'

@@ -31,7 +31,7 @@ function addressErrors({ ip, hostname, nodeName }: Fields, { path }: Place): Sta
   return causes
 }
 
-/** Of the types in Services and Endpoints. */
+/** Of the types in Services, Endpoints, LimitRanges and Nodes. */
 export const serviceRules: RuleTable = {
   'core.v1.ServicePort': { words: protocols },
   'core.v1.LoadBalancerIngress': {
@@ -46,6 +46,18 @@ export const serviceRules: RuleTable = {
     words: protocols,
     check: ({ port }, { path }) => portNumber(`${path}.port`, port),
   },
+  'core.v1.LimitRangeItem': {
+    fill: value => {
+      if (value.type !== 'Container') return
+      const presets = { ...fieldsOf(value.max), ...fieldsOf(value.default) }
+      const requests = { ...fieldsOf(value.min), ...presets, ...fieldsOf(value.defaultRequest) }
+      if (Object.keys(presets).length > 0) value.default = presets
+      if (Object.keys(requests).length > 0) value.defaultRequest = requests
+    },
+  },
+  // Checked where they stand, in words of their own.
+  'core.v1.Taint': { free: ['effect'] },
+  'core.v1.ResourceQuotaSpec': { free: ['scopes'] },
   'core.v1.NodeStatus': {
     fill: value => {
       if (value.capacity !== undefined) value.allocatable ??= fieldsOf(value.capacity)

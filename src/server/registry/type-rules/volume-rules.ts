@@ -1,7 +1,7 @@
-import { forbiddenField, invalidValue, requiredValue, type StatusCause } from '../../../kube/index.ts'
-import { configKey, fieldsOf, inRange, intOf, itemsOf, noBacksteps, oneOf, optionalName, pathBelow, textOf } from './checks.ts'
+import { forbiddenField, invalidValue, parseQuantity, requiredValue, type StatusCause } from '../../../kube/index.ts'
+import { configKey, fieldsOf, inRange, intOf, itemsOf, noBacksteps, oneOf, optionalName, pathBelow, textOf, textsOf } from './checks.ts'
 import { fieldReferenceErrors, isLatest } from './container-rules.ts'
-import type { Fields, RuleTable, TypeRules } from './type-rules.ts'
+import type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
 
 /** What is a volume's source: every field but its name. */
 export function volumeSources(volume: Fields): string[] {
@@ -19,6 +19,22 @@ function fileMode(path: string, mode: unknown): StatusCause[] {
 }
 
 const fileFieldPaths = ['metadata.name', 'metadata.namespace', 'metadata.labels', 'metadata.annotations', 'metadata.uid']
+
+const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
+
+/** Of a claim, and of the template of one. */
+function claimErrors(spec: Fields, { path }: Place): StatusCause[] {
+  const modes = textsOf(spec.accessModes)
+  const causes = modes.length === 0 ? [requiredValue(`${path}.accessModes`, 'at least 1 access mode is required')] : []
+  if (modes.includes('ReadWriteOncePod') && modes.some(mode => mode !== 'ReadWriteOncePod' && accessModes.includes(mode))) {
+    causes.push(forbiddenField(`${path}.accessModes`, 'may not use ReadWriteOncePod with other access modes'))
+  }
+  const storage = textOf(fieldsOf(fieldsOf(spec.resources).requests).storage)
+  const at = `${path}.resources[storage]`
+  if (storage === '') causes.push(requiredValue(at))
+  else if (parseQuantity(storage).nanos <= 0n) causes.push(invalidValue(at, storage, 'must be greater than zero'))
+  return [...causes, ...optionalName(`${path}.storageClassName`, spec.storageClassName, 'dns1123Subdomain')]
+}
 
 /** Of the types in a volume. */
 export const volumeRules: RuleTable = {
@@ -85,6 +101,17 @@ export const volumeRules: RuleTable = {
         : []),
       ...fileMode(`${path}.mode`, mode),
     ],
+  },
+  // Those in the templates of a StatefulSet have it too.
+  'core.v1.PersistentVolumeClaim': {
+    fill: value => {
+      value.status = { phase: 'Pending', ...fieldsOf(value.status) }
+    },
+  },
+  'core.v1.PersistentVolumeClaimSpec': { defaults: { volumeMode: 'Filesystem' }, check: claimErrors },
+  'core.v1.PersistentVolumeSpec': {
+    defaults: { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' },
+    check: ({ storageClassName }, { path }) => optionalName(`${path}.storageClassName`, storageClassName, 'dns1123Subdomain'),
   },
   'core.v1.PersistentVolumeClaimVolumeSource': { required: { claimName: '' } },
   'core.v1.HostPathVolumeSource': {
