@@ -45,16 +45,23 @@ class Validator {
   }
 
   #checkValue(schema: StructuralSchema, value: unknown, oldValue: unknown): void {
-    if (value === null && schema.nullable === true) return
-    if (!this.#checkType(schema, value)) return
-    if (schema.enum !== undefined && !schema.enum.some(allowed => equalJson(allowed, value))) {
-      this.causes.push(unsupportedValue(this.#path(), value, schema.enum))
+    if (value === null && schema.nullable === true) {
+      this.#checkEnum(schema, value)
+      return
     }
+    if (!this.#checkType(schema, value)) return
+    this.#checkEnum(schema, value)
     if (typeof value === 'string') this.#checkString(schema, value)
     else if (typeof value === 'number') this.#checkNumber(schema, value)
     else if (Array.isArray(value)) this.#checkArray(schema, value, oldValue)
     else if (isJsonObject(value)) this.#checkObject(schema, value, oldValue)
     if (schema.allOf || schema.anyOf || schema.oneOf || schema.not) this.#checkJunctors(schema, value)
+  }
+
+  #checkEnum(schema: StructuralSchema, value: unknown): void {
+    if (schema.enum !== undefined && !schema.enum.some(allowed => equalJson(allowed, value))) {
+      this.causes.push(unsupportedValue(this.#path(), value, schema.enum))
+    }
   }
 
   #checkType(schema: StructuralSchema, value: unknown): boolean {

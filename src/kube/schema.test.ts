@@ -11,7 +11,8 @@ for (const [spec, value, want] of [
   [{ type: 'integer' }, 'x', ['spec: Invalid value: "string": spec in body must be of type integer: "string"']],
   [{ type: 'integer' }, 1.5, ['spec: Invalid value: "number": spec in body must be of type integer: "number"']],
   [string, null, ['spec: Invalid value: "null": spec in body must be of type string: "null"']],
-  [{ type: 'string', nullable: true, enum: ['a'] }, null, []],
+  [{ type: 'string', nullable: true, enum: ['a'] }, null, ['spec: Unsupported value: null: supported values: "a"']],
+  [{ type: 'string', nullable: true }, null, []],
   [
     { 'x-kubernetes-int-or-string': true },
     true,

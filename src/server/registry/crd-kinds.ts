@@ -86,8 +86,9 @@ function completeSchema(schema: StructuralSchema): StructuralSchema {
       ...schema.properties,
       apiVersion: { type: 'string', description: 'APIVersion defines the versioned schema of this representation of an object.' },
       kind: { type: 'string', description: 'Kind is a string value representing the REST resource this object represents.' },
-      // Checked field by field in rest/, which is faster and words its errors as Kubernetes does.
-      metadata: { type: 'object' },
+      // Checked field by field in rest/, which is faster and words its errors as Kubernetes does; a definition may only add
+      // what it asks of the names.
+      metadata: { type: 'object', ...(schema.properties?.metadata?.properties && { properties: schema.properties.metadata.properties }) },
     },
   }
 }

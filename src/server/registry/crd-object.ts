@@ -2,8 +2,11 @@ import {
   type Condition,
   type ConditionUpdate,
   compileJsonPath,
+  duplicateValue,
   equalJson,
+  getOwn,
   invalidValue,
+  isJsonObject,
   type KubeObject,
   nameErrors,
   requiredValue,
@@ -11,6 +14,7 @@ import {
   type StructuralSchema,
   setCondition,
   structuralErrors,
+  tooMany,
   unsupportedValue,
 } from '../../kube/index.ts'
 
@@ -243,6 +247,7 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
   const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
   const hasOneSchema = isShared(version => version.schema ?? null)
   const hasOneTable = isShared(version => version.additionalPrinterColumns ?? null)
+  const hasOneSelection = isShared(version => version.selectableFields ?? null)
   const hasOneScale = isShared(version => version.subresources ?? null)
   const seen = new Set<string>()
   for (const [index, version] of versions.entries()) {
@@ -257,11 +262,8 @@ export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefine
     if (!hasOneTable || index === 0) causes.push(...columnErrors(version.additionalPrinterColumns ?? [], hasOneTable ? 'spec' : path))
     if (!hasOneScale || index === 0)
       causes.push(...scaleErrors(version.subresources?.scale, `${hasOneScale ? 'spec' : path}.subresources.scale`))
-    for (const [at, field] of (version.selectableFields ?? []).entries()) {
-      if (!/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(field.jsonPath)) {
-        causes.push(invalidValue(`${path}.selectableFields[${at}].jsonPath`, field.jsonPath, 'must be a simple path such as .spec.color'))
-      }
-    }
+    const selectablePath = hasOneSelection ? 'spec.selectableFields' : `${path}.selectableFields`
+    if (!hasOneSelection || index === 0) causes.push(...selectableErrors(version.selectableFields ?? [], schema, selectablePath))
   }
   if (before) {
     const stored = before.status?.storedVersions ?? []
@@ -312,6 +314,40 @@ function jsonPathErrors(jsonPath: string, path: string): StatusCause[] {
   } catch (error) {
     return [invalidValue(path, jsonPath, (error as Error).message)]
   }
+}
+
+const maxSelectableFields = 8
+
+/** Only single values with a declared type can be selected by. */
+function selectableErrors(fields: readonly { jsonPath: string }[], schema: StructuralSchema | undefined, path: string): StatusCause[] {
+  const causes = fields.length > maxSelectableFields ? [tooMany(path, fields.length, maxSelectableFields)] : []
+  const seen = new Set<string>()
+  for (const [index, { jsonPath }] of fields.entries()) {
+    const at = `${path}[${index}].jsonPath`
+    const found = fieldAt(jsonPath, schema)
+    if (jsonPath === '') causes.push(requiredValue(at))
+    else if (typeof found === 'string') causes.push(invalidValue(at, jsonPath, `is an invalid path: ${found}`))
+    else if (!['string', 'boolean', 'integer'].includes(found.type ?? '')) {
+      const why = 'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
+      causes.push(invalidValue(at, jsonPath, why))
+    }
+    if (seen.has(jsonPath)) causes.push(duplicateValue(at, jsonPath))
+    seen.add(jsonPath)
+  }
+  return causes
+}
+
+/** The schema of the field that a path such as `.spec.color` names, or why there is none. */
+function fieldAt(jsonPath: string, schema: StructuralSchema | undefined): StructuralSchema | string {
+  if (!jsonPath.startsWith('.')) return `expected [ or . but got: ${jsonPath.split(/[.[\]]/)[0]}`
+  if (jsonPath.includes('[')) return 'array notation is not allowed'
+  let found: StructuralSchema | undefined = schema
+  for (const name of jsonPath.slice(1).split('.')) {
+    const properties: unknown = found?.properties
+    found = isJsonObject(properties) ? (getOwn(properties, name) as StructuralSchema | undefined) : undefined
+    if (!isJsonObject(found)) return 'does not refer to a valid field'
+  }
+  return found ?? 'does not refer to a valid field'
 }
 
 function scaleErrors(scale: object | undefined, path: string): StatusCause[] {
