@@ -193,7 +193,8 @@ function exitCodeErrors({ operator, containerName, values }: Fields, path: strin
     causes.push(invalidValue(`${path}.containerName`, containerName, why))
   }
   if (codes.length === 0) causes.push(invalidValue(`${path}.values`, codes, 'at least one value is required'))
-  if (codes.length > maxExitCodes) causes.push(tooMany(`${path}.values`, codes.length, maxExitCodes))
+  // So many are not compared with each other.
+  if (codes.length > maxExitCodes) return [...causes, tooMany(`${path}.values`, codes.length, maxExitCodes)]
   for (const [index, code] of codes.entries()) {
     const at = `${path}.values[${index}]`
     if (operator === 'In' && code === 0) causes.push(invalidValue(at, code, 'must not be 0 for the In operator'))

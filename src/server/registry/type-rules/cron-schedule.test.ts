@@ -40,3 +40,7 @@ test('time zones are those of the database, not offsets', () => {
   equal(isTimeZone('+01:00'), false)
   equal(isTimeZone(''), false)
 })
+
+test('a long schedule that is none is refused in time', () => {
+  equal(whyNoSchedule(`@every ${'1'.repeat(200_000)}`)?.startsWith('failed to parse duration'), true)
+})

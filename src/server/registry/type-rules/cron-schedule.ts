@@ -54,7 +54,7 @@ function whyNoDescriptor(text: string): string | undefined {
   const every = '@every '
   if (!text.startsWith(every)) return `unrecognized descriptor: ${text}`
   const duration = text.slice(every.length)
-  if (/^[-+]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(duration) || duration === '0') return undefined
+  if (/^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(duration) || duration === '0') return undefined
   return `failed to parse duration ${text}: time: invalid duration ${JSON.stringify(duration)}`
 }
 
