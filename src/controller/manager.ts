@@ -193,7 +193,11 @@ export class Manager {
       }
     }
     await this.#serveProbes()
-    if (this.#stopping.signal.aborted) return
+    if (this.#stopping.signal.aborted) {
+      // The stop came while the port was opened, and could not close it.
+      await this.#probes?.close()
+      return
+    }
     for (const { informer } of this.#informers.values()) this.#watch(informer)
     for (const task of this.#tasks) if (!leaderElection || task.needsLeader === false) this.#begin(task)
     if (leaderElection) this.#contend(leaderElection)
