@@ -1,6 +1,6 @@
 /**
  * The embedded server under load: `npm run bench -- server [--parts a,b] [--requests N] [--peer]`, N for each row of `writes`, default 10,000.
- * Parts: writes (and gets; the default), lists, watch, fanout, objects (memory and start with 72,000 of them), idle-watches, all.
+ * Parts: writes (and gets; the default), lists, watch, fanout, objects (memory and start with 72,000 of them), idle-watches, idle-connections, all.
  * The column `bar` says what is to be reached: in the unit of the row, or `x` times as good as the peer.
  * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure gets its ratio.
  */
@@ -201,6 +201,9 @@ const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerat
 
   async *'idle-watches'(subject) {
     yield* idleWatches(subject, 10_000, 100, '10,000 idle watches, 100 on each HTTP/2 connection')
+  },
+
+  async *'idle-connections'(subject) {
     yield* idleWatches(subject, 2_000, 0, '2,000 idle watches, each its own TLS connection')
   },
 }

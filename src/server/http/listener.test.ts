@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
+import fc from 'fast-check'
 import { readCertificates } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { Incoming } from './exchange.ts'
@@ -196,4 +197,32 @@ test('a client that goes away closes its answers, on each way', () =>
     session.destroy()
     await closed
     for (const reply of held.values()) assert.ok(reply.destroyed)
+  }))
+
+test('garbage where HTTP/2 or HTTP/1.1 was promised harms nobody else', () =>
+  withListener(async ({ port }) => {
+    const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+    const settings = '\0\0\0\x04\0\0\0\0\0'
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom('h2', 'http/1.1'),
+        fc.constantFrom('', preface, preface + settings, get('/a'), 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n'),
+        fc.uint8Array({ maxLength: 60 }),
+        async (protocol, start, garbage) => {
+          const socket = connect({ host: '127.0.0.1', port, ca: tls.ca, ALPNProtocols: [protocol] }).on('error', () => {})
+          await once(socket, 'secureConnect')
+          socket.resume()
+          socket.write(start, 'latin1')
+          socket.write(garbage)
+          await new Promise(setImmediate)
+          if (garbage.length % 2 === 0) socket.end()
+          else socket.destroy()
+        },
+      ),
+      { numRuns: 60 },
+    )
+    const { socket, until } = await open(port)
+    socket.write(get('/after'))
+    assert.match(await until('/after own'), /GET \/after own/)
+    socket.destroy()
   }))

@@ -48,6 +48,8 @@ function open(options: WorkerOptions): Database | undefined {
     const damage = [...opened.faults().map(what => ({ what, rows: 0 })), ...readAll(opened, options)]
     const { foundFormat, compactedBytes } = opened
     post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), report: { foundFormat, compactedBytes, damage } })
+    // Nobody waits for this but the first write.
+    if (options.synchronous === 'FULL') opened.extendLog()
     return opened
   } catch (caught) {
     const error = startError(caught, options.file)

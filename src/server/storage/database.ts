@@ -1,4 +1,5 @@
-import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
 import { checksumSeed, rowChecksum } from './checksum.ts'
 import { adviceFor } from './damage-report.ts'
@@ -38,6 +39,12 @@ const worthBytes = 64 * 1024 * 1024
 /** One step of a backup: 1 MiB, during which a commit waits. */
 const pagesPerStep = 256
 
+/** A commit that brings the log to this length also writes its pages to where they belong, and everyone waits for that. */
+const checkpointPages = 2_000
+const cacheKib = 2_048
+/** The log is not made longer ahead of need on a disk with less room than this. */
+const roomyBytes = 256 * 1024 * 1024
+
 /**
  * The file under the store. Objects are rows with an integer key and nothing else to look up by: every lookup is
  * in memory, so a new object is appended and a changed one touches one page.
@@ -45,6 +52,7 @@ const pagesPerStep = 256
  */
 export class Database {
   readonly #db: DatabaseSync
+  readonly #file: string
   readonly #insert: StatementSync
   readonly #update: StatementSync
   readonly #delete: StatementSync
@@ -59,11 +67,12 @@ export class Database {
 
   /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
   constructor({ file, synchronous }: Pick<WorkerOptions, 'file' | 'synchronous'>) {
+    this.#file = file
     try {
       makePrivate(file)
       this.#db = new DatabaseSync(file, { timeout: 250 })
       this.#db.exec(`PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=${synchronous === 'OFF' ? 'OFF' : 'FULL'};
-        PRAGMA wal_autocheckpoint=4000; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-2048; BEGIN IMMEDIATE`)
+        PRAGMA wal_autocheckpoint=${checkpointPages}; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-${cacheKib}; BEGIN IMMEDIATE`)
       this.foundFormat = migrate(this.#db, file)
       this.#db.exec('COMMIT')
       this.compactedBytes = this.#compact()
@@ -78,6 +87,27 @@ export class Database {
     } catch (error) {
       throw startError(error, file)
     }
+  }
+
+  /**
+   * Makes the write-ahead log as long as it will be between checkpoints, with a transaction that is taken back: a commit into a file
+   * that does not grow waits for its own pages only. Measured on ext4: p50 of a commit of 8 objects 0.16 ms instead of 0.34 ms.
+   */
+  extendLog(): void {
+    try {
+      const { bavail, bsize } = statfsSync(dirname(this.#file))
+      if (bavail * bsize < roomyBytes) return
+      const blobBytes = 1_000_000
+      // What the cache holds at the end never gets to the log.
+      const blobs = Math.ceil((checkpointPages * 4_096 + cacheKib * 1_024) / blobBytes) + 1
+      this.#db.exec('BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)')
+      const insert = this.#db.prepare(`INSERT INTO scratch VALUES (zeroblob(${blobBytes}))`)
+      for (let i = 0; i < blobs; i++) insert.run()
+    } catch {
+      // A shorter log is slower, and nothing else.
+    }
+    if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+    this.#db.exec('PRAGMA shrink_memory')
   }
 
   /** Free pages go back to the disk when they are most of a large file: its time is that of what is left. */
