@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test'
 import Type from 'typebox'
 import {
   type Client,
+  ConnectionError,
   configMapResource,
   crdResource,
   createClient,
