@@ -185,6 +185,13 @@ async function answerResource(
     contentType,
     body,
     response,
+    checkCreate:
+      kind.createsOnUpdate && verb === 'update'
+        ? () => {
+            const mayCreate = authorize({ user, verb: 'create', group, resource: plural, namespace: within || undefined, name })
+            if (mayCreate !== true) throw forbidden(user, 'create', { ...route, namespace: within }, mayCreate)
+          }
+        : undefined,
     guard: guards.get(kind.storageName),
   }
   if (kind.isVirtual) reviews.answer(call)

@@ -35,6 +35,7 @@ function common(row: Row, stored: Stored) {
     selectableFields: row.selectableFields ?? [],
     isCustom: false,
     isVirtual: row.isVirtual,
+    createsOnUpdate: row.createsOnUpdate,
     deprecation: row.deprecation,
     prepare: prepare && ((object, before) => prepare(object, before, stored)),
     generate: generate && (object => generate(object, stored)),

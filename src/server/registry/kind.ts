@@ -92,6 +92,8 @@ export type Kind = {
   readonly answersDeleted?: boolean
   /** Why this object may not be written beside the others of its kind, if so. Asked for small kinds only: it reads all. */
   readonly refuseBeside?: (object: KubeObject, others: Iterable<KubeObject>) => string | undefined
+  /** An update of an object that is not there makes it, for who may create it. */
+  readonly createsOnUpdate?: boolean
   /** Why this object may not be deleted, if so. */
   readonly refuseDelete?: (object: KubeObject) => string | undefined
   /** Stored JSON to this version's; absent when what is stored is what is served. */

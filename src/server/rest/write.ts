@@ -4,6 +4,7 @@ import {
   applyMergePatch,
   applyServerSide,
   badRequest,
+  conflict,
   conflictError,
   forbiddenField,
   invalid,
@@ -49,11 +50,14 @@ export async function update(services: Services, call: Call): Promise<void> {
   const { store } = services
   const options = readWriteOptions('UpdateOptions', call.query, call.userAgent, store.nowMs)
   warnOnFailure(call.response, options.warnings)
+  let isCreated = false
   const outcome = await mutate(store, call.table, keyOf(call), head => {
     options.warnings.length = 0
-    if (!head) throw notFound(call.kind, call.name)
+    isCreated = !head && call.checkCreate !== undefined && call.subresource === ''
+    if (!head && !isCreated) throw notFound(call.kind, call.name)
     const decoded = decodeBody(call, options)
     if (!decoded.sent.name) throw undeterminedName(call.name)
+    if (!head) return createByUpdate(services, call, decoded, options)
     // Custom kinds allow no update that does not say what it was computed from.
     if (call.kind.isCustom && !decoded.sent.resourceVersion) {
       const { group, plural } = call.kind
@@ -62,7 +66,18 @@ export async function update(services: Services, call: Call): Promise<void> {
     }
     return replace(call, readEntry(call.kind, head), decoded, 'tracked', options)
   })
-  sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
+  sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
+}
+
+function createByUpdate(services: Services, call: Call, decoded: Decoded, options: WriteOptions): Decision {
+  call.checkCreate?.()
+  const { uid, resourceVersion: _, ...sent } = decoded.sent
+  if (uid) throw conflict(call.kind, call.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: `)
+  checkNamespace(services, call, call.namespace)
+  const place = { namespace: call.namespace, name: call.name }
+  const object = prepareCreate(call.kind, { ...decoded, sent }, place, 'tracked', options)
+  call.guard?.(call, object, undefined)
+  return toPut(call, object, options)
 }
 
 const patchTypes = [

@@ -29,6 +29,7 @@ export type Row = {
   selectableFields?: readonly SelectableField[]
   storageName?: string
   isVirtual?: boolean
+  createsOnUpdate?: boolean
   /** As in `Kind`, and may look at other objects. */
   prepare?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => void
   check?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => StatusCause[]
