@@ -29,83 +29,95 @@ test('a test server serves the kinds it was given, and is gone with its scope', 
   await rejects(fetch(address))
 })
 
-test('a controller under faults at 10% brings every object to its status, and its cache ends equal to the server', async () => {
-  await using api = await startTestServer({ kinds: [boatResource] })
-  const client = withFaults(api.client, {
-    seed: 7,
-    drop: 0.02,
-    dropAnswer: 0.02,
-    delay: 0.02,
-    delayMs: 5,
-    conflict: 0.02,
-    tooMany: 0.01,
-    internal: 0.01,
-    gone: 0.05,
-    cutWatch: 0.05,
-    duplicate: 0.02,
-    repeatEvents: 0.1,
-  })
-  const manager = new Manager({ client, listWatch: { backoff: { minMs: 2, maxMs: 20 } } })
-  const boats = manager.informer(boatResource)
-  const last = new Map<string, string>()
-  boats.onChange({
-    added: boat => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
-    updated: (_, boat) => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
-    deleted: boat => void last.delete(boat.metadata.name),
-  })
-  let running = 0
-  const overlaps: string[] = []
-  const busy = new Set<string>()
-  manager.add(
-    controller({
-      name: 'boats',
-      for: boatResource,
-      backoff: { baseDelayMs: 1, maxDelayMs: 20 },
-      async reconcile({ key }) {
-        if (busy.has(key)) overlaps.push(key)
-        busy.add(key)
-        running++
-        try {
-          const boat = boats.get(key)
-          if (!boat || boat.status?.manned === boat.spec.seats) return
-          const { name, namespace, resourceVersion } = boat.metadata
-          boats.applyLocal(
-            await client.resource(boatResource).patchStatus(name, { status: { manned: boat.spec.seats } }, { namespace, resourceVersion }),
-          )
-        } finally {
-          busy.delete(key)
-        }
-      },
-    }),
-  )
-  await manager.start()
-  const direct = api.client.resource(boatResource)
-  const names = Array.from({ length: 100 }, (_, index) => `boat-${index}`)
-  await Promise.all(names.map((name, index) => direct.create({ metadata: { name }, spec: { seats: index % 9 } })))
-  for (let round = 0; round < 3; round++) {
-    await Promise.all(names.map(name => direct.patch(name, { spec: { seats: 10 + round } }, { type: 'merge' })))
-  }
-  await Promise.all(names.slice(0, 10).map(name => direct.delete(name)))
+for (const { seed, streamLists } of [
+  { seed: 7, streamLists: true },
+  { seed: 8, streamLists: false },
+  { seed: 9, streamLists: false },
+]) {
+  test(`a controller under faults at 10% (seed ${seed}, ${streamLists ? 'lists over the watch' : 'pages of 20'}) brings every object to its status, and its cache ends equal to the server`, async () => {
+    await using api = await startTestServer({ kinds: [boatResource] })
+    const client = withFaults(api.client, {
+      seed,
+      drop: 0.02,
+      dropAnswer: 0.02,
+      delay: 0.02,
+      delayMs: 5,
+      conflict: 0.02,
+      tooMany: 0.01,
+      internal: 0.01,
+      gone: 0.05,
+      cutWatch: 0.05,
+      duplicate: 0.02,
+      repeatEvents: 0.1,
+    })
+    const manager = new Manager({ client, listWatch: { backoff: { minMs: 2, maxMs: 20 }, streamLists, pageSize: 20 } })
+    const boats = manager.informer(boatResource)
+    const last = new Map<string, string>()
+    boats.onChange({
+      added: boat => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
+      updated: (_, boat) => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
+      deleted: boat => void last.delete(boat.metadata.name),
+    })
+    let running = 0
+    const overlaps: string[] = []
+    const busy = new Set<string>()
+    manager.add(
+      controller({
+        name: 'boats',
+        for: boatResource,
+        backoff: { baseDelayMs: 1, maxDelayMs: 20 },
+        async reconcile({ key }) {
+          if (busy.has(key)) overlaps.push(key)
+          busy.add(key)
+          running++
+          try {
+            const boat = boats.get(key)
+            if (!boat || boat.status?.manned === boat.spec.seats) return
+            const { name, namespace, resourceVersion } = boat.metadata
+            boats.applyLocal(
+              await client
+                .resource(boatResource)
+                .patchStatus(name, { status: { manned: boat.spec.seats } }, { namespace, resourceVersion }),
+            )
+          } finally {
+            busy.delete(key)
+          }
+        },
+      }),
+    )
+    const direct = api.client.resource(boatResource)
+    const names = Array.from({ length: 100 }, (_, index) => `boat-${index}`)
+    const make = (some: string[]) =>
+      Promise.all(some.map((name, index) => direct.create({ metadata: { name }, spec: { seats: index % 9 } })))
+    // Half of them are there before, so that faults fall into the first list too.
+    await make(names.slice(0, 50))
+    await manager.start()
+    await make(names.slice(50))
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(names.map(name => direct.patch(name, { spec: { seats: 10 + round } }, { type: 'merge' })))
+    }
+    await Promise.all(names.slice(0, 10).map(name => direct.delete(name)))
 
-  const isDone = async () => {
-    const { items } = await direct.list({ namespace: 'default' })
-    const isManned = items.every(({ spec, status }) => status?.manned === spec.seats)
-    const server = items.map(versionOf).sort()
-    return isManned && items.length === 90 && server.join() === boats.list().map(versionOf).sort().join() ? server : undefined
-  }
-  const untilMs = performance.now() + 20_000
-  let server = await isDone()
-  while (!server) {
-    ok(performance.now() < untilMs, `not done after 20 s: ${JSON.stringify(client.happened)}`)
-    await new Promise(resolve => setTimeout(resolve, 20))
-    server = await isDone()
-  }
-  deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers saw the last state of each')
-  deepEqual(overlaps, [])
-  ok(running >= 90)
-  ok(client.happened.cutWatch + client.happened.drop + client.happened.repeatEvents > 0, JSON.stringify(client.happened))
-  await manager.stop({ graceMs: 1_000 })
-})
+    const isDone = async () => {
+      const { items } = await direct.list({ namespace: 'default' })
+      const isManned = items.every(({ spec, status }) => status?.manned === spec.seats)
+      const server = items.map(versionOf).sort()
+      return isManned && items.length === 90 && server.join() === boats.list().map(versionOf).sort().join() ? server : undefined
+    }
+    const untilMs = performance.now() + 20_000
+    let server = await isDone()
+    while (!server) {
+      ok(performance.now() < untilMs, `not done after 20 s: ${JSON.stringify(client.happened)}`)
+      await new Promise(resolve => setTimeout(resolve, 20))
+      server = await isDone()
+    }
+    deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers saw the last state of each')
+    deepEqual(overlaps, [])
+    ok(running >= 90)
+    ok(client.happened.cutWatch + client.happened.drop + client.happened.repeatEvents > 0, JSON.stringify(client.happened))
+    await manager.stop({ graceMs: 1_000 })
+  })
+}
 
 const versionOf = ({ metadata }: KubeObject<unknown>) => `${metadata.name}@${metadata.resourceVersion}`
 
