@@ -43,13 +43,11 @@ export class ClusterRoles {
     const { nowMs } = this.#store
     const roles = new Map(this.#all().map(role => [role.metadata.name, role]))
     for (const wanted of bootstrapClusterRoles) roles.set(wanted.name, reconcileRole(roles.get(wanted.name), wanted, nowMs))
-    const sorted = [...roles.values()].sort(byName)
+    const sorted = aggregateAll([...roles.values()].sort(byName))
     const done: Promise<unknown>[] = []
     for (const role of sorted) {
-      const { name } = role.metadata
-      const next = aggregationSelectors(role) ? withRules(role, aggregateRules(role, sorted)) : role
-      const before = this.#roles.get(name)
-      if (!before || next !== this.#parse(before)) done.push(this.#store.put(this.#roles, before, next))
+      const before = this.#roles.get(role.metadata.name)
+      if (!before || role !== this.#parse(before)) done.push(this.#store.put(this.#roles, before, role))
     }
     for (const { name, subjects } of bootstrapClusterRoleBindings) done.push(...this.#reconcileBinding(name, subjects))
     await Promise.all(done)
@@ -109,6 +107,19 @@ export class ClusterRoles {
     if (missing.length === 0 && metadata === live.metadata) return []
     return [this.#store.put(this.#bindings, entry, { ...live, metadata, subjects: [...subjects, ...missing] })]
   }
+}
+
+/** The roles with the rules of the aggregated ones among them, which may be aggregated from each other. */
+function aggregateAll(roles: readonly KubeObject[]): readonly KubeObject[] {
+  let last = roles
+  // Rules only become more, so this ends; a chain longer than this is finished by what follows the commit.
+  for (let round = 0; round < 10; round++) {
+    const all = last
+    const next = all.map(role => (aggregationSelectors(role) ? withRules(role, aggregateRules(role, all)) : role))
+    if (next.every((role, i) => role === all[i])) break
+    last = next
+  }
+  return last
 }
 
 /** `live` as it should be: itself when nothing is missing. */
