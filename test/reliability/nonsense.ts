@@ -34,7 +34,32 @@ const groups = [
 ]
 const one = <const T extends readonly unknown[]>(...values: T): fc.Arbitrary<T[number]> => fc.constantFrom<T[number]>(...values)
 
-const path = fc
+/** Places where there is something to break. */
+const place = fc
+  .record({
+    base: one(
+      '/api/v1/namespaces/default/configmaps',
+      '/api/v1/namespaces/default/secrets',
+      '/api/v1/namespaces/default/services',
+      '/api/v1/namespaces/default/pods',
+      '/api/v1/namespaces/default/serviceaccounts',
+      '/api/v1/namespaces/default/events',
+      '/api/v1/namespaces',
+      '/api/v1/nodes',
+      '/apis/apps/v1/namespaces/default/deployments',
+      '/apis/batch/v1/namespaces/default/jobs',
+      '/apis/coordination.k8s.io/v1/namespaces/default/leases',
+      '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+      '/apis/fuzz.example/v1/namespaces/default/boats',
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+    ),
+    name: one(undefined, undefined, undefined, '/a', '/a', '/b', '/c', '/boats.fuzz.example'),
+    subresource: one('', '', '', '', '/status', '/scale', '/token'),
+  })
+  .map(({ base, name, subresource }) => (name === undefined ? base : base + name + subresource))
+
+const anywhere = fc
   .record({
     group: one(...groups),
     namespace: one(undefined, 'default', ...names),
@@ -47,6 +72,8 @@ const path = fc
     const parts = [group, ...(namespace === undefined ? [] : ['namespaces', namespace]), plural, name, subresource]
     return encodeLoosely(`/${parts.filter(part => part !== undefined).join('/')}${extra}`)
   })
+const path = fc.oneof({ weight: 6, arbitrary: place }, { weight: 1, arbitrary: anywhere })
+
 const queryValue = fc.oneof(
   one(
     'true',
@@ -90,10 +117,13 @@ const queryName = one(
   'pretty',
   'gracePeriodSeconds',
 )
-const query = fc.array(fc.tuple(queryName, queryValue), { maxLength: 4 }).map(pairs => {
-  const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
-  return text && `?${text}`
-})
+const query = fc.oneof(
+  { weight: 2, arbitrary: one('') },
+  fc.array(fc.tuple(queryName, queryValue), { maxLength: 4 }).map(pairs => {
+    const text = pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join('&')
+    return text && `?${text}`
+  }),
+)
 
 /** Objects that are nearly right: the fields clients meet, with a wrong thing here and there. */
 const junk = fc.oneof(fc.jsonValue({ maxDepth: 3 }), one(null, 1e308, -0, '', '\u0000', {}, [], [null], 'self.a > 1'))
@@ -135,7 +165,7 @@ const definition = fc.record(
 )
 const metadata = fc.record(
   {
-    name: one(...names, 'boats.fuzz.example', undefined, 5),
+    name: fc.oneof({ weight: 4, arbitrary: one('a', 'b', 'c', 'boats.fuzz.example') }, one(...names, undefined, 5)),
     generateName: one('a-', '', 'A', 5),
     namespace: one('default', 'other', '', 5),
     labels: junk,
@@ -164,6 +194,41 @@ const object = fc.record(
   { requiredKeys: [] },
 )
 const pointer = one('/metadata', '/metadata/labels', '', '/data/a', '/__proto__/x', '/metadata/name', 'x', '/spec/0', '/~', '/a~01/-')
+/** Objects that are taken as they are, so that there is something to patch. */
+const sound = one<unknown[]>(
+  { metadata: { name: 'a' }, data: { a: 'Yg==' } },
+  { metadata: { name: 'b', labels: { a: 'b' }, finalizers: ['a.example/b'] } },
+  { metadata: { generateName: 'g-' } },
+  {
+    metadata: { name: 'c' },
+    spec: {
+      selector: { matchLabels: { a: 'b' } },
+      template: { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'a', image: 'b' }] } },
+    },
+  },
+  { metadata: { name: 'a' }, spec: { containers: [{ name: 'a', image: 'b' }] } },
+  { metadata: { name: 'a' }, spec: { ports: [{ port: 80 }] } },
+  { metadata: { name: 'a' }, rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }] },
+  {
+    metadata: { name: 'boats.fuzz.example' },
+    spec: {
+      group: 'fuzz.example',
+      scope: 'Namespaced',
+      names: { plural: 'boats', singular: 'boat', kind: 'Boat' },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        },
+      ],
+    },
+  },
+)
+const spoiled = fc
+  .tuple(sound, one('metadata', 'spec', 'data', 'kind', 'rules', 'status'), junk)
+  .map(([value, field, wrong]) => ({ ...(value as object), [field]: wrong }))
 const jsonPatch = fc.array(
   fc.record(
     { op: one('add', 'remove', 'replace', 'move', 'copy', 'test', 'x', 5), path: pointer, from: pointer, value: junk },
@@ -176,7 +241,8 @@ const broken = fc.tuple(object, fc.nat(200), fc.string({ maxLength: 4, unit: 'bi
   return text.slice(0, at) + noise + text.slice(at + 1)
 })
 const body = fc.oneof(
-  { weight: 5, arbitrary: object.map(value => JSON.stringify(value)) },
+  { weight: 4, arbitrary: fc.oneof({ weight: 2, arbitrary: sound }, spoiled).map(value => JSON.stringify(value)) },
+  { weight: 4, arbitrary: object.map(value => JSON.stringify(value)) },
   { weight: 2, arbitrary: jsonPatch.map(value => JSON.stringify(value)) },
   { weight: 2, arbitrary: broken },
   { weight: 1, arbitrary: fc.string({ maxLength: 200, unit: 'binary' }) },
@@ -201,6 +267,9 @@ const body = fc.oneof(
 const headers = fc.record({
   type: one(
     'application/json',
+    'application/json',
+    'application/merge-patch+json',
+    'application/json',
     'application/yaml',
     'application/json-patch+json',
     'application/merge-patch+json',
@@ -212,6 +281,12 @@ const headers = fc.record({
     '',
   ),
   accept: one(
+    '*/*',
+    '*/*',
+    '*/*',
+    'application/json',
+    'application/json',
+
     '*/*',
     'application/json',
     'application/yaml',
@@ -234,11 +309,11 @@ const headers = fc.record({
     'Upgrade: h2c\r\n',
     'Impersonate-User: x\r\n',
   ),
-  credential: one('admin', 'admin', 'admin', 'admin', 'none', 'Bearer x', 'Basic eDp5', 'Bearer '),
+  credential: fc.oneof({ weight: 15, arbitrary: one('admin') }, { weight: 1, arbitrary: one('none', 'Bearer x', 'Basic eDp5', 'Bearer ') }),
 })
 /** A request that is nearly right, or not at all. */
 export const nonsense = fc.record({
-  method: one('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE', 'get'),
+  method: one('GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE', 'get'),
   path,
   query,
   body,
