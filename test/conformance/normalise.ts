@@ -57,10 +57,7 @@ export class Normaliser {
     let text = value
       .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<token>')
       .replace(uidPattern, uid => this.#uids.get(uid) ?? '<uid>')
-      .replace(
-        /(ResourceVersion in [a-z ]+[:(] ?|resource version: )(\d+)/gi,
-        (_, before, revision) => before + this.#known(revision),
-      )
+      .replace(/(ResourceVersion in [a-z ]+[:(] ?|resource version: )(\d+)/gi, (_, before, revision) => before + this.#known(revision))
       .replace(/\bcurrent: \d+/g, 'current: <rv>')
       .replace(/\bhash=[0-9A-F]{16,}/g, 'hash=<hash>')
       .replace(/(too old resource version: \S+ )\(\d+\)/, '$1(<rv>)')
