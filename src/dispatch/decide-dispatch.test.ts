@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Run } from '../api/index.ts'
-import { type DispatchInput, decideDispatch, queueOrder, type WorkerLoad } from './decide-dispatch.ts'
-import { noStarts, type StartState, withFailed, withStarted } from './start-state.ts'
+import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
+import { queueOrder } from './place/index.ts'
+import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
 import { epochMs, testPool, testRun, testWorker } from './test-objects.ts'
+import type { WorkerLoad } from './worker-load.ts'
 
 const decide = (input: Partial<DispatchInput>) =>
   decideDispatch({ queued: [], workers: [], load: new Map(), pools: [testPool('default')], starts: new Map(), nowMs: epochMs, ...input })

@@ -3,7 +3,7 @@ import { defaults } from '../api/index.ts'
 import { type Log, type Manager, silentLog } from '../controller/index.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { metricsOn, noMetrics } from './metrics.ts'
-import type { PoolDriver } from './pool-driver.ts'
+import type { PoolDriver } from './pool/index.ts'
 
 export type DispatchOptions = {
   poolDriver: PoolDriver
@@ -31,9 +31,9 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
   manager.add(dispatcher)
 }
 
-function countWorkers({ workers }: Dispatcher): { pool: string; phase: string; count: number }[] {
+function countWorkers({ caches }: Dispatcher): { pool: string; phase: string; count: number }[] {
   const counts = new Map<string, { pool: string; phase: string; count: number }>()
-  for (const { spec, status } of workers.list()) {
+  for (const { spec, status } of caches.workers.list()) {
     const phase = status?.phase ?? 'Starting'
     const entry = counts.get(`${spec.pool}/${phase}`)
     if (entry) entry.count++

@@ -1,4 +1,4 @@
-import type { WorkerPool } from '../api/index.ts'
+import type { WorkerPool } from '../../api/index.ts'
 
 /** Makes workers of pools of mode Process; the hub brings one that starts child processes. */
 export type PoolDriver = {

@@ -1,4 +1,4 @@
-import { isEnded, type Run, type RunPhase, type Worker } from '../api/index.ts'
+import { isEnded, type Run, type RunPhase, type Worker } from '../../api/index.ts'
 import type { LeaseObserver } from './lease-observer.ts'
 
 export type LostInput = {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { Run, Worker } from '../api/index.ts'
+import type { Run, Worker } from '../../api/index.ts'
+import { epochMs, testRun, testWorker } from '../test-objects.ts'
 import { decideLost, notTaken } from './decide-lost.ts'
 import { LeaseObserver } from './lease-observer.ts'
-import { epochMs, testRun, testWorker } from './test-objects.ts'
 
 type World = { workers?: Worker[]; runs?: Run[]; leases?: Record<string, string> }
 

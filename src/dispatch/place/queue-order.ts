@@ -1,4 +1,5 @@
-import type { Run } from '../api/index.ts'
+import type { Run } from '../../api/index.ts'
+import { objectKey } from '../../kube/index.ts'
 
 /**
  * Which of two queued Runs goes first: the higher priority, then the older one. Creation times have whole seconds, so
@@ -13,4 +14,9 @@ export function compareQueued(a: Run, b: Run): number {
     return longer || (left.resourceVersion < right.resourceVersion ? -1 : 1)
   }
   return left.uid < right.uid ? -1 : left.uid > right.uid ? 1 : 0
+}
+
+/** `namespace/name` of the Runs that wait, in order. */
+export function queueOrder(queued: readonly Run[]): string[] {
+  return [...queued].sort(compareQueued).map(objectKey)
 }

@@ -1,0 +1,28 @@
+import type { EventRecorder, Log, Manager } from '../controller/index.ts'
+import type { Caches } from './caches.ts'
+import type { DispatchMetrics } from './metrics.ts'
+import type { PoolDriver } from './pool/index.ts'
+import type { RunWrites } from './run-writes.ts'
+
+/** What comes from outside: the process, its clocks and its dice. */
+export type DispatcherParts = {
+  readonly manager: Manager
+  readonly poolDriver: PoolDriver
+  readonly leaseDurationMs: number
+  readonly log: Log
+  /** Wall clock in milliseconds, for what people read. */
+  readonly nowMs: () => number
+  /** Monotonic clock in milliseconds, for Leases (invariant 2). */
+  readonly monotonicMs: () => number
+  readonly random: () => number
+}
+
+/** What the shells of dispatch (placing, pools, burying, tidying) have in common. */
+export type Shared = DispatcherParts & {
+  readonly caches: Caches
+  readonly events: EventRecorder
+  readonly writes: RunWrites
+  readonly metrics: DispatchMetrics
+  /** Asks for another pass that places Runs and sizes pools. */
+  readonly kick: () => void
+}

@@ -1,0 +1,65 @@
+import { isEnded, type Run, runResource, stackResource } from '../api/index.ts'
+import { notTaken, takeWithinMs } from './bury/index.ts'
+import { assignedFinalizer, hasStack } from './caches.ts'
+import type { Shared } from './dispatch-parts.ts'
+
+/** Begins the writes for Runs that need something other than a Worker. Returns after how long there may be more. */
+export function tidyRuns(shared: Shared): number {
+  const { caches, writes } = shared
+  const { runs } = caches
+  const nowMs = shared.nowMs()
+  for (const run of runs.byIndex('unassigned', 'yes')) {
+    if (run.spec.cancel) writes.begin(run, undefined, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it had a worker'))
+    else if (!hasStack(caches, run)) writes.begin(run, undefined, () => cancelOrphan(shared, run))
+  }
+  for (const run of runs.byIndex('active', 'yes')) {
+    if (!run.status || run.status.phase === 'Queued') writes.begin(run, undefined, () => writes.markAssigned(run))
+    else if (!run.spec.cancel && (run.metadata.deletionTimestamp || !hasStack(caches, run))) {
+      writes.begin(run, undefined, () => (run.metadata.deletionTimestamp ? cancel(shared, run) : cancelOrphan(shared, run)))
+    }
+  }
+  for (const run of runs.byIndex('leaving', 'yes')) if (isEnded(run)) writes.begin(run, undefined, () => release(shared, run))
+  for (const run of notTaken(runs.byIndex('active', 'yes'), nowMs)) {
+    if (run.status?.reason !== 'NotTaken') writes.begin(run, undefined, () => reportNotTaken(shared, run))
+  }
+  return againInMs(shared, nowMs)
+}
+
+function againInMs({ caches }: Shared, nowMs: number): number {
+  let next = Infinity
+  for (const { status } of caches.runs.byIndex('active', 'yes')) {
+    if (status?.phase !== 'Assigned' || status.reason === 'NotTaken') continue
+    next = Math.min(next, Math.max(1, Date.parse(status.assignedAt ?? '') + takeWithinMs - nowMs))
+  }
+  return next
+}
+
+/** The cache may not have seen the Stack yet, so the server is asked before its Run is given up. */
+async function cancelOrphan(shared: Shared, run: Run): Promise<void> {
+  const { namespace } = run.metadata
+  const { manager, caches, writes } = shared
+  const stack = await manager.client.resource(stackResource).getOrUndefined(run.spec.stackRef.name, { namespace })
+  if (stack?.metadata.uid === run.spec.stackRef.uid) {
+    caches.stacks.applyLocal(stack)
+    return
+  }
+  if (run.spec.workerName) await cancel(shared, run)
+  else await writes.end(run, 'Canceled', 'StackGone', `Stack ${run.spec.stackRef.name} does not exist any more`)
+}
+
+async function cancel({ manager, caches }: Shared, run: Run): Promise<void> {
+  const { name, namespace } = run.metadata
+  caches.runs.applyLocal(await manager.client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace }))
+}
+
+async function release({ manager }: Shared, run: Run): Promise<void> {
+  const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
+  const patch = { metadata: { finalizers: finalizers.filter(one => one !== assignedFinalizer) } }
+  await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+}
+
+async function reportNotTaken({ events, writes }: Shared, run: Run): Promise<void> {
+  const message = `worker ${run.spec.workerName} renews its Lease but did not take this Run within ${takeWithinMs / 1_000} s; look at its log`
+  events.warning(run, 'NotTaken', message)
+  await writes.status(run, { reason: 'NotTaken', message })
+}

@@ -1,0 +1,33 @@
+import type { Worker } from '../api/index.ts'
+
+/** How many Runs a Worker works on, and how many it ever got. */
+export type WorkerLoad = { readonly active: number; readonly total: number }
+
+/** By Worker. One that is missing has none. */
+export type WorkerLoads = ReadonlyMap<string, WorkerLoad>
+
+const noLoad: WorkerLoad = { active: 0, total: 0 }
+
+export function loadOf(worker: Worker, loads: WorkerLoads): WorkerLoad {
+  return loads.get(worker.metadata.name) ?? noLoad
+}
+
+/** Whether the Worker takes Runs at all. */
+export function canTakeRuns(worker: Worker): boolean {
+  return !worker.spec.drain && !worker.metadata.deletionTimestamp && (worker.status?.phase ?? 'Ready') !== 'Draining'
+}
+
+/** A one-shot worker takes as many Runs as it has slots in its whole life; afterwards it is about to exit. */
+export function isSpent(worker: Worker, loads: WorkerLoads): boolean {
+  return worker.spec.lifecycle === 'OneShot' && loadOf(worker, loads).total >= worker.spec.slots
+}
+
+/** How many more Runs it can take now. A worker without a status has not said that it is ready. */
+export function freeSlots(worker: Worker, loads: WorkerLoads): number {
+  if (!worker.status || !canTakeRuns(worker)) return 0
+  const { slots, lifecycle } = worker.spec
+  const { active, total } = loadOf(worker, loads)
+  // One that says Busy may still have free slots; a one-shot that does has had its Runs.
+  const free = lifecycle === 'OneShot' ? (worker.status.phase === 'Ready' ? slots - total : 0) : slots - active
+  return Math.max(0, free)
+}
