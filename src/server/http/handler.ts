@@ -186,7 +186,7 @@ async function answerResource(
     body,
     response,
     checkCreate:
-      kind.createsOnUpdate && verb === 'update'
+      verb === 'patch' || (kind.createsOnUpdate && verb === 'update')
         ? () => {
             const mayCreate = authorize({ user, verb: 'create', group, resource: plural, namespace: within || undefined, name })
             if (mayCreate !== true) throw forbidden(user, 'create', { ...route, namespace: within }, mayCreate)

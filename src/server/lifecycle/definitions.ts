@@ -52,13 +52,8 @@ export class Definitions {
       }
       return { put: { ...crd, status: { ...crd.status, conditions: setCondition(crd.status.conditions, terminating, this.#store.nowMs) } } }
     })
-    const kind = [...this.#registry.storedKinds()].find(candidate => candidate.storageName === name)
-    const objects = this.#store.table(name)
-    if (kind) {
-      const entries = [...objects.values()].filter(entry => !entry.deleting)
-      await Promise.all(entries.map(entry => deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })))
-    }
-    if (objects.size > 0) return
+    // A definition that tried to take the name of a built-in kind takes none of its objects along.
+    if (!this.#registry.isBuiltIn(name) && !(await this.#isEmptied(name))) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
       const finalizers = crd?.metadata.finalizers
@@ -67,5 +62,15 @@ export class Definitions {
       const next = { ...crd, metadata: { ...crd.metadata, finalizers: kept.length > 0 ? kept : undefined } }
       return isFinished(next) ? { remove: next } : { put: next }
     })
+  }
+
+  async #isEmptied(name: string): Promise<boolean> {
+    const kind = [...this.#registry.storedKinds()].find(candidate => candidate.storageName === name)
+    const objects = this.#store.table(name)
+    if (kind) {
+      const entries = [...objects.values()].filter(entry => !entry.deleting)
+      await Promise.all(entries.map(entry => deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })))
+    }
+    return objects.size === 0
   }
 }

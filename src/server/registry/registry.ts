@@ -16,12 +16,16 @@ const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
 export class Registry {
   readonly #groups = new Map<string, Map<string, Map<string, Kind>>>()
   readonly #customByCrd = new Map<string, Kind[]>()
+  readonly #builtInTables = new Set<string>()
   readonly #store: Store
   #generation = 0
 
   constructor(store: Store) {
     this.#store = store
-    for (const kind of builtInKinds(storedIn(store))) this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
+    for (const kind of builtInKinds(storedIn(store))) {
+      this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
+      this.#builtInTables.add(kind.storageName)
+    }
     const crds = store.table(crdTableName)
     for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd)
     store.onCommit((table, events) => {
@@ -58,6 +62,11 @@ export class Registry {
     }
   }
 
+  /** True for the tables of built-in kinds: a definition of the same name, which is never accepted, says nothing about their objects. */
+  isBuiltIn(storageName: string): boolean {
+    return this.#builtInTables.has(storageName)
+  }
+
   /** The kind that an owner reference names. */
   findByKind(apiVersion: string, kind: string): Kind | undefined {
     const { group, version } = parseApiVersion(apiVersion)
@@ -76,7 +85,8 @@ export class Registry {
   #define(crd: Crd): void {
     this.#remove(crd.metadata.name)
     const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
-    if (!isAccepted) return
+    // Whatever its status says: who may write that must not put a kind without checks in the place of a built-in one.
+    if (!isAccepted || this.isBuiltIn(crd.metadata.name)) return
     const kinds = kindsOfCrd(crd)
     this.#customByCrd.set(crd.metadata.name, kinds)
     for (const kind of kinds) this.#add(kind)

@@ -36,7 +36,7 @@ export type Call = {
   /** The body as text; empty when there is none. */
   readonly body: string
   readonly response: Reply
-  /** Of updates that may create: throws when this user may not. */
+  /** Of updates and patches that may create: throws when this user may not. */
   readonly checkCreate?: () => void
   /** Has a say in what is written of this kind. */
   readonly guard?: Guard

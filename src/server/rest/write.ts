@@ -35,7 +35,8 @@ export async function create(services: Services, call: Call): Promise<void> {
   const options = readWriteOptions('CreateOptions', call.query, call.userAgent, store.nowMs)
   warnOnFailure(call.response, options.warnings)
   const decoded = decodeBody(call, options)
-  const place = { namespace: call.namespace || decoded.sent.namespace || '', name: call.name }
+  // Of the request alone: one that is sent for a kind without namespaces is left out, as in Kubernetes, and must not become part of the key.
+  const place = { namespace: call.namespace, name: call.name }
   checkNamespace(services, call, place.namespace, decoded.sent.name ?? decoded.sent.generateName)
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
   call.guard?.(call, object, undefined)
@@ -187,6 +188,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     isCreated = head === undefined
     if (!head && subresource !== '') throw notFound(kind, call.name)
     if (!head && (resourceVersion || uid)) throw notFound(kind, call.name)
+    if (!head) call.checkCreate?.()
     if (!head) checkNamespace(services, call, call.namespace)
     const live = head && readEntry(kind, head)
     const { manager, force, nowMs } = options

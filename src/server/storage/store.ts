@@ -273,10 +273,14 @@ export class Store {
     if (this.#broken) return Promise.reject(new StatusError('InternalError', `${this.#broken}: restart the server`))
     if (this.#closing) return Promise.reject(new StatusError('ServiceUnavailable', 'the server is stopping: nothing was written'))
     if (this.#queuedBytes >= this.#maxQueuedBytes) return Promise.reject(behind())
-    this.#queuedBytes += last.text.length
     const { promise: durable, resolve, reject } = Promise.withResolvers<Entry>()
     const heads = this.#heads.get(table)!
     const previous = heads.get(last.key)
+    // Two rows of one key would be damage: the next start would refuse them.
+    if ((previous ? previous.after : table.get(last.key)) !== before) {
+      return Promise.reject(new Error(`bug: ${table.name} ${last.key} is not written over its newest version`))
+    }
+    this.#queuedBytes += last.text.length
     const write: Write = { table, key: last.key, before, after, last, previous, isNew: !before, failed: false, durable, resolve, reject }
     heads.set(last.key, write)
     this.#queue.push(write)
