@@ -31,7 +31,7 @@ import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.
 import { type ApiServer, startServer } from '../src/server/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
 import { defaultLeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
-import { findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
+import { checkIsolation, findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
 const runsDir = join(base, 'runs')
@@ -619,4 +619,74 @@ test('terraform: plan kept for approval, exactly it applied, outdated ones refus
   equal(destroyed.status?.phase, 'Succeeded', JSON.stringify(destroyed.status))
   equal(destroyed.status?.resources, 0)
   equal(await client.resource(secretResource).getOrUndefined('approved-outputs', { namespace: 'apps' }), undefined)
+})
+
+test('limits: what is in force and what was used are in the status', async t => {
+  const { run } = await doRun(t, {
+    stack: {
+      resources: { cpu: '500m', memory: '256Mi', pids: 50, disk: '64Mi' },
+      command: { apply: sh('i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done') },
+    },
+  })
+  const { status } = run
+  equal(status?.phase, 'Succeeded', JSON.stringify(status))
+  const { level, limits } = status?.isolation ?? {}
+  equal(level, 'Process')
+  deepEqual(Object.keys(limits ?? {}).sort(), ['cpu', 'disk', 'memory', 'pids'])
+  equal(limits?.disk, 'Watched')
+  ok((status?.usage?.cpuSeconds ?? 0) > 0, JSON.stringify(status?.usage))
+})
+
+test('a Run that needs more memory than it may have ends as OutOfMemory, with peak, limit and advice; its state is saved', async t => {
+  const apply = sh(`echo '{"half":1}' > $OARLOCK_STATE; head -c 400000000 /dev/zero | tail; sleep 20`)
+  const [fixed, raising] = await Promise.all([
+    doRun(t, { stack: { resources: { memory: '48Mi' }, command: { apply } } }),
+    doRun(t, { stack: { resources: { memory: '48Mi', autoRaise: { memory: '1Gi' } }, command: { apply } } }),
+  ])
+  equal(fixed.run.status?.reason, 'OutOfMemory', JSON.stringify(fixed.run.status))
+  match(
+    fixed.run.status?.message ?? '',
+    /peak \d+Mi, limit 48Mi; raise spec\.resources\.memory to \d+Mi or more, or set spec\.resources\.autoRaise/,
+  )
+  equal(fixed.run.status?.retryable, false)
+  match((await states.readVersion({ stackUid: keptAs(fixed.run) }))?.bytes.toString() ?? '', /half/)
+  equal(raising.run.status?.retryable, true)
+  match(raising.run.status?.message ?? '', /the next try gets 96Mi/)
+  deepEqual(findRunProcesses(fixed.run.metadata.uid), [])
+})
+
+const sandbox = await checkIsolation('Sandbox')
+test('a Run in a sandbox: inputs, outputs and state as without one; the worker and other Runs are out of its sight', {
+  skip: sandbox.available ? false : sandbox.why,
+}, async t => {
+  const spy = `ls ${runsDir} ${base}; cat /proc/${process.pid}/environ; kill -9 ${process.pid}; ln -s ${join(base, 'server')} $TMPDIR/out; true`
+  const apply = `echo '{"url":"http://x"}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE; ${spy}`
+  const { run } = await doRun(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply: sh(apply) } } })
+  equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
+  deepEqual(run.status?.outputs, { url: 'http://x' })
+  equal(run.status?.isolation?.level, 'Sandbox')
+  equal((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString().trim(), '{"made":1}')
+  const log = await logOf(run)
+  match(log, /No such file/)
+  ok(!log.includes('server'), log)
+})
+
+test('a link that a sandboxed engine leaves where its state should be is not followed', {
+  skip: sandbox.available ? false : sandbox.why,
+}, async t => {
+  const secret = join(base, 'only-for-the-worker.json')
+  writeFileSync(secret, '{"token":"of-the-worker"}')
+  const { run } = await doRun(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply: sh(`ln -sf ${secret} $OARLOCK_STATE`) } } })
+  equal(run.status?.phase, 'Failed', JSON.stringify(run.status))
+  const kept = await states.readVersion({ stackUid: keptAs(run) })
+  ok(!kept?.bytes.includes('of-the-worker'))
+})
+
+test('a level that this worker cannot give is refused with the reason; nothing weaker is taken', async t => {
+  const started = marker()
+  const { run } = await doRun(t, { stack: { isolation: { level: 'Pod' }, command: { apply: ['touch', started] } } })
+  equal(run.status?.reason, 'IsolationUnavailable')
+  match(run.status?.message ?? '', /^spec\.isolation\.level: Pod cannot be had on this worker: this worker is not a Pod with one Run/)
+  equal(run.status?.retryable, false)
+  equal(existsSync(started), false)
 })

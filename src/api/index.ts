@@ -9,6 +9,7 @@ import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
 export { annotations, apiGroup, defaults, labels, systemNamespace } from './names.ts'
+export { raisedMemory } from './raised-memory.ts'
 export {
   endedPhases,
   isEnded,

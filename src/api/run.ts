@@ -33,6 +33,10 @@ const spec = Type.Object({
   cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
 })
 
+const limitKeeper = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {
+  description: 'Cgroup: the kernel. Watched: the worker looks and ends the Run. NotEnforced: nobody; this machine cannot.',
+})
+
 const status = Type.Object({
   phase: Type.Enum([...runPhases], { default: 'Queued' }),
   reason: Type.Optional(Type.String({ description: 'Why it ended or waits, for machines, such as PlanFailed, EngineNotFound, NoWorker.' })),
@@ -54,6 +58,37 @@ const status = Type.Object({
   resources: Type.Optional(Type.Integer({ description: 'How many resources the Stack manages after this Run.' })),
   retryable: Type.Optional(Type.Boolean({ description: 'False: the same inputs will fail the same way, so do not retry.' })),
   stateVersion: Type.Optional(Type.Integer({ description: 'The newest state version this Run wrote.' })),
+  isolation: Type.Optional(
+    Type.Object(
+      {
+        level: Type.String({ description: 'Process, Sandbox or Pod.' }),
+        network: Type.String({ description: 'Host or None.' }),
+        limits: Type.Optional(
+          Type.Object(
+            {
+              cpu: Type.Optional(limitKeeper),
+              memory: Type.Optional(limitKeeper),
+              pids: Type.Optional(limitKeeper),
+              disk: Type.Optional(limitKeeper),
+            },
+            { description: 'Who keeps the limits in spec.stack.resources.' },
+          ),
+        ),
+      },
+      { description: 'What was in force.' },
+    ),
+  ),
+  usage: Type.Optional(
+    Type.Object(
+      {
+        cpuSeconds: Type.Number({ description: 'User and system time of the engine and all it started.' }),
+        peakMemoryBytes: Type.Integer(),
+        peakPids: Type.Integer(),
+        peakDiskBytes: Type.Optional(Type.Integer({ description: 'Counted when the disk is limited.' })),
+      },
+      { description: 'What the Run used.' },
+    ),
+  ),
   log: Type.Optional(Type.Object({ bytes: Type.Integer(), lines: Type.Integer(), truncated: Type.Boolean() })),
   conditions: Type.Optional(conditions),
 })

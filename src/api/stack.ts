@@ -83,6 +83,38 @@ const commandStep = (what: string) =>
     Type.Array(Type.String(), { minItems: 1, description: `${what} A program and its arguments; no shell unless you name one.` }),
   )
 
+const quantity = (description: string) => Type.String({ pattern: '^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$', description })
+
+const isolation = Type.Object(
+  {
+    level: Type.Optional(
+      Type.Enum(['Process', 'Sandbox', 'Pod'], {
+        default: 'Process',
+        description:
+          'Process: a process group with a directory, HOME and environment of its own. Sandbox: bubblewrap; sees only its own directory, the system’s programs and its own processes. Pod: a Pod of its own. A worker that cannot give it refuses the Run.',
+      }),
+    ),
+    network: Type.Optional(Type.Enum(['Host', 'None'], { default: 'Host', description: 'None: no network at all; needs level Sandbox.' })),
+  },
+  { description: 'What the engine may see and reach; see docs/isolation.md for what each level protects from.' },
+)
+
+const resources = Type.Object(
+  {
+    cpu: Type.Optional(quantity('CPUs, such as 1.5 or 500m. Kept only where cgroup v2 may be written.')),
+    memory: Type.Optional(quantity('Such as 512Mi. A Run that needs more is ended with reason OutOfMemory.')),
+    pids: Type.Optional(Type.Integer({ minimum: 1, description: 'Processes at once.' })),
+    disk: Type.Optional(quantity('What the Run’s directory may hold, /tmp and HOME included, such as 2Gi.')),
+    autoRaise: Type.Optional(
+      Type.Object(
+        { memory: quantity('Up to this much.') },
+        { description: 'After OutOfMemory the next try gets twice the memory, up to this; otherwise such a Run is not tried again.' },
+      ),
+    ),
+  },
+  { description: 'What a Run may use; time is limited by timeout. Who keeps each limit is said in the Run’s status.isolation.' },
+)
+
 const spec = Type.Object({
   engine: Type.Enum([...engineNames], { description: 'What does the work.' }),
   source,
@@ -142,6 +174,8 @@ const spec = Type.Object({
   ),
   priority: Type.Optional(Type.Integer({ default: 0, minimum: -1000, maximum: 1000, description: 'Higher starts first.' })),
   timeout: Type.Optional(duration({ default: defaults.timeout, description: 'A Run that takes longer is interrupted and Failed.' })),
+  isolation: Type.Optional(isolation),
+  resources: Type.Optional(resources),
   pool: Type.Optional(Type.String({ default: defaults.pool, minLength: 1, description: 'The WorkerPool whose Workers run this Stack.' })),
   state: Type.Optional(
     Type.Enum(['Managed', 'External'], {

@@ -6,6 +6,7 @@ import { type Dependency, dependencyGate } from './dependencies.ts'
 import { foldRuns, meet } from './fold-runs.ts'
 import { runsToDelete } from './keep-runs.ts'
 import { stackFinalizer } from './limits.ts'
+import { withRaisedMemory } from './raised-memory.ts'
 import { type Inputs, inputsOf, isSideRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
 import { runName } from './run-name.ts'
 import {
@@ -302,8 +303,9 @@ function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefin
 /** A broken spec cannot destroy what a good one made: then the last one that worked on the world is used. */
 function frozenSpec({ input, runs }: Facts, want: Want): RunSpec['stack'] {
   const { stack, specErrors } = input
-  if (want.type !== 'Destroy' || specErrors.length === 0) return stack.spec
-  return runs.findLast(run => isMutating(run.spec.type))?.spec.stack ?? stack.spec
+  const last = runs.findLast(run => isMutating(run.spec.type))
+  if (want.type === 'Destroy' && specErrors.length > 0) return last?.spec.stack ?? stack.spec
+  return withRaisedMemory(stack, runs)
 }
 
 /**

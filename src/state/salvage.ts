@@ -1,4 +1,5 @@
 // For the guard process: it starts in every Run and must stay small, so this file imports nothing but Node's own modules, and lazily.
+import { constants } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 
 export type SalvageOptions = {
@@ -29,7 +30,8 @@ export async function salvageState(options: SalvageOptions): Promise<SalvageResu
   const { path, url, token, caCertificate, epoch, deadlineMs = 30_000 } = options
   let bytes: Buffer
   try {
-    bytes = await readFile(path)
+    // Neither a link out of the sandbox nor a pipe.
+    bytes = await readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK })
     const value: unknown = JSON.parse(bytes.toString())
     if (typeof value !== 'object' || value === null) return { kind: 'nothing', why: `${path} is not a JSON object` }
   } catch (error) {

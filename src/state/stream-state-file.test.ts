@@ -1,16 +1,5 @@
 import { deepStrictEqual, equal, ok, rejects } from 'node:assert/strict'
-import {
-  closeSync,
-  fsyncSync,
-  ftruncateSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fsyncSync, ftruncateSync, linkSync, mkdtempSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -164,12 +153,12 @@ test('nothing is uploaded after close', () =>
 
 test('without file events a change is seen within 100 ms by looking', () =>
   withFile(async ({ directory, uploaded }, start) => {
-    // A link's directory has no events of what happens to its target.
+    // What is written through another name of a file is no event in this directory.
     const elsewhere = mkdtempSync(join(tmpdir(), 'oarlock-stream-target-'))
     try {
       const target = join(elsewhere, 'state')
       writeFileSync(target, '{"serial":0}')
-      symlinkSync(target, join(directory, 'terraform.tfstate'))
+      linkSync(target, join(directory, 'terraform.tfstate'))
       start()
       await uploaded('{"serial":0}')
       writeFileSync(target, '{"serial":1}')

@@ -1,4 +1,4 @@
-import { type FSWatcher, watch } from 'node:fs'
+import { constants, type FSWatcher, watch } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
@@ -158,9 +158,12 @@ async function readComplete(path: string): Promise<Buffer | undefined | 'torn'> 
   return before?.byteLength === 0 ? before : 'torn'
 }
 
+/** An engine in a sandbox may put a link there, to a file that only its worker may read; or a pipe, to keep it waiting. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 async function readWhole(path: string): Promise<Buffer | undefined> {
   try {
-    return await readFile(path)
+    return await readFile(path, { flag: plainFile })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

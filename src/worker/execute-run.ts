@@ -14,8 +14,11 @@ import {
   killGroup,
   killRunProcesses,
   killStackWriters,
+  machineOomKills,
   type ProcessRunner,
   type RunDirectory,
+  type RunIsolation,
+  type RunUsage,
   signalGroup,
 } from '../workspace/index.ts'
 import type { FenceTimes } from './decide-fence.ts'
@@ -23,6 +26,7 @@ import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
 import { startFence } from './fence.ts'
 import type { Guard } from './guard.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
+import { cacheDirOf, causeOf, isolateRun } from './isolate.ts'
 import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
@@ -38,6 +42,8 @@ export type ExecuteOptions = {
   runsDir: string
   cacheDir: string
   allowPaths: readonly string[]
+  /** Absolute paths that sandboxes may read besides the system's programs. */
+  sandboxBinds: readonly string[]
   times: FenceTimes
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
@@ -95,6 +101,10 @@ class RunExecution {
   /** The engine may have written state that the store has not acknowledged. */
   #isUnsaved = false
   #timeout: NodeJS.Timeout | undefined
+  #isolation: RunIsolation | undefined
+  /** A program was ended by SIGKILL. */
+  #wasKilled = false
+  readonly #oomKillsBefore = machineOomKills()
 
   constructor(options: ExecuteOptions) {
     this.#options = options
@@ -187,6 +197,16 @@ class RunExecution {
     const { client, run, guard, log } = this.#options
     const { signal } = this.#abort
     const { type, stack: spec } = run.spec
+    this.#isolation = await isolateRun({
+      ...this.#options,
+      directory,
+      cacheDir: this.#cacheDir,
+      onExceeded: cause => {
+        this.stop(cause)
+        // What takes too much gets no time to take more; what fills the disk may still save its state.
+        if (cause.kind !== 'DiskLimit') this.#signalAll('SIGKILL')
+      },
+    })
     const statePath = spec.state === 'External' ? undefined : join(directory.scratch, 'terraform.tfstate')
     guard.watch({ uid: run.metadata.uid, directory: directory.root, salvage: isMutating(type) ? this.#salvage(statePath) : undefined })
 
@@ -232,7 +252,7 @@ class RunExecution {
   async #planAndApply(engine: Engine, context: EngineContext): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {
     const { client, run, log } = this.#options
     const { type, approvedPlan } = run.spec
-    await this.#reporter.phase({ phase: 'Planning' })
+    await this.#reporter.phase({ phase: 'Planning', isolation: this.#isolation?.inForce })
     const plan = approvedPlan
       ? await this.#approved(engine, context, approvedPlan.digest)
       : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
@@ -290,7 +310,7 @@ class RunExecution {
   }
 
   #context(directory: RunDirectory, source: string, statePath: string | undefined, inputs: Inputs): EngineContext {
-    const { client, run, cacheDir, log } = this.#options
+    const { client, run, log } = this.#options
     const { name, uid } = run.spec.stackRef
     return {
       spec: run.spec.stack,
@@ -309,7 +329,7 @@ class RunExecution {
       progress: progress => this.#reporter.progress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
       client,
       kubeconfig: inputs.kubeconfig,
-      cacheDir,
+      cacheDir: this.#cacheDir,
       inventory: {
         read: async () => {
           const found = await this.#state.readInventory({ signal: this.#dead.signal })
@@ -332,6 +352,7 @@ class RunExecution {
       writesStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
       home,
       tmp,
+      launch: this.#isolation?.launch,
       onStart: group => {
         this.#groups.add(group)
         guard.started(group)
@@ -348,7 +369,10 @@ class RunExecution {
       if (isLate) this.stop({ kind: 'LeaseLost' })
       if (isLate || this.#cause?.kind === 'LeaseLost' || this.#dead.signal.aborted)
         throw new StopError(this.#cause ?? { kind: 'LeaseLost' })
-      return await runProgram(options)
+      const result = await runProgram(options)
+      // 137: how a shell and bubblewrap say SIGKILL.
+      this.#wasKilled ||= result.signal === 'SIGKILL' || result.exitCode === 137
+      return result
     }
   }
 
@@ -362,6 +386,10 @@ class RunExecution {
       },
       onError: error => this.#onStateError(error),
     })
+  }
+
+  get #cacheDir(): string {
+    return cacheDirOf(this.#options.run, this.#options.cacheDir)
   }
 
   #onStateError(error: unknown): void {
@@ -396,11 +424,24 @@ class RunExecution {
 
   #failed(error: unknown): Failure {
     const { log } = this.#options
+    this.#findKernelKill()
     if (error instanceof StaleEpochError) this.stop({ kind: 'NotOurs', why: error.message })
     if (error instanceof StopError && this.#cause === undefined) this.#cause = error.cause
     if (!this.#cause) return failureOf(error)
     const isBare = error instanceof StopError || (error as Error)?.name === 'AbortError'
     return failureOfStop(this.#cause, isBare ? undefined : log.mask((error as Error).message))
+  }
+
+  /** The kernel may have ended the engine for want of memory: in the Run's cgroup, or where the whole machine had none left. */
+  #findKernelKill(): void {
+    const { run } = this.#options
+    if (this.#cause || !this.#isolation) return
+    const { peakMemoryBytes } = this.#isolation.usage()
+    if (this.#isolation.kernelKills > 0) {
+      this.stop(causeOf(run, { kind: 'Memory', used: peakMemoryBytes, limit: this.#isolation.limits.memoryBytes ?? peakMemoryBytes }))
+    } else if (this.#wasKilled && machineOomKills() > this.#oomKillsBefore) {
+      this.stop({ kind: 'MachineOutOfMemory', used: peakMemoryBytes })
+    }
   }
 
   async #finish(
@@ -412,10 +453,17 @@ class RunExecution {
     try {
       await Promise.all([...this.#groups].map(group => killGroup(group)))
       if (directory) await killRunProcesses(run.metadata.uid)
+      const usage = this.#isolation && roundUsage(this.#isolation.usage())
+      await this.#isolation?.close()
       if (isSilent(this.#cause) || this.#dead.signal.aborted) return await this.#leave()
       log.line(sayEnd(end))
       if (isLocked) await this.#state.unlock({ signal: this.#dead.signal, deadlineMs: 5_000 }).catch(error => this.#onUnlockError(error))
-      const status = { ...end, finishedAt: rfc3339(Date.now()), log: await log.close() }
+      const status = {
+        ...end,
+        ...(usage && { usage, isolation: this.#isolation?.inForce }),
+        finishedAt: rfc3339(Date.now()),
+        log: await log.close(),
+      }
       if (status.message) status.message = clip(log.mask(status.message))
       if (!this.#isUnsaved) await directory?.remove()
       await this.#reporter.phase(status)
@@ -440,6 +488,11 @@ class RunExecution {
   #onUnlockError(error: unknown): void {
     this.#options.log.line(`the state lock could not be released: ${(error as Error).message}`)
   }
+}
+
+function roundUsage({ cpuSeconds, peakMemoryBytes, peakPids, peakDiskBytes }: RunUsage): NonNullable<RunStatus['usage']> {
+  const seconds = Math.round(cpuSeconds * 1_000) / 1_000
+  return { cpuSeconds: seconds, peakMemoryBytes, peakPids, ...(peakDiskBytes > 0 && { peakDiskBytes }) }
 }
 
 function sayBegin({ metadata, spec }: Run): string {

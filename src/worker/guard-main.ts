@@ -4,9 +4,9 @@
  * last is saved with the Run's epoch; the Run's directory is removed. Loads nothing but what that takes.
  */
 import { createHash } from 'node:crypto'
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { constants, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { groupExists, killRunProcesses, readStartTime, signalGroup } from '../workspace/process/index.ts'
+import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../workspace/process/index.ts'
 import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
 import {
   type GuardAnswer,
@@ -115,6 +115,7 @@ async function onWorkerDeath(): Promise<void> {
   while ([...groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
   clearTimeout(timer)
   await killRunProcesses(run.uid)
+  await cgroupOfRun(run.uid)?.remove()
   const isSaved = run.salvage === undefined || (await salvage(run.salvage))
   if (isSaved) rmSync(run.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
   else keepForPerson(run.directory)
@@ -126,10 +127,18 @@ function keepForPerson(directory: string): void {
   renameSync(join(directory, keeperPrefix + process.pid), join(directory, unsavedMark))
 }
 
+/** As in salvage.ts. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 /** True when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3). */
 async function salvage({ path, ...target }: SalvageTarget): Promise<boolean> {
   try {
-    if (createHash('sha256').update(readFileSync(path)).digest('hex') === savedDigest) return true
+    if (
+      createHash('sha256')
+        .update(readFileSync(path, { flag: plainFile }))
+        .digest('hex') === savedDigest
+    )
+      return true
     const { salvageState } = await import('../state/salvage.ts')
     await salvageState({ path, ...target, deadlineMs: salvageMs })
     return true

@@ -118,7 +118,7 @@ export class Guard {
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
       cwd: '/',
-      env: { NODE_COMPILE_CACHE: this.#compileCache },
+      env: { NODE_COMPILE_CACHE: this.#compileCache, OARLOCK_CGROUP: process.env.OARLOCK_CGROUP },
     })
     this.#child = child
     child.stdin.on('error', () => {})

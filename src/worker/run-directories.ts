@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { killRunProcesses, readStartTime, removeTree } from '../workspace/index.ts'
+import { cgroupOfRun, killRunProcesses, readStartTime, removeTree } from '../workspace/index.ts'
 import { keeperPrefix, unsavedMark } from './guard-protocol.ts'
 
 /** A directory that names no keeper is being made, or its maker was killed while making it. */
@@ -20,6 +20,7 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
     const keepers = list(root).filter(entry => entry.startsWith(keeperPrefix))
     if (keepers.length === 0 ? nowMs - atMs < unnamedMs : keepers.some(keeper => isAlive(root, keeper))) continue
     await killRunProcesses(name)
+    await cgroupOfRun(name)?.remove()
     if (list(root).includes(unsavedMark) && nowMs - atMs < keepMs) continue
     await removeTree(root)
     removed.push(name)

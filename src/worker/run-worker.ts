@@ -28,6 +28,8 @@ export type RunWorkerOptions = {
   runsDir: string
   cacheDir: string
   allowPaths: readonly string[]
+  /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
+  sandboxBinds?: readonly string[]
   log: WorkerLog
   /** Aborting it drains: takes no new Run, the one that runs may finish within `drainGraceMs`. */
   signal: AbortSignal
@@ -159,7 +161,7 @@ class WorkerProcess {
   }
 
   async #work(run: Run, { executeRun }: typeof import('./execute-run.ts')): Promise<number> {
-    const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, log } = this.#options
+    const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, sandboxBinds = [], log } = this.#options
     const key = objectKey(run)
     this.#given.delete(key)
     this.#begun.add(run.metadata.uid)
@@ -175,6 +177,7 @@ class WorkerProcess {
       runsDir,
       cacheDir,
       allowPaths,
+      sandboxBinds,
       times: this.#timings,
       sinceRenewalMs: () => monotonicMs() - this.#heartbeat.renewedAtMs,
       guard: this.#guard,

@@ -3,6 +3,12 @@ export type StopCause =
   /** A person asked for it with `spec.cancel`. */
   | { kind: 'Canceled' }
   | { kind: 'Timeout'; timeout: string }
+  /** It used more than spec.resources allows. The engine was killed. */
+  | { kind: 'OutOfMemory'; used: number; limit: number; raise: string | undefined }
+  /** The kernel killed it although it was within its limit: the machine had no memory left. */
+  | { kind: 'MachineOutOfMemory'; used: number }
+  | { kind: 'TooManyProcesses'; used: number; limit: number }
+  | { kind: 'DiskLimit'; used: number; limit: number }
   /** The worker was told to go, and the grace time is over. */
   | { kind: 'WorkerDrained' }
   /** The Lease could not be renewed in time (invariant 2). */

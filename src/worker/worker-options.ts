@@ -18,6 +18,8 @@ export type WorkerSettings = {
   runsDir: string
   cacheDir: string
   allowPaths: string[]
+  /** What sandboxed engines may read besides the system's programs. */
+  sandboxBinds: string[]
   /** How long a Run may go on after the worker was told to stop. Default: 600,000. */
   drainGraceMs: number
 }
@@ -32,7 +34,7 @@ export class WorkerOptionError extends Error {
 
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
- * OARLOCK_ALLOW_PATHS (separated as in PATH) and OARLOCK_DRAIN_GRACE (such as `10m`).
+ * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH) and OARLOCK_DRAIN_GRACE (such as `10m`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
@@ -53,7 +55,8 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     storeUrl: url('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
-    allowPaths: (env.OARLOCK_ALLOW_PATHS ?? '').split(delimiter).filter(Boolean).map(absolute),
+    allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
+    sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
     drainGraceMs: drainGrace(env.OARLOCK_DRAIN_GRACE || '10m'),
   }
 }
@@ -70,11 +73,16 @@ function url(name: string, text: string): string {
   throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be an http:// or https:// URL`)
 }
 
-function absolute(path: string): string {
-  if (path.startsWith('/')) return path
-  throw new WorkerOptionError(
-    `OARLOCK_ALLOW_PATHS holds ${JSON.stringify(path)}; it must be absolute directories, separated by ${JSON.stringify(delimiter)}`,
-  )
+function pathList(env: Readonly<Record<string, string | undefined>>, name: string): string[] {
+  const paths = (env[name] ?? '').split(delimiter).filter(Boolean)
+  for (const path of paths) {
+    if (!path.startsWith('/')) {
+      throw new WorkerOptionError(
+        `${name} holds ${JSON.stringify(path)}; it must be absolute directories, separated by ${JSON.stringify(delimiter)}`,
+      )
+    }
+  }
+  return paths
 }
 
 function drainGrace(text: string): number {

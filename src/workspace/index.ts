@@ -5,6 +5,21 @@
  * Not here: engines, state, logs, or who may run what.
  */
 export {
+  type Availability,
+  checkIsolation,
+  type Exceeded,
+  type IsolationInForce,
+  type IsolationLevel,
+  isolationLevels,
+  machineOomKills,
+  parseLimits,
+  RunIsolation,
+  type RunLimits,
+  type RunUsage,
+  sayBytes,
+} from './isolation/index.ts'
+export {
+  cgroupOfRun,
   createLineSplitter,
   createProcessRunner,
   defaultMaxLineBytes,

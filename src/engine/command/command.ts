@@ -1,4 +1,5 @@
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { lstat, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../kube/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
@@ -182,16 +183,19 @@ function outputsPath({ scratch }: EngineContext): string {
   return join(scratch, 'outputs.json')
 }
 
+/** What a command left may be a link out of its sandbox, or a pipe that nobody writes to. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 async function readOutputsFile(context: EngineContext): Promise<Record<string, Output>> {
   const path = outputsPath(context)
-  const { size } = await stat(path).catch(absent({ size: 0 }))
+  const { size } = await lstat(path).catch(absent({ size: 0 }))
   if (size > maxOutputsBytes) throw tooManyOutputBytes(size)
-  return size === 0 ? {} : readOutputs(await readFile(path, 'utf8'))
+  return size === 0 ? {} : readOutputs(await readFile(path, { encoding: 'utf8', flag: plainFile }))
 }
 
 async function stateText({ statePath, spec }: EngineContext): Promise<string | undefined> {
   if (spec.state === 'External' || statePath === undefined) return undefined
-  return await readFile(statePath, 'utf8').catch(absent(undefined))
+  return await readFile(statePath, { encoding: 'utf8', flag: plainFile }).catch(absent(undefined))
 }
 
 async function readRecord(context: EngineContext): Promise<CommandRecord | undefined> {

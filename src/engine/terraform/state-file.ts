@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { isJsonObject } from '../../kube/index.ts'
 import type { StateMark } from './plan-json.ts'
@@ -22,10 +23,13 @@ export function readState(text: string | undefined): StateReading {
   return { mark: { serial: state.serial, lineage: typeof state.lineage === 'string' ? state.lineage : '' }, resources: count }
 }
 
-/** The content of a file, or undefined if there is none. */
+/** What an engine left may be a link out of its sandbox, or a pipe that nobody writes to. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** The content of a plain file, or undefined if there is none. */
 export async function readIfPresent(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, 'utf8')
+    return await readFile(path, { encoding: 'utf8', flag: plainFile })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../kube/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
@@ -311,7 +311,7 @@ class TerraformEngine implements Engine {
     const text = await readIfPresent(errored)
     if (text === undefined) return undefined
     if (context.spec.state !== 'External' && context.statePath !== undefined) {
-      await copyFile(errored, context.statePath)
+      await writeFile(context.statePath, text, { mode: 0o600 })
       context.log(
         `${this.#flavor.title} could not save its state; recovered it from errored.tfstate (serial ${readState(text).mark.serial})`,
       )
@@ -323,8 +323,7 @@ class TerraformEngine implements Engine {
     // One file per Stack, the newest (invariant 10): it has everything the ones before had.
     const kept = join(context.cacheDir, 'errored-states', `${context.stack.uid}.tfstate`)
     await mkdir(join(context.cacheDir, 'errored-states'), { recursive: true, mode: 0o700 })
-    await copyFile(errored, kept)
-    await chmod(kept, 0o600)
+    await writeFile(kept, text, { mode: 0o600 })
     return `the state could not be saved to your backend: it is kept on the worker as ${kept}; push it with "${this.#flavor.binary} state push"`
   }
 }

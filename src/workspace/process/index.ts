@@ -4,13 +4,16 @@
  * A door of its own, with nothing but Node's built-in modules behind it: the worker's guard loads only this and has to be light.
  * Not here: what an exit code means (that is `engine/`) and when to interrupt (that is `worker/`).
  */
+export { type CgroupLimits, cgroupOfRun, findCgroupParent, RunCgroup } from './cgroup.ts'
 export { createLineSplitter, defaultMaxLineBytes } from './line-splitter.ts'
-export { groupExists, killGroup, signalGroup } from './process-group.ts'
+export { groupExists, killGroup, readStat, signalGroup } from './process-group.ts'
 export {
   createProcessRunner,
   type ExitResult,
   type InterruptTimes,
+  type Launch,
   type ProcessRunner,
+  type Program,
   type RunnerHooks,
   SpawnError,
   type SpawnOptions,

@@ -1,5 +1,7 @@
-import { spawn } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process'
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import { createLineSplitter } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, runUidVariable, writesStackVariable } from './run-processes.ts'
@@ -38,6 +40,24 @@ export type ExitResult = { exitCode: number | null; signal: NodeJS.Signals | nul
  */
 export type ProcessRunner = (options: SpawnOptions) => Promise<ExitResult>
 
+/** A program as it was asked for: `command` is the file itself. */
+export type Program = { command: string; args: readonly string[]; cwd: string }
+
+/** How to start it. */
+export type Launch = {
+  command: string
+  args: string[]
+  /**
+   * True: the command is bubblewrap, which says on descriptor 3 who leads the group inside, and waits on 4 until that is noted.
+   * Signals go to the group inside: bubblewrap itself would die of them and take the program along.
+   */
+  isSandbox: boolean
+  /** Passed on as descriptors 5 and up. */
+  descriptors: readonly number[]
+  /** Called when it has started, or has not. */
+  release(): void
+}
+
 export type RunnerHooks = {
   /** Carried by every process as OARLOCK_RUN_UID, so that those that leave the group are found. */
   runUid: string
@@ -49,6 +69,8 @@ export type RunnerHooks = {
   tmp?: string
   /** PATH of the programs, unless `env` names one. Default: that of this process. */
   path?: string
+  /** Puts what isolates a program before it. Default: it is started as it is. */
+  launch?(program: Program): Launch
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
   /** Called when no process of the group is left. */
@@ -85,37 +107,63 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
       ...(hooks.writesStackUid !== undefined && { [writesStackVariable]: hooks.writesStackUid }),
     }
 
-    const child = startGroup(options, env)
-    const processGroupId = child.pid
-    if (processGroupId === undefined) throw await spawnFailure(child, options)
-    hooks.onStart?.(processGroupId)
+    const launch = hooks.launch?.({ command: await findProgram(options, env), args: options.args, cwd })
+    const child = startGroup(options, env, launch)
+    const outerGroupId = child.pid
+    if (outerGroupId === undefined) throw await spawnFailure(child, options)
+    // A sandbox's own group is known a moment later; until then nothing of the program runs.
+    let processGroupId = launch?.isSandbox ? undefined : outerGroupId
+    if (processGroupId !== undefined) hooks.onStart?.(processGroupId)
 
     let timer: NodeJS.Timeout | undefined
     let ended = false
     const climb = (): void => {
       if (ended) return
-      signalGroup(processGroupId, 'SIGINT')
+      if (processGroupId === undefined) {
+        signalGroup(outerGroupId, 'SIGKILL')
+        return
+      }
+      const group = processGroupId
+      signalGroup(group, 'SIGINT')
       timer = setTimeout(() => {
-        signalGroup(processGroupId, 'SIGTERM')
-        timer = setTimeout(() => signalGroup(processGroupId, 'SIGKILL'), interrupt?.killMs ?? 10_000)
+        signalGroup(group, 'SIGTERM')
+        timer = setTimeout(() => signalGroup(group, 'SIGKILL'), interrupt?.killMs ?? 10_000)
       }, interrupt?.graceMs ?? 60_000)
     }
     signal.addEventListener('abort', climb, { once: true })
 
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
     const stdout = createLineSplitter(line => options.onStdoutLine?.(line), options.maxLineBytes)
-    const stderr = createLineSplitter(line => options.onStderrLine?.(line), options.maxLineBytes)
+    let firstError: string | undefined
+    const stderr = createLineSplitter(line => {
+      firstError ??= line
+      options.onStderrLine?.(line)
+    }, options.maxLineBytes)
     child.stdout.on('data', stdout.push)
     child.stderr.on('data', stderr.push)
     try {
-      const result = await new Promise<ExitResult>(resolve => child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by })))
+      const exited = new Promise<ExitResult>(resolve => child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by })))
+      if (launch?.isSandbox) {
+        processGroupId = await Promise.race([sandboxGroup(child), exited.then(() => undefined)])
+        if (processGroupId !== undefined) {
+          hooks.onStart?.(processGroupId)
+          if (signal.aborted) signalGroup(outerGroupId, 'SIGKILL')
+          else letGo(child)
+        }
+      }
+      const result = await exited
       ended = true
       clearTimeout(timer)
       // Invariant 1: whoever is told that the program ended may start the next one, so nothing of it may be left.
       // Provisioners and plugins outlive a killed engine (measured with terraform: `sleep` went on).
-      await killGroup(processGroupId)
+      if (processGroupId !== undefined) await killGroup(processGroupId)
+      if (processGroupId !== outerGroupId) await killGroup(outerGroupId)
       if (signal.aborted) await killRunProcesses(hooks.runUid)
       await Promise.race([closed, new Promise<void>(resolve => setTimeout(resolve, pipeWaitMs).unref())])
+      if (processGroupId === undefined && !signal.aborted) {
+        const why = `the sandbox for ${JSON.stringify(options.command)} could not be made: ${firstError ?? 'bubblewrap ended without a word'}`
+        throw new SpawnError('SpawnFailed', options.command, why)
+      }
       return result
     } finally {
       ended = true
@@ -125,15 +173,61 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
       child.stderr.destroy()
       stdout.end()
       stderr.end()
-      hooks.onEnd?.(processGroupId)
+      if (processGroupId !== undefined) hooks.onEnd?.(processGroupId)
     }
   }
 }
 
-function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>) {
+/** The file behind `command`, as the kernel would find it: what is put before it would only say that something was not found. */
+async function findProgram(options: SpawnOptions, env: Record<string, string>): Promise<string> {
+  const { command, cwd } = options
+  const candidates = command.includes('/')
+    ? [resolve(cwd, command)]
+    : (env.PATH ?? '').split(delimiter).map(directory => resolve(cwd, directory, command))
+  let code: string | undefined
+  for (const path of candidates) {
+    try {
+      if (!statSync(path).isFile()) throw Object.assign(new Error('not a file'), { code: 'EACCES' })
+      accessSync(path, constants.X_OK)
+      return path
+    } catch (error) {
+      if (code !== 'EACCES') code = (error as NodeJS.ErrnoException).code
+    }
+  }
+  throw spawnError(Object.assign(new Error('not found'), { code: code === 'EACCES' ? 'EACCES' : 'ENOENT' }), options, env)
+}
+
+/** What bubblewrap says on its `--info-fd`: the leader of the group inside. */
+function sandboxGroup(child: ReturnType<typeof startGroup>): Promise<number> {
+  const info = child.stdio[3]
+  return new Promise(resolveGroup => {
+    let text = ''
+    info?.on('error', () => {})
+    info?.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+      const found = /"child-pid": (\d+)/.exec(text)
+      if (found) resolveGroup(Number(found[1]))
+    })
+  })
+}
+
+function letGo(child: ReturnType<typeof startGroup>): void {
+  const block = child.stdio[4]
+  if (!block || !('end' in block)) return
+  block.on('error', () => {})
+  block.end('x')
+}
+
+function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, launch: Launch | undefined) {
+  const pipes: StdioOptions = launch?.isSandbox ? ['pipe', 'pipe', ...launch.descriptors] : []
   // `detached` makes the child the leader of a new session and group: its pid is the group's id.
   try {
-    return spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    return spawn(launch?.command ?? command, launch?.args ?? args, {
+      cwd,
+      env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', ...pipes],
+    }) as ChildProcessByStdio<null, Readable, Readable>
   } catch (error) {
     // Node throws for what the kernel refuses outright, such as arguments that are too long or hold a NUL.
     throw new SpawnError(
@@ -142,11 +236,17 @@ function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, st
       `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`,
       error,
     )
+  } finally {
+    launch?.release()
   }
 }
 
-async function spawnFailure(child: ReturnType<typeof startGroup>, { command, cwd, env }: SpawnOptions): Promise<SpawnError> {
-  const error = await new Promise<NodeJS.ErrnoException>(resolve => child.once('error', resolve))
+async function spawnFailure(child: ReturnType<typeof startGroup>, options: SpawnOptions): Promise<SpawnError> {
+  const error = await new Promise<NodeJS.ErrnoException>(resolveError => child.once('error', resolveError))
+  return spawnError(error, options, options.env)
+}
+
+function spawnError(error: NodeJS.ErrnoException, { command, cwd }: SpawnOptions, env: Record<string, string>): SpawnError {
   // The kernel says ENOENT for a missing cwd, too.
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
     return new SpawnError(

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { cgroupOfRun } from './cgroup.ts'
 import { readStat } from './process-group.ts'
 
 /** Every process of a Run carries this in its environment; a process that left the group (setsid) is found by it. */
@@ -37,6 +38,8 @@ function findMarked(variable: string, value: string): number[] {
  * Returns how many it killed. Gives up after `timeoutMs`, with what is left still there.
  */
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
+  // All at once, so that one which forks faster than we look cannot win; what was started outside of the cgroup is found by its mark.
+  cgroupOfRun(runUid)?.kill()
   return await killMarked(runUidVariable, runUid, timeoutMs)
 }
 

@@ -1,0 +1,235 @@
+/** What a Run may see, reach and leave behind, by level; the programs and the kernel are real. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, type TestContext, test } from 'node:test'
+import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError } from '../process/index.ts'
+import { createRunDirectory } from '../run-directory.ts'
+import { checkIsolation, type Exceeded, type IsolationLevel, RunIsolation, type RunLimits } from './index.ts'
+
+const base = mkdtempSync(join(tmpdir(), 'oarlock-isolation-'))
+after(() => rmSync(base, { recursive: true, force: true }))
+const sandbox = await checkIsolation('Sandbox')
+const skip = sandbox.available ? false : sandbox.why
+
+async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunLimits; network?: boolean; readable?: string[] } = {}) {
+  const runUid = randomUUID()
+  const directory = await createRunDirectory(join(base, 'runs'), runUid)
+  const abort = new AbortController()
+  const exceeded: Exceeded[] = []
+  const groups: number[] = []
+  const isolation = new RunIsolation({
+    level,
+    bwrap: sandbox.available ? sandbox.bwrap : undefined,
+    network: more.network ?? true,
+    limits: more.limits ?? {},
+    runUid,
+    directory,
+    readable: more.readable ?? [],
+    onExceeded: what => {
+      exceeded.push(what)
+      for (const group of groups) process.kill(-group, 'SIGKILL')
+    },
+  })
+  t.after(async () => {
+    await isolation.close()
+    await directory.remove()
+  })
+  const runner = createProcessRunner({ runUid, ...directory, launch: isolation.launch, onStart: group => void groups.push(group) })
+  const run = async (script: string, onLine?: (line: string) => void) => {
+    const lines: string[] = []
+    const keep = (line: string) => {
+      lines.push(line)
+      onLine?.(line)
+    }
+    const command = { command: 'sh', args: ['-c', script], cwd: directory.work, env: {}, signal: abort.signal }
+    const result = await runner({ ...command, onStdoutLine: keep, onStderrLine: keep, interrupt: { graceMs: 5_000, killMs: 1_000 } })
+    return { ...result, lines }
+  }
+  return { runUid, directory, isolation, run, runner, exceeded, abort, groups }
+}
+
+/** Another process of the worker's user, with a secret in its environment. */
+function neighbour(t: TestContext): ChildProcess {
+  const child = spawn('sleep', ['60'], { env: { PATH: process.env.PATH, OARLOCK_TOKEN: 'of-the-worker' }, stdio: 'ignore' })
+  t.after(() => void child.kill('SIGKILL'))
+  return child
+}
+
+test('Sandbox: another Run’s directory, the worker’s files and home are not there', { skip }, async t => {
+  const other = await createRunDirectory(join(base, 'runs'), randomUUID())
+  writeFileSync(join(other.work, 'secret'), 'of the other run')
+  const credential = join(base, 'worker-token')
+  writeFileSync(credential, 'of-the-worker')
+  const { run, directory } = await open(t, 'Sandbox')
+  writeFileSync(join(directory.root, 'keeper'), '')
+  const { lines } = await run(
+    `cat ${other.work}/secret ${credential}; ls ${join(base, 'runs')} ${directory.root} / /root /home 2>&1; cat /etc/shadow`,
+  )
+  const text = lines.join('\n')
+  assert.doesNotMatch(text, /of the other run|of-the-worker|keeper|root:/)
+  assert.match(text, /No such file/)
+  await other.remove()
+})
+
+test('Sandbox: no other process is seen, read or signalled, and there are no capabilities', { skip }, async t => {
+  const victim = neighbour(t)
+  const { run } = await open(t, 'Sandbox')
+  const { lines } = await run(
+    `cat /proc/${victim.pid}/environ /proc/${process.pid}/environ; kill -9 ${victim.pid}; kill -9 ${process.pid}; kill -9 -1; ls -d /proc/[0-9]*; grep -E "CapEff|CapBnd|NoNewPrivs|Seccomp:" /proc/self/status`,
+  )
+  const text = lines.join('\n')
+  assert.doesNotMatch(text, /of-the-worker/)
+  assert.equal(victim.exitCode ?? victim.signalCode, null, 'the neighbour lives')
+  assert.ok(lines.filter(line => /^\/proc\/\d+$/.test(line)).length <= 4, `only its own processes are there: ${text}`)
+  for (const wanted of [/CapEff:\s0+$/m, /CapBnd:\s0+$/m, /NoNewPrivs:\s1$/m, /Seccomp:\s2$/m]) assert.match(text, wanted)
+})
+
+test('Sandbox: nothing outlives the Run: no process that left its group, no file outside its directory', { skip }, async t => {
+  const mark = `oarlock-left-${randomUUID()}`
+  const { run, runUid, directory } = await open(t, 'Sandbox')
+  const { exitCode } = await run(
+    `setsid sleep 100 & (sleep 100 &) ; echo x > /tmp/${mark}; for d in /etc /usr /var /dev/shm /run /root /; do echo x > $d/${mark}; done; exit 0`,
+  )
+  assert.equal(exitCode, 0)
+  assert.deepEqual(findRunProcesses(runUid), [])
+  for (const place of ['/tmp', '/etc', '/usr', '/var', '/dev/shm', '/run', '/root', '/'])
+    assert.equal(existsSync(join(place, mark)), false, place)
+  assert.ok(existsSync(join(directory.tmp, mark)), 'its /tmp is its own')
+})
+
+const calls: Record<string, Record<string, number>> = {
+  x64: { keyctl: 250, ptrace: 101, mount: 165, unshare: 272, bpf: 321, perf_event_open: 298, userfaultfd: 323, setns: 308, chroot: 161 },
+  arm64: { keyctl: 219, ptrace: 117, mount: 40, unshare: 97, bpf: 280, perf_event_open: 241, userfaultfd: 282, setns: 268, chroot: 51 },
+}
+const perl = existsSync('/usr/bin/perl')
+test('Sandbox: system calls that reach past it are refused, clone3 and io_uring are said not to be there', {
+  skip: skip || (!perl && 'no perl'),
+}, async t => {
+  const { run, directory } = await open(t, 'Sandbox')
+  const own = calls[process.arch]!
+  const clone = process.arch === 'x64' ? 56 : 220
+  const ioctl = process.arch === 'x64' ? 16 : 29
+  const tries = { ...Object.fromEntries(Object.entries(own).map(([name, number]) => [name, `syscall(${number},0,0,0,0,0)`])) }
+  const script = [
+    ...Object.entries({ ...tries, clone_newuser: `syscall(${clone},0x10000000|17,0,0,0,0)`, tiocsti: `syscall(${ioctl},0,0x5412,0)` }).map(
+      ([name, call]) => `$! = 0; $r = ${call}; print "${name} $r " . ($!+0) . "\\n";`,
+    ),
+    ...Object.entries({ clone3: 435, io_uring_setup: 425 }).map(
+      ([name, number]) => `$! = 0; $r = syscall(${number},0,0); print "${name} $r " . ($!+0) . "\\n";`,
+    ),
+  ].join('\n')
+  writeFileSync(join(directory.work, 'try.pl'), script)
+  const { lines } = await run('perl try.pl')
+  const eperm = [...Object.keys(own), 'clone_newuser', 'tiocsti'].map(name => `${name} -1 1`)
+  assert.deepEqual(lines.toSorted(), [...eperm, 'clone3 -1 38', 'io_uring_setup -1 38'].toSorted())
+})
+
+test('Sandbox: with network None not even the loopback of the machine is reached; with Host it is', {
+  skip: skip || (!perl && 'no perl'),
+}, async t => {
+  const server = createServer((_, response) => response.end('hello'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const script = `perl -MIO::Socket::INET -e 'print IO::Socket::INET->new("127.0.0.1:${port}") ? "reached\\n" : "not reached\\n"'`
+  const none = await open(t, 'Sandbox', { network: false })
+  assert.deepEqual([(await none.run(script)).lines, none.isolation.inForce.network], [['not reached'], 'None'])
+  const host = await open(t, 'Sandbox')
+  assert.deepEqual([(await host.run(script)).lines, host.isolation.inForce.network], [['reached'], 'Host'])
+})
+
+test('Sandbox: an interrupt reaches the program as its makers intend, and its exit code comes out', { skip }, async t => {
+  const { run, abort, directory } = await open(t, 'Sandbox')
+  const result = await run('trap "echo saved > state; exit 7" INT; echo ready; while :; do sleep 0.05; done', line => {
+    if (line === 'ready') abort.abort()
+  })
+  assert.equal(result.exitCode, 7)
+  assert.equal(readFileSync(join(directory.work, 'state'), 'utf8'), 'saved\n')
+})
+
+test('Sandbox: a program that is not there, or not in a directory of the system, is found as without one', { skip }, async t => {
+  const tool = join(base, 'tool')
+  writeFileSync(tool, '#!/bin/sh\necho from the tool; ls -A $(dirname $0)\n', { mode: 0o755 })
+  const { runner, directory, abort } = await open(t, 'Sandbox')
+  const lines: string[] = []
+  const options = { args: [], cwd: directory.work, env: {}, signal: abort.signal, onStdoutLine: (line: string) => void lines.push(line) }
+  await runner({ ...options, command: tool })
+  assert.deepEqual(lines.slice(0, 2).sort(), ['from the tool', 'runs'].sort(), 'its neighbours are not bound')
+  assert.equal(lines.includes('worker-token'), false)
+  await assert.rejects(
+    runner({ ...options, command: 'no-such-program' }),
+    (error: unknown) => error instanceof SpawnError && error.reason === 'CommandNotFound',
+  )
+})
+
+test('Process: nothing outlives the Run; its directory, HOME and TMPDIR are its own, and no secret of the worker is in its environment', async t => {
+  const { run, runUid, directory } = await open(t, 'Process')
+  process.env.OARLOCK_TEST_SECRET = 'of-the-worker'
+  t.after(() => void delete process.env.OARLOCK_TEST_SECRET)
+  const { lines } = await run('setsid sleep 100 & env; echo $HOME $TMPDIR')
+  assert.doesNotMatch(lines.join('\n'), /of-the-worker/)
+  assert.ok(lines.includes(`${directory.home} ${directory.tmp}`))
+  const { killRunProcesses } = await import('../process/index.ts')
+  await killRunProcesses(runUid)
+  assert.deepEqual(findRunProcesses(runUid), [])
+})
+
+const hungry = 'head -c 300000000 /dev/zero | tail; echo survived'
+for (const level of ['Process', 'Sandbox'] as const) {
+  test(`${level}: a program that takes more memory than its limit is found out and ended; others are not`, {
+    skip: level === 'Sandbox' && skip,
+  }, async t => {
+    const { run, exceeded, isolation } = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
+    const calm = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
+    const [result, other] = await Promise.all([run(`${hungry}; sleep 5`), calm.run('sleep 0.5; echo calm')])
+    assert.doesNotMatch(result.lines.join(), /survived/)
+    assert.deepEqual(other.lines, ['calm'])
+    if (isolation.inForce.limits.memory === 'Cgroup') assert.ok(isolation.kernelKills > 0)
+    else assert.deepEqual([exceeded[0]?.kind, exceeded[0]!.used > 64 * 2 ** 20], ['Memory', true])
+    assert.ok(isolation.usage().peakMemoryBytes >= 60 * 2 ** 20)
+  })
+
+  test(`${level}: too many processes and too much disk are found out; one file cannot be longer than the disk limit`, {
+    skip: level === 'Sandbox' && skip,
+  }, async t => {
+    const many = await open(t, level, { limits: { pids: 12 } })
+    const started = await many.run('for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 20 & done; wait; echo survived')
+    if (many.isolation.inForce.limits.pids === 'Watched') {
+      assert.equal(many.exceeded[0]?.kind, 'Pids')
+      assert.doesNotMatch(started.lines.join(), /survived/)
+    }
+    const full = await open(t, level, { limits: { diskBytes: 16 * 2 ** 20 } })
+    await full.run('for i in 1 2 3 4 5; do head -c 8000000 /dev/zero > file$i; done; sleep 20')
+    assert.equal(full.exceeded[0]?.kind, 'Disk')
+    const long = await open(t, level, { limits: { diskBytes: 16 * 2 ** 20 } })
+    const { lines } = await long.run('head -c 64000000 /dev/zero > file; wc -c < file')
+    assert.equal(Number(lines.at(-1)), 16 * 2 ** 20)
+  })
+}
+
+test('CPU seconds and peak memory are measured', async t => {
+  const { run, isolation } = await open(t, 'Process')
+  await run('i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.6')
+  const { cpuSeconds, peakMemoryBytes, peakPids } = isolation.usage()
+  assert.ok(cpuSeconds > 0.02 && cpuSeconds < 20, `${cpuSeconds}`)
+  assert.ok(peakMemoryBytes > 10_000 && peakPids >= 1, `${peakMemoryBytes} ${peakPids}`)
+})
+
+test('a Run’s programs start in its cgroup, which is gone with the Run', {
+  skip: !cgroupOfRun('x') && 'no cgroup v2 that may be written',
+}, async t => {
+  const { run, runUid, isolation } = await open(t, 'Process')
+  const cgroup = cgroupOfRun(runUid)!
+  const { lines } = await run('setsid sleep 100 & cat /proc/self/cgroup')
+  assert.match(lines.join('\n'), new RegExp(`0::.*/oarlock-runs/${runUid}$`, 'm'))
+  assert.equal(cgroup.processes().length, 1, 'the one that left its group is still in the cgroup')
+  await isolation.close()
+  assert.equal(existsSync(cgroup.path), false)
+  assert.deepEqual(findRunProcesses(runUid), [])
+})

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { seccompArchitectures } from './seccomp.ts'
+
+/** From weak to strong. */
+export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
+export type IsolationLevel = (typeof isolationLevels)[number]
+
+/** Whether this worker can isolate a Run so, and if not, why and what to do. */
+export type Availability = { available: true; bwrap?: string } | { available: false; why: string }
+
+const probes = new Map<string, Promise<Availability>>()
+
+/**
+ * Asks whether `level` can be had here. Sandbox is tried for real, once: bubblewrap may be installed and user namespaces forbidden.
+ * Pod is what OARLOCK_ISOLATION=Pod says, which the template of a Pod with one Run sets.
+ */
+export function checkIsolation(
+  level: IsolationLevel,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<Availability> {
+  const key = `${level}:${env.OARLOCK_ISOLATION ?? ''}:${env.OARLOCK_BWRAP_PATH ?? ''}:${env.PATH ?? ''}`
+  const known = probes.get(key) ?? look(level, env)
+  probes.set(key, known)
+  return known
+}
+
+async function look(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<Availability> {
+  if (level === 'Process') return { available: true }
+  if (level === 'Pod') {
+    if (env.OARLOCK_ISOLATION === 'Pod') return { available: true }
+    return { available: false, why: 'this worker is not a Pod with one Run; use a WorkerPool of mode Pod' }
+  }
+  if (process.platform !== 'linux') return { available: false, why: `bubblewrap needs Linux, this is ${process.platform}` }
+  if (!seccompArchitectures.includes(process.arch)) {
+    const known = seccompArchitectures.join(', ')
+    return { available: false, why: `the seccomp filter is known for ${known}, this machine is ${process.arch}` }
+  }
+  const bwrap = findBwrap(env)
+  if (bwrap === undefined) {
+    const where = env.OARLOCK_BWRAP_PATH ? `OARLOCK_BWRAP_PATH=${env.OARLOCK_BWRAP_PATH}` : 'PATH'
+    return { available: false, why: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
+  }
+  const failure = await tryOut(bwrap)
+  return failure === undefined ? { available: true, bwrap } : { available: false, why: `bubblewrap does not work here: ${failure}` }
+}
+
+function findBwrap(env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const candidates = env.OARLOCK_BWRAP_PATH
+    ? [env.OARLOCK_BWRAP_PATH]
+    : (env.PATH ?? '')
+        .split(delimiter)
+        .filter(isAbsolute)
+        .map(directory => join(directory, 'bwrap'))
+  return candidates.find(path => {
+    try {
+      accessSync(path, constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+/** What bubblewrap says when it cannot do what every sandbox of ours asks of it; undefined when it can. */
+async function tryOut(bwrap: string): Promise<string | undefined> {
+  const namespaces = ['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--disable-userns', '--cap-drop', 'ALL']
+  const args = [...namespaces, '--new-session', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true']
+  return await new Promise(resolve => {
+    execFile(bwrap, args, { timeout: 10_000, env: {} }, (error, _, stderr) =>
+      resolve(error ? stderr.trim().slice(0, 300) || error.message : undefined),
+    )
+  })
+}
