@@ -1,6 +1,6 @@
 import { deepEqual, equal, throws } from 'node:assert/strict'
 import { test } from 'node:test'
-import { decideStep, leftMs } from '../examples/kyma/decide-step.ts'
+import { decideStep, leftSeconds } from '../examples/kyma/decide-step.ts'
 import { defaultComponents } from '../examples/kyma/kinds.ts'
 import { Renderer } from '../examples/kyma/renderer.ts'
 import { parseBackoff } from '../examples/kyma/settings.ts'
@@ -34,14 +34,14 @@ test('the steps of a component, and when each comes', () => {
   // A clock that stepped back waits at most one stay.
   deepEqual(decideStep('ory', { status: 'started', lastReconciliation: at(60_000) }, 0), { kind: 'wait', ms: 3_000 })
   deepEqual(
-    [undefined, 'pending', 'started', 'retrying', 'success'].map(step => leftMs(step, 'ory')),
-    [10_000, 10_000, 9_000, 3_000, 0],
+    [undefined, 'pending', 'started', 'retrying', 'success'].map(step => leftSeconds(step, 'ory')),
+    [10, 10, 9, 3, 0],
   )
 })
 
 test('18 components, of which the slowest needs 67 s', () => {
   equal(defaultComponents.length, 18)
-  equal(Math.max(...defaultComponents.map(({ name }) => leftMs(undefined, name))), 67_000)
+  equal(Math.max(...defaultComponents.map(({ name }) => leftSeconds(undefined, name))), 67)
 })
 
 test('settings are read, and a chart is rendered once per digest', () => {

@@ -1,6 +1,6 @@
 import type { Client } from '../../src/client/index.ts'
 import { type Controller, controller, type Manager, predicates } from '../../src/controller/index.ts'
-import { decideStep, leftMs } from './decide-step.ts'
+import { decideStep, leftSeconds } from './decide-step.ts'
 import { componentResource } from './kinds.ts'
 import type { Renderer } from './renderer.ts'
 import type { Settings } from './settings.ts'
@@ -22,16 +22,16 @@ export function componentController(
     // Its own status writes come back as changes: they need no reconcile, the requeue is what goes on.
     predicates: [predicates.generationChanged],
     // Who still needs longest goes first when many are due: the last success comes earlier, and nothing else changes.
-    priority: component => (settings.longestFirst ? leftMs(component.status?.status, component.spec.componentName) / 1_000 : 0),
+    priority: component => (settings.longestFirst ? leftSeconds(component.status?.status, component.spec.componentName) : 0),
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
     async reconcile({ key, signal }) {
       const component = cache.get(key)
       if (!component || component.metadata.deletionTimestamp) return undefined
       const { componentName } = component.spec
-      const decision = decideStep(componentName, component.status, Date.now())
+      const decision = decideStep(componentName, component.status, Date.now(), settings.secondMs)
       if (decision.kind === 'done') return undefined
-      const priorityAfter = (step: string | undefined) => (settings.longestFirst ? leftMs(step, componentName) / 1_000 : 0)
+      const priorityAfter = (step: string | undefined) => (settings.longestFirst ? leftSeconds(step, componentName) : 0)
       if (decision.kind === 'wait') return { requeueAfterMs: decision.ms, priority: priorityAfter(component.status?.status) }
       if (decision.step === 'started') renderer?.render(component.spec)
       const { name, namespace, resourceVersion } = component.metadata

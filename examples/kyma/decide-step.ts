@@ -6,26 +6,30 @@ export type StepDecision =
   | { kind: 'wait'; ms: number }
   | { kind: 'done' }
 
-/** How long a component stays in a step: `started` comes after 1 s, each later step after as many seconds as its name has characters. */
-export function stayMs(step: ComponentStep, componentName: string): number | undefined {
+/**
+ * How long a component stays in a step: `started` comes after 1 s, each later step after as many seconds as its name has characters.
+ * `secondMs` is how long a second of the simulation is.
+ */
+export function stayMs(step: ComponentStep, componentName: string, secondMs = 1_000): number | undefined {
   switch (step) {
     case 'pending':
-      return 1_000
+      return secondMs
     case 'started':
     case 'failing':
     case 'retrying':
-      return componentName.length * 1_000
+      return componentName.length * secondMs
     case 'success':
       return undefined
   }
 }
 
-/** How long a component in this step (undefined: a new one) still needs. */
-export function leftMs(step: string | undefined, componentName: string): number {
+/** How many seconds of the simulation a component in this step (undefined: a new one) still needs. */
+export function leftSeconds(step: string | undefined, componentName: string): number {
   let ms = 0
-  for (const later of componentSteps.slice(Math.max(0, componentSteps.indexOf(step as ComponentStep))))
-    ms += stayMs(later, componentName) ?? 0
-  return ms
+  for (let at = Math.max(0, componentSteps.indexOf(step as ComponentStep)); at < componentSteps.length; at++) {
+    ms += stayMs(componentSteps[at] as ComponentStep, componentName) ?? 0
+  }
+  return ms / 1_000
 }
 
 /** The simulated installation, exactly as the original did it. What is stored decides alone, so a restart changes nothing. */
@@ -33,18 +37,19 @@ export function decideStep(
   componentName: string,
   status: { status?: string; lastReconciliation?: string } | undefined,
   nowMs: number,
+  secondMs = 1_000,
 ): StepDecision {
-  if (!status?.status) return write('pending', componentName)
+  if (!status?.status) return write('pending', componentName, secondMs)
   const at = componentSteps.indexOf(status.status as ComponentStep)
   // A step nobody knows: someone else wrote it, so begin again.
-  if (at < 0) return write('pending', componentName)
-  const stay = stayMs(componentSteps[at] as ComponentStep, componentName)
+  if (at < 0) return write('pending', componentName, secondMs)
+  const stay = stayMs(componentSteps[at] as ComponentStep, componentName, secondMs)
   if (stay === undefined) return { kind: 'done' }
   const sinceMs = Date.parse(status.lastReconciliation ?? '')
   const waitMs = Number.isNaN(sinceMs) ? 0 : Math.min(stay, sinceMs + stay - nowMs)
-  return waitMs > 0 ? { kind: 'wait', ms: waitMs } : write(componentSteps[at + 1] as ComponentStep, componentName)
+  return waitMs > 0 ? { kind: 'wait', ms: waitMs } : write(componentSteps[at + 1] as ComponentStep, componentName, secondMs)
 }
 
-function write(step: ComponentStep, componentName: string): StepDecision {
-  return { kind: 'write', step, nextInMs: stayMs(step, componentName) }
+function write(step: ComponentStep, componentName: string, secondMs: number): StepDecision {
+  return { kind: 'write', step, nextInMs: stayMs(step, componentName, secondMs) }
 }

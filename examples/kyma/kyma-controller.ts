@@ -1,6 +1,7 @@
 import type { Client } from '../../src/client/index.ts'
 import { type Controller, controller, type Manager, type Predicate, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
 import { controllerReference, isReason } from '../../src/kube/index.ts'
+import { leftSeconds } from './decide-step.ts'
 import { type ComponentEntry, componentResource, type HelmComponent, type Kyma, kymaResource } from './kinds.ts'
 import type { Settings } from './settings.ts'
 import type { Counters } from './stats.ts'
@@ -45,39 +46,58 @@ export function kymaController(manager: Manager, client: Client, settings: Setti
     for: kymaResource,
     predicates: [predicates.generationChanged],
     owns: [{ resource: componentResource, predicate: settings.noPredicates ? undefined : successChanged, delayMs: settings.collectMs }],
-    // Each may have 18 creates under way: more of them would only stand in the way of the components' steps.
+    // Each has several creates under way: more of them would only stand in the way of the components' steps.
     maxConcurrent: settings.kymaWorkers,
     backoff: settings.backoff,
+    // Whose missing components take longest goes first; what only has a status to tell comes behind.
+    priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
     async reconcile({ key, signal }) {
       const kyma = kymaCache.get(key)
-      if (!kyma || kyma.metadata.deletionTimestamp) return
+      if (!kyma || kyma.metadata.deletionTimestamp) return undefined
       const { name, namespace } = kyma.metadata
-      const componentOf = (componentName: string) => componentCache.get(`${namespace}/${name}-${componentName}`)
+      const { components: wanted } = kyma.spec
+      const keyOf = (entry: ComponentEntry) => `${namespace}/${name}-${entry.name}`
 
-      const missing = kyma.spec.components.filter(entry => !componentOf(entry.name))
-      if (missing.length > 0) {
-        if (settings.longestFirst) missing.sort((left, right) => right.name.length - left.name.length)
-        await Promise.all(missing.map(entry => create(kyma, entry, signal)))
-      }
-      const wanted = new Set(kyma.spec.components.map(entry => `${name}-${entry.name}`))
-      for (const owned of componentCache.byIndex('owner', key)) {
-        if (wanted.has(owned.metadata.name) || owned.metadata.deletionTimestamp) continue
-        await components.delete(owned.metadata.name, { namespace, signal })
+      const missing = wanted.filter(entry => !componentCache.has(keyOf(entry)))
+      if (settings.longestFirst) missing.sort((left, right) => right.name.length - left.name.length)
+      await Promise.all(missing.splice(0, settings.createsAtOnce).map(entry => create(kyma, entry, signal)))
+
+      const keys = new Set(wanted.map(keyOf))
+      for (const owned of componentCache.indexKeys('owner', key)) {
+        if (keys.has(owned)) continue
+        const component = componentCache.get(owned)
+        if (!component || component.metadata.deletionTimestamp) continue
+        await components.delete(component.metadata.name, { namespace, signal })
         counters.deletes++
       }
-      const waitingFor = kyma.spec.components.map(entry => entry.name).filter(entry => componentOf(entry)?.status?.status !== 'success')
+
+      const succeeded = new Set(componentCache.indexKeys('succeeded', key))
+      const waitingFor = wanted.filter(entry => !succeeded.has(keyOf(entry))).map(entry => entry.name)
       const status = { status: waitingFor.length === 0 ? 'success' : 'pending', waitingFor }
       const written = await patchStatusIfChanged(kymas, kyma, status)
-      if (written === kyma) return
-      counters.kymaStatusWrites++
-      kymaCache.applyLocal(written)
-      if (status.status === 'success') counters.lastSuccessAt = Date.now()
+      if (written !== kyma) {
+        counters.kymaStatusWrites++
+        kymaCache.applyLocal(written)
+        if (status.status === 'success') counters.lastSuccessAt = Date.now()
+      }
+      // The rest in another turn, so that the slow components of every Kyma begin before the quick ones of any.
+      return missing.length > 0 ? { requeueAfterMs: 0, priority: settings.longestFirst ? longest(missing) : 0 } : undefined
     },
   })
+}
+
+/** How many seconds the slowest of these components needs. */
+function longest(components: readonly ComponentEntry[]): number {
+  return Math.max(0, ...components.map(({ name }) => leftSeconds(undefined, name)))
 }
 
 /** The key of the Kyma that a component belongs to. */
 export function ownerOf({ metadata }: HelmComponent): string[] {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller)
   return owner?.kind === 'Kyma' ? [`${metadata.namespace}/${owner.name}`] : []
+}
+
+/** The same for a component that is installed. */
+export function succeededOf(component: HelmComponent): string[] {
+  return component.status?.status === 'success' ? ownerOf(component) : []
 }

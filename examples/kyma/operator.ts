@@ -4,7 +4,7 @@ import { coerceError, type Log, lowPriority, Manager } from '../../src/controlle
 import { objectKey } from '../../src/kube/index.ts'
 import { componentController } from './component-controller.ts'
 import { componentResource, kymaResource } from './kinds.ts'
-import { kymaController, ownerOf } from './kyma-controller.ts'
+import { kymaController, ownerOf, succeededOf } from './kyma-controller.ts'
 import { Renderer } from './renderer.ts'
 import type { Settings } from './settings.ts'
 import { type FromOperator, newCounters, ownUsage, type ToOperator } from './stats.ts'
@@ -28,7 +28,10 @@ const client = await createClient({
 })
 const manager = new Manager({ client, log })
 const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
-const components = manager.informer(componentResource, { indexes: { owner: ownerOf }, hotObjects: settings.hotObjects })
+const components = manager.informer(componentResource, {
+  indexes: { owner: ownerOf, succeeded: succeededOf },
+  hotObjects: settings.hotObjects,
+})
 const renderer = settings.render ? new Renderer() : undefined
 const componentWalker = componentController(manager, client, settings, counters, renderer)
 const kymaWalker = kymaController(manager, client, settings, counters)

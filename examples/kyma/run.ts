@@ -21,7 +21,8 @@ const help = `npm run kyma -- [options]
   --qps N --burst N  client-side pace of the operator; default none
   --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
   --workers N        reconciles of components at once; default 64
-  --kyma-workers N   reconciles of Kymas at once, of up to 18 creates each; default a 16th of that, at least 4
+  --kyma-workers N   reconciles of Kymas at once; default an 8th of that, at least 4
+  --creates N        components of one Kyma that are created before another Kyma has its turn; default 3
   --connections N    connections that writes spread over; default 2 with the embedded server, else 16
   --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
   --resync           afterwards reconcile everything once more
@@ -32,6 +33,7 @@ const help = `npm run kyma -- [options]
   --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
   --hot N            how many objects of each cache are kept parsed; default 128
   --order ORDER      longest-first (default) or listed: which components go first when many are due
+  --second MS        how long a second of the simulated installation takes; default 1000, less for a short look
   --shards N         reserved
   --operator-flags F flags of Node for the operator, separated by blanks, such as --cpu-prof
 `
@@ -46,6 +48,7 @@ const { values } = parseArgs({
     backoff: { type: 'string' },
     workers: { type: 'string', default: '64' },
     'kyma-workers': { type: 'string' },
+    creates: { type: 'string', default: '3' },
     connections: { type: 'string' },
     churn: { type: 'boolean', default: false },
     resync: { type: 'boolean', default: false },
@@ -56,6 +59,7 @@ const { values } = parseArgs({
     collect: { type: 'string', default: '200' },
     hot: { type: 'string', default: '128' },
     order: { type: 'string', default: 'longest-first' },
+    second: { type: 'string', default: '1000' },
     shards: { type: 'string' },
     'operator-flags': { type: 'string', default: '' },
     'server-flags': { type: 'string', default: '' },
@@ -77,22 +81,24 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '..', '..', 'node_m
 
 const server = values.kubeconfig ? undefined : await startServerProcess(flags(values['server-flags']))
 const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
-const client = await createClient({ kubeconfig, userAgent: 'kyma-starter' })
+const client = await createClient({ kubeconfig, userAgent: 'kyma-starter', connections: server ? 2 : undefined })
 const settings: Settings = {
   kubeconfig,
   workers: positive('workers', values.workers),
   kymaWorkers: values['kyma-workers']
     ? positive('kyma-workers', values['kyma-workers'])
-    : Math.max(4, Math.round(positive('workers', values.workers) / 16)),
+    : Math.max(4, Math.round(positive('workers', values.workers) / 8)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
   // The embedded server works on the requests of one connection at the same time; others may not.
   connections: values.connections ? positive('connections', values.connections) : server ? 2 : undefined,
   render: values.render,
+  createsAtOnce: positive('creates', values.creates),
   noPredicates: values['no-predicates'],
   collectMs: Number(values.collect),
   hotObjects: positive('hot', values.hot),
   longestFirst: order(values.order) === 'longest-first',
+  secondMs: positive('second', values.second),
 }
 
 /**
@@ -140,7 +146,7 @@ async function experiment(): Promise<number> {
   let earlier: Report | undefined
   let restartSeconds: number | undefined
   if (values.restart) {
-    await new Promise(resolve => setTimeout(resolve, halfTimeMs))
+    await new Promise(resolve => setTimeout(resolve, halfTimeMs * (settings.secondMs / 1_000)))
     earlier = operator.report
     await operator.kill()
     operator = startOperator(settings, operatorFlags)
@@ -250,7 +256,7 @@ async function createKymas(client: Client, count: number): Promise<void> {
       await kymas.create({ metadata: { name: kymaName(index), namespace }, spec: { components: [...defaultComponents] } })
     }
   }
-  await Promise.all(Array.from({ length: 16 }, worker))
+  await Promise.all(Array.from({ length: 32 }, worker))
 }
 
 /** Asks the server, not the operator, what there is in the end. */

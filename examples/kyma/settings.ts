@@ -11,6 +11,8 @@ export type Settings = {
   /** Connections that writes spread over; undefined is the client's default. */
   connections: number | undefined
   render: boolean
+  /** How many components of a Kyma are created before another Kyma has its turn. */
+  createsAtOnce: number
   /** Every change of a component reconciles its Kyma, as the original did. */
   noPredicates: boolean
   /** How long changes of components are collected before their Kyma is reconciled. */
@@ -19,6 +21,8 @@ export type Settings = {
   hotObjects: number
   /** Creates the components that take longest first, and lets those go first that still need longest. */
   longestFirst: boolean
+  /** How long a second of the simulated installation takes. */
+  secondMs: number
 }
 
 /** Parses `1s..1000s`, `5ms..1000s` or plain seconds `1..1000`. @throws {TypeError} saying what came. */

@@ -58,6 +58,7 @@ test('the cache follows the server, keeps its indexes, drops managedFields, and 
       await eventually(() => informer.size === 2, 'y')
       api.put(path('y'), { data: { color: 'blue' } })
       await eventually(() => informer.byIndex('color', 'blue').length === 1, 'y is blue')
+      deepEqual([informer.indexKeys('color', 'blue').length, informer.indexKeys('color', 'red')], [1, []])
       deepEqual(informer.byIndex('color', 'red'), [])
       deepEqual([informer.list('a').length, informer.list('b').length, informer.list().length], [2, 0, 2])
       // The same event again, as a server does that repeats itself after a break.

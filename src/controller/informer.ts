@@ -170,6 +170,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#objects.read(key)
   }
 
+  /** Whether there is an object under `key`; reads nothing. */
+  has(key: string): boolean {
+    return this.#objects.stored(key) !== undefined
+  }
+
   /** The keys of all objects. */
   keys(): IterableIterator<string> {
     return this.#objects.keys()
@@ -184,12 +189,12 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** The objects that have `value` under an index. @throws {RangeError} for an index that was not declared. */
   byIndex(indexName: string, value: string): KubeObject<Body>[] {
-    const index = this.#indexes.get(indexName)
-    if (!index) {
-      const known = [...this.#indexes.keys()].join(', ') || 'none'
-      throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}: it has ${known}`)
-    }
-    return this.#resolve(index.keys(value))
+    return this.#resolve(this.#indexed(indexName).keys(value))
+  }
+
+  /** The keys of what {@link byIndex} returns: reads no object, so it is the cheap way to count, compare or ask whether there is any. */
+  indexKeys(indexName: string, value: string): string[] {
+    return [...this.#indexed(indexName).keys(value)]
   }
 
   /** Declares an index, also later. A name that exists keeps its first function, so that several users may ask for it. */
@@ -349,6 +354,13 @@ export class Informer<Body = { [field: string]: unknown }> {
         this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is not found under it')
       }
     }
+  }
+
+  #indexed(indexName: string): ObjectIndex<KubeObject<Body>> {
+    const index = this.#indexes.get(indexName)
+    if (index) return index
+    const known = [...this.#indexes.keys()].join(', ') || 'none'
+    throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}: it has ${known}`)
   }
 
   #build(valuesOf: (object: KubeObject<Body>) => readonly string[]): ObjectIndex<KubeObject<Body>> {
