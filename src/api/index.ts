@@ -5,9 +5,11 @@
 import type { CustomResource } from '../kube/index.ts'
 import { runResource } from './run.ts'
 import { stackResource } from './stack.ts'
+import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
+export { cacheKey, maxCacheKeys } from './cache-key.ts'
 export { annotations, apiGroup, defaults, labels, systemNamespace } from './names.ts'
 export { raisedMemory } from './raised-memory.ts'
 export {
@@ -23,6 +25,7 @@ export {
   runResource,
   runTypes,
 } from './run.ts'
+export { type PriorityClass, priorityClasses } from './shared.ts'
 export {
   type EngineName,
   engineNames,
@@ -33,8 +36,15 @@ export {
   stackResource,
   type VariablesFrom,
 } from './stack.ts'
+export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export { type WorkerPool, type WorkerPoolSpec, type WorkerPoolStatus, workerPoolResource } from './worker-pool.ts'
 
 /** Every kind of Oarlock, in the order their CRDs are applied. */
-export const oarlockResources: readonly CustomResource<unknown>[] = [workerPoolResource, workerResource, stackResource, runResource]
+export const oarlockResources: readonly CustomResource<unknown>[] = [
+  tenantResource,
+  workerPoolResource,
+  workerResource,
+  stackResource,
+  runResource,
+]

@@ -29,6 +29,11 @@ export const defaults = {
   retryMax: '10m',
   historyLimit: 5,
   sourceInterval: '1m',
+  /** At most so many Runs with the same `concurrencyKey` at once. */
+  concurrencyLimit: 1,
+  tenantWeight: 1,
+  /** After so long half of what a tenant used is forgotten, and weighs no more in whose turn it is. */
+  fairShareHalfLifeMs: 15 * 60_000,
   /** How long an observer waits, by its own monotonic clock, before a Lease that does not change is expired (invariant 2). */
   leaseDurationMs: 10_000,
 } as const

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { conditions, planSummary } from './shared.ts'
+import { conditions, planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
 
 export const runTypes = ['Plan', 'Apply', 'Destroy', 'Refresh'] as const
@@ -28,7 +28,16 @@ const spec = Type.Object({
     Type.Object({ digest: Type.String(), runName: Type.String() }, { description: 'Apply exactly this plan, made by that Run.' }),
   ),
   pool: Type.String({ default: defaults.pool, description: 'The WorkerPool whose Workers may take it.' }),
-  priority: Type.Integer({ default: 0, description: 'Higher starts first.' }),
+  priorityClass: Type.Optional(
+    Type.Enum([...priorityClasses], { description: 'Its class in the queue; may be changed while it waits. Default: Change.' }),
+  ),
+  priority: Type.Integer({ default: 0, description: 'Higher starts first among Runs of the same tenant and class.' }),
+  queuedSince: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'When the first of the Runs that this one replaces was queued: its age counts from then. Default: its creation.',
+    }),
+  ),
   workerName: Type.Optional(Type.String({ description: 'The Worker that has this Run; set once, by dispatch.' })),
   cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
 })
@@ -41,6 +50,14 @@ const status = Type.Object({
   phase: Type.Enum([...runPhases], { default: 'Queued' }),
   reason: Type.Optional(Type.String({ description: 'Why it ended or waits, for machines, such as PlanFailed, EngineNotFound, NoWorker.' })),
   message: Type.Optional(Type.String({ description: 'The same for people.' })),
+  queuePosition: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description:
+        'While Queued: about how many Runs of its pool start before it, itself included. Written in steps; "oarlock queue" is exact.',
+    }),
+  ),
+  supersededBy: Type.Optional(Type.String({ description: 'The Run that replaced this one while it waited.' })),
   assignedAt: Type.Optional(Type.String({ format: 'date-time' })),
   startedAt: Type.Optional(Type.String({ format: 'date-time' })),
   finishedAt: Type.Optional(Type.String({ format: 'date-time' })),
@@ -112,6 +129,7 @@ export const runResource = defineResource({
     { name: 'Type', jsonPath: '.spec.type' },
     { name: 'Phase', jsonPath: '.status.phase' },
     { name: 'Reason', jsonPath: '.status.reason' },
+    { name: 'Queue', jsonPath: '.status.queuePosition', type: 'integer', priority: 1 },
     { name: 'Age', jsonPath: '.metadata.creationTimestamp', type: 'date' },
     { name: 'Worker', jsonPath: '.spec.workerName', priority: 1 },
     { name: 'Message', jsonPath: '.status.message', priority: 1 },

@@ -16,5 +16,9 @@ export const conditions = Type.Array(
   { description: 'How things stand, by kstatus.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
 )
 
+/** In the order in which they go. */
+export const priorityClasses = ['Interactive', 'Change', 'Drift'] as const
+export type PriorityClass = (typeof priorityClasses)[number]
+
 /** How many resources a plan would add, change and destroy. A replacement counts as one add and one destroy. */
 export const planSummary = { add: Type.Integer(), change: Type.Integer(), destroy: Type.Integer() }

@@ -1,7 +1,11 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { conditions, duration, planSummary } from './shared.ts'
+import { conditions, duration, planSummary, priorityClasses } from './shared.ts'
+
+/** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; none is =) and a version of up to three numbers. */
+const versionConstraintPattern =
+  '^\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*(,\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*)*$'
 
 export const engineNames = ['terraform', 'opentofu', 'manifests', 'command'] as const
 export type EngineName = (typeof engineNames)[number]
@@ -172,7 +176,57 @@ const spec = Type.Object({
       { description: 'What happens after a failed Run.' },
     ),
   ),
-  priority: Type.Optional(Type.Integer({ default: 0, minimum: -1000, maximum: 1000, description: 'Higher starts first.' })),
+  priorityClass: Type.Optional(
+    Type.Enum([...priorityClasses], {
+      description:
+        'Class of its Runs in the queue. Default by cause: Interactive when a person asked or approved, Drift for drift checks, else Change.',
+    }),
+  ),
+  priority: Type.Optional(
+    Type.Integer({
+      default: 0,
+      minimum: -1000,
+      maximum: 1000,
+      description: 'Higher starts first among Runs of the same tenant and class; it takes nothing from other tenants.',
+    }),
+  ),
+  concurrencyKey: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: 'Runs of one tenant with the same key share a limit, such as those that work in one provider account.',
+    }),
+  ),
+  concurrencyLimit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      default: defaults.concurrencyLimit,
+      description: 'A Run with a concurrencyKey starts while fewer than so many with this key are running.',
+    }),
+  ),
+  placement: Type.Optional(
+    Type.Object(
+      {
+        workerLabels: Type.Optional(
+          Type.Record(Type.String(), Type.String(), { description: 'Labels that the Worker must have, such as zone or hardware.' }),
+        ),
+        engineVersion: Type.Optional(
+          Type.String({
+            pattern: versionConstraintPattern,
+            description: 'Versions of the engine that will do, such as ">= 1.9, < 2" or "~> 1.11"; all parts must hold.',
+          }),
+        ),
+      },
+      { description: 'Which Workers of the pool will do.' },
+    ),
+  ),
+  onChange: Type.Optional(
+    Type.Enum(['Finish', 'Cancel'], {
+      default: 'Finish',
+      description:
+        'When the Stack, its source or its inputs change while a Run is under way: let it finish, or interrupt it. A Run that only waits is always replaced.',
+    }),
+  ),
   timeout: Type.Optional(duration({ default: defaults.timeout, description: 'A Run that takes longer is interrupted and Failed.' })),
   isolation: Type.Optional(isolation),
   resources: Type.Optional(resources),
@@ -266,6 +320,16 @@ const status = Type.Object({
   ),
   checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the world with the Stack.' })),
   failures: Type.Optional(Type.Integer({ description: 'Failed Runs in a row for the present inputs.' })),
+  sameFailure: Type.Optional(
+    Type.Object(
+      {
+        digest: Type.String({ description: 'Of the reason and the message, without what differs from Run to Run.' }),
+        count: Type.Integer({ description: 'Runs in a row that failed like this, whatever the revision.' }),
+        generation: Type.Integer({ description: 'The generation they were made for; another one starts anew.' }),
+      },
+      { description: 'How its Runs fail, if they keep failing the same way.' },
+    ),
+  ),
   nextRunAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the next retry or drift check is due.' })),
   handledRequest: Type.Optional(Type.String({ description: 'The value of oarlock.dev/requested-run that was last acted on.' })),
   outputs: Type.Optional(

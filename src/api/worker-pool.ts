@@ -12,6 +12,16 @@ const spec = Type.Object({
   slots: Type.Optional(Type.Integer({ minimum: 1, default: 1, description: 'Runs per worker at once.' })),
   min: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Workers kept even when nothing is queued.' })),
   max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Never more workers than this.' })),
+  limits: Type.Optional(
+    Type.Object(
+      {
+        maxRunning: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Never more Runs at once, however many its workers could take.' }),
+        ),
+      },
+      { description: 'Default: what its workers can take.' },
+    ),
+  ),
 })
 
 const status = Type.Object({

@@ -16,6 +16,15 @@ const status = Type.Object({
   version: Type.Optional(Type.String({ description: 'Version of Oarlock.' })),
   engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Engines found, with their versions.' })),
   runs: Type.Optional(Type.Array(Type.String(), { description: 'namespace/name of the Runs it works on.' })),
+  caches: Type.Optional(
+    Type.Array(Type.String(), { description: 'Keys of the sources whose dependencies it holds, the newest last, at most 64.' }),
+  ),
+  capacity: Type.Optional(
+    Type.Object(
+      { cpu: Type.Optional(Type.String()), memory: Type.Optional(Type.String()) },
+      { description: 'What its Runs may use together, as Kubernetes quantities. Default: its slots are the only limit.' },
+    ),
+  ),
 })
 
 /** One registered pair of hands. Its Lease of the same name in oarlock-system is its heartbeat (invariant 2). */

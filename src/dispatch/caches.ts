@@ -5,6 +5,8 @@ import {
   type Stack,
   stackResource,
   systemNamespace,
+  type Tenant,
+  tenantResource,
   type Worker,
   type WorkerPool,
   workerPoolResource,
@@ -29,6 +31,10 @@ export const leaseResource = describeResource<LeaseBody>({
   scope: 'Namespaced',
 })
 
+const namespaceResource = describeResource<object>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', scope: 'Cluster' })
+
+const untakenPhases = new Set<string | undefined>([undefined, 'Queued', 'Assigned'])
+
 /** What dispatch knows of the world. */
 export type Caches = {
   readonly runs: Informer<{ spec: Run['spec']; status?: Run['status'] }>
@@ -36,16 +42,23 @@ export type Caches = {
   readonly pools: Informer<{ spec: WorkerPool['spec']; status?: WorkerPool['status'] }>
   readonly stacks: Informer<{ spec: Stack['spec']; status?: Stack['status'] }>
   readonly leases: Informer<LeaseBody>
+  readonly tenants: Informer<{ spec: Tenant['spec']; status?: Tenant['status'] }>
+  /** Names and labels only. */
+  readonly namespaces: Informer<object>
 }
 
 export function addCaches(manager: Manager): Caches {
   return {
     runs: manager.informer(runResource, {
       indexes: {
-        unassigned: run => (!run.spec.workerName && !isEnded(run) ? ['yes'] : []),
+        /** Has no Worker, and is to be ended without one. */
+        canceled: run => (!run.spec.workerName && run.spec.cancel && !isEnded(run) ? ['yes'] : []),
+        ofStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
+        /** Has a Worker, and nobody has said yet that it takes it. */
+        untaken: run => (run.spec.workerName && untakenPhases.has(run.status?.phase) ? ['yes'] : []),
+        deleted: run => (run.spec.workerName && run.metadata.deletionTimestamp && !isEnded(run) ? ['yes'] : []),
         activeOf: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
         active: run => (run.spec.workerName && !isEnded(run) ? ['yes'] : []),
-        everOf: run => (run.spec.workerName ? [run.spec.workerName] : []),
         leaving: run => (run.metadata.deletionTimestamp && run.metadata.finalizers?.includes(assignedFinalizer) ? ['yes'] : []),
       },
     }),
@@ -53,6 +66,10 @@ export function addCaches(manager: Manager): Caches {
     pools: manager.informer(workerPoolResource),
     stacks: manager.informer(stackResource),
     leases: manager.informer(leaseResource, { namespace: systemNamespace }),
+    tenants: manager.informer(tenantResource),
+    namespaces: manager.informer(namespaceResource, {
+      transform: ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }) => ({ apiVersion, kind, metadata }),
+    }),
   }
 }
 

@@ -2,21 +2,36 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Run } from '../api/index.ts'
+import { objectKey } from '../kube/index.ts'
 import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
-import { queueOrder } from './place/index.ts'
+import { WaitReasons } from './place/index.ts'
 import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
+import { preview, RunQueue, requestOf } from './queue/index.ts'
 import { epochMs, testPool, testRun, testWorker } from './test-objects.ts'
 import type { WorkerLoad } from './worker-load.ts'
 
-const decide = (input: Partial<DispatchInput>) =>
-  decideDispatch({ queued: [], workers: [], load: new Map(), pools: [testPool('default')], starts: new Map(), nowMs: epochMs, ...input })
+type Input = Partial<DispatchInput> & { queued?: readonly Run[] }
+
+/** Puts `queued` into a queue of its own; says what is left in it as `waiting`. */
+const decide = ({ queued = [], ...input }: Input) => {
+  const queue = new RunQueue()
+  for (const run of queued) queue.put(requestOf(run))
+  const { workers = [], pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
+  const rest = { load: new Map(), examples: new Map(), turns: new Map(), random: () => 0 }
+  const decision = decideDispatch({ queue, workers, pools, starts, nowMs, ...rest, ...input })
+  const reasons = new WaitReasons({ queue, workers, pools, starts, nowMs })
+  const names = new Set(queued.map(run => run.spec.pool))
+  const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))
+  const runOf = new Map(queued.map(run => [objectKey(run), run]))
+  return { ...decision, assignments: decision.assignments.map(({ key, worker }) => ({ run: runOf.get(key)!, worker })), waiting }
+}
 
 const runs = (count: number, options = {}) =>
   Array.from({ length: count }, (_, i) => testRun(`r${i}`, { version: String(i + 1), ...options }))
 const startingState = (count: number): StartState =>
   Array.from({ length: count }, (_, i) => `s${i}`).reduce((state, name) => withStarted(state, name, epochMs), noStarts)
 
-const said = (input: Partial<DispatchInput>) => {
+const said = (input: Input) => {
   const { assignments, start, drain, pools } = decide(input)
   const numbers = pools.get('default')
   return {
@@ -26,17 +41,6 @@ const said = (input: Partial<DispatchInput>) => {
     desired: numbers?.desired,
   }
 }
-
-test('order: priority, then age, then the order of writing', () => {
-  const queued = [
-    testRun('young', { atMs: 2_000 }),
-    testRun('tenth', { version: '10' }),
-    testRun('ninth', { version: '9' }),
-    testRun('urgent', { priority: 5, atMs: 9_000 }),
-    testRun('lazy', { priority: -1 }),
-  ]
-  assert.deepEqual(queueOrder(queued), ['ns/urgent', 'ns/ninth', 'ns/tenth', 'ns/young', 'ns/lazy'])
-})
 
 describe('which Worker gets which Run', () => {
   const busy: WorkerLoad = { active: 1, total: 1 }
@@ -77,7 +81,7 @@ describe('which Worker gets which Run', () => {
       { queued: runs(1, { pool: 'gpu' }), workers: [testWorker('w')], pools: [testPool('default'), testPool('gpu')] },
       '',
     ],
-  ] as [string, Partial<DispatchInput>, string][]) {
+  ] as [string, Input, string][]) {
     test(what, () => assert.equal(said(input).to, want))
   }
 })
@@ -127,7 +131,7 @@ describe('how many workers are started: clamp(busy + ceil(queued / slots), min, 
       { queued: runs(3), pools: [testPool('default', { mode: 'External' })] },
       { start: '', desired: 3 },
     ],
-  ] as [string, Partial<DispatchInput>, { start: string; desired: number }][]) {
+  ] as [string, Input, { start: string; desired: number }][]) {
     test(what, () => {
       const { start, desired } = said(input)
       assert.deepEqual({ start, desired }, want)
@@ -179,14 +183,14 @@ describe('what waiting Runs are told', () => {
   for (const [what, input, want] of [
     ['an unknown pool', { queued: runs(1, { pool: 'gpu' }) }, 'PoolNotFound: there is no WorkerPool gpu; there is default'],
     ['no pool at all', { queued: runs(1), pools: [] }, 'PoolNotFound: there is no WorkerPool default; there are none'],
-    ['a pool without room', { queued: runs(1), pools: [testPool('default', { max: 0 })] }, 'PoolHasNoRoom: pool default has max 0'],
+    ['a pool without room', { queued: runs(1), pools: [testPool('default', { max: 0 })] }, 'PoolAtMax: pool default has max 0'],
     [
       'nobody has joined',
       { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
       'NoWorker: no worker of pool default has joined; start one with: oarlock worker --pool default',
     ],
     ['their turn has not come', { queued: runs(1) }, 'NoWorker: every worker of pool default is busy or starting'],
-  ] as [string, Partial<DispatchInput>, string][]) {
+  ] as [string, Input, string][]) {
     test(what, () =>
       assert.deepEqual(
         decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`),
@@ -240,3 +244,12 @@ test('property: against the dumbest dispatcher: each free slot takes the next Ru
     { numRuns: 500 },
   )
 })
+
+/** Of one tenant and class: priority, then age, then the order of writing. */
+function queueOrder(queued: readonly Run[]): string[] {
+  const version = ({ metadata }: Run) => Number(metadata.resourceVersion)
+  const createdMs = ({ metadata }: Run) => Date.parse(metadata.creationTimestamp)
+  return [...queued]
+    .sort((a, b) => b.spec.priority - a.spec.priority || createdMs(a) - createdMs(b) || version(a) - version(b))
+    .map(objectKey)
+}

@@ -1,31 +1,57 @@
-import type { Run, Worker, WorkerPool } from '../api/index.ts'
-import { decidePlacement, explainWaiting, type Placement, type Waiting } from './place/index.ts'
+import type { Worker, WorkerPool } from '../api/index.ts'
+import { type Assignment, decidePlacement, mismatch, type PlacementInput } from './place/index.ts'
 import { decidePools, type PoolDemand, type PoolsDecision, type StartState } from './pool/index.ts'
-import type { WorkerLoads } from './worker-load.ts'
+import { type RunQueue, type Shape, wantedIn } from './queue/index.ts'
+import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
-export type DispatchInput = {
-  /** Runs in phase Queued without a Worker that are neither canceled nor being deleted. */
-  readonly queued: readonly Run[]
-  readonly workers: readonly Worker[]
-  readonly load: WorkerLoads
+export type DispatchInput = PlacementInput & {
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and how starting has gone lately. */
   readonly starts: ReadonlyMap<string, StartState>
-  readonly nowMs: number
+  /** By pool: a Worker it had lately, to see what one that is started would be like. */
+  readonly examples: ReadonlyMap<string, Worker>
 }
 
-export type DispatchDecision = PoolsDecision & {
-  readonly assignments: Placement['assignments']
-  /** Runs that got no Worker, with what they wait for, in the order in which they will get one. */
-  readonly waiting: readonly Waiting[]
-}
+export type DispatchDecision = PoolsDecision & { readonly assignments: readonly Assignment[] }
 
 /** Decides which Worker gets which Run; then, by what is left, how many workers each pool should have. */
-export function decideDispatch({ queued, workers, load, pools, starts, nowMs }: DispatchInput): DispatchDecision {
-  const placement = decidePlacement({ queued, workers, load })
-  const demand = new Map<string, PoolDemand>()
-  for (const [pool, runs] of placement.left) demand.set(pool, { queued: runs.length, wanted: runs.length })
-  const sizes = decidePools({ demand, workers, load: placement.load, pools, starts, nowMs })
-  const waiting = explainWaiting({ left: placement.left, workers, pools, starts, nowMs })
-  return { ...sizes, assignments: placement.assignments, waiting }
+export function decideDispatch(input: DispatchInput): DispatchDecision {
+  const { queue, workers, pools, starts, examples, nowMs } = input
+  const assignments = decidePlacement(input)
+  const load = withAssignments(input.load, assignments)
+  const demand = demandOf(queue, pools, workers, examples)
+  return { ...decidePools({ demand, workers, load, pools, starts, nowMs }), assignments }
+}
+
+function withAssignments(load: WorkerLoads, assignments: readonly Assignment[]): WorkerLoads {
+  if (assignments.length === 0) return load
+  const next = new Map<string, WorkerLoad>(load)
+  for (const { worker } of assignments) {
+    const { active, total } = next.get(worker) ?? { active: 0, total: 0 }
+    next.set(worker, { active: active + 1, total: total + 1 })
+  }
+  return next
+}
+
+function demandOf(
+  queue: RunQueue,
+  pools: readonly WorkerPool[],
+  workers: readonly Worker[],
+  examples: ReadonlyMap<string, Worker>,
+): Map<string, PoolDemand> {
+  const shapesOf = Map.groupBy(queue.shapes(), ({ needs }) => needs.pool)
+  if (shapesOf.size === 0) return new Map()
+  const membersOf = Map.groupBy(workers, worker => worker.spec.pool)
+  return new Map(
+    pools.map(({ metadata: { name }, spec }) => {
+      const members = (membersOf.get(name) ?? []).filter(({ status }) => status !== undefined)
+      const example = examples.get(name)
+      const known = members.length > 0 ? members : example ? [example] : []
+      // One more of workers of which none will do helps nobody.
+      const helps = ({ needs }: Shape) => known.length === 0 || known.some(worker => mismatch(needs, worker) === undefined)
+      const { max = 4, slots = 1 } = spec
+      const wanted = wantedIn(queue, name, (shapesOf.get(name) ?? []).filter(helps), Math.max(1, max) * slots)
+      return [name, { queued: queue.queuedIn(name), wanted }] as const
+    }),
+  )
 }

@@ -4,6 +4,7 @@ import { type Log, type Manager, silentLog } from '../controller/index.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { metricsOn, noMetrics } from './metrics.ts'
 import type { PoolDriver } from './pool/index.ts'
+import type { QueueReport, QueueReportOptions } from './queue/index.ts'
 
 export type DispatchOptions = {
   poolDriver: PoolDriver
@@ -11,6 +12,10 @@ export type DispatchOptions = {
   leaseDurationMs?: number
   /** Where `oarlock_runs_queued`, `oarlock_runs_total`, `oarlock_run_queue_seconds` and `oarlock_workers` go; default nowhere. */
   registry?: Registry
+  /** Never more Runs at once, over all pools. Default: no limit. */
+  maxRunning?: number
+  /** After so long half of what a tenant used is forgotten. Default: 900,000. */
+  fairShareHalfLifeMs?: number
   log?: Log
   /** Wall clock in milliseconds. */
   nowMs?: () => number
@@ -19,16 +24,24 @@ export type DispatchOptions = {
   random?: () => number
 }
 
+/** What dispatch can be asked. */
+export type Dispatch = {
+  /** The queue as it is now; empty where another process leads. */
+  queue(options: QueueReportOptions): QueueReport
+}
+
 /** Adds what gives Runs to Workers, starts workers of pools and declares them dead. Only the leader runs it. */
-export function addDispatchController(manager: Manager, options: DispatchOptions): void {
+export function addDispatchController(manager: Manager, options: DispatchOptions): Dispatch {
   const { poolDriver, registry, leaseDurationMs = defaults.leaseDurationMs, log = silentLog } = options
+  const queue = { maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs }
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
-  const parts = { manager, poolDriver, leaseDurationMs, log: log.child({ room: 'dispatch' }), nowMs, monotonicMs, random }
+  const parts = { manager, poolDriver, leaseDurationMs, queue, log: log.child({ room: 'dispatch' }), nowMs, monotonicMs, random }
   const dispatcher = new Dispatcher(parts, self => {
     if (!registry) return noMetrics
     return metricsOn(registry, { queued: () => self.queuedByPool(), workers: () => countWorkers(self) })
   })
   manager.add(dispatcher)
+  return { queue: options => dispatcher.report(options) }
 }
 
 function countWorkers({ caches }: Dispatcher): { pool: string; phase: string; count: number }[] {

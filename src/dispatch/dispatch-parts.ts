@@ -2,6 +2,7 @@ import type { EventRecorder, Log, Manager } from '../controller/index.ts'
 import type { Caches } from './caches.ts'
 import type { DispatchMetrics } from './metrics.ts'
 import type { PoolDriver } from './pool/index.ts'
+import type { RunQueueOptions } from './queue/index.ts'
 import type { RunWrites } from './run-writes.ts'
 
 /** What comes from outside: the process, its clocks and its dice. */
@@ -9,6 +10,8 @@ export type DispatcherParts = {
   readonly manager: Manager
   readonly poolDriver: PoolDriver
   readonly leaseDurationMs: number
+  /** Fair share and the limit over all pools. */
+  readonly queue: RunQueueOptions
   readonly log: Log
   /** Wall clock in milliseconds, for what people read. */
   readonly nowMs: () => number

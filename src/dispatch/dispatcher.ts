@@ -1,25 +1,32 @@
-import { isEnded, type Run, type Worker } from '../api/index.ts'
+import { cacheKey, isEnded, type Run, type Stack, type Worker } from '../api/index.ts'
 import { coerceError, EventRecorder } from '../controller/index.ts'
+import { equalJson, type KubeObject } from '../kube/index.ts'
 import { Undertaker } from './bury/index.ts'
-import { addCaches, type Caches, hasStack, leaseToken } from './caches.ts'
+import { addCaches, type Caches, leaseToken } from './caches.ts'
 import { decideDispatch } from './decide-dispatch.ts'
 import type { DispatcherParts, Shared } from './dispatch-parts.ts'
 import { kickLoop } from './kick-loop.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { Placer } from './place/index.ts'
+import { Placer, Teller, type Turns, WaitReasons } from './place/index.ts'
 import { PoolKeeper } from './pool/index.ts'
+import { QueueKeeper, type QueueReport, type QueueReportOptions, queueReport, TenantKeeper } from './queue/index.ts'
 import { RunWrites } from './run-writes.ts'
 import { tidyRuns } from './tidy-runs.ts'
-import type { WorkerLoad } from './worker-load.ts'
 
 /** Wires dispatch: caches in, one loop that places Runs and sizes pools, one that buries dead workers. */
 export class Dispatcher {
   readonly name = 'dispatch'
   readonly caches: Caches
   readonly #shared: Shared
+  readonly #queue: QueueKeeper
+  readonly #tenants: TenantKeeper
   readonly #placer: Placer
+  readonly #teller: Teller
   readonly #pools: PoolKeeper
   readonly #undertaker: Undertaker
+  /** By pool: the Worker that was seen last. */
+  readonly #examples = new Map<string, Worker>()
+  readonly #turns: Turns = new Map()
   #kick: () => void = () => undefined
   #kickLost: () => void = () => undefined
 
@@ -27,15 +34,22 @@ export class Dispatcher {
     const { manager, log, nowMs } = parts
     this.caches = addCaches(manager)
     const kick = () => this.#kick()
+    this.#queue = new QueueKeeper(this.caches, nowMs, parts.queue)
+    const onEnd = (runKey: string) => {
+      this.#queue.writeEnded(runKey)
+      kick()
+    }
     this.#shared = {
       ...parts,
       caches: this.caches,
       events: new EventRecorder({ client: manager.client, component: 'oarlock-dispatch', log }),
-      writes: new RunWrites({ manager, caches: this.caches, log, nowMs, onEnd: kick }),
+      writes: new RunWrites({ manager, caches: this.caches, log, nowMs, onEnd }),
       metrics: metrics(this),
       kick,
     }
     this.#placer = new Placer(this.#shared)
+    this.#teller = new Teller(this.#shared)
+    this.#tenants = new TenantKeeper(this.#shared, this.#queue)
     this.#pools = new PoolKeeper(this.#shared)
     this.#undertaker = new Undertaker(this.#shared)
   }
@@ -44,6 +58,7 @@ export class Dispatcher {
   async start(signal: AbortSignal): Promise<void> {
     this.#undertaker.forget()
     this.#pools.adopt()
+    this.#queue.reset()
     const unsubscribe = this.#subscribe()
     try {
       await Promise.all([
@@ -71,26 +86,53 @@ export class Dispatcher {
 
   /** Runs that wait, by pool. */
   queuedByPool(): Map<string, number> {
-    const { pools, runs } = this.caches
-    const counts = new Map(pools.list().map(({ metadata }) => [metadata.name, 0]))
-    for (const run of runs.byIndex('unassigned', 'yes')) counts.set(run.spec.pool, (counts.get(run.spec.pool) ?? 0) + 1)
-    return counts
+    const { queue } = this.#queue
+    const pools = new Set(this.caches.pools.list().map(({ metadata }) => metadata.name))
+    for (const { needs } of queue.shapes()) pools.add(needs.pool)
+    return new Map([...pools].map(pool => [pool, queue.queuedIn(pool)]))
+  }
+
+  /** The queue as it is now, for people and scripts. */
+  report(options: QueueReportOptions): QueueReport {
+    return queueReport(this.#queue.queue, this.caches, this.#reasons(this.#usableWorkers()), options, this.#shared.nowMs())
   }
 
   #subscribe(): (() => void)[] {
-    const { runs, workers, pools, stacks, leases } = this.caches
+    const { runs, workers, pools, stacks, leases, tenants, namespaces } = this.caches
     const kick = () => this.#kick()
     const kickLost = () => this.#kickLost()
+    const newTerms = () => {
+      this.#queue.termsChanged()
+      kick()
+    }
+    const termsOf = {
+      added: newTerms,
+      updated: (old: { metadata: KubeObject['metadata'] }, { metadata }: { metadata: KubeObject['metadata'] }) => {
+        if (old.metadata.generation !== metadata.generation) newTerms()
+      },
+      deleted: newTerms,
+    }
+    const ofStack = (stack: Stack) => {
+      for (const run of runs.byIndex('ofStack', stack.metadata.uid)) this.#queue.see(run)
+      kick()
+    }
     return [
       runs.onChange({
-        added: kick,
+        added: run => {
+          this.#queue.see(run)
+          kick()
+        },
         updated: (old, run) => {
+          this.#queue.see(run)
           if (!isEnded(old) && isEnded(run)) this.#shared.metrics.runEnded(run.spec.type, run.status!.phase)
           // Progress of a Run is none of our business: it would be a pass for each resource an engine finishes.
           if (isNews(old, run)) kick()
           if (old.spec.workerName !== run.spec.workerName) kickLost()
         },
-        deleted: kick,
+        deleted: run => {
+          this.#queue.forget(run)
+          kick()
+        },
       }),
       workers.onChange({
         added: ({ metadata, spec }) => {
@@ -101,17 +143,20 @@ export class Dispatcher {
         updated: kick,
         deleted: ({ metadata }) => {
           this.#pools.forget(metadata.name)
+          this.#queue.workerGone(metadata.name)
           kick()
         },
       }),
-      pools.onChange({
-        added: kick,
-        updated: (old, pool) => {
-          if (old.metadata.generation !== pool.metadata.generation) kick()
+      pools.onChange(termsOf),
+      tenants.onChange(termsOf),
+      namespaces.onChange({
+        added: newTerms,
+        updated: (old, namespace) => {
+          if (!equalJson(old.metadata.labels, namespace.metadata.labels)) newTerms()
         },
-        deleted: kick,
+        deleted: newTerms,
       }),
-      stacks.onChange({ added: kick, deleted: kick }),
+      stacks.onChange({ added: ofStack, deleted: ofStack }),
       leases.onChange({
         added: kickLost,
         updated: (_, lease) => this.#undertaker.seeRenewal(lease.metadata.name, leaseToken(lease)),
@@ -131,26 +176,40 @@ export class Dispatcher {
   #dispatchPass(): number | undefined {
     const nowMs = this.#shared.nowMs()
     this.#pools.expireStarts(nowMs)
-    const tidyInMs = tidyRuns(this.#shared)
+    this.#queue.beforePass()
+    const tidyInMs = tidyRuns(this.#shared, this.#queue.orphans())
+    const { queue, load } = this.#queue
+    const { runs, pools } = this.caches
+    const workers = this.#usableWorkers()
     const decision = decideDispatch({
-      queued: this.#assignable(),
-      workers: this.#usableWorkers(),
-      load: this.#load(),
-      pools: this.caches.pools.list(),
+      queue,
+      turns: this.#turns,
+      workers,
+      load,
+      cacheKeyOf: key => {
+        const run = runs.get(key)
+        return run && cacheKey(run.spec.stack)
+      },
+      limit: this.#shared.writes.room,
+      pools: pools.list(),
       starts: this.#pools.starts,
+      examples: this.#examples,
       nowMs,
+      random: this.#shared.random,
     })
-    this.#placer.assign(decision.assignments)
-    this.#placer.tell(decision.waiting)
-    const next = Math.min(this.#pools.act(decision, nowMs), tidyInMs)
+    this.#placer.assign(decision.assignments, (run, worker) => this.#queue.placed(run, worker))
+    const next = Math.min(
+      this.#pools.act(decision, nowMs),
+      this.#teller.tell(queue, () => this.#reasons(workers), nowMs),
+      this.#tenants.act(nowMs),
+      tidyInMs,
+    )
     return next === Infinity ? undefined : Math.max(1, next)
   }
 
-  #assignable(): Run[] {
-    return this.caches.runs.byIndex('unassigned', 'yes').filter(run => {
-      if (run.spec.cancel || run.metadata.deletionTimestamp || this.#shared.writes.has(run)) return false
-      return hasStack(this.caches, run)
-    })
+  #reasons(workers: readonly Worker[]): WaitReasons {
+    const { starts } = this.#pools
+    return new WaitReasons({ queue: this.#queue.queue, workers, pools: this.caches.pools.list(), starts, nowMs: this.#shared.nowMs() })
   }
 
   /** A worker that exited, or that is late with its renewals, gets nothing more: it may be dead already. */
@@ -161,18 +220,6 @@ export class Dispatcher {
       const isUsable = !this.#pools.hasExited(name) && !this.#undertaker.isDoubtful(name, nowMs)
       return isUsable ? worker : { ...worker, spec: { ...worker.spec, drain: true } }
     })
-  }
-
-  #load(): Map<string, WorkerLoad> {
-    const { runs, workers } = this.caches
-    const load = new Map<string, WorkerLoad>()
-    const given = this.#shared.writes.given()
-    for (const { metadata } of workers.list()) {
-      const { name } = metadata
-      const extra = given.get(name) ?? 0
-      load.set(name, { active: runs.byIndex('activeOf', name).length + extra, total: runs.byIndex('everOf', name).length + extra })
-    }
-    return load
   }
 }
 

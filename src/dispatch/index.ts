@@ -1,7 +1,7 @@
 /**
  * @module dispatch: which Worker gets which Run, how many Workers a pool should have, and which are dead.
- * Start reading at `decide-dispatch.ts`; then `place/` (queue → `Run.spec.workerName`), `pool/` (starting and letting go of
- * workers) and `bury/` (dead workers, Lost Runs), each with deciders and one thin shell; `dispatcher.ts` wires the three.
+ * Start reading at `decide-dispatch.ts`; then `queue/` (whose turn it is), `place/` (queue → `Run.spec.workerName`), `pool/`
+ * (starting and letting go of workers) and `bury/` (dead workers, Lost Runs), each with deciders and one thin shell; `dispatcher.ts` wires the four.
  * In: queued Runs, Workers, their Leases as observed, WorkerPools. Out: Runs with a Worker, workers to start, Lost Runs.
  * Not done here: which Run a Stack needs (`stack/`), starting processes (`hub/`, passed in), doing Runs (`worker/`).
  * Deciders are pure, with times passed in; Leases are judged by a monotonic clock only (invariant 2).
@@ -9,8 +9,8 @@
 export { type Death, decideLost, LeaseObserver, type LostDecision, type LostInput, notTaken } from './bury/index.ts'
 export { assignedFinalizer } from './caches.ts'
 export { type DispatchDecision, type DispatchInput, decideDispatch } from './decide-dispatch.ts'
-export { addDispatchController, type DispatchOptions } from './dispatch-controller.ts'
-export { compareQueued, queueOrder, type Waiting, type WaitReason } from './place/index.ts'
+export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
+export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type Turns, type WaitReason, WaitReasons } from './place/index.ts'
 export {
   nextTimeoutMs,
   noStarts,
@@ -22,4 +22,16 @@ export {
   withStarted,
   withTimeouts,
 } from './pool/index.ts'
+export {
+  type Account,
+  preview,
+  type QueuedRun,
+  type QueueReport,
+  RunQueue,
+  type RunQueueOptions,
+  type RunRequest,
+  requestOf,
+  TenantBook,
+  UsageScale,
+} from './queue/index.ts'
 export type { WorkerLoad, WorkerLoads } from './worker-load.ts'

@@ -11,15 +11,15 @@ export type RunWritesParts = {
   readonly caches: Pick<Caches, 'runs'>
   readonly log: Log
   readonly nowMs: () => number
-  /** Called when a write has ended. */
-  readonly onEnd: () => void
+  /** Called when a write for a Run has ended, well or not. */
+  readonly onEnd: (runKey: string) => void
 }
 
 /** The writes of dispatch to Runs: one for a Run at a time, each at the version that was decided on. */
 export class RunWrites {
   readonly #parts: RunWritesParts
-  /** Keys of Runs that a write is under way for, with the Worker they are being given to, if that is what it does. */
-  readonly #inFlight = new Map<string, string | undefined>()
+  /** Keys of Runs that a write is under way for. */
+  readonly #inFlight = new Set<string>()
   readonly #settling = new Set<Promise<void>>()
 
   constructor(parts: RunWritesParts) {
@@ -30,28 +30,19 @@ export class RunWrites {
     return this.#inFlight.has(objectKey(run))
   }
 
-  /** True while so many writes are under way that the next have to wait: each that ends leads to another pass. */
-  get isFull(): boolean {
-    return this.#inFlight.size >= maxInFlight
-  }
-
-  /** By Worker: how many Runs are being given to it that the cache does not show there yet. */
-  given(): Map<string, number> {
-    const given = new Map<string, number>()
-    for (const [key, worker] of this.#inFlight) {
-      if (worker !== undefined && !this.#parts.caches.runs.get(key)?.spec.workerName) given.set(worker, (given.get(worker) ?? 0) + 1)
-    }
-    return given
+  /** How many more may begin: what has to wait gets another pass when one ends. */
+  get room(): number {
+    return Math.max(0, maxInFlight - this.#inFlight.size)
   }
 
   /** Runs one write for a Run at a time. What is refused because the Run moved on comes back with its newer version. */
-  begin(run: Run, worker: string | undefined, write: () => Promise<void>): void {
+  begin(run: Run, write: () => Promise<void>): void {
     const key = objectKey(run)
     if (this.#inFlight.has(key)) return
-    this.#inFlight.set(key, worker)
+    this.#inFlight.add(key)
     const end = () => {
       this.#inFlight.delete(key)
-      this.#parts.onEnd()
+      this.#parts.onEnd(key)
     }
     const settled = write().then(end, (thrown: unknown) => {
       if (isReason(thrown, 'Conflict', 'NotFound')) {
@@ -83,6 +74,12 @@ export class RunWrites {
   }
 
   async markAssigned(run: Run): Promise<void> {
-    await this.status(run, { phase: 'Assigned', assignedAt: rfc3339(this.#parts.nowMs()), reason: null, message: null })
+    await this.status(run, {
+      phase: 'Assigned',
+      assignedAt: rfc3339(this.#parts.nowMs()),
+      reason: null,
+      message: null,
+      queuePosition: null,
+    })
   }
 }

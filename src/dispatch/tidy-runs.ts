@@ -1,33 +1,35 @@
 import { isEnded, type Run, runResource, stackResource } from '../api/index.ts'
 import { notTaken, takeWithinMs } from './bury/index.ts'
-import { assignedFinalizer, hasStack } from './caches.ts'
+import { assignedFinalizer } from './caches.ts'
 import type { Shared } from './dispatch-parts.ts'
 
 /** Begins the writes for Runs that need something other than a Worker. Returns after how long there may be more. */
-export function tidyRuns(shared: Shared): number {
+export function tidyRuns(shared: Shared, orphans: Iterable<string>): number {
   const { caches, writes } = shared
   const { runs } = caches
   const nowMs = shared.nowMs()
-  for (const run of runs.byIndex('unassigned', 'yes')) {
-    if (run.spec.cancel) writes.begin(run, undefined, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it had a worker'))
-    else if (!hasStack(caches, run)) writes.begin(run, undefined, () => cancelOrphan(shared, run))
+  for (const run of runs.byIndex('canceled', 'yes')) {
+    writes.begin(run, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it had a worker'))
   }
-  for (const run of runs.byIndex('active', 'yes')) {
-    if (!run.status || run.status.phase === 'Queued') writes.begin(run, undefined, () => writes.markAssigned(run))
-    else if (!run.spec.cancel && (run.metadata.deletionTimestamp || !hasStack(caches, run))) {
-      writes.begin(run, undefined, () => (run.metadata.deletionTimestamp ? cancel(shared, run) : cancelOrphan(shared, run)))
-    }
+  for (const key of orphans) {
+    const run = runs.get(key)
+    if (run && !isEnded(run) && !run.spec.cancel) writes.begin(run, () => cancelOrphan(shared, run))
   }
-  for (const run of runs.byIndex('leaving', 'yes')) if (isEnded(run)) writes.begin(run, undefined, () => release(shared, run))
-  for (const run of notTaken(runs.byIndex('active', 'yes'), nowMs)) {
-    if (run.status?.reason !== 'NotTaken') writes.begin(run, undefined, () => reportNotTaken(shared, run))
+  const untaken = runs.byIndex('untaken', 'yes')
+  for (const run of untaken) {
+    if (!run.status || run.status.phase === 'Queued') writes.begin(run, () => writes.markAssigned(run))
   }
-  return againInMs(shared, nowMs)
+  for (const run of runs.byIndex('deleted', 'yes')) if (!run.spec.cancel) writes.begin(run, () => cancel(shared, run))
+  for (const run of runs.byIndex('leaving', 'yes')) if (isEnded(run)) writes.begin(run, () => release(shared, run))
+  for (const run of notTaken(untaken, nowMs)) {
+    if (run.status?.reason !== 'NotTaken') writes.begin(run, () => reportNotTaken(shared, run))
+  }
+  return againInMs(untaken, nowMs)
 }
 
-function againInMs({ caches }: Shared, nowMs: number): number {
+function againInMs(untaken: readonly Run[], nowMs: number): number {
   let next = Infinity
-  for (const { status } of caches.runs.byIndex('active', 'yes')) {
+  for (const { status } of untaken) {
     if (status?.phase !== 'Assigned' || status.reason === 'NotTaken') continue
     next = Math.min(next, Math.max(1, Date.parse(status.assignedAt ?? '') + takeWithinMs - nowMs))
   }

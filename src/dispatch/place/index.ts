@@ -1,8 +1,11 @@
 /**
- * place: which Worker gets which queued Run, and what the others wait for. `decide-placement.ts` decides; `placer.ts`
- * writes `spec.workerName` at the version that was decided on, so that a Run is given away once.
+ * place: which Worker gets which queued Run, and what the others wait for. `decide-placement.ts` decides, with
+ * `choose-worker.ts` for the Worker and `wait-reason.ts` for what is said; `placer.ts` writes `spec.workerName` at the
+ * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
  */
-export { decidePlacement, type Placement, type PlacementInput } from './decide-placement.ts'
+export { type Candidate, chooseWorker, sample } from './choose-worker.ts'
+export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, type Turns } from './decide-placement.ts'
+export { mismatch } from './match-worker.ts'
 export { Placer } from './placer.ts'
-export { compareQueued, queueOrder } from './queue-order.ts'
-export { explainWaiting, type Waiting, type WaitReason } from './wait-reason.ts'
+export { Teller } from './teller.ts'
+export { type WaitReason, WaitReasons, type Why } from './wait-reason.ts'

@@ -1,12 +1,9 @@
 import { type Run, runResource } from '../../api/index.ts'
 import { assignedFinalizer } from '../caches.ts'
 import type { Shared } from '../dispatch-parts.ts'
-import type { Waiting } from './wait-reason.ts'
+import type { Assignment } from './decide-placement.ts'
 
-/** So many of the first Runs in the queue are told what they wait for; the others wait for the same. */
-const toldRuns = 20
-
-/** Writes which Worker has which Run, and what the others wait for. */
+/** Writes which Worker has which Run. */
 export class Placer {
   readonly #shared: Shared
 
@@ -14,12 +11,14 @@ export class Placer {
     this.#shared = shared
   }
 
-  assign(assignments: readonly { readonly run: Run; readonly worker: string }[]): void {
-    const { writes } = this.#shared
-    for (const { run, worker } of assignments) {
-      // The rest follows when these are through: each that ends kicks.
-      if (writes.isFull) break
-      writes.begin(run, worker, () => this.#assign(run, worker))
+  /** `onPlaced` is told of each Run that is being given away; what becomes of it comes with the end of its write. */
+  assign(assignments: readonly Assignment[], onPlaced: (run: Run, worker: string) => void): void {
+    const { caches, writes } = this.#shared
+    for (const { key, worker } of assignments) {
+      const run = caches.runs.get(key)
+      if (!run) continue
+      onPlaced(run, worker)
+      writes.begin(run, () => this.#assign(run, worker))
     }
   }
 
@@ -32,17 +31,5 @@ export class Placer {
     caches.runs.applyLocal(assigned)
     metrics.runAssigned(Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
     await writes.markAssigned(assigned)
-  }
-
-  /** Tells the first in the queue what they wait for, where that is more than their turn. */
-  tell(waiting: readonly Waiting[]): void {
-    const { writes } = this.#shared
-    let told = 0
-    for (const { run, reason, message } of waiting) {
-      if (told >= toldRuns || writes.isFull) return
-      const isMoreThanTurn = reason !== 'NoWorker' || message.includes('has joined')
-      if (!isMoreThanTurn || ++told > toldRuns || (run.status?.reason === reason && run.status.message === message)) continue
-      writes.begin(run, undefined, () => writes.status(run, { phase: 'Queued', reason, message }))
-    }
   }
 }

@@ -1,49 +1,113 @@
-import type { Run, Worker, WorkerPool } from '../../api/index.ts'
+import type { Worker, WorkerPool } from '../../api/index.ts'
 import type { StartState } from '../pool/index.ts'
+import type { Lane, RunQueue } from '../queue/index.ts'
+import { mismatch } from './match-worker.ts'
 
-export type Waiting = { readonly run: Run; readonly reason: WaitReason; readonly message: string }
-export type WaitReason = 'PoolNotFound' | 'PoolHasNoRoom' | 'WorkerStartFailed' | 'NoWorker'
+/** Why a Run waits. `status.reason` of the Run, documented in docs/queue.md. */
+export type WaitReason =
+  | 'NoWorker'
+  | 'TenantLimit'
+  | 'ConcurrencyKey'
+  | 'PoolAtMax'
+  | 'GlobalLimit'
+  | 'NoMatchingWorker'
+  | 'PoolNotFound'
+  | 'WorkerStartFailed'
+
+export type Why = { readonly reason: WaitReason; readonly message: string }
 
 export type WaitingInput = {
-  /** By pool: Runs that got no Worker, in order. */
-  readonly left: ReadonlyMap<string, readonly Run[]>
+  readonly queue: RunQueue
   readonly workers: readonly Worker[]
   readonly pools: readonly WorkerPool[]
   readonly starts: ReadonlyMap<string, StartState>
   readonly nowMs: number
 }
 
-/** What the Runs that got no Worker wait for, each pool's in the order in which they will get one. */
-export function explainWaiting({ left, workers, pools, starts, nowMs }: WaitingInput): Waiting[] {
-  const byName = new Map(pools.map(pool => [pool.metadata.name, pool]))
-  const known = [...byName.keys()]
-  return [...left].flatMap(([name, runs]): Waiting[] => {
-    const pool = byName.get(name)
-    if (!pool) {
-      const message = `there is no WorkerPool ${name}; there ${known.length === 1 ? 'is' : 'are'} ${known.join(', ') || 'none'}`
-      return runs.map(run => ({ run, reason: 'PoolNotFound', message }))
+/** Says of each Run why it waits. The same for all Runs of a lane, so it is found out once for each. */
+export class WaitReasons {
+  readonly #input: WaitingInput
+  readonly #pools: ReadonlyMap<string, WorkerPool>
+  readonly #members: Map<string, Worker[]>
+  readonly #known = new Map<Lane, Why>()
+
+  constructor(input: WaitingInput) {
+    this.#input = input
+    this.#pools = new Map(input.pools.map(pool => [pool.metadata.name, pool]))
+    this.#members = Map.groupBy(input.workers, worker => worker.spec.pool)
+  }
+
+  of(lane: Lane): Why {
+    let why = this.#known.get(lane)
+    if (!why) {
+      why = this.#find(lane)
+      this.#known.set(lane, why)
     }
-    const state = starts.get(name)
-    const hands = workers.filter(worker => worker.spec.pool === name).length + (state?.starting.length ?? 0)
-    const why = waitReason(pool, hands, state, nowMs)
-    return runs.map(run => ({ run, ...why }))
-  })
+    return why
+  }
+
+  #find(lane: Lane): Why {
+    const { queue, starts, nowMs } = this.#input
+    const { needs } = lane.queue.shape
+    const pool = this.#pools.get(needs.pool)
+    if (!pool) {
+      const known = [...this.#pools.keys()]
+      const there = known.length === 0 ? 'there are none' : `there ${known.length === 1 ? 'is' : 'are'} ${known.slice(0, 10).join(', ')}`
+      return { reason: 'PoolNotFound', message: `there is no WorkerPool ${needs.pool}; ${there}` }
+    }
+    const { account } = lane.queue
+    const hold = queue.laneHold(lane)
+    if (hold === 'TenantLimit') {
+      const message = `tenant ${account.name} runs ${account.running} of at most ${account.maxRunning} (spec.limits.maxRunning of Tenant ${account.name})`
+      return { reason: hold, message }
+    }
+    if (hold === 'ConcurrencyKey') {
+      const running = queue.keyRunning(lane)
+      const runs = running === 1 ? '1 Run' : `${running} Runs`
+      const key = lane.runs.peek()?.request.concurrency?.key
+      return { reason: hold, message: `${runs} with concurrencyKey "${key}" of at most ${lane.limit} (spec.concurrencyLimit) are running` }
+    }
+    const poolHold = queue.poolHold(needs.pool)
+    if (poolHold === 'GlobalLimit') return { reason: poolHold, message: `${queue.running} Runs of at most ${queue.maxRunning} are running` }
+    if (poolHold === 'PoolLimit') {
+      const limit = queue.poolLimit(needs.pool)
+      return {
+        reason: 'PoolAtMax',
+        message: `pool ${needs.pool} runs ${queue.runningIn(needs.pool)} of at most ${limit} (spec.limits.maxRunning)`,
+      }
+    }
+    const members = this.#members.get(needs.pool) ?? []
+    const ready = members.filter(({ status, spec }) => status !== undefined && !spec.drain)
+    const state = starts.get(needs.pool)
+    if (ready.length > 0) {
+      const misses = ready.map(worker => mismatch(needs, worker))
+      if (misses.every(miss => miss !== undefined)) {
+        const which = ready.length === 1 ? `worker ${ready[0]!.metadata.name}` : `none of the ${ready.length} workers`
+        const verb = ready.length === 1 ? 'lacks' : 'has'
+        return {
+          reason: 'NoMatchingWorker',
+          message: `${which} of pool ${needs.pool} ${verb} ${[...new Set(misses)].slice(0, 3).join('; ')}`,
+        }
+      }
+    }
+    return waitForHands(pool, members.length + (state?.starting.length ?? 0), state, nowMs)
+  }
 }
 
-function waitReason(
-  pool: WorkerPool,
-  hands: number,
-  state: StartState | undefined,
-  nowMs: number,
-): { reason: WaitReason; message: string } {
+function waitForHands(pool: WorkerPool, hands: number, state: StartState | undefined, nowMs: number): Why {
   const { name } = pool.metadata
   if (pool.spec.mode === 'External') {
     if (hands > 0) return { reason: 'NoWorker', message: `every worker of pool ${name} is busy` }
     return { reason: 'NoWorker', message: `no worker of pool ${name} has joined; start one with: oarlock worker --pool ${name}` }
   }
-  if ((pool.spec.max ?? 4) === 0) return { reason: 'PoolHasNoRoom', message: `pool ${name} has max 0` }
+  const { max = 4 } = pool.spec
+  if (max === 0) return { reason: 'PoolAtMax', message: `pool ${name} has max 0` }
   if (state && state.failures > 0 && nowMs < state.notBeforeMs) {
     return { reason: 'WorkerStartFailed', message: `workers of pool ${name} do not start: ${state.lastError}` }
+  }
+  if (hands >= max) {
+    const all = hands === 1 ? 'the only worker' : `all ${hands} workers`
+    return { reason: 'PoolAtMax', message: `${all} of pool ${name} ${hands === 1 ? 'is' : 'are'} busy, and its max is ${max}` }
   }
   return { reason: 'NoWorker', message: `every worker of pool ${name} is busy or starting` }
 }

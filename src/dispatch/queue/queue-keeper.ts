@@ -1,0 +1,173 @@
+import { isEnded, type Run } from '../../api/index.ts'
+import { objectKey } from '../../kube/index.ts'
+import { type Caches, hasStack } from '../caches.ts'
+import type { WorkerLoad, WorkerLoads } from '../worker-load.ts'
+import { RunQueue, type RunQueueOptions } from './run-queue.ts'
+import { requestOf } from './run-request.ts'
+import { TenantBook } from './tenants.ts'
+
+/** Long Runs are charged, and what nobody needs is forgotten, this often. */
+const tickEveryMs = 30_000
+
+/** Feeds the {@link RunQueue} from the caches, one Run at a time as it changes, and counts the Runs of each Worker. */
+export class QueueKeeper {
+  readonly #caches: Caches
+  readonly #options: RunQueueOptions
+  readonly #nowMs: () => number
+  queue: RunQueue
+  /** By Run that is under way: its Worker. */
+  readonly #workerOf = new Map<string, string>()
+  readonly #load = new Map<string, WorkerLoad>()
+  /** Runs whose Stack the cache does not have. */
+  readonly #orphans = new Set<string>()
+  #tenants = new TenantBook()
+  #areTermsOld = true
+  #tickedMs = -Infinity
+
+  constructor(caches: Caches, nowMs: () => number, options: RunQueueOptions) {
+    this.#caches = caches
+    this.#options = options
+    this.#nowMs = nowMs
+    this.queue = new RunQueue(options)
+  }
+
+  get load(): WorkerLoads {
+    return this.#load
+  }
+
+  get tenants(): TenantBook {
+    return this.#tenants
+  }
+
+  /** Runs without a Stack, as far as is known; for `tidy-runs.ts`. */
+  orphans(): Iterable<string> {
+    return this.#orphans
+  }
+
+  /** Reads everything anew, as when this process becomes the leader. What tenants used lately is known from their ended Runs. */
+  reset(): void {
+    this.queue = new RunQueue(this.#options)
+    this.#workerOf.clear()
+    this.#load.clear()
+    this.#orphans.clear()
+    this.#areTermsOld = true
+    this.#freshen()
+    for (const run of this.#caches.runs.list()) {
+      const { assignedAt, finishedAt } = run.status ?? {}
+      if (isEnded(run) && assignedAt && finishedAt) {
+        const endedAtMs = Date.parse(finishedAt)
+        this.queue.remember(run.metadata.namespace ?? '', endedAtMs - Date.parse(assignedAt), endedAtMs)
+      }
+      this.see(run)
+    }
+  }
+
+  /** Tenants, namespaces or limits of pools have changed. */
+  termsChanged(): void {
+    this.#areTermsOld = true
+  }
+
+  /** To be called before each decision. */
+  beforePass(): void {
+    this.#freshen()
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#tickedMs < tickEveryMs) return
+    this.#tickedMs = nowMs
+    this.queue.tick(nowMs)
+  }
+
+  /** The Run is new, or has changed. */
+  see(run: Run): void {
+    const key = objectKey(run)
+    const { workerName } = run.spec
+    if (isEnded(run)) this.#ended(key, run)
+    else if (workerName !== undefined) {
+      this.#orphans.delete(key)
+      this.placed(run, workerName)
+      if (!hasStack(this.#caches, run)) this.#orphans.add(key)
+    } else this.#waits(key, run)
+  }
+
+  /** The Run is gone from the server. */
+  forget(run: Run): void {
+    const key = objectKey(run)
+    this.#orphans.delete(key)
+    this.queue.remove(key)
+    this.queue.end(key, this.#nowMs())
+    this.#leaveWorker(key)
+  }
+
+  /** The Run is being given to a Worker, or has been. */
+  placed(run: Run, worker: string): void {
+    const key = objectKey(run)
+    const { namespace = '' } = run.metadata
+    const sinceMs = run.status?.assignedAt ? Date.parse(run.status.assignedAt) : this.#nowMs()
+    this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
+    if (this.#workerOf.get(key) === worker) return
+    this.#leaveWorker(key)
+    this.#workerOf.set(key, worker)
+    const { active, total } = this.#load.get(worker) ?? { active: 0, total: 0 }
+    this.#load.set(worker, { active: active + 1, total: total + 1 })
+  }
+
+  /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
+  writeEnded(key: string): void {
+    const run = this.#caches.runs.get(key)
+    if (!run || isEnded(run) || run.spec.workerName !== undefined) return
+    if (this.queue.isRunning(key)) {
+      this.queue.giveBack(key)
+      const worker = this.#workerOf.get(key)
+      const load = worker === undefined ? undefined : this.#load.get(worker)
+      if (worker !== undefined && load) this.#load.set(worker, { active: load.active, total: load.total - 1 })
+      this.#leaveWorker(key)
+    }
+    this.#waits(key, run)
+  }
+
+  workerGone(worker: string): void {
+    if ((this.#load.get(worker)?.active ?? 0) === 0) this.#load.delete(worker)
+  }
+
+  #waits(key: string, run: Run): void {
+    const isOrphan = !hasStack(this.#caches, run)
+    if (isOrphan) this.#orphans.add(key)
+    else this.#orphans.delete(key)
+    if (this.queue.isRunning(key)) return
+    if (isOrphan || run.spec.cancel || run.metadata.deletionTimestamp) this.queue.remove(key)
+    else this.queue.put(requestOf(run))
+  }
+
+  #ended(key: string, run: Run): void {
+    this.#orphans.delete(key)
+    this.queue.remove(key)
+    this.queue.end(key, run.status?.finishedAt ? Date.parse(run.status.finishedAt) : this.#nowMs())
+    const { workerName } = run.spec
+    if (this.#workerOf.has(key)) this.#leaveWorker(key)
+    else if (workerName !== undefined && this.#caches.workers.get(workerName) && !this.#load.has(workerName)) {
+      // Seen only after its end: a one-shot worker has had its Run.
+      this.#load.set(workerName, { active: 0, total: 1 })
+    }
+  }
+
+  #leaveWorker(key: string): void {
+    const worker = this.#workerOf.get(key)
+    if (worker === undefined) return
+    this.#workerOf.delete(key)
+    const { active, total } = this.#load.get(worker) ?? { active: 1, total: 1 }
+    if (active <= 1 && !this.#caches.workers.get(worker)) this.#load.delete(worker)
+    else this.#load.set(worker, { active: active - 1, total })
+  }
+
+  #freshen(): void {
+    if (!this.#areTermsOld) return
+    this.#areTermsOld = false
+    const { tenants, namespaces, pools } = this.#caches
+    this.#tenants = new TenantBook(tenants.list(), namespaces.list())
+    this.queue.setTenants(this.#tenants)
+    const limits = pools.list().flatMap(({ metadata, spec }) => {
+      const limit = spec.limits?.maxRunning
+      return limit === undefined ? [] : [[metadata.name, limit] as const]
+    })
+    this.queue.setPoolLimits(new Map(limits))
+  }
+}
