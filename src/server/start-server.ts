@@ -19,6 +19,7 @@ import { Discovery } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import { backupMount, type Mount, makeHandler, makeListener } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
+import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
 import { Reviews, roleGuards } from './review/index.ts'
@@ -120,7 +121,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const registry = new Registry(store)
     const rbac = new Rbac(store)
     const authorization = new Authorization(rbac, options.authorize)
-    const services: Services = { store, registry, watches, pages: new PagedLists(), maxWatchBufferBytes }
+    const quotas = new Quotas(store)
+    const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
     const serviceAccounts = new ServiceAccountTokens(
       store,
       writable(dataDir, () => new SigningKey(pkiDir)),
@@ -129,6 +131,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const certificates = await readCertificates(pkiDir, host, store.nowMs)
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
+      quotas,
       caCertificate: certificates.ca,
       namespaceDefaults: options.namespaceDefaults ?? true,
       onError: (error, what) => log.error({ err: error }, what),

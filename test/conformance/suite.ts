@@ -17,17 +17,25 @@ export function findTranscripts(wanted: readonly string[] = []): Transcript[] {
 
 export const nameOf = ({ file }: Transcript): string => relative(join(directory, 'cases'), file).replace(/\.txt$/, '')
 
-/** Plays transcripts, some at a time; answers in the order of the transcripts. */
+/**
+ * Plays transcripts, some at a time; answers in the order of the transcripts. What says at its head that it is played alone
+ * changes defaults of the whole server: it comes after all others.
+ */
 export async function playAll(transcripts: readonly Transcript[], target: Target): Promise<string[][]> {
   const answers: string[][] = []
-  let next = 0
-  const work = async () => {
-    while (next < transcripts.length) {
-      const at = next++
-      answers[at] = await play(transcripts[at]!, target)
+  const places = [...transcripts.keys()]
+  const isAlone = (at: number) => transcripts[at]!.intro.includes('Played alone')
+  const playThem = async (waiting: number[], atOnce: number) => {
+    const work = async () => {
+      for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) answers[at] = await play(transcripts[at]!, target)
     }
+    await Promise.all(Array.from({ length: atOnce }, work))
   }
-  await Promise.all(Array.from({ length: filesAtOnce }, work))
+  await playThem(
+    places.filter(at => !isAlone(at)),
+    filesAtOnce,
+  )
+  await playThem(places.filter(isAlone), 1)
   return answers
 }
 

@@ -1,4 +1,5 @@
 import type { ServiceAccountTokens } from '../auth/index.ts'
+import type { Quotas } from '../quota/index.ts'
 import type { Registry } from '../registry/index.ts'
 import type { Store } from '../storage/index.ts'
 import { ClusterRoles } from './cluster-roles.ts'
@@ -8,6 +9,7 @@ import { GarbageCollector } from './garbage-collector.ts'
 import { NamespaceDefaults } from './namespace-defaults.ts'
 import { Namespaces } from './namespaces.ts'
 import { ensurePriorityClasses } from './priority-classes.ts'
+import { QuotaStatuses } from './quota-statuses.ts'
 import { TokenSecrets } from './token-secrets.ts'
 import { WorkQueue } from './work-queue.ts'
 
@@ -15,6 +17,7 @@ const expireEveryMs = 60_000
 
 export type LifecycleOptions = {
   serviceAccounts: ServiceAccountTokens
+  quotas: Quotas
   /** PEM, for `kube-root-ca.crt` and the Secrets of service accounts. */
   caCertificate: string
   /** False: namespaces are not given a ServiceAccount and a ConfigMap. */
@@ -22,7 +25,7 @@ export type LifecycleOptions = {
   onError: (error: unknown, what: string) => void
 }
 
-/** What the server does by itself, after writes are durable: owners, namespaces, definitions, roles, service accounts, old Events. */
+/** What the server does by itself, after writes are durable: owners, namespaces, definitions, roles, service accounts, quotas, old Events. */
 export class Lifecycle {
   readonly #store: Store
   readonly #queue: WorkQueue
@@ -32,10 +35,12 @@ export class Lifecycle {
   readonly #roles: ClusterRoles
   readonly #defaults: NamespaceDefaults | undefined
   readonly #tokenSecrets: TokenSecrets
+  readonly #quotaStatuses: QuotaStatuses
   readonly #onError: (error: unknown, what: string) => void
   #timer: NodeJS.Timeout | undefined
 
-  constructor(store: Store, registry: Registry, { serviceAccounts, caCertificate, namespaceDefaults, onError }: LifecycleOptions) {
+  constructor(store: Store, registry: Registry, options: LifecycleOptions) {
+    const { serviceAccounts, quotas, caCertificate, namespaceDefaults, onError } = options
     this.#store = store
     this.#onError = onError
     this.#queue = new WorkQueue((error, key) => onError(error, `cannot finish ${key} yet`))
@@ -45,6 +50,7 @@ export class Lifecycle {
     this.#roles = new ClusterRoles(store, this.#queue)
     if (namespaceDefaults) this.#defaults = new NamespaceDefaults(store, this.#queue, caCertificate)
     this.#tokenSecrets = new TokenSecrets(store, this.#queue, serviceAccounts, caCertificate)
+    this.#quotaStatuses = new QuotaStatuses(store, this.#queue, quotas)
   }
 
   async start(): Promise<void> {
@@ -59,6 +65,7 @@ export class Lifecycle {
     this.#defaults?.start()
     await Promise.all([this.#namespaces.start(), this.#roles.start(), ensurePriorityClasses(this.#store)])
     this.#tokenSecrets.start()
+    this.#quotaStatuses.start()
     this.#definitions.start()
     this.#collector.start()
     this.#timer = setInterval(() => {

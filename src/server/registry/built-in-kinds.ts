@@ -13,7 +13,7 @@ export function builtInKinds(stored: Stored): Kind[] {
 
 /** What is the same whether a kind has a type of Kubernetes' or fields of its own. */
 function common(row: Row, stored: Stored) {
-  const { group = '', version = 'v1', kind, plural, prepare, generate, checkStatus } = row
+  const { group = '', version = 'v1', kind, plural, prepare, generate, admit, checkStatus } = row
   return {
     group,
     version,
@@ -39,12 +39,12 @@ function common(row: Row, stored: Stored) {
     deprecation: row.deprecation,
     prepare: prepare && ((object, before) => prepare(object, before, stored)),
     generate: generate && (object => generate(object, stored)),
+    admit: admit && ((object, before) => admit(object, before, stored)),
     checkStatus,
     warnings: row.warnings,
     raisesGeneration: row.raisesGeneration,
     orphansByDefault: row.orphansByDefault,
     answersDeleted: row.answersDeleted,
-    refuseBeside: row.refuseBeside,
     graceSeconds: row.graceSeconds,
     refuseDelete: row.refuseDelete,
     fromStorage: row.fromStorage,
@@ -121,4 +121,8 @@ function withOpenMetadata(schema: TypeSchema): TypeSchema {
 }
 
 /** What is posted to the subresource `token` of a ServiceAccount. */
-export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema, { get: () => undefined, all: () => [] })
+export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema, {
+  get: () => undefined,
+  all: () => [],
+  inNamespace: () => [],
+})

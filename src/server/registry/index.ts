@@ -3,6 +3,7 @@
  * In: the table of built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
  * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
  */
+export { type Amounts, addAmounts, amountsOf, forbiddenFor, podLimits, podRequests } from './admission/index.ts'
 export { tokenRequestKind } from './built-in-kinds.ts'
 export { type Crd, crdFinalizer, markTerminating } from './crd-object.ts'
 export { humanDuration } from './human-duration.ts'
@@ -11,3 +12,4 @@ export { systemPriorityClasses } from './kinds/index.ts'
 export { canonical, Registry } from './registry.ts'
 export { type ScaleFields, scaleKindFor, valueAt } from './scale.ts'
 export { publishedSchemas } from './schemas/index.ts'
+export { type Fields, fieldsOf, itemsOf, textOf, textsOf } from './type-rules/index.ts'

@@ -90,8 +90,11 @@ export type Kind = {
   readonly orphansByDefault?: string
   /** A delete is answered with the object that is gone instead of a Status. */
   readonly answersDeleted?: boolean
-  /** Why this object may not be written beside the others of its kind, if so. Asked for small kinds only: it reads all. */
-  readonly refuseBeside?: (object: KubeObject, others: Iterable<KubeObject>) => string | undefined
+  /**
+   * Has a last look at an object that is valid, with what else is stored in mind.
+   * @throws {StatusError} Forbidden.
+   */
+  readonly admit?: (object: KubeObject, before: KubeObject | undefined) => void
   /** An update of an object that is not there makes it, for who may create it. */
   readonly createsOnUpdate?: boolean
   /** Why this object may not be deleted, if so. */

@@ -178,7 +178,10 @@ function storedIn(store: Store): Stored {
       return entry && parseEntry(entry)
     },
     *all(storageName) {
-      for (const entry of store.table(storageName).values()) yield parseEntry(entry)
+      for (const entry of store.heads(store.table(storageName))) yield parseEntry(entry)
+    },
+    *inNamespace(storageName, namespace) {
+      for (const entry of store.table(storageName).inNamespace(namespace)) yield parseEntry(entry)
     },
   }
 }

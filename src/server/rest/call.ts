@@ -1,5 +1,6 @@
 import { badRequest, type KubeObject, StatusError } from '../../kube/index.ts'
 import type { User } from '../auth/index.ts'
+import type { Quotas } from '../quota/index.ts'
 import type { Kind, Registry, Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
@@ -12,6 +13,7 @@ import type { PagedLists } from './paged-lists.ts'
 export type Services = {
   readonly store: Store
   readonly registry: Registry
+  readonly quotas: Quotas
   readonly watches: WatchHub
   readonly pages: PagedLists
   readonly maxWatchBufferBytes: number

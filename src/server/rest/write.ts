@@ -18,7 +18,6 @@ import {
   requiredValue,
   StatusError,
 } from '../../kube/index.ts'
-import { parseEntry, type Table } from '../storage/index.ts'
 import { warnOnFailure } from '../wire/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
@@ -41,8 +40,9 @@ export async function create(services: Services, call: Call): Promise<void> {
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
   call.guard?.(call, object, undefined)
   const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
+    const decision = toPut(services, call, object, undefined, options)
     if (head) throw existsAlready(call, head.deleting, object.metadata.name)
-    return toPut(call, object, options)
+    return decision
   })
   sendOutcome(call, outcome, 201, options.warnings, store.nowMs)
 }
@@ -65,7 +65,7 @@ export async function update(services: Services, call: Call): Promise<void> {
       const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
       throw invalid({ group, plural, kind: plural }, call.name, [cause])
     }
-    return replace(call, readEntry(call.kind, head), decoded, 'tracked', options)
+    return replace(services, call, readEntry(call.kind, head), decoded, 'tracked', options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
@@ -78,7 +78,7 @@ function createByUpdate(services: Services, call: Call, decoded: Decoded, option
   const place = { namespace: call.namespace, name: call.name }
   const object = prepareCreate(call.kind, { ...decoded, sent }, place, 'tracked', options)
   call.guard?.(call, object, undefined)
-  return toPut(call, object, options)
+  return toPut(services, call, object, undefined, options)
 }
 
 const patchTypes = [
@@ -103,7 +103,7 @@ export async function patch(services: Services, call: Call): Promise<void> {
     if (!head) throw notFound(call.kind, call.name)
     const live = readEntry(call.kind, head)
     const decoded = decode(call.kind, change(toJson(live)), options)
-    return replace(call, live, { ...decoded, isPatched: true }, 'tracked', options)
+    return replace(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
   sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
 }
@@ -211,11 +211,11 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     else if (live) meta.resourceVersion = live.metadata.resourceVersion
     if (uid) meta.uid = uid
     const decoded: Decoded = { object, sent: meta, unknown: [] }
-    if (live) return replace(call, live, decoded, 'applied', options)
+    if (live) return replace(services, call, live, decoded, 'applied', options)
     const { resourceVersion: _, uid: __, ...fresh } = meta
     const created = prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options)
     call.guard?.(call, created, undefined)
-    return toPut(call, created, options)
+    return toPut(services, call, created, undefined, options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
@@ -234,7 +234,14 @@ export function undeterminedName(name: string): StatusError {
 const typeFields = new Set(['apiVersion', 'kind'])
 const toJson = (object: KubeObject) => object as unknown as JsonObject
 
-function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ownership, options: WriteOptions): Decision {
+function replace(
+  services: Services,
+  call: Call,
+  before: KubeObject,
+  decoded: Decoded,
+  ownership: Ownership,
+  options: WriteOptions,
+): Decision {
   const { kind, subresource } = call
   const place: Place = { namespace: call.namespace, name: call.name }
   let after: KubeObject
@@ -254,28 +261,24 @@ function replace(call: Call, before: KubeObject, decoded: Decoded, ownership: Ow
   call.guard?.(call, after, before)
   // As in Kubernetes: what ends an object is answered, but never stored, so nobody else gets to see it.
   if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
-  return toPut(call, after, options)
+  return toPut(services, call, after, before, options)
 }
 
-function toPut(call: Call, object: KubeObject, options: WriteOptions): Decision {
-  checkBeside(call, object)
-  if (!options.dryRun) return { put: storedForm(call.kind, object) }
+/** @throws {StatusError} Forbidden for what other objects, or a quota, leave no place for. */
+function toPut(
+  { quotas }: Services,
+  { kind, subresource }: Call,
+  object: KubeObject,
+  before: KubeObject | undefined,
+  options: WriteOptions,
+): Decision {
+  if (subresource === '') {
+    kind.admit?.(object, before)
+    if (kind.namespaced) quotas.admit(kind, object, before)
+  }
+  if (!options.dryRun) return { put: storedForm(kind, object) }
   if (!object.metadata.resourceVersion) object.metadata = omitVersion(object.metadata)
   return { answer: object }
-}
-
-/** @throws {StatusError} Forbidden for what the others of its kind leave no place for. */
-function checkBeside({ kind, table }: Call, object: KubeObject): void {
-  const refusal = kind.refuseBeside?.(object, othersIn(table, object.metadata.name))
-  if (refusal === undefined) return
-  const { name } = object.metadata
-  throw new StatusError('Forbidden', `${kind.plural}.${kind.group} "${name}" is forbidden: ${refusal}`, {
-    details: { name, group: kind.group, kind: kind.plural },
-  })
-}
-
-function* othersIn(table: Table, name: string): Generator<KubeObject> {
-  for (const entry of table.values()) if (entry.name !== name) yield parseEntry(entry)
 }
 
 function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']): KubeObject['metadata'] {

@@ -195,6 +195,18 @@ export class Store {
     return write ? write.after : table.get(key)
   }
 
+  /** Writes on their way to disk: the newest version of each key they are about, undefined for one that goes. */
+  *pending(table: Table): Generator<{ key: string; after: Entry | undefined }> {
+    yield* this.#heads.get(table)!.values()
+  }
+
+  /** The newest version of every object: what {@link head} gives for each key. */
+  *heads(table: Table): Generator<Entry> {
+    const writes = this.#heads.get(table)!
+    for (const entry of table.values()) if (!writes.has(entry.key)) yield entry
+    for (const { after } of writes.values()) if (after) yield after
+  }
+
   /** Ends when the newest write to a key is durable or has failed; undefined when nothing is under way. */
   settled(table: Table, key: string): Promise<unknown> | undefined {
     const write = this.#heads.get(table)!.get(key)

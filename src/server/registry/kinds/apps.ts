@@ -1,10 +1,10 @@
 import { equalJson, invalidValue, isJsonObject, type KubeObject, requiredValue, type StatusCause } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { builtInScale } from '../scale.ts'
-import { type Fields, negativeErrors, numberOf, selectorChangeErrors } from '../type-rules/index.ts'
+import { type Fields, fieldsOf, itemsOf, negativeErrors, numberOf, selectorChangeErrors } from '../type-rules/index.ts'
+import { claimSpecWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
 import { at, containerColumns, numberAt, numberColumn, sayLabels, selectorAt } from './cells.ts'
 import type { Row } from './row.ts'
-import { nameWarnings } from './warnings.ts'
 
 export const appKinds: readonly Row[] = [
   {
@@ -40,7 +40,7 @@ export const appKinds: readonly Row[] = [
       ),
     ],
     check: keepSelector,
-    warnings: nameWarnings,
+    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
     checkStatus: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [
@@ -69,10 +69,7 @@ export const appKinds: readonly Row[] = [
       ...containerColumns('spec.template'),
     ],
     check: checkStatefulSet,
-    warnings: object =>
-      numberAt(object, 'spec.revisionHistoryLimit') < 0
-        ? ['spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended']
-        : [],
+    warnings: statefulSetWarnings,
     checkStatus: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [
@@ -129,6 +126,7 @@ export const appKinds: readonly Row[] = [
       ),
     ],
     prepare: countTemplate,
+    warnings: (object, before) => templateWarnings('spec.template', object, before),
     check: keepSelector,
     checkStatus: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
@@ -172,7 +170,7 @@ export const appKinds: readonly Row[] = [
       ),
     ],
     check: keepSelector,
-    warnings: nameWarnings,
+    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
     checkStatus: ({ status }) => {
       const counts = (status ?? {}) as Fields
       return [
@@ -300,4 +298,17 @@ function collisionErrors(counts: Fields, before: KubeObject | undefined): Status
   const old = before ? numberAt(before, `status.${collision}`) : 0
   const now = numberOf(counts[collision])
   return now < old ? [invalidValue(`status.${collision}`, now, 'cannot be decremented')] : []
+}
+
+function statefulSetWarnings(object: KubeObject, before: KubeObject | undefined): string[] {
+  const warnings = templateWarnings('spec.template', object, before)
+  // Kubernetes says it so on updates.
+  const end = before ? '.Spec' : ''
+  itemsOf(at(object, 'spec.volumeClaimTemplates')).forEach(({ spec }, i) => {
+    warnings.push(...claimSpecWarnings(`spec.volumeClaimTemplates[${i}]${end}`, fieldsOf(spec)))
+  })
+  if (numberAt(object, 'spec.revisionHistoryLimit') < 0) {
+    warnings.push('spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended')
+  }
+  return warnings
 }

@@ -1,10 +1,10 @@
 import type { KubeObject } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { age, humanDuration } from '../human-duration.ts'
+import { templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
 import { at, containerColumns, numberAt, selectorAt, textAt } from './cells.ts'
 import { checkJob, checkJobStatus, generateSelector, hasJobCondition, prepareJob } from './job.ts'
 import type { Row } from './row.ts'
-import { nameWarnings } from './warnings.ts'
 
 export const batchKinds: readonly Row[] = [
   {
@@ -38,7 +38,7 @@ export const batchKinds: readonly Row[] = [
     selectableFields: [{ field: 'status.successful', read: object => String(numberAt(object, 'status.succeeded')) }],
     prepare: prepareJob,
     generate: generateSelector,
-    warnings: nameWarnings,
+    warnings: (job, before) => [...workloadNameWarnings(job, before), ...templateWarnings('spec.template', job, before)],
     check: checkJob,
     checkStatus: checkJobStatus,
   },
@@ -99,7 +99,8 @@ export const batchKinds: readonly Row[] = [
       const hasZone = textAt(object, 'spec.schedule', '').includes('TZ')
       const zone =
         'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details'
-      return before ? (hasZone ? [zone] : []) : nameWarnings(object, before)
+      const template = templateWarnings('spec.jobTemplate.spec.template', object, before)
+      return [...workloadNameWarnings(object, before), ...template, ...(before && hasZone ? [zone] : [])]
     },
   },
 ]

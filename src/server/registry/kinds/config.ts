@@ -1,5 +1,6 @@
 import { forbiddenField, invalidValue, type KubeObject, requiredValue, type StatusCause, tooLong } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
+import { tlsWarnings } from '../warnings/index.ts'
 import type { Row } from './row.ts'
 
 export const configKinds: readonly Row[] = [
@@ -37,6 +38,7 @@ export const configKinds: readonly Row[] = [
     ],
     selectableFields: [{ field: 'type', read: object => String(object.type ?? '') }],
     prepare: prepareSecret,
+    warnings: tlsWarnings,
     check: (object, before) => {
       const causes = [...dataErrors(object, ['data']), ...secretTypeErrors(object), ...immutableErrors(object, before, ['data'])]
       if (before && before.type !== object.type) causes.push(invalidValue('type', object.type, 'field is immutable'))

@@ -1,10 +1,12 @@
-import { invalidValue, isJsonObject, type KubeObject, nameErrors, type StatusCause } from '../../../kube/index.ts'
+import { invalidValue, isJsonObject, type KubeObject } from '../../../kube/index.ts'
+import { defaultClass } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
-import { type Fields, ipErrors, isAddress } from '../type-rules/index.ts'
+import { type Fields, fieldsOf, ingressStatusErrors, itemsOf, textOf } from '../type-rules/index.ts'
 import { at, selectorAt, textAt } from './cells.ts'
 import type { Row } from './row.ts'
 
 const classAnnotation = 'kubernetes.io/ingress.class'
+const defaultClassAnnotation = 'ingressclass.kubernetes.io/is-default-class'
 
 export const networkingKinds: readonly Row[] = [
   {
@@ -28,13 +30,19 @@ export const networkingKinds: readonly Row[] = [
       }),
       ageColumn,
     ],
+    generate: (ingress, stored) => {
+      const spec = fieldsOf(ingress.spec)
+      if (spec.ingressClassName !== undefined || ingress.metadata.annotations?.[classAnnotation] !== undefined) return
+      const ingressClassName = defaultClass(stored.all('ingressclasses.networking.k8s.io'), [defaultClassAnnotation])
+      if (ingressClassName !== undefined) ingress.spec = { ...spec, ingressClassName }
+    },
     check: ({ metadata, spec }, before) => {
       const annotated = metadata.annotations?.[classAnnotation]
       const { ingressClassName } = (spec ?? {}) as Fields
       if (before || annotated === undefined || ingressClassName === undefined || annotated === ingressClassName) return []
       return [invalidValue(`annotations.${classAnnotation}`, annotated, 'must match `ingressClassName` when both are specified')]
     },
-    checkStatus: ({ status }, before) => balancerErrors(ingressPoints(status), ingressPoints(before?.status)),
+    checkStatus: ({ status }, before) => ingressStatusErrors(status, before?.status),
     warnings: ({ metadata, spec }, before) => {
       const isOld = metadata.annotations?.[classAnnotation] !== undefined && (spec as Fields | undefined)?.ingressClassName === undefined
       return isOld && !before ? [`annotation "${classAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`] : []
@@ -50,8 +58,7 @@ export const networkingKinds: readonly Row[] = [
     columns: [
       {
         ...nameColumn,
-        read: ({ metadata: { name, annotations } }) =>
-          annotations?.['ingressclass.kubernetes.io/is-default-class'] === 'true' ? `${name} (default)` : name,
+        read: ({ metadata: { name, annotations } }) => (annotations?.[defaultClassAnnotation] === 'true' ? `${name} (default)` : name),
       },
       column('Controller', 'Controller that is responsible for handling this class', object => textAt(object, 'spec.controller', '')),
       column('Parameters', 'A reference to a resource with additional parameters', object => {
@@ -101,26 +108,7 @@ function hostsOf(ingress: KubeObject): string {
 
 const maxHosts = 3
 
-type IngressPoint = { ip?: string; hostname?: string }
-
-function ingressPoints(status: unknown): IngressPoint[] {
-  const { loadBalancer } = (status ?? {}) as { loadBalancer?: { ingress?: IngressPoint[] } }
-  return loadBalancer?.ingress ?? []
-}
-
 function addressesOf({ status }: KubeObject): string {
-  const addresses = ingressPoints(status).map(({ ip, hostname }) => ip || hostname || '')
+  const addresses = itemsOf(fieldsOf(fieldsOf(status).loadBalancer).ingress).map(({ ip, hostname }) => textOf(ip) || textOf(hostname))
   return [...new Set(addresses.filter(address => address !== ''))].sort().join(',')
-}
-
-function balancerErrors(points: IngressPoint[], old: IngressPoint[]): StatusCause[] {
-  const known = new Set(old.map(({ ip }) => ip))
-  return points.flatMap(({ ip, hostname }, index) => {
-    const path = `status.loadBalancer.ingress[${index}]`
-    const causes = ip && !known.has(ip) ? ipErrors(ip, `${path}.ip`) : []
-    if (!hostname) return causes
-    causes.push(...nameErrors(hostname, 'dns1123Subdomain').map(why => invalidValue(`${path}.hostname`, hostname, why)))
-    if (isAddress(hostname)) causes.push(invalidValue(`${path}.hostname`, hostname, 'must be a DNS name, not an IP address'))
-    return causes
-  })
 }

@@ -57,6 +57,11 @@ export const nodeKinds: readonly Row[] = [
     ],
     selectableFields: [{ field: 'spec.unschedulable', read: ({ spec }) => String(fieldsOf(spec).unschedulable === true) }],
     check: checkNode,
+    warnings: ({ spec }) => {
+      const { configSource, externalID } = fieldsOf(spec)
+      const warnings = configSource === undefined ? [] : ['spec.configSource: the feature is removed']
+      return externalID === undefined ? warnings : [...warnings, 'spec.externalID: this field is deprecated, and is unused by Kubernetes']
+    },
   },
 ]
 

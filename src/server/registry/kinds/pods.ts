@@ -6,12 +6,13 @@ import {
   parseQuantity,
   requiredValue,
   type StatusCause,
-  StatusError,
 } from '../../../kube/index.ts'
+import { forbiddenFor, podWithinLimits, withDefaultResources } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { plainSelectorScale } from '../scale.ts'
 import type { Stored } from '../stored.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/index.ts'
+import { podWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
 import { podColumns } from './pod-columns.ts'
 import type { Row } from './row.ts'
 
@@ -38,11 +39,16 @@ export const podKinds: readonly Row[] = [
     ],
     prepare: preparePod,
     generate: (pod, stored) => {
-      pod.spec = withPriority(pod, admitted(fieldsOf(pod.spec)), stored)
+      const spec = withDefaultResources(pod, fieldsOf(pod.spec), stored)
+      pod.spec = withPriority(pod, admitted(spec), stored)
       // Nobody runs the Pod: it waits.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
+    admit: (pod, before, stored) => {
+      if (!before) podWithinLimits(pod, stored)
+    },
     check: checkPod,
+    warnings: podWarnings,
     graceSeconds: podGraceSeconds,
     answersDeleted: true,
   },
@@ -51,6 +57,7 @@ export const podKinds: readonly Row[] = [
     plural: 'podtemplates',
     answersDeleted: true,
     schema: 'io.k8s.api.core.v1.PodTemplate',
+    warnings: (object, before) => templateWarnings('template', object, before),
     hasGeneration: true,
     columns: [
       nameColumn,
@@ -105,6 +112,7 @@ export const podKinds: readonly Row[] = [
       controller.metadata.labels ??= labels as Record<string, string>
     },
     check: checkReplicationController,
+    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
   },
 ]
 
@@ -192,11 +200,7 @@ function withPriority(pod: KubeObject, spec: Fields, stored: Stored): Fields {
   let found: KubeObject | undefined
   if (name !== '') {
     found = stored.get(priorityClasses, name)
-    if (!found) {
-      throw new StatusError('Forbidden', `pods "${pod.metadata.name}" is forbidden: no PriorityClass with name ${name} was found`, {
-        details: { name: pod.metadata.name, kind: 'pods' },
-      })
-    }
+    if (!found) throw forbiddenFor({ group: '', plural: 'pods' }, pod.metadata.name, `no PriorityClass with name ${name} was found`)
   } else for (const other of stored.all(priorityClasses)) if (other.globalDefault === true) found = other
   const { value, preemptionPolicy = 'PreemptLowerPriority' } = fieldsOf(found)
   return { ...spec, ...(found && { priorityClassName: found.metadata.name }), priority: intOf(value), preemptionPolicy }

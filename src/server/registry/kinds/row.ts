@@ -34,13 +34,13 @@ export type Row = {
   prepare?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => void
   check?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => StatusCause[]
   generate?: (object: KubeObject, stored: Stored) => void
+  admit?: (object: KubeObject, before: KubeObject | undefined, stored: Stored) => void
   deprecation?: string
   checkStatus?: Kind['checkStatus']
   warnings?: Kind['warnings']
   raisesGeneration?: Kind['raisesGeneration']
   orphansByDefault?: string
   answersDeleted?: boolean
-  refuseBeside?: Kind['refuseBeside']
   graceSeconds?: Kind['graceSeconds']
   refuseDelete?: Kind['refuseDelete']
   fromStorage?: Kind['fromStorage']

@@ -1,4 +1,5 @@
 import { forbiddenField, invalidValue, type KubeObject, type StatusCause } from '../../../kube/index.ts'
+import { forbiddenFor } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { at, numberAt, numberColumn, textAt } from './cells.ts'
 import type { Row } from './row.ts'
@@ -52,13 +53,14 @@ export const schedulingKinds: readonly Row[] = [
       ),
     ],
     check: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
-    refuseBeside: (object, others) => {
-      if (at(object, 'globalDefault') !== true) return undefined
-      for (const other of others) {
-        if (at(other, 'globalDefault') !== true) continue
-        return `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
+    admit: (object, _, stored) => {
+      if (at(object, 'globalDefault') !== true) return
+      const { name } = object.metadata
+      for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
+        if (at(other, 'globalDefault') !== true || other.metadata.name === name) continue
+        const why = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
+        throw forbiddenFor({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
       }
-      return undefined
     },
     refuseDelete: ({ metadata: { name } }) =>
       systemValues.has(name) ? 'this is a system priority class and cannot be deleted' : undefined,

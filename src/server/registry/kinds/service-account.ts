@@ -1,6 +1,8 @@
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import type { Row } from './row.ts'
 
+const mountableSecrets = 'kubernetes.io/enforce-mountable-secrets'
+
 export const serviceAccountKinds: readonly Row[] = [
   {
     kind: 'ServiceAccount',
@@ -8,6 +10,11 @@ export const serviceAccountKinds: readonly Row[] = [
     shortNames: ['sa'],
     schema: 'io.k8s.api.core.v1.ServiceAccount',
     answersDeleted: true,
+    warnings: ({ metadata: { annotations } }, before) => {
+      if (annotations?.[mountableSecrets] === undefined || before?.metadata.annotations?.[mountableSecrets] !== undefined) return []
+      const why = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'
+      return [`metadata.annotations[${mountableSecrets}]: ${why}`]
+    },
     columns: [
       nameColumn,
       column('Secrets', 'How many secrets it names.', object => (Array.isArray(object.secrets) ? object.secrets.length : 0)),

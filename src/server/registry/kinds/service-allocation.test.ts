@@ -9,7 +9,7 @@ function service(name: string, spec: object): KubeObject {
 
 function storedOf(...services: KubeObject[]) {
   const byKey = new Map(services.map(object => [`${object.metadata.namespace}/${object.metadata.name}`, object]))
-  return { byKey, get: (_: string, key: string) => byKey.get(key), all: () => byKey.values() }
+  return { byKey, get: (_: string, key: string) => byKey.get(key), all: () => byKey.values(), inNamespace: () => byKey.values() }
 }
 
 test('what stored Services have is taken until they are gone', () => {

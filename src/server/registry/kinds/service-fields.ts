@@ -35,6 +35,8 @@ export function completeService(service: KubeObject, before: KubeObject | undefi
   const old = fieldsOf(before.spec)
   keepAllocated(spec, old)
   dropUnneeded(spec, old)
+  // What was balanced is not any more.
+  if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
   allocate(service, stored)
 }
 

@@ -22,6 +22,7 @@ import {
   ipErrors,
   itemsOf,
   portNumberOrName,
+  serviceStatusErrors,
   textOf,
   textsOf,
 } from '../type-rules/index.ts'
@@ -47,15 +48,8 @@ export function checkService(service: KubeObject, before: KubeObject | undefined
   return causes.length > 0 ? causes : claimErrors(service, stored)
 }
 
-export function checkServiceStatus({ status }: KubeObject): StatusCause[] {
-  return itemsOf(fieldsOf(fieldsOf(status).loadBalancer).ingress).flatMap(({ ip, hostname }, index) => {
-    const at = `status.loadBalancer.ingress[${index}]`
-    const causes = textOf(ip) === '' ? [] : ipErrors(textOf(ip), `${at}.ip`)
-    if (textOf(hostname) !== '') {
-      causes.push(...nameErrors(textOf(hostname), 'dns1123Subdomain').map(why => invalidValue(`${at}.hostname`, hostname, why)))
-    }
-    return causes
-  })
+export function checkServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  return serviceStatusErrors(fieldsOf(spec).type, status, before?.status)
 }
 
 function typeErrors(spec: Fields): StatusCause[] {

@@ -1,6 +1,7 @@
 import type { KubeObject } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
+import { addressWarnings } from '../warnings/index.ts'
 import { firstThree, sayLabels } from './cells.ts'
 import type { Row } from './row.ts'
 import { completeService, generateService } from './service-fields.ts'
@@ -56,10 +57,7 @@ export const serviceKinds: readonly Row[] = [
     generate: generateService,
     check: checkService,
     checkStatus: checkServiceStatus,
-    warnings: ({ spec }) => {
-      const { clusterIP, sessionAffinity } = fieldsOf(spec)
-      return clusterIP === 'None' && sessionAffinity === 'ClientIP' ? ['spec.SessionAffinity is ignored for headless services'] : []
-    },
+    warnings: serviceWarnings,
   },
   {
     kind: 'Endpoints',
@@ -67,6 +65,7 @@ export const serviceKinds: readonly Row[] = [
     shortNames: ['ep'],
     schema: 'io.k8s.api.core.v1.Endpoints',
     deprecation: endpointsDeprecated,
+    warnings: endpointsWarnings,
     columns: [
       nameColumn,
       column(
@@ -107,4 +106,46 @@ function sayEndpoints({ subsets }: KubeObject): string {
       : numbers.flatMap(number => ips.map(ip => (ip.includes(':') ? `[${ip}]:${number}` : `${ip}:${number}`)))
   })
   return itemsOf(subsets).length === 0 ? '<none>' : list.length === 0 ? '' : firstThree(list)
+}
+
+function serviceWarnings({ metadata, spec }: KubeObject): string[] {
+  const fields = fieldsOf(spec)
+  const { type, clusterIP, sessionAffinity, loadBalancerIP, externalName, trafficDistribution } = fields
+  const [clusterIPs, externalIPs] = [textsOf(fields.clusterIPs), textsOf(fields.externalIPs)]
+  const isHeadless = type === 'ClusterIP' && clusterIP === 'None'
+  const warnings: string[] = []
+  if (metadata.annotations?.[topologyHints] !== undefined) {
+    warnings.push(`annotation ${topologyHints} is deprecated, please use service.kubernetes.io/topology-mode instead`)
+  }
+  clusterIPs.forEach((ip, i) => {
+    warnings.push(...addressWarnings(`spec.clusterIPs[${i}]`, ip))
+  })
+  if (isHeadless && textOf(loadBalancerIP) !== '') warnings.push('spec.loadBalancerIP is ignored for headless services')
+  if (isHeadless && externalIPs.length > 0) warnings.push('spec.externalIPs is ignored for headless services')
+  if (isHeadless && sessionAffinity !== 'None') warnings.push('spec.SessionAffinity is ignored for headless services')
+  externalIPs.forEach((ip, i) => {
+    warnings.push(...addressWarnings(`spec.externalIPs[${i}]`, ip))
+  })
+  if (externalIPs.length > 0 && !isHeadless && type !== 'ExternalName') {
+    warnings.push('spec.externalIPs is deprecated and may no longer be implemented in some clusters')
+  }
+  warnings.push(...addressWarnings('spec.loadBalancerIP', loadBalancerIP))
+  if (type === 'ExternalName' && externalIPs.length > 0) warnings.push('spec.externalIPs is ignored when spec.type is "ExternalName"')
+  if (type !== 'ExternalName' && textOf(externalName) !== '')
+    warnings.push('spec.externalName is ignored when spec.type is not "ExternalName"')
+  if (trafficDistribution === 'PreferClose') {
+    warnings.push('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+  }
+  return warnings
+}
+
+const topologyHints = 'service.kubernetes.io/topology-aware-hints'
+
+function endpointsWarnings({ metadata, subsets }: KubeObject): string[] {
+  if (metadata.labels?.['endpoints.kubernetes.io/managed-by'] === 'endpoint-controller') return []
+  return itemsOf(subsets).flatMap((subset, i) =>
+    ['addresses', 'notReadyAddresses'].flatMap(list =>
+      itemsOf(subset[list]).flatMap(({ ip }, j) => addressWarnings(`subsets[${i}].${list}[${j}].ip`, ip)),
+    ),
+  )
 }

@@ -1,11 +1,13 @@
 import { equalJson, invalidValue } from '../../../kube/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
+import { storageClassWarnings } from '../warnings/index.ts'
 import { at, textAt } from './cells.ts'
 import type { Row } from './row.ts'
 
 /** What a StorageClass keeps for its life: volumes were made by it. */
 const fixedFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
-const defaultAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
+/** What marks a StorageClass as the one for claims that name none. */
+export const defaultClassAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
 
 export const storageKinds: readonly Row[] = [
   {
@@ -20,7 +22,7 @@ export const storageKinds: readonly Row[] = [
       {
         ...nameColumn,
         read: ({ metadata: { name, annotations } }) =>
-          defaultAnnotations.some(key => annotations?.[key] === 'true') ? `${name} (default)` : name,
+          defaultClassAnnotations.some(key => annotations?.[key] === 'true') ? `${name} (default)` : name,
       },
       column('Provisioner', 'provisioner indicates the type of the provisioner.', object => textAt(object, 'provisioner', '')),
       column(
@@ -40,6 +42,7 @@ export const storageKinds: readonly Row[] = [
       ),
       ageColumn,
     ],
+    warnings: storageClassWarnings,
     check: (object, before) =>
       fixedFields
         .filter(field => before && !equalJson(object[field], before[field]))

@@ -9,10 +9,15 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../kube/index.ts'
+import { claimWithinLimits, defaultClass } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { type Fields, fieldsOf, textOf, textsOf } from '../type-rules/index.ts'
+import { claimWarnings, volumeWarnings } from '../warnings/index.ts'
 import { textAt } from './cells.ts'
 import type { Row } from './row.ts'
+import { defaultClassAnnotations } from './storage.ts'
+
+const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 
 export const volumeKinds: readonly Row[] = [
   {
@@ -74,6 +79,7 @@ export const volumeKinds: readonly Row[] = [
       volume.status = { phase: 'Pending', lastPhaseTransitionTime: volume.metadata.creationTimestamp }
     },
     check: checkVolume,
+    warnings: volumeWarnings,
     checkStatus: () => [],
   },
   {
@@ -109,7 +115,15 @@ export const volumeKinds: readonly Row[] = [
         1,
       ),
     ],
+    generate: (claim, stored) => {
+      const spec = fieldsOf(claim.spec)
+      if (spec.storageClassName !== undefined || claim.metadata.annotations?.[classAnnotation] !== undefined) return
+      const storageClassName = defaultClass(stored.all('storageclasses.storage.k8s.io'), defaultClassAnnotations)
+      if (storageClassName !== undefined) claim.spec = { ...spec, storageClassName }
+    },
+    admit: (claim, _, stored) => claimWithinLimits(claim, stored),
     check: checkClaim,
+    warnings: claimWarnings,
     checkStatus: () => [],
   },
 ]
@@ -122,7 +136,7 @@ function phaseOf({ status, metadata }: KubeObject): string {
 }
 
 function classOf({ spec, metadata }: KubeObject): string {
-  return metadata.annotations?.['volume.beta.kubernetes.io/storage-class'] ?? textOf(fieldsOf(spec).storageClassName)
+  return metadata.annotations?.[classAnnotation] ?? textOf(fieldsOf(spec).storageClassName)
 }
 
 const modes: Readonly<Record<string, string>> = {

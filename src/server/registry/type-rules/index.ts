@@ -5,6 +5,7 @@
  */
 
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
+export { ingressStatusErrors, serviceStatusErrors } from './balancer-status.ts'
 export { plainInvalid } from './batch-rules.ts'
 export {
   containerResourceName,
@@ -12,13 +13,14 @@ export {
   inRange,
   intOf,
   itemsOf,
+  join,
   portNumberOrName,
   quantityErrors,
   resourceName,
   textOf,
   textsOf,
 } from './checks.ts'
-export { cidrErrors, endpointIpErrors, ipErrors, isAddress } from './ip-address.ts'
+export { canonicalIpv6, cidrErrors, endpointIpErrors, ipErrors, isAddress } from './ip-address.ts'
 export { firstCommonIndex, readIndexes } from './job-indexes.ts'
 export { negativeErrors, numberOf } from './number-checks.ts'
 export { sayableSelector, selectorChangeErrors, selects, sorted, templateLabels } from './selector-rules.ts'

@@ -17,9 +17,12 @@ export function ipErrors(value: string, path: string): StatusCause[] {
 export function canonicalIpErrors(value: string, path: string): StatusCause[] {
   const causes = ipErrors(value, path)
   if (causes.length > 0 || isIPv4(value)) return causes
-  const canonical = new URL(`http://[${value}]`).hostname.slice(1, -1)
+  const canonical = canonicalIpv6(value)
   return canonical === value ? [] : [invalidValue(path, value, `must be in canonical form (${JSON.stringify(canonical)})`)]
 }
+
+/** An IPv6 address as short as it can be (RFC 5952): the URL standard writes it so. */
+export const canonicalIpv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1)
 
 /** Why `value` is no range of addresses such as `10.0.0.0/8`. */
 export function cidrErrors(value: string, path: string): StatusCause[] {
@@ -84,8 +87,8 @@ function readRange(value: string): (Address & { length: number; first: bigint })
 function readAddress(value: string): Address | undefined {
   if (isIPv4(value)) return { bits: value.split('.').reduce((bits, part) => (bits << 8n) + BigInt(part), 0n), width: 32 }
   if (!isAddress(value)) return undefined
-  // The URL standard writes IPv6 in groups of hexadecimal digits, with at most one `::`.
-  const [head = '', tail] = new URL(`http://[${value}]`).hostname.slice(1, -1).split('::')
+  // Groups of hexadecimal digits, with at most one `::`.
+  const [head = '', tail] = canonicalIpv6(value).split('::')
   const groups = (text: string | undefined) => (text ? text.split(':') : [])
   const [left, right] = [groups(head), groups(tail)]
   const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0')

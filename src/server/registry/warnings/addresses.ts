@@ -1,0 +1,10 @@
+import { isIPv6 } from 'node:net'
+import { canonicalIpv6 } from '../type-rules/index.ts'
+
+/** IPv6 may be written in many ways, and one is the one to use. */
+export function addressWarnings(path: string, address: unknown): string[] {
+  if (typeof address !== 'string' || !isIPv6(address) || address.includes('%')) return []
+  const canonical = canonicalIpv6(address)
+  const why = `should be in RFC 5952 canonical format (${JSON.stringify(canonical)})`
+  return canonical === address ? [] : [`${path}: IPv6 address ${JSON.stringify(address)} ${why}`]
+}

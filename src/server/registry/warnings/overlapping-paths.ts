@@ -1,0 +1,57 @@
+import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
+
+type Placed = { path: string; source: string }
+
+/** Files of a volume that would take each other's place. */
+export function overlapWarnings(volume: Fields): string[] {
+  const { name, configMap, secret, downwardAPI, projected } = volume
+  const tell = (what: string, placed: Placed[]) =>
+    overlaps(placed).map(overlap => `volume ${JSON.stringify(name)} (${what}): overlapping paths: ${overlap}`)
+  const warnings: string[] = []
+  if (configMap !== undefined)
+    warnings.push(...tell(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, placedItems(configMap, '')))
+  if (secret !== undefined) warnings.push(...tell(`Secret ${JSON.stringify(textOf(fieldsOf(secret).secretName))}`, placedItems(secret, '')))
+  if (downwardAPI !== undefined) warnings.push(...tell('DownwardAPI', placedItems(downwardAPI, '')))
+  if (projected !== undefined) {
+    const sources = itemsOf(fieldsOf(projected).sources)
+    for (const source of sources) {
+      if (Object.keys(source).length === 0) warnings.push(`volume ${JSON.stringify(name)} (Projected) has no sources provided`)
+    }
+    warnings.push(...tell('Projected', sources.flatMap(placedSource)))
+  }
+  return warnings
+}
+
+function placedItems(of: unknown, source: string): Placed[] {
+  return itemsOf(fieldsOf(of).items).map(({ path }) => ({ path: textOf(path).replace(/\/+$/, ''), source }))
+}
+
+function placedSource({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate }: Fields): Placed[] {
+  if (configMap !== undefined) return placedItems(configMap, `ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`)
+  if (secret !== undefined) return placedItems(secret, `Secret ${JSON.stringify(textOf(fieldsOf(secret).name))}`)
+  if (downwardAPI !== undefined) return placedItems(downwardAPI, 'DownwardAPI')
+  const at = (path: unknown, source: string): Placed[] => (textOf(path) === '' ? [] : [{ path: textOf(path).replace(/\/+$/, ''), source }])
+  if (serviceAccountToken !== undefined) return at(fieldsOf(serviceAccountToken).path, 'ServiceAccountToken')
+  if (clusterTrustBundle !== undefined) {
+    const { path, name, signerName } = fieldsOf(clusterTrustBundle)
+    return at(path, `ClusterTrustBundle ${JSON.stringify(name ?? signerName)}`)
+  }
+  const { certificateChainPath, keyPath, credentialBundlePath } = fieldsOf(podCertificate)
+  return [
+    ...at(certificateChainPath, 'PodCertificate chain'),
+    ...at(keyPath, 'PodCertificate key'),
+    ...at(credentialBundlePath, 'PodCertificate credential bundle'),
+  ]
+}
+
+function overlaps(placed: readonly Placed[]): string[] {
+  return placed.flatMap((one, index) =>
+    placed
+      .slice(0, index)
+      .filter(other => isBelow(one.path, other.path) || isBelow(other.path, one.path))
+      .map(other => `${say(one)} with ${say(other)}`),
+  )
+}
+
+const isBelow = (path: string, above: string) => path !== '' && above !== '' && `${path}/`.startsWith(`${above}/`)
+const say = ({ path, source }: Placed) => JSON.stringify(path) + (source === '' ? '' : ` (${source})`)
