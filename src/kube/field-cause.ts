@@ -2,8 +2,12 @@ import type { StatusCause } from './status-error.ts'
 
 /** Says a value the way Kubernetes does in field errors: strings quoted, numbers and booleans bare, the rest as JSON. */
 export function sayValue(value: unknown): string {
-  return value === undefined ? 'null' : JSON.stringify(value)
+  const text = value === undefined ? 'null' : JSON.stringify(value)
+  return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text
 }
+
+/** What is told of a value that is wrong: enough to see which one it is. */
+const maxValueLength = 4_096
 
 /** `Invalid value: "x": <why>`. */
 export function invalidValue(field: string, value: unknown, why: string): StatusCause {

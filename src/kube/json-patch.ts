@@ -7,7 +7,11 @@ export const maxPatchOperations = 10_000
 /** What all `copy` operations of one patch may add, in JSON characters: nested copies double with every step. */
 export const maxPatchCopySize = 3 * 1024 * 1024
 
+/** Items of lists that all operations of one patch may move up or down to make or close a gap: 10 ms of work. */
+export const maxPatchMoves = 20_000_000
+
 type Operation = { op: string; path: string[]; from?: string[]; value?: Json }
+type Moves = { left: number }
 type Container = Json[] | { [key: string]: Json }
 
 /**
@@ -20,14 +24,15 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
   // One wrapper makes the whole document an ordinary member, so that the empty path needs no special case.
   const root: { document: Json } = { document: cloneJson(document) }
   let copied = 0
+  const moves = { left: maxPatchMoves }
   for (const { op, path, from, value } of patch) {
     switch (op) {
       case 'add':
-        add(root, path, cloneJson(value!), op)
+        add(root, path, cloneJson(value!), op, moves)
         break
       case 'remove':
         if (path.length === 0) throw unprocessable('remove operation does not apply: the whole document cannot be removed')
-        remove(root, path, op)
+        remove(root, path, op, moves)
         break
       case 'replace':
         get(root, path, op)
@@ -39,8 +44,8 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
         if (from!.length < path.length && from!.every((token, index) => token === path[index])) {
           throw unprocessable(`move operation does not apply: "${pointer(from!)}" cannot move into itself, at "${pointer(path)}"`)
         }
-        remove(root, from!, op)
-        add(root, path, moved, op)
+        remove(root, from!, op, moves)
+        add(root, path, moved, op, moves)
         break
       }
       case 'copy': {
@@ -49,7 +54,7 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
         if (copied > maxPatchCopySize) {
           throw unprocessable(`copy operations add ${copied} characters, allowed are at most ${maxPatchCopySize}`)
         }
-        add(root, path, cloneJson(source), op)
+        add(root, path, cloneJson(source), op, moves)
         break
       }
       case 'test':
@@ -103,7 +108,15 @@ const needs: Record<string, 'value' | 'from' | 'nothing'> = Object.assign(Object
 })
 
 const unescapeToken = (token: string) => token.replaceAll('~1', '/').replaceAll('~0', '~')
-const pointer = (path: string[]) => path.map(token => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+const maxPointerLength = 1_024
+// As much of a path as helps to find it.
+function pointer(path: string[]): string {
+  const text = path
+    .slice(0, maxPointerLength)
+    .map(token => `/${token.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    .join('')
+  return text.length > maxPointerLength ? `${text.slice(0, maxPointerLength)}…` : text
+}
 
 function unprocessable(message: string): StatusError {
   return new StatusError('Invalid', `the server rejected our request due to an error in our request: ${message}`)
@@ -141,11 +154,15 @@ function parentOf(root: { document: Json }, path: string[], op: string): [Contai
   return [parent, path.at(-1)!]
 }
 
-function add(root: { document: Json }, path: string[], value: Json, op: string): void {
+function add(root: { document: Json }, path: string[], value: Json, op: string, moves: Moves): void {
   const [parent, token] = parentOf(root, path, op)
   if (!Array.isArray(parent)) setOwn(parent, token, value)
   else if (token === '-') parent.push(value)
-  else parent.splice(indexOf(parent, token, op, path, parent.length), 0, value)
+  else {
+    const index = indexOf(parent, token, op, path, parent.length)
+    spendMoves(moves, parent.length - index)
+    parent.splice(index, 0, value)
+  }
 }
 
 function replace(root: { document: Json }, path: string[], value: Json, op: string): void {
@@ -154,9 +171,16 @@ function replace(root: { document: Json }, path: string[], value: Json, op: stri
   else setOwn(parent, token, value)
 }
 
-function remove(root: { document: Json }, path: string[], op: string): void {
+function remove(root: { document: Json }, path: string[], op: string, moves: Moves): void {
   const [parent, token] = parentOf(root, path, op)
   child(parent, token, op, path)
-  if (Array.isArray(parent)) parent.splice(Number(token), 1)
-  else delete parent[token]
+  if (Array.isArray(parent)) {
+    spendMoves(moves, parent.length - Number(token))
+    parent.splice(Number(token), 1)
+  } else delete parent[token]
+}
+
+function spendMoves(moves: Moves, count: number): void {
+  moves.left -= count
+  if (moves.left < 0) throw unprocessable('the operations move too many items of long lists: replace the list as a whole')
 }

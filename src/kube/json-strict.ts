@@ -1,3 +1,5 @@
+import { endOfString } from './json-size.ts'
+
 /** What came of strict reading. `duplicates` are paths such as `spec.a` or `spec.items[2].name`; the last value won. */
 export type StrictJson = { value: unknown; duplicates: string[] }
 
@@ -38,17 +40,6 @@ function countColons(text: string): number {
     else if (code === 34) at = endOfString(text, at)
   }
   return count
-}
-
-/** The index of the quote that closes the string opened at `at`. */
-function endOfString(text: string, at: number): number {
-  let end = at
-  for (;;) {
-    end = text.indexOf('"', end + 1)
-    let backslashes = 0
-    while (text.charCodeAt(end - 1 - backslashes) === 92) backslashes++
-    if (backslashes % 2 === 0) return end
-  }
 }
 
 /** Walks valid JSON with an explicit stack, so that deep nesting is no stack overflow. */

@@ -50,10 +50,16 @@ function clone(value: unknown): unknown {
   return copy
 }
 
-/** True if arrays and objects nest deeper than `max`. What walks JSON recursively needs a bound on what strangers send. */
-export function exceedsDepth(value: unknown, max: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (max <= 0) return true
-  for (const child of Array.isArray(value) ? value : Object.values(value)) if (exceedsDepth(child, max - 1)) return true
-  return false
+/** Equal JSON values get equal texts, whatever the order of their keys; undefined gets one that no JSON value has. */
+export function stableJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return String(JSON.stringify(value))
+  return JSON.stringify(value, (_key, part) =>
+    isJsonObject(part)
+      ? Object.fromEntries(
+          Object.keys(part)
+            .sort()
+            .map(name => [name, part[name]]),
+        )
+      : part,
+  )
 }

@@ -108,12 +108,16 @@ export function labelValueErrors(value: string): string[] {
   return value === '' ? [] : checked(value, 63, qualifiedPattern, labelValueHint, 'bytes')
 }
 
+/** Metadata can be wrong in every line; nobody reads more causes than this. */
+const maxCauses = 200
+
 /** Why `labels` (any JSON value) cannot be an object's labels; `path` is where they stand, as in `metadata.labels`. */
 export function labelErrors(labels: unknown, path: string): StatusCause[] {
   if (labels === undefined || labels === null) return []
   if (!isJsonObject(labels)) return [wrongType(path, labels, 'object')]
   const causes: StatusCause[] = []
   for (const key of Object.keys(labels)) {
+    if (causes.length >= maxCauses) break
     const value = labels[key]
     for (const text of qualifiedNameErrors(key)) causes.push(invalidValue(path, key, text))
     if (typeof value !== 'string') causes.push(wrongType(`${path}.${key}`, value, 'string'))
@@ -129,6 +133,7 @@ export function annotationErrors(annotations: unknown, path: string): StatusCaus
   const causes: StatusCause[] = []
   let bytes = 0
   for (const key of Object.keys(annotations)) {
+    if (causes.length >= maxCauses) break
     const value = annotations[key]
     for (const text of qualifiedNameErrors(key.toLowerCase())) causes.push(invalidValue(path, key, text))
     if (typeof value !== 'string') causes.push(wrongType(`${path}.${key}`, value, 'string'))
@@ -151,6 +156,7 @@ export function finalizerErrors(finalizers: unknown, path: string, { mayBeUnqual
   const causes: StatusCause[] = []
   const seen = new Set<unknown>()
   for (const [index, finalizer] of finalizers.entries()) {
+    if (causes.length >= maxCauses) break
     if (typeof finalizer !== 'string') {
       causes.push(wrongType(`${path}[${index}]`, finalizer, 'string'))
       continue
@@ -172,7 +178,8 @@ const isUnqualified = (finalizer: string) => !finalizer.includes('/') && !standa
 
 /** What is told of finalizers that custom resources may have but had better not. `before` are those that were told of already. */
 export function finalizerWarnings(finalizers: readonly string[], before: readonly string[], path: string): string[] {
-  const added = new Set(finalizers.filter(finalizer => isUnqualified(finalizer) && !before.includes(finalizer)))
+  const known = new Set(before)
+  const added = new Set(finalizers.filter(finalizer => isUnqualified(finalizer) && !known.has(finalizer)))
   return [...added].sort().map(finalizer => {
     const better = `a domain-qualified finalizer name${finalizer.includes('.') ? ' including a path (/)' : ''}`
     return `${path}: ${JSON.stringify(finalizer)}: prefer ${better} to avoid accidental conflicts with other finalizer writers`
@@ -186,6 +193,7 @@ export function ownerReferenceErrors(references: unknown, path: string): StatusC
   const causes: StatusCause[] = []
   let controller: string | undefined
   for (const [index, reference] of references.entries()) {
+    if (causes.length >= maxCauses) break
     const at = `${path}[${index}]`
     if (!isJsonObject(reference)) {
       causes.push(wrongType(at, reference, 'object'))

@@ -1,10 +1,13 @@
 import { getOwn, isJsonObject, setOwn } from './json.ts'
 import type { StructuralSchema } from './structural-schema.ts'
 
+/** A hostile object is all unknown; nobody reads more paths than this. */
+const maxPruned = 1_000
+
 export type Pruned = {
   /** The very value that came in when nothing was unknown. */
   value: unknown
-  /** Paths of what was left out, such as `spec.foo` or `spec.items[2].bar`. */
+  /** Paths of what was left out, such as `spec.foo` or `spec.items[2].bar`: the first 1,000. */
   pruned: string[]
 }
 
@@ -46,7 +49,7 @@ function prune(schema: StructuralSchema | undefined, value: unknown, path: strin
     const known = getOwn(properties, name) ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
     if (known === undefined) {
       if (keepsUnknown || additionalProperties === true) continue
-      pruned.push(join(path, name))
+      if (pruned.length < maxPruned) pruned.push(join(path, name))
       result ??= { ...object }
       delete result[name]
       continue

@@ -1,6 +1,6 @@
 import { duplicateValue, invalidType, invalidValue, requiredValue, tooLong, tooMany, unsupportedValue } from './field-cause.ts'
 import { compileGoPattern } from './go-pattern.ts'
-import { equalJson, getOwn, isJsonObject } from './json.ts'
+import { equalJson, getOwn, isJsonObject, stableJson } from './json.ts'
 import { metered } from './meter.ts'
 import type { StatusCause } from './status-error.ts'
 import { hasStringFormat } from './string-format.ts'
@@ -155,7 +155,7 @@ class Validator {
     }
     const listType = schema['x-kubernetes-list-type']
     const keys = listType === 'map' ? (schema['x-kubernetes-list-map-keys'] ?? []) : undefined
-    const keyOf = keys ? (item: unknown) => listKey(item, keys) : listType === 'set' || schema.uniqueItems ? stableKey : undefined
+    const keyOf = keys ? (item: unknown) => listKey(item, keys) : listType === 'set' || schema.uniqueItems ? stableJson : undefined
     const oldByKey = keys && keyOf && Array.isArray(oldValue) ? new Map(oldValue.map(item => [keyOf(item), item])) : undefined
     const seen = keyOf && new Set<string>()
     for (let index = 0; index < value.length; index++) {
@@ -293,20 +293,6 @@ function pick(item: unknown, keys: string[]): Record<string, unknown> {
 
 function listKey(item: unknown, keys: string[]): string | undefined {
   if (!isJsonObject(item)) return undefined
-  if (keys.length === 1) return stableKey(getOwn(item, keys[0]!) ?? null)
+  if (keys.length === 1) return stableJson(getOwn(item, keys[0]!) ?? null)
   return JSON.stringify(keys.map(key => getOwn(item, key) ?? null))
-}
-
-/** Equal JSON values get equal texts, whatever the order of their keys. */
-function stableKey(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  return JSON.stringify(value, (_key, part) =>
-    isJsonObject(part)
-      ? Object.fromEntries(
-          Object.keys(part)
-            .sort()
-            .map(name => [name, part[name]]),
-        )
-      : part,
-  )
 }

@@ -131,13 +131,27 @@ export function invalidOptions(kind: string, causes: StatusCause[]): StatusError
   return invalid({ group: 'meta.k8s.io', plural: '', kind }, '', causes)
 }
 
-/** 422 with one cause per field, worded as Kubernetes words it. */
-export function invalid(resource: Required<Named>, name: string, causes: StatusCause[]): StatusError {
+/** An object can be wrong in every one of its fields; nobody reads more causes than this. */
+const maxTold = 1_000
+const maxToldLength = 256 * 1024
+const maxNameLength = 1_024
+
+/** 422 with one cause per field, worded as Kubernetes words it. What nobody would read to its end is cut. */
+export function invalid(resource: Required<Named>, name: string, allCauses: readonly StatusCause[]): StatusError {
+  const causes: StatusCause[] = []
+  let length = 0
+  for (const cause of allCauses) {
+    length += cause.field.length + cause.message.length
+    if (causes.length > 0 && (causes.length === maxTold || length > maxToldLength)) break
+    causes.push(cause)
+  }
   // Kubernetes validates some metadata twice and says so in the causes; people read it once.
   const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
+  if (causes.length < allCauses.length) texts.push(`and ${allCauses.length - causes.length} more`)
   const text = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`
   const kind = resource.group ? `${resource.kind}.${resource.group}` : resource.kind
-  return new StatusError('Invalid', `${kind} "${name}" is invalid: ${text}`, {
-    details: { name: name || undefined, group: resource.group || undefined, kind: resource.kind, causes },
+  const shortName = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+  return new StatusError('Invalid', `${kind} "${shortName}" is invalid: ${text}`, {
+    details: { name: shortName || undefined, group: resource.group || undefined, kind: resource.kind, causes },
   })
 }

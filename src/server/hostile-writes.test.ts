@@ -1,4 +1,4 @@
-import { deepEqual, equal, match } from 'node:assert/strict'
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startTestServer, type TestServer } from './test-server.ts'
 
@@ -83,4 +83,116 @@ test('a definition with the name of a built-in kind does not touch its objects',
   await t.call(`${definitions}/${name}`, { method: 'DELETE' })
   while ((await t.call(`${definitions}/${name}`)).code !== 404);
   equal(await count(), there)
+})
+
+const things = '/apis/hostile.test/v1/things'
+const thing = (name: string, spec: object) => ({ apiVersion: 'hostile.test/v1', kind: 'Thing', metadata: { name }, spec })
+const listOf = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => item(index))
+
+test('what is too large or too deep for one object is refused before it is worked on', async () => {
+  const spec = {
+    type: 'object',
+    properties: {
+      texts: { type: 'array', items: { type: 'string' } },
+      any: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
+  }
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } }
+  const crd = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'things.hostile.test' },
+    spec: {
+      group: 'hostile.test',
+      scope: 'Cluster',
+      names: { plural: 'things', kind: 'Thing' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  }
+  equal((await t.call(definitions, { body: crd })).code, 201)
+  const answer = async (body: string, type?: string) => {
+    const { code, body: status } = await t.call(things, { body, type })
+    return `${code} ${status.message ?? ''}`
+  }
+  const whole = (text: string) => `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"x"},"spec":{"any":{"a":${text}}}}`
+  const deep = '['.repeat(1_300_000) + ']'.repeat(1_300_000)
+  match(await answer(whole(deep)), /^400 .*must not nest deeper than 1000 levels/)
+  match(await answer(whole(deep), 'application/yaml'), /^400 .*must not nest deeper than 1000 levels/)
+  match(await answer(whole(`[${'1,'.repeat(120_000)}1]`)), /^413 .*at most 100000 fields and items/)
+  match(await answer(whole(`[${'1,'.repeat(1_200_000)}1]`)), /^413 .*at most 300000 fields and items/)
+  equal((await t.call(things, { body: thing('grows', { any: { a: listOf(60_000, () => 1) } }) })).code, 201)
+  const more = { method: 'PATCH', type: 'application/merge-patch+json', body: { spec: { any: { b: listOf(60_000, () => 1) } } } }
+  equal((await t.call(`${things}/grows`, more)).code, 413, 'a patch must not make it larger')
+  const applied = { ...apply, body: thing('grows', { any: { b: listOf(60_000, () => 1) } }) }
+  equal((await t.call(`${things}/grows?fieldManager=m`, applied)).code, 413, 'nor an apply')
+})
+
+test('numbers that cannot be stored as they were sent are refused', async () => {
+  const send = async (number: string, type: string, method = 'POST') => {
+    const path = method === 'POST' ? things : `${things}/grows?fieldManager=numbers`
+    const name = method === 'POST' ? 'number' : 'grows'
+    const text = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"${name}"},"spec":{"any":{"a":${number}}}}`
+    const { code, body } = await t.call(path, { method, type, body: text })
+    return `${code} ${body.message ?? ''}`
+  }
+  for (const number of ['9007199254740993', '9223372036854775807', '1e400']) {
+    match(await send(number, 'application/json'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+    match(await send(number, 'application/apply-patch+yaml', 'PATCH'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+    match(await send(number, 'application/merge-patch+json', 'PATCH'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+  }
+  const yaml = 'apiVersion: hostile.test/v1\nkind: Thing\nmetadata: {name: number}\nspec: {any: {a: 9007199254740993}}\n'
+  match((await t.call(things, { type: 'application/yaml', body: yaml })).body.message ?? '', /the number 9007199254740993 cannot be stored/)
+  match(await send('9007199254740991', 'application/json'), /^201/)
+})
+
+test('an object that is wrong in each of its fields is refused with as much as somebody reads', async () => {
+  const unknown = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"u"},${listOf(90_000, i => `"u${i}":1`).join(',')}}`
+  const told = await t.call(`${things}?fieldValidation=Strict`, { body: unknown })
+  equal(told.code, 400)
+  const warned = await t.call(things, { body: unknown })
+  equal(warned.code, 201)
+  ok((warned.headers.get('warning') ?? '').length < 8_192)
+  const wrong = (metadata: object) =>
+    t.call(maps, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'wrong', ...metadata } } })
+  const owner = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', name, uid: name, controller: true })
+  for (const metadata of [
+    { labels: Object.fromEntries(listOf(90_000, i => [`-${i}`, '-'])) },
+    { annotations: Object.fromEntries(listOf(90_000, i => [`-${i}`, '-'])) },
+    { finalizers: listOf(90_000, i => `_${i}`) },
+    { ownerReferences: listOf(15_000, i => owner(`o${i}`)) },
+    { name: 'x'.repeat(2_900_000) },
+  ]) {
+    const { code, body } = await wrong(metadata)
+    equal(code, 422)
+    ok(JSON.stringify(body).length < 2_000_000)
+  }
+  const subjects = listOf(24_000, () => ({}))
+  const binding = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata: { name: 'w' }, roleRef: {}, subjects }
+  ok((await t.call(`${rbac}/clusterrolebindings`, { body: binding })).code < 500)
+})
+
+test('a role is compared with what its writer has only as long as that takes no seconds', async () => {
+  const token = await userWith('granter', [{ apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'], verbs: ['create'] }])
+  const rule = { apiGroups: listOf(300, i => `g${i}`), resources: listOf(300, i => `r${i}`), verbs: listOf(300, i => `v${i}`) }
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'vast' }, rules: [rule, rule, rule] }
+  const { code, body } = await t.call(`${rbac}/clusterroles`, { token, body: role })
+  equal(code, 403)
+  match(body.message ?? '', /too many rules to be compared/)
+  equal((await t.call(`${rbac}/clusterroles`, { body: role })).code, 201, 'administrators are not asked')
+})
+
+test('long lists merge and move in linear time, or not at all', async () => {
+  const finalizers = (prefix: string) => listOf(30_000, i => `a.test/${prefix}${i}`)
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'long', finalizers: finalizers('a') } }
+  equal((await t.call(maps, { body })).code, 201)
+  const merge = { method: 'PATCH', type: 'application/strategic-merge-patch+json' }
+  const grown = await t.call(`${maps}/long`, { ...merge, body: { metadata: { finalizers: finalizers('b') } } })
+  equal(grown.body.metadata.finalizers?.length, 60_000)
+  const gone = { '$deleteFromPrimitiveList/finalizers': finalizers('a') }
+  equal((await t.call(`${maps}/long`, { ...merge, body: { metadata: gone } })).body.metadata.finalizers?.length, 30_000)
+  equal((await t.call(things, { body: thing('list', { texts: listOf(90_000, () => 'x') }) })).code, 201)
+  const front = listOf(9_000, () => ({ op: 'add', path: '/spec/texts/0', value: 'y' }))
+  const moved = await t.call(`${things}/list`, { method: 'PATCH', type: 'application/json-patch+json', body: front })
+  equal(moved.code, 422)
+  match(moved.body.message ?? '', /move too many items/)
 })

@@ -6,9 +6,12 @@ import { type StatusCause, StatusError } from '../status-error.ts'
  */
 export type FieldConflict = { manager: string; field: string }
 
+/** Nobody reads more conflicts than this. */
+const maxTold = 1_000
+
 /** The 409 for an apply with conflicts; each cause has the reason FieldManagerConflict. */
 export function conflictError(conflicts: readonly FieldConflict[]): StatusError {
-  const causes: StatusCause[] = conflicts.map(({ manager, field }) => ({
+  const causes: StatusCause[] = conflicts.slice(0, maxTold).map(({ manager, field }) => ({
     reason: 'FieldManagerConflict',
     message: `conflict with ${manager}`,
     field,
@@ -21,7 +24,8 @@ export function conflictError(conflicts: readonly FieldConflict[]): StatusError 
 function say(conflicts: readonly FieldConflict[]): string {
   const [first] = conflicts
   if (first !== undefined && conflicts.length === 1) return `1 conflict: conflict with ${first.manager}: ${first.field}`
-  const byManager = Map.groupBy(conflicts, ({ manager }) => manager)
+  const byManager = Map.groupBy(conflicts.slice(0, maxTold), ({ manager }) => manager)
   const lines = [...byManager].flatMap(([manager, list]) => [`conflicts with ${manager}:`, ...list.map(({ field }) => `- ${field}`)])
+  if (conflicts.length > maxTold) lines.push(`and ${conflicts.length - maxTold} more`)
   return `${conflicts.length} conflicts: ${lines.join('\n')}`
 }

@@ -1,5 +1,5 @@
 import { badRequest, duplicateKeys, StatusError, type StrictJson } from '../../kube/index.ts'
-import { checkDepth } from './check-depth.ts'
+import { checkParsed, checkSize, checkText } from './check-size.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
@@ -9,7 +9,7 @@ const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kube
  * @throws {StatusError} BadRequest, or UnsupportedMediaType naming what is read.
  */
 export function parseBody(text: string, contentType: string): unknown {
-  if (isJson(contentType)) return parseJson(text)
+  if (isJson(contentType)) return checkParsed(parseJson(text), text)
   if (contentType === 'application/yaml' || contentType === 'application/x-yaml' || contentType === 'text/yaml') return parseYaml(text)
   throw unsupportedMediaType(bodyTypes)
 }
@@ -18,24 +18,24 @@ export const isJson = (contentType: string): boolean => contentType === '' || co
 
 /** JSON and the paths of its keys that stand twice. */
 export function parseBodyStrict(text: string): StrictJson {
-  const value = parseJson(text)
+  const value = checkParsed(parseJson(text), text)
   return { value, duplicates: duplicateKeys(text, value) }
 }
 
 export function parseJson(text: string): unknown {
-  let value: unknown
+  checkText(text)
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch (error) {
     throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
   }
-  return checkDepth(value)
 }
 
 export function parseYaml(text: string): unknown {
   try {
-    return parseYamlText(text)
+    return checkSize(parseYamlText(text))
   } catch (error) {
+    if (error instanceof StatusError) throw error
     throw badRequest(`the body of the request is not valid YAML: ${(error as Error).message.slice(0, 200)}`)
   }
 }

@@ -1,6 +1,5 @@
 import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, type ObjectMeta, pruneUnknown } from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
-import { checkDepth } from './check-depth.ts'
 import type { WriteOptions } from './write-options.ts'
 import { zeroNulls } from './zero-nulls.ts'
 
@@ -17,6 +16,9 @@ const known = new Set<string>([
   'selfLink',
 ])
 
+/** Of fields of metadata that no object has, more are not told. */
+const maxUnknown = 1_000
+
 /** Metadata as a client sent it: known fields only, in the order they are stored in. */
 export type SentMeta = Partial<ObjectMeta>
 
@@ -32,11 +34,10 @@ export type Decoded = {
 /**
  * Reads a request's body as an object of `kind`: checks that it is one, leaves out unknown fields and says so the
  * way `fieldValidation` asks.
+ * @param body its depth and size must be bounded, see `check-size.ts`.
  * @throws {StatusError} BadRequest.
  */
 export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
-  // Patches make an object deeper than any one of them was.
-  checkDepth(body)
   if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${sayType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)
@@ -104,7 +105,7 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
     // An empty managedFields is a request to forget them, so it is kept.
     if (value.length > 0 || field === 'managedFields') sent[field] = value as ManagedFieldsEntry[]
   }
-  for (const field of Object.keys(metadata)) if (!known.has(field)) unknown.push(`metadata.${field}`)
+  for (const field of Object.keys(metadata)) if (!known.has(field) && unknown.length < maxUnknown) unknown.push(`metadata.${field}`)
   return sent as SentMeta
 }
 

@@ -1,5 +1,6 @@
 import { isMap, isScalar, isSeq, type Node, parseDocument, type Tags } from 'yaml'
-import { parseJsonStrict } from '../../kube/index.ts'
+import { isKept, parseJsonStrict, StatusError } from '../../kube/index.ts'
+import { checkText, unkept } from './check-size.ts'
 
 /** A small document could grow without bound by naming a large one again and again. */
 const maxAliasCount = 100
@@ -11,7 +12,7 @@ const asGoReads = (tags: Tags): Tags =>
 /**
  * Parses one YAML document; a key may not stand twice in one mapping.
  * JSON, which kubectl sends as YAML for server-side apply, is read as what it is: 200 times as fast, and nobody else is served meanwhile.
- * @throws {Error} saying what is wrong.
+ * @throws {Error} saying what is wrong; a StatusError for what is too large.
  */
 export function parseYamlText(text: string): unknown {
   const json = parseAsJson(text)
@@ -28,8 +29,10 @@ function parseAsJson(text: string): { value: unknown } | undefined {
   if (!/^\s*[{[]/.test(text)) return undefined
   let read: ReturnType<typeof parseJsonStrict>
   try {
+    checkText(text)
     read = parseJsonStrict(text)
-  } catch {
+  } catch (error) {
+    if (error instanceof StatusError) throw error
     // Flow style, or comments: YAML after all. Its parser says what is wrong.
     return undefined
   }
@@ -42,6 +45,7 @@ function checkKeys(root: Node | null): void {
   const pending: unknown[] = [root]
   while (pending.length > 0) {
     const node = pending.pop()
+    if (isScalar(node) && typeof node.value === 'number' && node.source !== undefined && !isKept(node.source)) throw unkept(node.source)
     if (isSeq(node)) for (const item of node.items) pending.push(item)
     if (!isMap(node)) continue
     const keys = new Set<unknown>()

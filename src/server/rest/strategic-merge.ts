@@ -1,4 +1,4 @@
-import { badRequest, cloneJson, equalJson, getOwn, isJsonObject, type Json, type StructuralSchema, setOwn } from '../../kube/index.ts'
+import { badRequest, cloneJson, getOwn, isJsonObject, type Json, type StructuralSchema, setOwn, stableJson } from '../../kube/index.ts'
 
 type JsonMap = { [key: string]: Json }
 
@@ -77,11 +77,12 @@ function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | unde
     if (!key.startsWith('$deleteFromPrimitiveList/') || !Array.isArray(value)) continue
     const field = key.slice(key.indexOf('/') + 1)
     const list = result[field]
+    const gone = new Set(value.map(stableJson))
     if (Array.isArray(list))
       setOwn(
         result,
         field,
-        list.filter(item => !value.some(gone => equalJson(gone, item))),
+        list.filter(item => !gone.has(stableJson(item))),
       )
   }
   for (const [key, value] of Object.entries(patch)) {
@@ -94,22 +95,37 @@ function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | unde
 }
 
 function mergeList(live: Json[], patch: Json[], mergeKey: string, items: Schema): Json[] {
-  if (mergeKey === '') return [...live, ...patch.filter(item => !live.some(old => equalJson(old, item)))]
+  if (mergeKey === '') {
+    const there = new Set(live.map(stableJson))
+    return [...live, ...patch.filter(item => !there.has(stableJson(item)))]
+  }
   if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
     return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
   }
-  const result = [...live]
+  const result: (Json | undefined)[] = [...live]
+  // Places of each key, the first one last: of items that share one the first is meant, and the next when that was deleted.
+  const places = new Map<string, number[]>()
+  for (let place = live.length - 1; place >= 0; place--) {
+    const item = live[place]!
+    if (!isJsonObject(item)) continue
+    const id = stableJson(item[mergeKey])
+    const known = places.get(id)
+    if (known) known.push(place)
+    else places.set(id, [place])
+  }
   for (const item of patch) {
     const id = isJsonObject(item) ? (item as JsonMap)[mergeKey] : undefined
     if (id === undefined) throw badRequest(`map: ${JSON.stringify(item)?.slice(0, 200)} does not contain declared merge key: ${mergeKey}`)
-    const index = result.findIndex(old => isJsonObject(old) && equalJson((old as JsonMap)[mergeKey], id))
-    const merged = mergeMap(index < 0 ? {} : (result[index] as JsonMap), item as JsonMap, items)
+    const found = places.get(stableJson(id))
+    const place = found?.at(-1)
+    const merged = mergeMap(place === undefined ? {} : (result[place] as JsonMap), item as JsonMap, items)
     if (merged === undefined) {
-      if (index >= 0) result.splice(index, 1)
-    } else if (index < 0) result.push(merged)
-    else result[index] = merged
+      if (place !== undefined) result[place] = undefined
+      found?.pop()
+    } else if (place === undefined) places.set(stableJson(merged[mergeKey]), [result.push(merged) - 1])
+    else result[place] = merged
   }
-  return result
+  return result.filter(item => item !== undefined)
 }
 
 // As in Kubernetes: what the patch names keeps the patch's order, the rest its own, and what is new comes before the rest.
@@ -121,12 +137,13 @@ function patchFirst(merged: Json[], patch: Json[], live: Json[], mergeKey: strin
   const right = [...named].filter(id => byId.has(id))
   const left = merged.map(idOf).filter(id => !named.has(id))
   const order: string[] = []
-  while (left.length > 0 && right.length > 0) {
-    const at = places.get(left[0]!)
-    const other = places.get(right[0]!)
-    order.push(at !== undefined && other !== undefined && at < other ? left.shift()! : right.shift()!)
+  let [l, r] = [0, 0]
+  while (l < left.length && r < right.length) {
+    const at = places.get(left[l]!)
+    const other = places.get(right[r]!)
+    order.push(at !== undefined && other !== undefined && at < other ? left[l++]! : right[r++]!)
   }
-  return [...order, ...left, ...right].map(id => byId.get(id)!)
+  return [...order, ...left.slice(l), ...right.slice(r)].map(id => byId.get(id)!)
 }
 
 // Elements that the order does not name keep their place behind the one they followed.

@@ -21,6 +21,7 @@ import {
 import { warnOnFailure } from '../wire/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
+import { checkSize } from './check-size.ts'
 import { type Decoded, decode } from './decode.ts'
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
 import { isFinished, type Ownership, type Place, prepareCreate, prepareFinalize, prepareStatus, prepareUpdate } from './prepare.ts'
@@ -117,18 +118,18 @@ export function patcher(call: Call): (live: Json) => Json {
   switch (call.contentType) {
     case 'application/json-patch+json': {
       const operations = parseJson(call.body)
-      return live => applyJsonPatch(live, operations)
+      return live => checkSize(applyJsonPatch(live, operations))
     }
     case 'application/merge-patch+json': {
       const merge = parsePatchObject(call)
-      return live => applyMergePatch(live, merge)
+      return live => checkSize(applyMergePatch(live, merge))
     }
     case 'application/strategic-merge-patch+json': {
       const { schema, isCustom } = call.kind
       // Nobody says how the lists of custom kinds merge.
       if (isCustom) throw unsupportedMediaType(patchTypes.filter(type => !type.includes('strategic')))
       const merge = parsePatchObject(call)
-      return live => applyStrategicPatch(live, merge, schema)
+      return live => checkSize(applyStrategicPatch(live, merge, schema))
     }
     default:
       throw unsupportedMediaType(patchTypes)
@@ -206,6 +207,7 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     })
     const object = result as unknown as KubeObject
     if (conflicts.length > 0) throw conflictError(conflicts)
+    checkSize(result)
     const meta = { ...object.metadata }
     if (resourceVersion) meta.resourceVersion = resourceVersion
     else if (live) meta.resourceVersion = live.metadata.resourceVersion

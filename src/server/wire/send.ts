@@ -18,7 +18,7 @@ export function send(response: Reply, code: number, contentType: string, text: s
     isJson ? text.length : Buffer.byteLength(text),
   ]
   if (warnings?.length) {
-    const texts = warnings.map(warning => `299 - "${quotable(warning)}"`)
+    const texts = warningTexts(warnings)
     // Headers given here replace those set before, such as the warning of a deprecated version.
     const before = response.getHeader('Warning')
     headers.push('Warning', before === undefined ? texts : [String(before), ...texts])
@@ -83,12 +83,18 @@ export function warnOnFailure(response: Reply, warnings: readonly string[]): voi
   warningsOnFailure.set(response, warnings)
 }
 
+/** What V8 says when an argument list, a text or a list gets too long: a request that nobody can work on. */
+function tooLarge(error: unknown): StatusError | undefined {
+  if (!(error instanceof RangeError) || !/call stack|string length|array length/i.test(error.message)) return undefined
+  return new StatusError('RequestEntityTooLarge', 'the request is too large to be worked on', { cause: error })
+}
+
 /** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
 export function sendError(response: Reply, error: unknown, onInternal: (error: unknown) => void): void {
   let status = error instanceof StatusError ? error : undefined
   if (!status) {
     onInternal(error)
-    status = new StatusError('InternalError', 'Internal error occurred: see the log of the server', { cause: error })
+    status = tooLarge(error) ?? new StatusError('InternalError', 'Internal error occurred: see the log of the server', { cause: error })
   }
   if (response.headersSent) {
     response.destroy()
@@ -97,7 +103,7 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
   const warnings = warningsOnFailure.get(response) ?? []
   if (warnings.length > 0) {
     const before = response.getHeader('Warning')
-    const told = warnings.map(warning => `299 - "${quotable(warning)}"`)
+    const told = warningTexts(warnings)
     response.setHeader('Warning', before === undefined ? told : [String(before), ...told])
   }
   const retryAfter = status.details?.retryAfterSeconds
@@ -110,6 +116,22 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
     'Content-Length': body.length,
   })
   response.end(body)
+}
+
+/** As much of all warnings of an answer as Kubernetes sends, and no more than node:http2 reads as a client: clients bound headers. */
+const maxWarningsLength = 4_096
+const maxWarnings = 64
+
+function warningTexts(warnings: readonly string[]): string[] {
+  const texts: string[] = []
+  let length = 0
+  for (const warning of warnings) {
+    const text = `299 - "${quotable(warning)}"`
+    length += text.length
+    if (length > maxWarningsLength || texts.length === maxWarnings) break
+    texts.push(text)
+  }
+  return texts
 }
 
 // A header value is one line of ASCII in quotes.

@@ -1,6 +1,6 @@
 import { equalJson, isJsonObject, type KubeObject, notFound, type ObjectMeta, StatusError } from '../../../kube/index.ts'
 import { type Authorizer, adminsGroup, type User } from '../user.ts'
-import { describeRules, type PolicyRule, quoteAll, uncoveredRules } from './policy-rule.ts'
+import { areTooManyToCompare, describeRules, type PolicyRule, quoteAll, uncoveredRules } from './policy-rule.ts'
 import { type Rbac, type RoleRef, rbacGroup, rulesIn } from './rbac.ts'
 
 const everything: readonly PolicyRule[] = [
@@ -56,6 +56,9 @@ function missing(rbac: Rbac, user: User, namespace: string, wanted: readonly Pol
 
 function confirm(rbac: Rbac, write: RbacWrite, namespace: string, wanted: readonly PolicyRule[]): void {
   const { user } = write
+  if (areTooManyToCompare(rbac.rulesFor(user, namespace).rules, wanted)) {
+    throw forbidden(write, 'has too many rules to be compared with those of its writer: make several of it')
+  }
   const lacking = missing(rbac, user, namespace, wanted)
   if (lacking.length === 0) return
   const { error } = rbac.rulesFor(user, namespace)
