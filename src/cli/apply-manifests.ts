@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Client } from '../client/index.ts'
 import { isReason, type KubeObject, type Resource } from '../kube/index.ts'
 import type { Manifest } from './read-manifests.ts'
@@ -17,8 +18,19 @@ export async function applyManifest(client: Client, { object }: Manifest, option
   const handle = client.resource(resource)
   const before = await handle.getOrUndefined(object.metadata.name, { namespace })
   const after = await handle.apply(object, { namespace, force, dryRun, fieldManager, fieldValidation: 'Strict' })
-  const outcome = !before ? 'created' : before.metadata.resourceVersion === after.metadata.resourceVersion ? 'unchanged' : 'configured'
+  const outcome = !before ? 'created' : saysTheSame(before, after) ? 'unchanged' : 'configured'
   return { resource, object: after, outcome }
+}
+
+/** Whether the apply changed nothing: a controller may have written the status in between, which is not the user's change. */
+function saysTheSame(before: KubeObject, after: KubeObject): boolean {
+  return before.metadata.resourceVersion === after.metadata.resourceVersion || isDeepStrictEqual(applicable(before), applicable(after))
+}
+
+function applicable(object: KubeObject): unknown {
+  const { status: _, metadata, ...rest } = object as KubeObject & { status?: unknown }
+  const { resourceVersion: _revision, managedFields: _managers, ...kept } = metadata
+  return { ...rest, metadata: kept }
 }
 
 async function discover(client: Client, { apiVersion, kind }: { apiVersion: string; kind: string }, deadlineMs: number): Promise<Resource> {
