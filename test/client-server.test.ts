@@ -13,6 +13,7 @@ import {
   crdResource,
   createClient,
   eventResource,
+  installKinds,
   metadataOnly,
   secretResource,
 } from '../src/client/index.ts'
@@ -25,6 +26,7 @@ import {
   patchStatusIfChanged,
   predicates,
   removeFinalizer,
+  silentLog,
 } from '../src/controller/index.ts'
 import { defineResource, StatusError } from '../src/kube/index.ts'
 import { type ApiServer, adminsGroup, issueClientCertificate, startServer } from '../src/server/index.ts'
@@ -49,16 +51,7 @@ let client: Client
 before(async () => {
   server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
-  await client.resource(crdResource).apply(boatResource.toCrd() as never)
-  for (let tries = 0; ; tries++) {
-    const isServed = await client.discover('test.oarlock.dev/v1', 'Boat').then(
-      () => true,
-      () => false,
-    )
-    if (isServed) break
-    ok(tries < 100, 'the CRD is served')
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
+  await installKinds(client, [boatResource])
 })
 
 after(async () => {
@@ -255,7 +248,7 @@ test('a controller brings every boat to its status, reads its own writes, cleans
 
 test('an informer is equal to the server after a restart of the server on its data', async () => {
   const secrets = client.resource(secretResource)
-  const manager = new Manager({ client, listWatch: { backoff: { minMs: 20, maxMs: 200 } } })
+  const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 20, maxMs: 200 } } })
   const informer = manager.informer(secretResource, { labelSelector: 'set=a' })
   await manager.start()
   try {
@@ -349,6 +342,58 @@ test('metadataOnly reads metadata under the kind’s own name, and its changes; 
   } finally {
     await manager.stop()
   }
+})
+
+test('what manager.client writes is in the caches when the write is answered: creations, patches, deletions, and no dry runs', async () => {
+  const manager = new Manager({ client })
+  const boats = manager.informer(boatResource)
+  const red = manager.informer(boatResource, { labelSelector: 'color=red' })
+  const partial = manager.informer(metadataOnly(boatResource))
+  await manager.start()
+  try {
+    const handle = manager.client.resource(boatResource)
+    const seats = () => boats.get('default/fast')?.spec.seats
+    const made = await handle.create({ metadata: { name: 'fast', labels: { color: 'red' } }, spec: { seats: 1 } })
+    deepEqual([seats(), red.size, partial.get('default/fast') && 'spec' in partial.get('default/fast')!], [1, 1, false])
+    throws(() => {
+      made.spec.seats = 7
+    }, /read only/)
+    await handle.patch('fast', { spec: { seats: 3 } }, { type: 'merge', dryRun: true })
+    equal(seats(), 1)
+    await handle.patch('fast', { spec: { seats: 2 }, metadata: { labels: { color: 'blue' } } }, { type: 'merge' })
+    deepEqual([seats(), red.size], [2, 0])
+    await handle.patchStatus('fast', { status: { manned: 2 } })
+    equal(boats.get('default/fast')?.status?.manned, 2)
+    await handle.delete('fast')
+    deepEqual([seats(), partial.get('default/fast')], [undefined, undefined])
+    await handle.apply({ metadata: { name: 'fast', finalizers: ['test.oarlock.dev/x'] }, spec: { seats: 5 } })
+    await handle.delete('fast')
+    ok(boats.get('default/fast')?.metadata.deletionTimestamp, 'it waits for its finalizer')
+    const [fast] = boats.list().filter(({ metadata }) => metadata.name === 'fast')
+    await removeFinalizer(manager.client, fast!, 'test.oarlock.dev/x')
+    await eventually(() => boats.get('default/fast') === undefined, 'it is gone')
+  } finally {
+    await manager.stop()
+  }
+})
+
+test('a kind that cannot be served: installKinds says what its CRD says', async () => {
+  const twin = defineResource({
+    group: 'test.oarlock.dev',
+    version: 'v1',
+    kind: 'Boat',
+    plural: 'twins',
+    scope: 'Namespaced',
+    description: 'Another kind of the same name.',
+    spec: Type.Object({}),
+    status: Type.Object({}),
+  })
+  await rejects(
+    installKinds(client, [twin], { timeoutMs: 50 }),
+    /twins of test\.oarlock\.dev\/v1 are not served after 50 ms: .*NamesAccepted is False: .*Boat/,
+  )
+  await client.resource(crdResource).delete('twins.test.oarlock.dev')
+  await rejects(client.resource(twin).list(), /the server serves nothing there, is the CRD of this kind applied\?/)
 })
 
 test('two halves of a kind by shardSelector are all of it, with servers that know it and with those that do not', async () => {

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import Type from 'typebox'
-import { type Client, configMapResource, crdResource, createClient, metadataOnly } from '../src/client/index.ts'
+import { type Client, configMapResource, createClient, installKinds, metadataOnly } from '../src/client/index.ts'
 import {
   addFinalizer,
   controller,
@@ -10,6 +10,7 @@ import {
   Manager,
   patchStatusIfChanged,
   removeFinalizer,
+  silentLog,
   withProgress,
 } from '../src/controller/index.ts'
 import { controllerReference, defineResource } from '../src/kube/index.ts'
@@ -49,7 +50,7 @@ before(async () => {
   if (skip) return
   peer = await startPeer()
   client = await createClient({ cluster: { server: peer.url, token: peer.tokens.admin, insecureSkipTlsVerify: true } })
-  await client.resource(crdResource).apply(boatResource.toCrd())
+  await installKinds(client, [boatResource])
 })
 after(async () => {
   await client?.close()
@@ -106,6 +107,7 @@ test('kube-apiserver: a controller with finalizer, owned object, conditions, eve
   const faulty = withFaults(client, { seed: 3, drop: 0.01, dropAnswer: 0.01, conflict: 0.01, internal: 0.01, cutWatch: 0.02 })
   const identity = 'one'
   const manager = new Manager({
+    log: silentLog,
     client: faulty,
     listWatch: { backoff: { minMs: 5, maxMs: 100 } },
     leaderElection: { leaseName: 'boats', namespace: 'default', identity },

@@ -4,7 +4,7 @@ import { boatController, boatResource } from '../examples/operators/boats.ts'
 import { domainController, domainResource } from '../examples/operators/domains.ts'
 import { fleetController, fleetResource } from '../examples/operators/fleets.ts'
 import { configMapResource } from '../src/client/index.ts'
-import { Manager } from '../src/controller/index.ts'
+import { Manager, silentLog } from '../src/controller/index.ts'
 import { startTestServer, type TestServer } from '../src/testing/index.ts'
 import { eventually } from './support/eventually.ts'
 
@@ -15,7 +15,7 @@ before(async () => {
 after(() => api.close())
 
 async function running(prepare: (manager: Manager) => void, run: (manager: Manager) => Promise<void>) {
-  const manager = new Manager({ client: api.client })
+  const manager = new Manager({ client: api.client, log: silentLog })
   prepare(manager)
   await manager.start()
   try {
@@ -27,7 +27,7 @@ async function running(prepare: (manager: Manager) => void, run: (manager: Manag
 
 test('boats.ts: a boat gets its crew, and another one after its spec changes', async () => {
   await running(
-    manager => manager.add(boatController(manager, api.client)),
+    manager => manager.add(boatController()),
     async manager => {
       const boats = api.client.resource(boatResource)
       const crew = () => manager.informer(boatResource).get('default/tern')?.status?.crew
@@ -41,7 +41,7 @@ test('boats.ts: a boat gets its crew, and another one after its spec changes', a
 
 test('fleets.ts: orders are made, put right, and removed with their ship', async () => {
   await running(
-    manager => manager.add(fleetController(manager, api.client)),
+    manager => manager.add(fleetController(manager)),
     async manager => {
       const fleets = api.client.resource(fleetResource)
       const maps = api.client.resource(configMapResource)
@@ -81,7 +81,7 @@ test('domains.ts: the record outside follows, and is gone before the object is; 
     },
   }
   await running(
-    manager => manager.add(domainController(manager, api.client, flaky)),
+    manager => manager.add(domainController(flaky)),
     async manager => {
       const domains = api.client.resource(domainResource)
       const cache = manager.informer(domainResource)

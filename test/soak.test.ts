@@ -2,7 +2,7 @@ import { deepEqual, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { growthPerRound, soak } from './support/soak.ts'
 
-const warmUpRounds = 4
+const warmUpRounds = 5
 const rounds = 10
 
 /** The short form of `npm run bench -- soak`, which goes on for 10 minutes. */

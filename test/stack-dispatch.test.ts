@@ -18,7 +18,7 @@ import {
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, crdResource, createClient, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
+import { type Client, createClient, installKinds, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
 import { type Log, Manager, silentLog } from '../src/controller/index.ts'
 import { addDispatchController } from '../src/dispatch/index.ts'
 import { findCondition } from '../src/kube/index.ts'
@@ -57,7 +57,7 @@ async function startControllers(): Promise<void> {
 before(async () => {
   server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
-  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
+  await installKinds(client, oarlockResources)
   for (const { apiVersion, kind } of oarlockResources) await eventually(async () => await client.discover(apiVersion, kind))
   const namespaces = client.resource(namespaceResource)
   if (!(await namespaces.getOrUndefined(systemNamespace))) await namespaces.create({ metadata: { name: systemNamespace } })

@@ -21,8 +21,8 @@ import {
 import {
   type Client,
   configMapResource,
-  crdResource,
   createClient,
+  installKinds,
   leaseResource,
   namespaceResource,
   secretResource,
@@ -70,7 +70,7 @@ before(async () => {
     ],
   })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
-  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
+  await installKinds(client, oarlockResources)
   for (const { apiVersion, kind } of oarlockResources)
     await eventually(`${kind} to be served`, async () =>
       client.discover(apiVersion, kind).then(

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Client, crdResource, createClient } from '../../src/client/index.ts'
+import { type Client, createClient, installKinds } from '../../src/client/index.ts'
 import type { KubeObject, Resource } from '../../src/kube/index.ts'
 import { startOperator, startServerProcess } from './children.ts'
 import { componentResource, defaultComponents, kymaResource } from './kinds.ts'
@@ -129,7 +129,7 @@ try {
 process.exit(failures > 0 ? 1 : 0)
 
 async function experiment(): Promise<number> {
-  await installKinds(client)
+  await installKinds(client, [kymaResource, componentResource])
   const watcher = values.verify || values.restart ? new StepWatcher(client, namespace) : undefined
   await watcher?.whenReady
   operator = startOperator(settings, operatorFlags)
@@ -226,21 +226,6 @@ async function churn(): Promise<Record<string, number>> {
     churnStatusWrites: report.componentStatusWrites + report.kymaStatusWrites - before.componentStatusWrites - before.kymaStatusWrites,
     churnCpuSeconds: report.cpuSeconds - before.cpuSeconds,
     churnRssMb: report.rssMb,
-  }
-}
-
-async function installKinds(client: Client): Promise<void> {
-  for (const kind of [kymaResource, componentResource]) {
-    await client.resource(crdResource).apply(kind.toCrd() as never, { force: true })
-    const handle = client.resource(kind as unknown as Resource)
-    for (;;) {
-      const isServed = await handle.list({ limit: 1 }).then(
-        () => true,
-        () => false,
-      )
-      if (isServed) break
-      await new Promise(resolve => setTimeout(resolve, 50))
-    }
   }
 }
 

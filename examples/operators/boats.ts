@@ -1,8 +1,7 @@
 /** The smallest useful operator: whoever asks for seats gets a crew. `node examples/operators/boats.ts [KUBECONFIG]` */
-import Type from 'typebox'
-import { type Client, crdResource, createClient } from '../../src/client/index.ts'
-import { type Controller, controller, Manager, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
-import { defineResource } from '../../src/kube/index.ts'
+import { createClient, installKinds } from '../../src/client/index.ts'
+import { type Controller, consoleLog, controller, Manager, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
+import { defineResource, Type } from '../../src/kube/index.ts'
 
 export const boatResource = defineResource({
   group: 'harbor.example',
@@ -15,25 +14,23 @@ export const boatResource = defineResource({
   status: Type.Object({ crew: Type.Optional(Type.Integer()) }),
 })
 
-export function boatController(manager: Manager, client: Client): Controller {
-  const boats = manager.informer(boatResource)
+export function boatController(): Controller {
   return controller({
     name: 'boats',
     for: boatResource,
     predicates: [predicates.generationChanged],
-    async reconcile({ key }) {
-      const boat = boats.get(key)
+    async reconcile({ object: boat, client }) {
       if (!boat) return
-      boats.applyLocal(await patchStatusIfChanged(client, boat, { crew: boat.spec.seats }))
+      await patchStatusIfChanged(client, boat, { crew: boat.spec.seats })
     },
   })
 }
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(boatResource.toCrd())
-  const manager = new Manager({ client })
-  manager.add(boatController(manager, client))
+  await installKinds(client, [boatResource])
+  const manager = new Manager({ client, log: consoleLog() })
+  manager.add(boatController())
   await manager.run()
   await client.close()
 }

@@ -1,16 +1,16 @@
 /** A finalizer and an external system: names in a registry that is not Kubernetes. `node examples/operators/domains.ts [KUBECONFIG]` */
-import Type from 'typebox'
-import { type Client, crdResource, createClient } from '../../src/client/index.ts'
+import { createClient, installKinds } from '../../src/client/index.ts'
 import {
   addFinalizer,
   type Controller,
+  consoleLog,
   controller,
   Manager,
   patchStatusIfChanged,
   removeFinalizer,
   TerminalError,
 } from '../../src/controller/index.ts'
-import { defineResource } from '../../src/kube/index.ts'
+import { defineResource, Type } from '../../src/kube/index.ts'
 
 export const domainResource = defineResource({
   group: 'harbor.example',
@@ -33,31 +33,28 @@ export type Registry = {
   remove(name: string, signal: AbortSignal): Promise<void>
 }
 
-export function domainController(manager: Manager, client: Client, registry: Registry): Controller {
-  const domains = manager.informer(domainResource)
+export function domainController(registry: Registry): Controller {
   return controller({
     name: 'domains',
     for: domainResource,
     maxConcurrent: 4,
     timeoutMs: 30_000,
     backoff: { baseDelayMs: 1_000, maxDelayMs: 60_000 },
-    async reconcile({ key, signal }) {
-      const domain = domains.get(key)
-      if (!domain) return undefined
+    async reconcile({ object: domain, client, signal }) {
+      if (!domain) return
       const { name, address } = domain.spec
       if (domain.metadata.deletionTimestamp) {
         // First there, then here: a failure in between is tried again.
         await registry.remove(domain.status?.registered ?? name, signal)
-        domains.applyLocal(await removeFinalizer(client, domain, finalizer))
-        return undefined
+        await removeFinalizer(client, domain, finalizer)
+        return
       }
       if (!name.includes('.')) throw new TerminalError(`spec.name ${JSON.stringify(name)} must have a dot`)
       // Before anything is made outside: whatever happens next, the deletion will come by here.
       const held = await addFinalizer(client, domain, finalizer)
-      domains.applyLocal(held)
       if (held.status?.registered && held.status.registered !== name) await registry.remove(held.status.registered, signal)
       await registry.set(name, address, signal)
-      domains.applyLocal(await patchStatusIfChanged(client, held, { registered: name }))
+      await patchStatusIfChanged(client, held, { registered: name })
       return { requeueAfterMs: lookEveryMs }
     },
   })
@@ -65,8 +62,8 @@ export function domainController(manager: Manager, client: Client, registry: Reg
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(domainResource.toCrd())
-  const manager = new Manager({ client })
+  await installKinds(client, [domainResource])
+  const manager = new Manager({ client, log: consoleLog() })
   const records = new Map<string, string>()
   const registry: Registry = {
     set: async (name, address) => {
@@ -77,7 +74,7 @@ if (import.meta.main) {
       if (records.delete(name)) console.log(`${name} is gone`)
     },
   }
-  manager.add(domainController(manager, client, registry))
+  manager.add(domainController(registry))
   await manager.run()
   await client.close()
 }

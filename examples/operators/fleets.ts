@@ -1,8 +1,7 @@
 /** Owned objects: a Fleet has one ConfigMap for each of its ships. `node examples/operators/fleets.ts [KUBECONFIG]` */
-import Type from 'typebox'
-import { type Client, configMapResource, crdResource, createClient } from '../../src/client/index.ts'
-import { type Controller, controller, createOrPatch, Manager, patchStatusIfChanged } from '../../src/controller/index.ts'
-import { controllerReference, defineResource } from '../../src/kube/index.ts'
+import { configMapResource, createClient, installKinds } from '../../src/client/index.ts'
+import { type Controller, consoleLog, controller, createOrPatch, Manager, patchStatusIfChanged } from '../../src/controller/index.ts'
+import { controllerReference, defineResource, Type } from '../../src/kube/index.ts'
 
 export const fleetResource = defineResource({
   group: 'harbor.example',
@@ -15,55 +14,47 @@ export const fleetResource = defineResource({
   status: Type.Object({ ready: Type.Optional(Type.Integer()) }),
 })
 
-export function fleetController(manager: Manager, client: Client): Controller {
-  const fleets = manager.informer(fleetResource)
+export function fleetController(manager: Manager): Controller {
   // The cache holds only what is ours, however many ConfigMaps the cluster has.
   const selection = { labelSelector: 'harbor.example/fleet' }
   const orders = manager.informer(configMapResource, {
     ...selection,
     indexes: { fleet: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.['harbor.example/fleet']}`] },
   })
-  const handle = client.resource(configMapResource)
   return controller({
     name: 'fleets',
     for: fleetResource,
     // Someone deletes or edits an order: its Fleet is reconciled and puts it right.
     owns: [{ resource: configMapResource, informer: selection }],
-    async reconcile({ key }) {
-      const fleet = fleets.get(key)
+    async reconcile({ key, object: fleet, client }) {
       if (!fleet || fleet.metadata.deletionTimestamp) return
       const { name, namespace } = fleet.metadata
       const { ships, port } = fleet.spec
+      const handle = client.resource(configMapResource)
       for (const ship of ships) {
         const orderName = `${name}-${ship}`
-        const { object } = await createOrPatch(
-          handle,
-          { name: orderName, namespace, current: orders.get(`${namespace}/${orderName}`) },
-          current => ({
-            ...current,
-            metadata: {
-              labels: { ...current?.metadata.labels, 'harbor.example/fleet': name },
-              ownerReferences: [controllerReference(fleet)],
-            },
-            data: { port },
-          }),
-        )
-        orders.applyLocal(object)
+        await createOrPatch(handle, { name: orderName, namespace, current: orders.get(`${namespace}/${orderName}`) }, current => ({
+          metadata: {
+            labels: { ...current?.metadata.labels, 'harbor.example/fleet': name },
+            ownerReferences: [controllerReference(fleet)],
+          },
+          data: { port },
+        }))
       }
       const wanted = new Set(ships.map(ship => `${name}-${ship}`))
       for (const order of orders.byIndex('fleet', key)) {
         if (!wanted.has(order.metadata.name)) await handle.delete(order.metadata.name, { namespace })
       }
-      fleets.applyLocal(await patchStatusIfChanged(client, fleet, { ready: ships.length }))
+      await patchStatusIfChanged(client, fleet, { ready: ships.length })
     },
   })
 }
 
 if (import.meta.main) {
   const client = await createClient({ kubeconfig: process.argv[2] })
-  await client.resource(crdResource).apply(fleetResource.toCrd())
-  const manager = new Manager({ client })
-  manager.add(fleetController(manager, client))
+  await installKinds(client, [fleetResource])
+  const manager = new Manager({ client, log: consoleLog() })
+  manager.add(fleetController(manager))
   await manager.run()
   await client.close()
 }

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { conditions, planSummary, priorityClasses } from './shared.ts'
+import { planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'
 
 export const runTypes = ['Plan', 'Apply', 'Destroy', 'Refresh'] as const
@@ -107,7 +107,7 @@ const status = Type.Object({
     ),
   ),
   log: Type.Optional(Type.Object({ bytes: Type.Integer(), lines: Type.Integer(), truncated: Type.Boolean() })),
-  conditions: Type.Optional(conditions),
+  conditions: Type.Optional(conditionsSchema),
 })
 
 /** One attempt at a Stack, with its inputs frozen. */

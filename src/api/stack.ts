@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { conditions, duration, planSummary, priorityClasses } from './shared.ts'
+import { duration, planSummary, priorityClasses } from './shared.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; none is =) and a version of up to three numbers. */
 const versionConstraintPattern =
@@ -277,7 +277,7 @@ const spec = Type.Object({
 
 const status = Type.Object({
   observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status is about.' })),
-  conditions: Type.Optional(conditions),
+  conditions: Type.Optional(conditionsSchema),
   lastRunNumber: Type.Optional(
     Type.Integer({ description: 'Number of the newest Run. It is also that Run’s epoch and part of its name (invariants 1 and 3).' }),
   ),

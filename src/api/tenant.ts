@@ -1,7 +1,6 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { conditions } from './shared.ts'
 
 const labelSelector = Type.Object(
   {
@@ -45,7 +44,7 @@ const spec = Type.Object({
 
 const status = Type.Object({
   observedGeneration: Type.Optional(Type.Integer()),
-  conditions: Type.Optional(conditions),
+  conditions: Type.Optional(conditionsSchema),
   namespaces: Type.Optional(Type.Integer({ description: 'Namespaces that exist and belong to it.' })),
   queued: Type.Optional(Type.Integer({ description: 'Runs that wait.' })),
   running: Type.Optional(Type.Integer({ description: 'Runs that have a worker.' })),

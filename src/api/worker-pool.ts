@@ -1,7 +1,6 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
-import { conditions } from './shared.ts'
 
 const spec = Type.Object({
   mode: Type.Enum(['Process', 'External'], {
@@ -26,7 +25,7 @@ const spec = Type.Object({
 
 const status = Type.Object({
   observedGeneration: Type.Optional(Type.Integer()),
-  conditions: Type.Optional(conditions),
+  conditions: Type.Optional(conditionsSchema),
   queued: Type.Optional(Type.Integer({ description: 'Runs that wait for a worker of this pool.' })),
   busy: Type.Optional(Type.Integer()),
   workers: Type.Optional(Type.Integer({ description: 'Registered workers.' })),

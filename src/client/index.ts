@@ -32,6 +32,7 @@ export {
   secretResource,
 } from './core-kinds.ts'
 export type { ClusterOptions } from './find-access.ts'
+export { type InstallOptions, installKinds } from './install-kinds.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
 export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
 export type { PaceOptions } from './pace.ts'
@@ -44,6 +45,7 @@ export {
   type PatchType,
   ResourceClient,
   type WatchOptions,
+  type WriteObserver,
   type WriteOptions,
 } from './resource-client.ts'
 export { type Query, resourcePath } from './resource-path.ts'

@@ -10,6 +10,7 @@ export type Asked = { method: string; url: string }
 export function errorOf(answer: Answer, asked: Asked): StatusError {
   const retryAfterSeconds = Number.parseInt(String(answer.headers['retry-after'] ?? ''), 10)
   const status = parseStatus(answer.body)
+  if (status?.code === 404 && status.message === 'the server could not find the requested resource') return nothingServed(asked)
   if (status) {
     const details = Number.isNaN(retryAfterSeconds) ? status.details : { retryAfterSeconds, ...status.details }
     return StatusError.fromStatus({ ...status, code: status.code || answer.status, ...(details && { details }) })
@@ -43,7 +44,13 @@ const reasons: Record<number, StatusReason> = {
   504: 'Timeout',
 }
 
+/** For Kubernetes' two answers for a kind that it does not have, with or without others of its group: neither names it. */
+function nothingServed({ method, url }: Asked): StatusError {
+  return new StatusError('NotFound', `${method} ${url}: the server serves nothing there, is the CRD of this kind applied?`, { code: 404 })
+}
+
 function unexpected({ status, headers, body }: Answer, { method, url }: Asked, retryAfterSeconds: number | undefined): StatusError {
+  if (status === 404 && body.trim() === '404 page not found') return nothingServed({ method, url })
   const type = String(headers['content-type'] ?? 'no content type').split(';')[0]
   const excerpt = body.replace(/\s+/g, ' ').trim().slice(0, 200)
   const where = status >= 300 && status < 400 && headers.location ? ` to ${String(headers.location).split('?')[0]}` : ''

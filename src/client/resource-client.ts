@@ -3,6 +3,7 @@ import {
   type KubeList,
   type KubeObject,
   type NewObject,
+  objectKey,
   type Resource,
   type Status,
   StatusError,
@@ -77,16 +78,27 @@ const patchTypes: Record<PatchType, string> = {
   strategic: 'application/strategic-merge-patch+json',
 }
 
+/** Told what a write did before the writer is: what a cache needs to show it. Dry runs are not told. */
+export type WriteObserver = {
+  /** `object` is the whole object as the write left it; with a `deletionTimestamp` if it waits for finalizers. */
+  written(object: KubeObject<unknown>): void
+  /** The object of this key (`namespace/name`) and uid is gone for good. */
+  deleted(key: string, uid: string): void
+}
+
 /** Reads and writes objects of one kind. All methods throw {@link StatusError}, or ConnectionError when no answer came. */
 export class ResourceClient<Body = { [field: string]: unknown }> {
   readonly client: Client
   readonly resource: Resource<Body>
   readonly #isPartial: boolean
+  readonly #observer: WriteObserver | undefined
 
-  constructor(client: Client, resource: Resource<Body>) {
+  /** `observer` is for clients that wrap others; users get handles from `client.resource(kind)`. */
+  constructor(client: Client, resource: Resource<Body>, observer?: WriteObserver) {
     this.client = client
     this.resource = resource
     this.#isPartial = isMetadataOnly(resource)
+    this.#observer = observer
   }
 
   /** @throws {StatusError} NotFound. */
@@ -155,7 +167,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   }
 
   async create(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
-    return await this.#object('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
+    return await this.#write('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
       query: this.#writeQuery(options),
       body: this.#complete(object, options),
     })
@@ -177,7 +189,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         'resourceVersion cannot be used with a json patch: add { "op": "test", "path": "/metadata/resourceVersion", … } to it',
       )
     }
-    return await this.#object('PATCH', this.#path(namespace, name, subresource), options, {
+    return await this.#write('PATCH', this.#path(namespace, name, subresource), options, {
       query: this.#writeQuery(options),
       body: resourceVersion === undefined ? patch : withResourceVersion(patch, resourceVersion),
       headers: { 'content-type': patchTypes[type] },
@@ -200,7 +212,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     const { name, namespace } = object.metadata
     if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to apply is missing: apply cannot generate names`)
     const { managedFields: _, ...metadata } = object.metadata
-    return await this.#object('PATCH', this.#path(namespace ?? options.namespace, name, options.subresource), options, {
+    return await this.#write('PATCH', this.#path(namespace ?? options.namespace, name, options.subresource), options, {
       query: { ...this.#writeQuery(options), force: options.force ? true : undefined },
       body: this.#complete({ ...object, metadata }, options),
       // JSON is YAML, and the only form every server version understands.
@@ -228,8 +240,15 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         },
       }),
     })
-    const answer = (await response.json()) as { kind?: string; metadata?: { uid?: string } }
-    return answer.kind === 'Status' || !answer.metadata?.uid ? undefined : (answer as KubeObject<Body>)
+    const answer = (await response.json()) as { kind?: string; metadata?: { uid?: string }; details?: { uid?: string } }
+    if (answer.kind === 'Status' || !answer.metadata?.uid) {
+      const uid = answer.details?.uid
+      if (uid && !dryRun) this.#observer?.deleted(objectKey({ metadata: { name, namespace: this.#namespace(namespace) } }), uid)
+      return undefined
+    }
+    const object = answer as KubeObject<Body>
+    if (object.metadata.deletionTimestamp && !dryRun) this.#observer?.written(object)
+    return object
   }
 
   /**
@@ -248,34 +267,13 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
 
   /** Like {@link watch}, with the unread lines as they come together: for readers of many events. {@link parseEvent} reads one. */
   async *watchLines(options: WatchOptions): AsyncGenerator<string[], void, undefined> {
-    const { signal, idleTimeoutMs = 0 } = options
-    const {
-      namespace,
-      labelSelector,
-      fieldSelector,
-      shardSelector,
-      resourceVersion,
-      resourceVersionMatch,
-      allowWatchBookmarks,
-      sendInitialEvents,
-      timeoutSeconds,
-    } = options
+    const { signal, idleTimeoutMs = 0, namespace, ...query } = options
     const path = resourcePath(this.resource, namespace)
     try {
       const { body } = await this.client.stream({
         method: 'GET',
         path,
-        query: {
-          watch: true,
-          labelSelector,
-          fieldSelector,
-          shardSelector,
-          resourceVersion,
-          resourceVersionMatch,
-          allowWatchBookmarks,
-          sendInitialEvents,
-          timeoutSeconds,
-        },
+        query: { watch: true, ...query },
         signal,
         idleTimeoutMs,
         ...this.#accept(metadataObjectType),
@@ -321,8 +319,12 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return { apiVersion, kind, metadata } as KubeObject<Body>
   }
 
+  #namespace(namespace: string | undefined): string | undefined {
+    return this.resource.scope === 'Namespaced' ? (namespace ?? this.client.defaultNamespace) : undefined
+  }
+
   #path(namespace: string | undefined, name?: string, subresource?: string): string {
-    return resourcePath(this.resource, namespace ?? this.client.defaultNamespace, name, subresource)
+    return resourcePath(this.resource, this.#namespace(namespace), name, subresource)
   }
 
   #writeQuery({ dryRun, fieldManager = this.client.fieldManager, fieldValidation }: WriteOptions): Query {
@@ -341,10 +343,22 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   async #replace(object: NewObject<Body>, subresource: string | undefined, options: WriteOptions): Promise<KubeObject<Body>> {
     const { name, namespace } = object.metadata
     if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to update is missing`)
-    return await this.#object('PUT', this.#path(namespace ?? options.namespace, name, subresource), options, {
+    return await this.#write('PUT', this.#path(namespace ?? options.namespace, name, subresource), options, {
       query: this.#writeQuery(options),
       body: this.#complete(object, options),
     })
+  }
+
+  async #write(
+    method: string,
+    path: string,
+    options: WriteOptions,
+    rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean },
+  ): Promise<KubeObject<Body>> {
+    const object = await this.#object(method, path, options, rest)
+    // The answer of a subresource such as `scale` is an object of another kind.
+    if (this.#observer && !options.dryRun && object.kind === this.resource.kind) this.#observer.written(object)
+    return object
   }
 
   async #object(

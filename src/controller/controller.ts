@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Client } from '../client/index.ts'
 import { type KubeObject, parseKey, type Resource } from '../kube/index.ts'
 import type { Informer, InformerOptions } from './informer.ts'
 import { coerceError, type Log } from './log.ts'
@@ -62,7 +63,7 @@ export type ControllerOptions<Body> = {
   validate?: boolean
   /** Whether it waits for leadership where the manager has leader election; default true. */
   needsLeader?: boolean
-  reconcile: Reconcile
+  reconcile: Reconcile<NoInfer<Body>>
 }
 
 /** What a controller needs of its manager. */
@@ -76,6 +77,8 @@ export type ControllerHost = {
   /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
   mayLead(): boolean
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
+  /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. */
+  clientOf(cluster: string | undefined): Client
 }
 
 /** A reconcile whose signal aborted so long ago and that goes on does not react to it, and its worker is replaced. */
@@ -151,7 +154,9 @@ export class Controller {
     const unwatch = host.metrics.watchQueue(name, queue)
     host.metrics.controller(name, maxConcurrent)
     const sources = this.#sources(host)
-    const own = sources.filter(({ isOwn }) => isOwn)
+    const own = new Map(
+      sources.filter(({ isOwn }) => isOwn).map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster) }]),
+    )
     // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
     this.#queue = queue
     this.#stuck = 0
@@ -162,7 +167,11 @@ export class Controller {
     const endResync = this.#resync(own, queue, host)
     try {
       await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
-      if (!stopping.aborted) log.info({ workers: maxConcurrent, objects: own[0]?.informer.size }, 'controller started')
+      if (!stopping.aborted)
+        log.info(
+          { workers: maxConcurrent, objects: [...own.values()].reduce((sum, { informer }) => sum + informer.size, 0) },
+          'controller started',
+        )
       let active = 0
       const working = new Set<Promise<void>>()
       const begin = () => {
@@ -178,7 +187,7 @@ export class Controller {
           }
           let isStuck = false
           host.metrics.workers(name, ++active)
-          await this.#reconcile(key, queue, host, log, aborting, () => {
+          await this.#reconcile(key, queue, host, { log, aborting, own }, () => {
             this.#stuck++
             // Its key stays taken (invariant 7), its place does not: the other keys go on, up to twice the bound.
             isStuck = this.#stuck <= maxConcurrent
@@ -208,8 +217,7 @@ export class Controller {
     text: string,
     queue: WorkQueue,
     host: ControllerHost,
-    log: Log,
-    aborting: AbortSignal,
+    { log, aborting, own }: { log: Log; aborting: AbortSignal; own: OwnCaches },
     onStuck: () => void,
   ): Promise<void> {
     const { name } = this
@@ -218,7 +226,7 @@ export class Controller {
     const deadline = timeoutMs === undefined ? undefined : new AbortController()
     const signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
     const attempt = queue.failures(text)
-    const request = new Request(text, attempt, signal, log)
+    const request = new Request(text, attempt, signal, log, own)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {
       cancel = host.timers.after(timeoutMs, () => {
@@ -232,7 +240,7 @@ export class Controller {
     }
     let settled: { result: unknown } | { error: Error }
     try {
-      if (this.#options.validate) this.#refuseMisfit(request, host)
+      if (this.#options.validate) this.#refuseMisfit(request)
       const call = () => this.#options.reconcile(request)
       settled = { result: await (host.tracer ? traced(host.tracer, { controller: name, ...identify(request) }, call) : call()) }
     } catch (thrown) {
@@ -262,21 +270,21 @@ export class Controller {
       request.log.debug({ err: error }, 'reconcile was interrupted')
       return
     }
-    const misfit = this.#misfit(request, host)
+    const misfit = this.#misfit(request)
     request.log.error(
       { err: error, attempt, isTerminal: outcome.kind === 'give-up', ...(misfit && { misfit }) },
       misfit ? 'reconcile failed, and the object does not fit the schema of its kind: correct the object' : 'reconcile failed',
     )
   }
 
-  #misfit({ key, cluster }: Request, host: ControllerHost): string | undefined {
-    const { for: resource, informer } = this.#options
-    const object = host.informer(resource, cluster === undefined ? informer : { cluster, ...informer }).get(key)
-    return object?.metadata.deletionTimestamp ? undefined : misfitOf(resource, object)
+  #misfit(request: Request): string | undefined {
+    // As it is now, which may be another than the reconcile saw.
+    const object = request.informer.get(request.key)
+    return object?.metadata.deletionTimestamp ? undefined : misfitOf(this.#options.for, object)
   }
 
-  #refuseMisfit(request: Request, host: ControllerHost): void {
-    const misfit = this.#misfit(request, host)
+  #refuseMisfit(request: Request): void {
+    const misfit = this.#misfit(request)
     if (misfit === undefined) return
     throw new TerminalError(
       `${this.#options.for.kind} ${request.key} does not fit the schema of its kind, it is not reconciled until it is corrected: ${misfit}`,
@@ -284,13 +292,13 @@ export class Controller {
   }
 
   /** Adds every key of `for` again and again; returns how to end that. */
-  #resync(own: Source[], queue: WorkQueue, host: ControllerHost): () => void {
+  #resync(own: OwnCaches, queue: WorkQueue, host: ControllerHost): () => void {
     const { resyncMs } = this.#options
     if (resyncMs === undefined) return () => undefined
     let cancel: () => void = () => undefined
     const arm = () => {
       cancel = host.timers.after(resyncMs * (0.9 + host.random() * 0.2), () => {
-        for (const { informer, cluster } of own) {
+        for (const [cluster, { informer }] of own) {
           for (const key of informer.keys()) queue.add(queueKey(cluster, key), { priority: lowPriority })
         }
         arm()
@@ -308,23 +316,40 @@ export class Controller {
   }
 }
 
+/** Where the objects of `for` are, by cluster. */
+type OwnCaches = ReadonlyMap<string | undefined, { informer: Informer<unknown>; client: Client }>
+
 /** A class for its lazy parts: most reconciles log nothing, and a child logger each would cost more than the queue. */
 class Request implements ReconcileRequest {
   readonly key: string
   readonly cluster: string | undefined
   readonly attempt: number
   readonly signal: AbortSignal
+  readonly client: Client
+  readonly informer: Informer<unknown>
   readonly #log: Log
   #child: Log | undefined
   #reconcileId: string | undefined
+  #object: KubeObject<unknown> | undefined
+  #hasRead = false
 
-  constructor(text: string, attempt: number, signal: AbortSignal, log: Log) {
+  constructor(text: string, attempt: number, signal: AbortSignal, log: Log, own: OwnCaches) {
     const { key, cluster } = parseQueueKey(text)
+    const { client, informer } = own.get(cluster) as { informer: Informer<unknown>; client: Client }
     this.key = key
     this.cluster = cluster
     this.attempt = attempt
     this.signal = signal
+    this.client = client
+    this.informer = informer
     this.#log = log
+  }
+
+  get object(): KubeObject<unknown> | undefined {
+    // Read once: a check of it must hold for the rest of the reconcile.
+    if (!this.#hasRead) this.#object = this.informer.get(this.key)
+    this.#hasRead = true
+    return this.#object
   }
 
   get name(): string {

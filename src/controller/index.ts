@@ -4,11 +4,13 @@
  * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
  * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
  */
+export type { ChangeHandler } from './change-handlers.ts'
 export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
+export { consoleLog, type LogLevel } from './console-log.ts'
 export { Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
 export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
-export { type ChangeHandler, dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
+export { dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
 export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOptions, type LeaseStore, leaseStore } from './lease-holder.ts'
 export { coerceError, type Log, silentLog } from './log.ts'
 export { type Health, Manager, type ManagerOptions, type Runnable, type RunOptions } from './manager.ts'

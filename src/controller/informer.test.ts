@@ -137,6 +137,93 @@ test('applyLocal respects the selection of its informer', async () => {
   )
 })
 
+test('late events of an object that is gone do not bring it back; with a selector it may come back by itself', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      api.remove(path('x'))
+      await eventually(() => informer.size === 0, 'x is gone')
+      const send = (type: string, version: number) =>
+        api.sendRaw(`${JSON.stringify({ type, object: object('x', version, { uid: 'ux', labels: { set: 'a' } }) })}\n`)
+      send('MODIFIED', 101)
+      api.bookmark()
+      api.put(path('y'), { metadata: { labels: { set: 'a' } } })
+      await eventually(() => informer.size > 0, 'y, after the late event')
+      equal(informer.get('a/x'), undefined)
+      // The same object at a later version: its label was changed away and back.
+      send('ADDED', 105)
+      await eventually(() => informer.get('a/x') !== undefined, 'x is back')
+      deepEqual(told, ['initial x', 'deleted x', 'added y', 'added x'])
+    },
+    { labelSelector: 'set=a' },
+    api => void api.put(path('x'), { metadata: { uid: 'ux', labels: { set: 'a' } } }),
+  )
+})
+
+test('the answer of a delete, and of a write that takes an object out of the selection, are shown at once', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made anew under this name is not the deleted one')
+      equal(informer.applyLocalDelete('a/x', 'ux'), true)
+      equal(informer.applyLocal(object('y', 110, { labels: { set: 'b' } })), true)
+      deepEqual([informer.size, told], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
+      // What was under way before comes now, and changes nothing.
+      for (const name of ['x', 'y']) api.put(path(name), { metadata: { labels: { set: 'a' } } })
+      api.remove(path('x'))
+      api.put(path('z'), { metadata: { labels: { set: 'a' } } })
+      await eventually(() => informer.get('a/z') !== undefined, 'z')
+      deepEqual(told.slice(4), ['added z'])
+    },
+    { labelSelector: 'set=a' },
+    api => {
+      for (const name of ['x', 'y']) api.put(path(name), { metadata: { uid: `u${name}`, labels: { set: 'a' } } })
+    },
+  )
+})
+
+test('handlers and indexes see frozen objects; of an object for which the transform throws everything is kept', async () => {
+  const refused: string[] = []
+  const vandalize = (object: ConfigMap) => {
+    try {
+      if (object.data) object.data.color = 'mine'
+      else refused.push('no data')
+    } catch (error) {
+      refused.push((error as Error).message.split(' of ')[0] ?? '')
+    }
+  }
+  await withInformer(
+    async ({ api, informer }) => {
+      informer.onChange({
+        changed: change => {
+          vandalize(change.object)
+          if (change.type === 'updated') vandalize(change.old)
+        },
+      })
+      api.put(path('x'), { data: { color: 'blue' } })
+      await eventually(() => informer.get('a/x')?.data?.color === 'blue', 'the update')
+      api.put(path('odd'), { data: { color: 'odd' } })
+      await eventually(() => informer.get('a/odd') !== undefined, 'the one that the transform does not like')
+      deepEqual([informer.get('a/odd')?.data?.color, informer.get('a/x')?.metadata.annotations], ['odd', undefined])
+      deepEqual([...new Set(refused)], ["Cannot assign to read only property 'color'"])
+      equal(refused.length, 8, 'four in the index, four in the handler')
+    },
+    {
+      hotObjects: 1,
+      indexes: {
+        vandal: object => {
+          vandalize(object)
+          return []
+        },
+      },
+      transform: object => {
+        if (object.metadata.name === 'odd') throw new Error('odd')
+        delete object.metadata.annotations
+        return object
+      },
+    },
+    api => api.put(path('x'), { metadata: { annotations: { a: 'b' } }, data: { color: 'red' } }),
+  )
+})
+
 test('a handler or an index that throws leaves the others alone', async () => {
   await withInformer(
     async ({ api, informer, told }) => {
@@ -174,6 +261,14 @@ test('invariant 6: after random changes and faults the cache and the handlers’
         do: fc.constantFrom('cut' as const, 'end' as const, 'compact' as const, 'garbage' as const, 'bookmark' as const),
       }),
     },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant('late' as const),
+        count: fc.integer({ min: 1, max: 4 }),
+        skipped: fc.integer({ min: 0, max: 3 }),
+      }),
+    },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 4 }) }) },
   )
   await fc.assert(
@@ -193,6 +288,7 @@ test('invariant 6: after random changes and faults the cache and the handlers’
           if (step.do === 'compact') api.compact()
           if (step.do === 'garbage') api.sendRaw('{"type":"ADD')
           if (step.do === 'bookmark') api.bookmark()
+          if (step.do === 'late') api.sendLate(step.count, step.skipped)
           if (step.do === 'wait') await new Promise(resolve => setTimeout(resolve, step.ms))
         }
         const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
@@ -206,7 +302,7 @@ test('invariant 6: after random changes and faults the cache and the handlers’
         equal(got(seen), want())
       })
     }),
-    { numRuns: 40 },
+    { numRuns: 100 },
   )
 })
 

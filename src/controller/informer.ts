@@ -1,72 +1,47 @@
-import { type Client, compareResourceVersions, type ListWatchOptions, listWatch } from '../client/index.ts'
-import {
-  isReason,
-  type KubeObject,
-  matchesFields,
-  matchesLabels,
-  objectKey,
-  parseFieldSelector,
-  parseLabelSelector,
-  parseShardSelector,
-  type Resource,
-  shardTest,
-  type WatchEvent,
-} from '../kube/index.ts'
+import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOptions, listWatch } from '../client/index.ts'
+import { isReason, type KubeObject, objectKey, type Resource, type WatchEvent } from '../kube/index.ts'
+import { type ChangeHandler, ChangeHandlers } from './change-handlers.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import { Departed } from './departed.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
 import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
-import type { Change } from './predicates.ts'
+import { OwnWrites } from './own-writes.ts'
+import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
 
-export type InformerOptions<Body> = {
+export type InformerOptions<Body> = Selection & {
   /** Which of the manager's clusters; default: the manager's own client. */
-  cluster?: string
-  /** Default: all namespaces. */
-  namespace?: string
-  labelSelector?: string
-  fieldSelector?: string
-  /**
-   * A part of the objects by hash of their uid or namespace, as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`.
-   * Where the server knows `shardSelector` (Kubernetes 1.36 with ShardedListAndWatch, the embedded server) it sends no others; else they are
-   * left out here.
-   */
-  shardSelector?: string
+  cluster?: string | undefined
   /** Names and functions for {@link Informer.byIndex}. */
-  indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]>
-  /** What to keep of an object; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name, namespace, uid and resourceVersion. */
-  transform?: (object: KubeObject<Body>) => KubeObject<Body>
+  indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]> | undefined
+  /**
+   * What to keep of an object, which it may change; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name,
+   * namespace, uid and resourceVersion. Of an object for which it throws, everything is kept.
+   */
+  transform?: ((object: KubeObject<Body>) => KubeObject<Body>) | undefined
   /**
    * How many objects are kept ready to read, default 20,000. The others are kept as JSON text, half the size, and each
    * read of one parses it (some microseconds); a `list()` of everything parses all of them. Infinity keeps all ready.
    */
-  hotObjects?: number
+  hotObjects?: number | undefined
 }
 
 /** What an informer needs beside its options; the manager brings it. */
 export type InformerParts<Body> = InformerOptions<Body> & {
   client: Client
   resource: Resource<Body>
-  log?: Log
+  log?: Log | undefined
   /** For tests and slow networks: everything of list+watch that may be set. */
-  listWatch?: Partial<
-    Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'streamLists' | 'clock' | 'random'>
-  >
-}
-
-/** Told after the cache changed. `isInitial` is true for what was there when the cache was filled or the handler came. */
-export type ChangeHandler<Body> = {
-  /**
-   * All three in one, instead of the others. The cheap form: `old` of an update is read from the cache's compact form only
-   * when it is looked at, which must be before the handler returns.
-   */
-  changed?(change: Change<Body>): void
-  added?(object: KubeObject<Body>, isInitial: boolean): void
-  updated?(old: KubeObject<Body>, object: KubeObject<Body>): void
-  deleted?(object: KubeObject<Body>): void
+  listWatch?:
+    | Partial<
+        Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'streamLists' | 'clock' | 'random'>
+      >
+    | undefined
 }
 
 /**
- * A cache of one kind, kept equal to the server's state by list+watch. What it returns is shared by all readers and frozen:
- * copy first (`structuredClone`), then change. Handlers see the same objects before they are frozen, and must not change them.
+ * A cache of one kind, kept equal to the server's state by list+watch. What it returns, and what handlers, predicates and
+ * indexes see, is shared by all readers and frozen: copy first (`structuredClone`), then change.
  */
 export class Informer<Body = { [field: string]: unknown }> {
   readonly resource: Resource<Body>
@@ -75,18 +50,15 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #client: Client
   readonly #options: InformerParts<Body>
   readonly #log: Log
-  readonly #transform: (object: KubeObject<Body>) => KubeObject<Body>
-  readonly #selects: (object: KubeObject<Body>) => boolean
+  readonly #selects: (object: KubeObject<unknown>) => boolean
   readonly #isInShard: (object: KubeObject<unknown>) => boolean
   readonly #objects: ObjectStore<Body>
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
   /** Made when somebody asks for one namespace: an index costs some 50 bytes an object. */
   #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
-  readonly #handlers = new Set<ChangeHandler<Body>>()
-  /** Keys that hold the answer of a write which the watch has not brought yet, with its version. */
-  readonly #local = new Map<string, string>()
-  /** The same the other way round, and of earlier writes to the same key too: versions that need not be read when they come. */
-  readonly #echoes = new Map<string, string>()
+  readonly #handlers: ChangeHandlers<Body>
+  readonly #ownWrites = new OwnWrites()
+  readonly #departed = new Departed()
   readonly #synced = Promise.withResolvers<void>()
   /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
   #resourceVersion = ''
@@ -103,9 +75,9 @@ export class Informer<Body = { [field: string]: unknown }> {
     this.#objects = new ObjectStore(parts.hotObjects ?? 20_000)
     this.#options = parts
     this.#log = log.child({ informer: resource.plural })
-    this.#transform = parts.transform ?? dropManagedFields
-    this.#selects = selection(parts)
-    this.#isInShard = shardOf(parts.shardSelector)
+    this.#handlers = new ChangeHandlers(this.#log)
+    this.#selects = selectionTest(parts)
+    this.#isInShard = shardMemberTest(parts)
     for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
   }
 
@@ -160,9 +132,7 @@ export class Informer<Body = { [field: string]: unknown }> {
   #missing(error: Error): Error {
     const { group, plural, version, apiVersion } = this.resource
     const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
-    return new Error(`the server has no ${plural} of ${apiVersion} (${error.message}): ${wanted} it is asked again until it has`, {
-      cause: error,
-    })
+    return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} It is asked again until it has`, { cause: error })
   }
 
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
@@ -205,14 +175,18 @@ export class Informer<Body = { [field: string]: unknown }> {
 
   /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
   onChange(handler: ChangeHandler<Body>): () => void {
-    this.#handlers.add(handler)
-    for (const [, object] of this.#objects.objects()) this.#guard(() => tellAdded(handler, object, true))
-    return () => this.#handlers.delete(handler)
+    const remove = this.#handlers.add(handler)
+    for (const [, object] of this.#objects.objects()) {
+      deepFreeze(object)
+      this.#handlers.addedTo(handler, object, true)
+    }
+    return remove
   }
 
   /**
    * Puts the answer of a write into the cache, so that the next reconcile reads its own write even if the watch is
-   * behind. Does nothing if the cache is as new already, or if the object is not of this selection; returns whether it did.
+   * behind. Does nothing if the cache is as new already; returns whether it did something. `manager.client` and the client
+   * of a reconcile do it by themselves: this is for writes by other clients.
    */
   applyLocal(object: KubeObject<Body>): boolean {
     const key = objectKey(object)
@@ -221,10 +195,28 @@ export class Informer<Body = { [field: string]: unknown }> {
     // Seen up to here: what the cache lacks at this version has been deleted since.
     if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
     if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
-    if (!this.#selects(object) || !this.#isInShard(object)) return false
-    this.#local.set(key, version)
-    this.#echoes.set(version, key)
-    this.#put(key, this.#transform({ ...object, apiVersion: this.resource.apiVersion, kind: this.resource.kind }), false)
+    if (this.#departed.isLate(object) || !this.#isInShard(object)) return false
+    const { apiVersion, kind } = this.resource
+    // A copy for a transform of the user's, since the answer is the caller's.
+    const copy = this.#options.transform ? structuredClone(object) : object
+    const own = isMetadataOnly(this.resource)
+      ? ({ apiVersion, kind, metadata: copy.metadata } as KubeObject<Body>)
+      : { ...copy, apiVersion, kind }
+    if (!this.#selects(object)) {
+      // The write took it out of the selection, as the watch will say.
+      if (cached?.uid !== object.metadata.uid) return false
+      this.#drop(key, version, own)
+      return true
+    }
+    this.#ownWrites.add(key, version)
+    this.#put(key, this.#kept(own), false)
+    return true
+  }
+
+  /** Like {@link applyLocal} for the answer of a delete that says that the object is gone for good. */
+  applyLocalDelete(key: string, uid: string): boolean {
+    if (!this.#hasSynced || this.#objects.stored(key)?.uid !== uid) return false
+    this.#drop(key, undefined)
     return true
   }
 
@@ -240,7 +232,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       if (!this.#isInShard(item)) continue
       const key = objectKey(item)
       this.#filling?.add(key)
-      this.#put(key, this.#transform(item), true)
+      this.#put(key, this.#kept(item), true)
     }
   }
 
@@ -248,21 +240,23 @@ export class Informer<Body = { [field: string]: unknown }> {
     const isInitial = !this.#hasSynced
     const filled = this.#filling
     this.#filling = undefined
-    // A restored server counts from further back: then nothing we wrote before is there.
-    if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) this.#local.clear()
+    if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) {
+      this.#ownWrites.forgetPending()
+      this.#departed.clear()
+    }
+    const isAhead = (key: string) => this.#ownWrites.isAhead(key, this.#objects.stored(key)?.resourceVersion, resourceVersion)
     const gone = new Set(this.#objects.keys())
     for (const key of filled ?? []) gone.delete(key)
     for (const item of items) {
-      if (!this.#isInShard(item)) continue
+      if (!this.#isInShard(item) || this.#departed.isLate(item)) continue
       const key = objectKey(item)
       gone.delete(key)
-      if (this.#isBehindLocal(key, resourceVersion)) continue
-      this.#local.delete(key)
-      this.#put(key, this.#transform(item), isInitial)
+      if (isAhead(key)) continue
+      this.#ownWrites.settle(key)
+      this.#put(key, this.#kept(item), isInitial)
     }
-    for (const key of gone) if (!this.#isBehindLocal(key, resourceVersion)) this.#drop(key)
-    // Their events may not come any more, and those that do are only read for nothing.
-    this.#echoes.clear()
+    for (const key of gone) if (!isAhead(key)) this.#drop(key, resourceVersion)
+    this.#ownWrites.forgetEchoes()
     this.#resourceVersion = resourceVersion
     this.#lastError = undefined
     if (!this.#hasSynced) {
@@ -277,42 +271,42 @@ export class Informer<Body = { [field: string]: unknown }> {
       const key = objectKey(object)
       const cached = this.#objects.stored(key)
       const age = cached ? compareResourceVersions(resourceVersion, cached.resourceVersion) : 1
-      if (age >= 0) this.#local.delete(key)
+      if (age >= 0) this.#ownWrites.settle(key)
       // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
       if (type === 'DELETED') {
-        if (cached && age >= 0) this.#drop(key, object)
-      } else if (age > 0 && this.#isInShard(object)) {
-        this.#put(key, this.#transform(object), false)
+        if (cached && age >= 0) this.#drop(key, resourceVersion, object)
+      } else if (age > 0 && this.#isInShard(object) && !this.#departed.isLate(object)) {
+        this.#put(key, this.#kept(object), false)
       }
     }
+    this.#advance(resourceVersion)
+  }
+
+  #skip(line: string): string | undefined {
+    const version = this.#ownWrites.takeEcho(line, key => this.#objects.stored(key)?.uid)
+    if (version !== undefined) this.#advance(version)
+    return version
+  }
+
+  /** The watch is alive, and has brought everything up to here. */
+  #advance(resourceVersion: string): void {
     if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
     this.#lastError = undefined
   }
 
-  /** Whether a line of the watch only brings back what {@link applyLocal} put here; its version, if so. */
-  #skip(line: string): string | undefined {
-    // A deletion is never an echo: the answer of a write says what an object is, not that it is gone.
-    if (this.#echoes.size === 0 || !(line.startsWith('{"type":"MODIFIED",') || line.startsWith('{"type":"ADDED",'))) return undefined
-    const start = line.indexOf(versionField) + versionField.length
-    if (start < versionField.length) return undefined
-    const version = line.slice(start, line.indexOf('"', start))
-    const key = this.#echoes.get(version)
-    if (key === undefined) return undefined
-    this.#echoes.delete(version)
-    const cached = this.#objects.stored(key)
-    // The version alone might be a field of another object that names this one.
-    if (!cached || !line.includes(cached.uid)) return undefined
-    if (this.#local.get(key) === version) this.#local.delete(key)
-    if (compareResourceVersions(version, this.#resourceVersion) > 0) this.#resourceVersion = version
-    this.#lastError = undefined
-    return version
-  }
-
-  /** Whether the cache holds the answer of a write that came after a list at this version. */
-  #isBehindLocal(key: string, resourceVersion: string): boolean {
-    if (!this.#local.has(key)) return false
-    const cached = this.#objects.stored(key)
-    return cached !== undefined && compareResourceVersions(resourceVersion, cached.resourceVersion) < 0
+  /** What is kept of an object. A transform that throws or loses what identifies it must not hold up the whole watch. */
+  #kept(object: KubeObject<Body>): KubeObject<Body> {
+    const { transform } = this.#options
+    if (!transform) return dropManagedFields(object)
+    const { uid, resourceVersion } = object.metadata
+    try {
+      const kept = transform(object)
+      if (kept?.metadata?.uid === uid && kept.metadata.resourceVersion === resourceVersion) return kept
+      throw new TypeError('a transform must keep metadata.uid and metadata.resourceVersion')
+    } catch (error) {
+      this.#log.error({ err: coerceError(error), key: objectKey(object) }, 'transform failed, the object is kept as it came')
+      return dropManagedFields(object)
+    }
   }
 
   #put(key: string, object: KubeObject<Body>, isInitial: boolean): void {
@@ -320,29 +314,35 @@ export class Informer<Body = { [field: string]: unknown }> {
     if (stored?.resourceVersion === object.metadata.resourceVersion && stored.uid === object.metadata.uid) return
     const isAnother = stored !== undefined && stored.uid !== object.metadata.uid
     const old = stored && this.#objects.later(key)
+    if (isAnother) this.#departed.add(stored.uid, undefined)
     this.#objects.set(key, object)
+    if (this.#handlers.size === 0 && !this.#byNamespace && this.#indexes.size === 0) return
+    deepFreeze(object)
     if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old?.(), object)
     // Deleted and made again while we were away: handlers must see both, or what belonged to the old one is never cleaned up.
     if (old && isAnother) {
-      this.#tell(handler => tellDeleted(handler, old()))
-      this.#tell(handler => tellAdded(handler, object, isInitial))
+      this.#handlers.deleted(old())
+      this.#handlers.added(object, isInitial)
     } else if (old) {
-      this.#tell(handler => (handler.changed ? handler.changed(new Update(object, old)) : handler.updated?.(old(), object)))
+      this.#handlers.updated(old, object)
     } else {
-      this.#tell(handler => tellAdded(handler, object, isInitial))
+      this.#handlers.added(object, isInitial)
     }
   }
 
-  /** `last` is the state the server deleted, where the watch told it. */
-  #drop(key: string, last?: KubeObject<Body>): void {
-    if (!this.#objects.stored(key)) return
+  /** `version` is the one it left at, where that is known, and `last` the state the server deleted, where the watch told it. */
+  #drop(key: string, version: string | undefined, last?: KubeObject<Body>): void {
+    const stored = this.#objects.stored(key)
+    if (!stored) return
+    this.#departed.add(stored.uid, version)
     const old = this.#objects.later(key)
-    this.#local.delete(key)
+    this.#ownWrites.settle(key)
     this.#objects.delete(key)
     if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old(), undefined)
     if (this.#handlers.size === 0) return
-    const final = last ? this.#transform(last) : old()
-    this.#tell(handler => tellDeleted(handler, final))
+    const final = last ? this.#kept(last) : old()
+    deepFreeze(final)
+    this.#handlers.deleted(final)
   }
 
   #index(key: string, old: KubeObject<Body> | undefined, next: KubeObject<Body> | undefined): void {
@@ -377,75 +377,11 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
     return objects
   }
-
-  #tell(run: (handler: ChangeHandler<Body>) => void): void {
-    for (const handler of this.#handlers) this.#guard(() => run(handler))
-  }
-
-  #guard(run: () => void): void {
-    try {
-      run()
-    } catch (error) {
-      this.#log.error({ err: coerceError(error) }, 'change handler threw, the others go on')
-    }
-  }
 }
-
-/** An update whose `old` is read when somebody looks at it. */
-class Update<Body> {
-  readonly type = 'updated'
-  readonly object: KubeObject<Body>
-  readonly #old: () => KubeObject<Body>
-
-  constructor(object: KubeObject<Body>, old: () => KubeObject<Body>) {
-    this.object = object
-    this.#old = old
-  }
-
-  get old(): KubeObject<Body> {
-    return this.#old()
-  }
-}
-
-function tellAdded<Body>(handler: ChangeHandler<Body>, object: KubeObject<Body>, isInitial: boolean): void {
-  if (handler.changed) handler.changed({ type: 'added', object, isInitial })
-  else handler.added?.(object, isInitial)
-}
-
-function tellDeleted<Body>(handler: ChangeHandler<Body>, object: KubeObject<Body>): void {
-  if (handler.changed) handler.changed({ type: 'deleted', object })
-  else handler.deleted?.(object)
-}
-
-const versionField = '"resourceVersion":"'
 
 /** The default transform: managedFields are often half of an object, and only servers read them. */
 export function dropManagedFields<Body>(object: KubeObject<Body>): KubeObject<Body> {
   if (object.metadata.managedFields === undefined) return object
   const { managedFields: _, ...metadata } = object.metadata
   return { ...object, metadata }
-}
-
-/** Whether the server would send an object to an informer with these selectors. */
-function selection<Body>({ namespace, labelSelector, fieldSelector }: InformerOptions<Body>): (object: KubeObject<Body>) => boolean {
-  const labels = labelSelector ? parseLabelSelector(labelSelector) : undefined
-  const fields = fieldSelector ? parseFieldSelector(fieldSelector) : undefined
-  return object =>
-    (namespace === undefined || object.metadata.namespace === namespace) &&
-    (!labels || matchesLabels(labels, object.metadata.labels)) &&
-    (!fields || matchesFields(fields, field => readField(object, field)))
-}
-
-/** Whether an object is of the shard: asked of all that the server sends, since most servers pass the selector over. */
-function shardOf(shardSelector: string | undefined): (object: KubeObject<unknown>) => boolean {
-  if (shardSelector === undefined) return () => true
-  const selector = parseShardSelector(shardSelector)
-  const isIn = shardTest(selector)
-  return ({ metadata }) => isIn((selector.field === 'uid' ? metadata.uid : metadata.namespace) ?? '')
-}
-
-function readField(object: unknown, path: string): string | undefined {
-  let value = object
-  for (const part of path.split('.')) value = (value as { [name: string]: unknown } | undefined | null)?.[part]
-  return value === undefined || value === null ? undefined : String(value)
 }

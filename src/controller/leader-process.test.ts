@@ -19,7 +19,7 @@ function contend(server: string, identity: string, skewMs: number, claims: Claim
   return child
 }
 
-test('invariant 2: of two processes whose clocks disagree by an hour, one stopped by SIGSTOP, never two lead', async () => {
+test('invariant 2: of two processes whose clocks disagree and jump by an hour, one stopped by SIGSTOP, never two lead', async () => {
   const api = await TinyApi.start()
   const claims: Claim[] = []
   const children = new Map([

@@ -13,6 +13,7 @@ import {
   type ManagerOptions,
   type ReconcileRequest,
   type Result,
+  silentLog,
   TerminalError,
   watching,
 } from './index.ts'
@@ -27,7 +28,7 @@ async function withManager(
 ) {
   const api = await TinyApi.start()
   const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
-  const manager = new Manager({ client, listWatch: fast, ...options })
+  const manager = new Manager({ client, log: silentLog, listWatch: fast, ...options })
   try {
     await run({ api, manager, client })
   } finally {
@@ -158,7 +159,10 @@ test('a kind that cannot be listed holds up its own controller only, readyz says
     manager.add(maps)
     const started = manager.start()
     await eventually(() => calls.length === 1, 'the healthy controller works')
-    await eventually(() => manager.readyz().reasons.some(reason => reason.includes('scripted NotFound')), 'readyz names the cause')
+    await eventually(
+      () => manager.readyz().reasons.some(reason => reason.includes('the server has no secrets of v1: does the server serve v1?')),
+      'readyz names the cause',
+    )
     match(manager.readyz().reasons.join(), /the cache of secrets is not filled yet/)
     api.put(secretPath('s'))
     hasSecrets = true
@@ -199,7 +203,7 @@ test('two managers with leader election: one works, the other takes over after a
       const first = recorder()
       const second = recorder()
       const election = { leaseName: 'ctl', namespace: 'a', leaseDurationMs: 1_000, renewDeadlineMs: 600, retryPeriodMs: 20 }
-      const other = new Manager({ client, listWatch: fast, leaderElection: { ...election, identity: 'two' } })
+      const other = new Manager({ client, log: silentLog, listWatch: fast, leaderElection: { ...election, identity: 'two' } })
       manager.add(first.controller)
       other.add(second.controller)
       await manager.start()

@@ -1,14 +1,16 @@
 import type { Registry } from 'prom-client'
 import { type Client, isMetadataOnly } from '../client/index.ts'
 import type { Resource } from '../kube/index.ts'
+import { consoleLog } from './console-log.ts'
 import { Controller, type ControllerHost } from './controller.ts'
 import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
-import { coerceError, type Log, silentLog } from './log.ts'
+import { coerceError, type Log } from './log.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
 import { type ProbeOptions, ProbeServer } from './probe-server.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import type { Tracer } from './trace.ts'
+import { WriteThroughClient } from './write-through-client.ts'
 
 /** Something that runs beside the controllers until its signal aborts, such as a server or a ticker; begins when all caches are filled. */
 export type Runnable = {
@@ -22,6 +24,7 @@ export type ManagerOptions = {
   client: Client
   /** Further clusters, by names of letters, digits and dashes: for informers and controllers that say `cluster` or `clusters`. */
   clusters?: Readonly<Record<string, Client>>
+  /** Default: warnings and errors on stderr, as `consoleLog('warn')` writes them. `silentLog` says nothing. */
   log?: Log
   /** Without it, this process acts at once: correct only if it is the only one. */
   leaderElection?: LeaseOptions
@@ -57,10 +60,17 @@ type Shared = { informer: Informer<unknown>; transform: unknown }
  * leader first, and an end that lets running reconciles finish.
  */
 export class Manager {
+  /**
+   * For reads and writes at the API server: what it writes is in the caches of this manager as soon as the write is answered.
+   * Answers of writes are frozen, as the caches share them.
+   */
   readonly client: Client
   readonly #options: ManagerOptions
   readonly #log: Log
   readonly #informers = new Map<string, Shared>()
+  /** The same by cluster, version and plural, whatever their selection: those that may hold what a write changed. */
+  readonly #cachesOfKind = new Map<string, Informer<unknown>[]>()
+  readonly #clients = new Map<string, Client>()
   readonly #tasks: (Controller | Runnable)[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
@@ -82,13 +92,14 @@ export class Manager {
   #probes: ProbeServer | undefined
 
   constructor(options: ManagerOptions) {
-    this.client = options.client
+    this.client = this.#writeThrough(undefined, options.client)
     this.#options = options
-    this.#log = options.log ?? silentLog
-    for (const name of Object.keys(options.clusters ?? {})) {
+    this.#log = options.log ?? consoleLog('warn')
+    for (const [name, client] of Object.entries(options.clusters ?? {})) {
       if (!/^[a-zA-Z0-9.-]+$/.test(name)) {
         throw new TypeError(`the name ${JSON.stringify(name)} of a cluster must consist of letters, digits, dots and dashes`)
       }
+      this.#clients.set(name, this.#writeThrough(name, client))
     }
     const manager = this
     this.#host = {
@@ -101,6 +112,7 @@ export class Manager {
       },
       mayLead: () => this.#lease?.isHeld ?? true,
       informer: (resource, informerOptions) => this.informer(resource, informerOptions),
+      clientOf: cluster => this.clientOf(cluster),
     }
   }
 
@@ -123,10 +135,9 @@ export class Manager {
   /** The client of one of `clusters`, or the manager's own without a name. @throws {RangeError} for an unknown name. */
   clientOf(cluster?: string): Client {
     if (cluster === undefined) return this.client
-    const { clusters = {} } = this.#options
-    const client = Object.hasOwn(clusters, cluster) ? clusters[cluster] : undefined
+    const client = this.#clients.get(cluster)
     if (client) return client
-    const known = Object.keys(clusters).join(', ') || 'none'
+    const known = [...this.#clients.keys()].join(', ') || 'none'
     throw new RangeError(`the manager has no cluster ${JSON.stringify(cluster)}: it has ${known}`)
   }
 
@@ -150,10 +161,20 @@ export class Manager {
     ].join('|')
     let shared = this.#informers.get(key)
     if (!shared) {
-      const client = this.clientOf(cluster)
-      const parts = { ...options, client, resource, log: this.#log, listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'] }
+      this.clientOf(cluster)
+      // As the user gave it: caches need no caches.
+      const source = (cluster === undefined ? undefined : this.#options.clusters?.[cluster]) ?? this.#options.client
+      const parts = {
+        ...options,
+        client: source,
+        resource,
+        log: this.#log,
+        listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'],
+      }
       shared = { informer: new Informer<Body>(parts) as unknown as Informer<unknown>, transform }
       this.#informers.set(key, shared)
+      const kind = kindKey(cluster, resource)
+      this.#cachesOfKind.set(kind, [...(this.#cachesOfKind.get(kind) ?? []), shared.informer])
       if (this.#state === 'starting' || this.#state === 'started') this.#watch(shared.informer)
     } else if (transform && shared.transform !== transform) {
       throw new TypeError(
@@ -188,7 +209,7 @@ export class Manager {
     const { registry, leaderElection } = this.#options
     if (registry) {
       this.#metrics = await metricsOn(registry)
-      for (const client of new Set([this.client, ...Object.values(this.#options.clusters ?? {})])) {
+      for (const client of new Set([this.#options.client, ...Object.values(this.#options.clusters ?? {})])) {
         this.#unobserve.push(client.observeRequests(request => this.#metrics.request(request)))
       }
     }
@@ -260,6 +281,10 @@ export class Manager {
     return health(reasons)
   }
 
+  #writeThrough(cluster: string | undefined, client: Client): Client {
+    return new WriteThroughClient(client, resource => this.#cachesOfKind.get(kindKey(cluster, resource)) ?? [])
+  }
+
   #watch(informer: Informer<unknown>): void {
     informer.start(this.#informerStop.signal).catch(error => this.#fail(`informer of ${informer.resource.plural}`, error))
   }
@@ -295,7 +320,7 @@ export class Manager {
   }
 
   #contend(options: LeaseOptions): void {
-    const lease = new LeaseHolder({ ...options, store: leaseStore(this.client, options), log: this.#log })
+    const lease = new LeaseHolder({ ...options, store: leaseStore(this.#options.client, options), log: this.#log })
     this.#lease = lease
     this.#metrics.leader(options.leaseName, false)
     this.#leaseRun = lease
@@ -343,6 +368,10 @@ export class Manager {
     this.#failures.set(name, error)
     this.#log.error({ err: error, task: name }, 'task failed and is not running any more')
   }
+}
+
+function kindKey(cluster: string | undefined, { apiVersion, plural }: Resource<unknown>): string {
+  return `${cluster ?? ''}|${apiVersion}|${plural}`
 }
 
 function health(reasons: string[]): Health {

@@ -59,6 +59,7 @@ export class ObjectStore<Body> {
     let value = this.#entries.get(key)?.value
     return () => {
       if (typeof value !== 'object') value = JSON.parse(value ?? 'null') as KubeObject<Body>
+      deepFreeze(value)
       return value
     }
   }

@@ -1,15 +1,27 @@
+import type { Client } from '../client/index.ts'
+import type { KubeObject } from '../kube/index.ts'
 import type { Log } from './log.ts'
 
 /** What a reconcile asks for: nothing, or to be called again after a while; `priority` is the key's place in the queue then (default 0, higher first). */
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case
-export type Result = { requeueAfterMs?: number; priority?: number } | void
+export type Result = { requeueAfterMs?: number | undefined; priority?: number | undefined } | void
 
 /** What a reconcile is called with. */
-export type ReconcileRequest = {
+export type ReconcileRequest<Body = unknown> = {
   /** `namespace/name`, or `name` for a cluster-scoped kind. */
   readonly key: string
   readonly namespace: string | undefined
   readonly name: string
+  /**
+   * The object of the key as the cache has it when this is first looked at, frozen; undefined if there is none (any more).
+   * `structuredClone` it to change it.
+   */
+  readonly object: KubeObject<Body> | undefined
+  /**
+   * For reads and writes at the API server of this key's cluster. What it writes is in the manager's caches as soon as the
+   * write is answered, so the next reconcile of the key sees it; answers of writes are frozen, as caches share them.
+   */
+  readonly client: Client
   /** Which of the manager's clusters the key is of; undefined for a controller without `clusters`. */
   readonly cluster: string | undefined
   /** Aborts when the process must stop now, leadership is lost, or the reconcile's time is over: pass it on and return soon. */
@@ -22,7 +34,7 @@ export type ReconcileRequest = {
   readonly reconcileId: string
 }
 
-export type Reconcile = (request: ReconcileRequest) => Promise<Result>
+export type Reconcile<Body = unknown> = (request: ReconcileRequest<Body>) => Promise<Result>
 
 /**
  * Thrown by a reconcile when trying again cannot help: it is counted and logged, and waits for the next change. One that

@@ -1,5 +1,6 @@
 import { type KubeObject, objectKey, parseApiVersion, type Resource } from '../kube/index.ts'
-import type { ChangeHandler, Informer, InformerOptions } from './informer.ts'
+import type { ChangeHandler } from './change-handlers.ts'
+import type { Informer, InformerOptions } from './informer.ts'
 import { coerceError, type Log } from './log.ts'
 import type { Change, Predicate } from './predicates.ts'
 import { lowPriority, normalPriority, type WorkQueue } from './work-queue.ts'

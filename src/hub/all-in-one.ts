@@ -13,10 +13,9 @@ import {
   workerPoolResource,
   workerResource,
 } from '../api/index.ts'
-import { type Client, crdResource, createClient, namespaceResource, secretResource } from '../client/index.ts'
+import { type Client, createClient, installKinds, namespaceResource, secretResource } from '../client/index.ts'
 import { type Informer, type Log, Manager, silentLog } from '../controller/index.ts'
 import { addDispatchController } from '../dispatch/index.ts'
-import { isConditionTrue } from '../kube/index.ts'
 import { createLogHandler, openLogStore } from '../log/index.ts'
 import { type ApiServer, startServer } from '../server/index.ts'
 import { addStackController } from '../stack/index.ts'
@@ -128,7 +127,10 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       userAgent: 'oarlock-controllers',
     })
     undo.push(() => client.close())
-    await installKinds(client)
+    await Promise.all([
+      installKinds(client, oarlockResources),
+      client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true }),
+    ])
     await ensurePool(client, options.pool?.max)
 
     const pool = new ProcessPool({
@@ -293,21 +295,6 @@ function readAdminToken(kubeconfigPath: string): string {
   const [, token = ''] = /^\s*token: (\S+)$/m.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
   if (token === '') throw new Error(`${kubeconfigPath} has no token`)
   return token
-}
-
-/** Applies our definitions and waits until their kinds are served. */
-async function installKinds(client: Client): Promise<void> {
-  const crds = client.resource(crdResource)
-  const applied = oarlockResources.map(resource => crds.apply(resource.toCrd() as Parameters<typeof crds.apply>[0], { force: true }))
-  const namespace = client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
-  const [crdsApplied] = await Promise.all([Promise.all(applied), namespace])
-  for (const crd of crdsApplied) {
-    for (let tries = 0, now = crd; !isConditionTrue(now.status?.conditions as never, 'Established'); tries++) {
-      if (tries > 100) throw new Error(`the definition ${crd.metadata.name} was not established within 10 s`)
-      await new Promise(resolve => setTimeout(resolve, 100))
-      now = await crds.get(crd.metadata.name)
-    }
-  }
 }
 
 /** The WorkerPool `default`: made once; afterwards it is the user's, and only a given `max` changes it. */

@@ -1,3 +1,5 @@
+import { Type } from './declare.ts'
+
 /** A Kubernetes condition. `lastTransitionTime` (RFC 3339) is when `status` last changed, not when it was last seen. */
 export type Condition = {
   type: string
@@ -7,6 +9,19 @@ export type Condition = {
   lastTransitionTime: string
   observedGeneration?: number
 }
+
+/** The schema of `status.conditions` for a kind of your own: `status: Type.Object({ conditions: Type.Optional(conditionsSchema) })`. */
+export const conditionsSchema = Type.Array(
+  Type.Object({
+    type: Type.String(),
+    status: Type.Enum(['True', 'False', 'Unknown']),
+    reason: Type.String(),
+    message: Type.String(),
+    lastTransitionTime: Type.String({ format: 'date-time' }),
+    observedGeneration: Type.Optional(Type.Integer()),
+  }),
+  { description: 'How things stand, by kstatus.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
+)
 
 /** What a controller knows about a condition; {@link setCondition} adds the times. */
 export type ConditionUpdate = Omit<Condition, 'lastTransitionTime'>

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Client, crdResource, createClient } from '../client/index.ts'
-import type { CustomResource, Resource } from '../kube/index.ts'
+import { type Client, createClient, installKinds } from '../client/index.ts'
+import type { CustomResource } from '../kube/index.ts'
 import { type ApiServer, startServer } from '../server/index.ts'
 
 export type TestServerOptions = {
@@ -42,25 +42,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   try {
     server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
     client = await createClient({ kubeconfig: server.kubeconfigPath })
-    const { kinds = [] } = options
-    for (const kind of kinds) await client.resource(crdResource).apply(kind.toCrd() as never, { force: true })
-    for (const kind of kinds) await untilServed(client, kind)
+    await installKinds(client, options.kinds ?? [], { timeoutMs: servedWithinMs })
     return { server, client, kubeconfigPath: server.kubeconfigPath, close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close()
     throw error
-  }
-}
-
-async function untilServed(client: Client, kind: Resource<unknown>): Promise<void> {
-  const untilMs = performance.now() + servedWithinMs
-  for (;;) {
-    try {
-      await client.resource(kind).list({ limit: 1 })
-      return
-    } catch (error) {
-      if (performance.now() > untilMs) throw new Error(`${kind.plural} of ${kind.apiVersion} are not served yet`, { cause: error })
-      await new Promise(resolve => setTimeout(resolve, 2))
-    }
   }
 }

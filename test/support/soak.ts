@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import Type from 'typebox'
 import { startServerProcess } from '../../bench/server-process.ts'
-import { crdResource, createClient } from '../../src/client/index.ts'
-import { addFinalizer, controller, Manager, patchStatusIfChanged, removeFinalizer } from '../../src/controller/index.ts'
+import { createClient, installKinds } from '../../src/client/index.ts'
+import { addFinalizer, controller, Manager, patchStatusIfChanged, removeFinalizer, silentLog } from '../../src/controller/index.ts'
 import { defineResource } from '../../src/kube/index.ts'
 import { type Faults, withFaults } from '../../src/testing/index.ts'
 import { eventually } from './eventually.ts'
@@ -68,9 +68,9 @@ export async function soak(
     cutWatch: rate,
   }
   const client = withFaults(direct, faults)
-  const manager = new Manager({ client, listWatch: { backoff: { minMs: 5, maxMs: 100 } } })
+  const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 5, maxMs: 100 } } })
   try {
-    await direct.resource(crdResource).apply(buoyResource.toCrd() as never)
+    await installKinds(direct, [buoyResource])
     const buoys = manager.informer(buoyResource, { indexes: { depth: ({ spec }) => [String(spec.depth)] }, hotObjects: 20 })
     const handle = direct.resource(buoyResource)
     const made = controller({
@@ -78,18 +78,16 @@ export async function soak(
       for: buoyResource,
       backoff: { baseDelayMs: 2, maxDelayMs: 50 },
       groupOf: key => key.slice(-1),
-      async reconcile({ key, signal }) {
+      async reconcile({ object: buoy, client, signal }) {
         reconciles++
         listeners = Math.max(listeners, getEventListeners(signal, 'abort').length)
-        const buoy = buoys.get(key)
         if (!buoy) return
         if (buoy.metadata.deletionTimestamp) {
-          buoys.applyLocal(await removeFinalizer(client, buoy, finalizer))
+          await removeFinalizer(client, buoy, finalizer)
           return
         }
         const held = await addFinalizer(client, buoy, finalizer)
-        buoys.applyLocal(held)
-        buoys.applyLocal(await patchStatusIfChanged(client, held, { seen: held.spec.depth }))
+        await patchStatusIfChanged(client, held, { seen: held.spec.depth })
       },
     })
     manager.add(made)
@@ -134,16 +132,11 @@ export async function soak(
   }
 }
 
-/** Least-squares growth of a figure per round: noise of single rounds does not count, a leak does. */
+/**
+ * Growth of a figure per round: the median of the slopes between all pairs of rounds (Theil and Sen), so that rounds in which
+ * something was late do not count, and a leak does.
+ */
 export function growthPerRound(figures: readonly number[]): number {
-  const count = figures.length
-  const middle = (count - 1) / 2
-  const mean = figures.reduce((sum, figure) => sum + figure, 0) / count
-  let above = 0
-  let below = 0
-  for (const [index, figure] of figures.entries()) {
-    above += (index - middle) * (figure - mean)
-    below += (index - middle) ** 2
-  }
-  return below === 0 ? 0 : above / below
+  const slopes = figures.flatMap((figure, index) => figures.slice(index + 1).map((later, distance) => (later - figure) / (distance + 1)))
+  return slopes.sort((a, b) => a - b)[Math.floor(slopes.length / 2)] ?? 0
 }

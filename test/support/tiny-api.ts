@@ -90,6 +90,17 @@ export class TinyApi {
     for (const { response } of this.#watchers) response.write(text)
   }
 
+  /**
+   * Sends events from before again, as a server does behind which another one lags, or an old connection that ends last: up to
+   * `count` of them, of those older than the newest `skipped` ones.
+   */
+  sendLate(count: number, skipped: number): void {
+    const late = this.#log.slice(0, Math.max(0, this.#log.length - skipped)).slice(-count)
+    for (const event of late) {
+      for (const { collection, response } of this.#watchers) if (inside(collection, event.path)) response.write(line(event))
+    }
+  }
+
   bookmark(): void {
     this.sendRaw(`${JSON.stringify({ type: 'BOOKMARK', object: { kind: 'x', metadata: { resourceVersion: this.version } } })}\n`)
   }
