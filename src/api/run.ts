@@ -40,6 +40,9 @@ const spec = Type.Object({
   ),
   workerName: Type.Optional(Type.String({ description: 'The Worker that has this Run; set once, by dispatch.' })),
   cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
+  cancelReason: Type.Optional(
+    Type.String({ description: 'Why it was canceled, if no person did: Outdated (by spec.onChange: Cancel of its Stack).' }),
+  ),
 })
 
 const limitKeeper = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {

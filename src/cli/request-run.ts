@@ -31,17 +31,21 @@ export async function whenRequested(client: Client, stack: Stack, request: strin
   return await client.resource(runResource).get(runName, { namespace })
 }
 
-/** Waits for the end of a Run and tells each phase on the way. */
+/** Waits for the end of a Run, or of the one that replaces it while it waits, and tells each phase on the way. */
 export async function whenEnded(client: Client, run: Run, timeoutMs: number, onPhase: (run: Run) => void): Promise<Run> {
   const { name, namespace } = run.metadata
   let last = ''
-  return await waitFor(client, runResource, { namespace, name, timeoutMs, what: `run "${name}"` }, now => {
+  const ended = await waitFor(client, runResource, { namespace, name, timeoutMs, what: `run "${name}"` }, now => {
     if (!now) throw new CliError(`run "${name}" was deleted`, { exitCode: exitCodes.notFound })
     const phase = now.status?.phase ?? 'Queued'
     if (phase !== last) onPhase(now)
     last = phase
     return isEnded(now) ? now : undefined
   })
+  const { supersededBy } = ended.status ?? {}
+  if (supersededBy === undefined) return ended
+  const next = await client.resource(runResource).getOrUndefined(supersededBy, { namespace })
+  return next ? await whenEnded(client, next, timeoutMs, onPhase) : ended
 }
 
 /** Writes the log of a Run while it runs, from its start to its end; a Run without a log is no error. */

@@ -1,7 +1,20 @@
 import { annotations, isEnded, type Run, type RunSpec, type RunType, type Stack, type StackStatus } from '../api/index.ts'
 import { isPlanOutdated } from './fold-runs.ts'
 import { engineRecheckMs, lostLimit } from './limits.ts'
-import { changeReason, endedAtMs, type Inputs, inputsOf, isLost, isSideRun, lostInARow, phaseOf, sameInputs } from './run-facts.ts'
+import {
+  changeReason,
+  endedAtMs,
+  type Inputs,
+  inputsOf,
+  isLost,
+  isOfCourse,
+  isSideRun,
+  isSuperseded,
+  lostInARow,
+  phaseOf,
+  sameInputs,
+} from './run-facts.ts'
+import { poisonedBy } from './same-failure.ts'
 import { sayFailed, sayTime } from './say.ts'
 import { backoffMs, jitteredIntervalMs, type Settings } from './settings.ts'
 
@@ -43,7 +56,7 @@ export function chooseRun(input: ChoiceInput): Choice {
   const { stack, status, runs, settings, inputs, nowMs } = input
   const work: RunType = settings.manual ? 'Plan' : 'Apply'
   const inSync = sameInputs(status.applied, inputs)
-  const last = runs.findLast(run => isEnded(run) && !isSideRun(run))
+  const last = runs.findLast(run => isEnded(run) && isOfCourse(run))
   const isCurrent = last !== undefined && sameInputs(inputsOf(last), inputs)
 
   const request = pendingRequest(stack, status)
@@ -51,8 +64,8 @@ export function chooseRun(input: ChoiceInput): Choice {
     const type = request.type === 'Apply' ? work : request.type
     return { kind: 'run', want: { type, reason: 'Requested', atMs: nowMs, request: request.value } }
   }
-  const lostSide = recoverSideRun(runs, nowMs)
-  if (lostSide) return lostSide
+  const side = repeatSideRun(runs, nowMs)
+  if (side) return side
 
   const lost = lostInARow(runs, run => !isSideRun(run))
   const recovery = lost === 0 || !last ? undefined : recover(last, lost, settings, nowMs)
@@ -62,13 +75,18 @@ export function chooseRun(input: ChoiceInput): Choice {
     if (stack.metadata.annotations?.[annotations.approvedPlan] !== digest) return { kind: 'await' }
     return { kind: 'run', want: { type: 'Apply', reason: 'Approved', atMs: nowMs, approvedPlan: { digest, runName }, ...recovery } }
   }
+  const sameFailures = poisonedBy(status, settings)
+  if (sameFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed') {
+    const hint = `No Run is started until the cause is gone: then change the Stack, or ask for a Run: oarlock run ${stack.metadata.name}`
+    return { kind: 'stall', reason: 'Poisoned', message: `The last ${sameFailures} Runs failed the same way. ${sayFailed(last)} ${hint}` }
+  }
   if (recovery && last) {
     // A lost check of a Stack that is in sync is made again as what it was.
     return { kind: 'run', want: { ...recovery, type: inSync && last.spec.type === 'Plan' ? 'Plan' : work } }
   }
   if (isCurrent && phaseOf(last) === 'Failed') return retry(input, last, inSync && last.spec.type === 'Plan' ? 'Plan' : work)
   if (!inSync) {
-    if (isCurrent && phaseOf(last) === 'Canceled') {
+    if (isCurrent && phaseOf(last) === 'Canceled' && last.spec.cancelReason !== 'Outdated') {
       const message = `Run ${last.metadata.name} was canceled. Change the Stack, or ask for a Run: oarlock run ${stack.metadata.name}`
       return { kind: 'stall', reason: 'RunCanceled', message }
     }
@@ -122,9 +140,13 @@ function drift({ status, settings, jitter }: ChoiceInput, last: Run | undefined,
   return { kind: 'run', want: { type: settings.drift === 'Report' ? 'Plan' : work, reason: 'DriftCheck', atMs } }
 }
 
-/** Somebody waits for a Plan or Refresh that was lost: it is made again, but not for ever. */
-function recoverSideRun(runs: readonly Run[], nowMs: number): Choice | undefined {
-  const last = runs.findLast(isEnded)
+/** Somebody waits for a Plan or Refresh that was lost, or replaced while it waited: it is made again, but not for ever. */
+function repeatSideRun(runs: readonly Run[], nowMs: number): Choice | undefined {
+  const newest = runs.findLast(isEnded)
+  if (newest && isSideRun(newest) && isSuperseded(newest)) {
+    return { kind: 'run', want: { type: newest.spec.type, reason: 'Requested', atMs: nowMs } }
+  }
+  const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
   if (!last || !isSideRun(last) || !isLost(last) || lostInARow(runs, isSideRun) >= lostLimit) return undefined
   return { kind: 'run', want: { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs } }
 }

@@ -1,14 +1,16 @@
 import { annotations, defaults, isEnded, isMutating, type Run, type RunSpec, type Stack, type StackStatus } from '../api/index.ts'
 import { findCondition, rfc3339, type StatusCause } from '../kube/index.ts'
-import { type Choice, chooseRun, type Want } from './choose-run.ts'
+import { type Choice, chooseRun, pendingRequest, type Want } from './choose-run.ts'
 import { decideDeletion } from './decide-deletion.ts'
 import { type Dependency, dependencyGate } from './dependencies.ts'
 import { foldRuns, meet } from './fold-runs.ts'
 import { runsToDelete } from './keep-runs.ts'
-import { stackFinalizer } from './limits.ts'
+import { stackFinalizer, supersedeAfterMs } from './limits.ts'
 import { withRaisedMemory } from './raised-memory.ts'
-import { type Inputs, inputsOf, isSideRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { runClass } from './run-class.ts'
+import { type Inputs, inputsOf, isOfCourse, isSideRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
 import { runName } from './run-name.ts'
+import { forgetOldFailures } from './same-failure.ts'
 import {
   quote,
   type Say,
@@ -54,7 +56,9 @@ export type StackDecision = {
   readonly status: StackStatus
   /** Create it before the status is written: a crash between the two is found again by the Run's number. */
   readonly createRun?: { readonly name: string; readonly spec: RunSpec }
-  readonly cancelRun?: string
+  /** A Run that waits is replaced by `createRun`: end it as Canceled, at exactly this version, before that is created. */
+  readonly supersedeRun?: { readonly name: string; readonly resourceVersion: string; readonly by: string }
+  readonly cancelRun?: { readonly name: string; readonly reason?: 'Outdated' }
   /** Ended Runs beyond the history limit, to be deleted after the status is written: it holds what they told. */
   readonly deleteRuns: readonly string[]
   /** To be added before a Run is created. */
@@ -106,7 +110,8 @@ function life(facts: Facts): StackDecision {
   if (!settings.manual || (known && !sameInputs(status.plan, known))) delete status.plan
   // Asked again: a plan that is dropped may have been all that the inputs were known from.
   const inputs = presentInputs(facts)
-  const last = runs.findLast(run => isEnded(run) && !isSideRun(run))
+  forgetOldFailures(status, input.stack.metadata.generation ?? 1)
+  const last = runs.findLast(run => isEnded(run) && isOfCourse(run))
   if (inputs && last && last.spec.type !== 'Destroy' && !sameInputs(inputsOf(last), inputs)) delete status.failures
   dropStaleDrift(status, settings)
 
@@ -115,7 +120,7 @@ function life(facts: Facts): StackDecision {
   const { want } = course
   if (active) {
     delete status.nextRunAt
-    return finish(facts, { say: whileActive(facts, active, course, inputs), keepRuns: settings.historyLimit })
+    return beside(facts, active, course, inputs)
   }
   if (!want || !course.inputs) {
     delete status.nextRunAt
@@ -127,6 +132,41 @@ function life(facts: Facts): StackDecision {
   }
   delete status.nextRunAt
   return start(facts, want, course.inputs, undefined)
+}
+
+/** What to do while a Run is active: nothing, unless a change has overtaken it. */
+function beside(facts: Facts, active: Run, course: Course, inputs: Inputs | undefined): StackDecision {
+  const { input, settings, status } = facts
+  const { nowMs, stack } = input
+  const wait = (rest: Partial<Ending> = {}) =>
+    finish(facts, { say: whileActive(facts, active, course, inputs), keepRuns: settings.historyLimit, ...rest })
+  const isKnown = inputs !== undefined && typeof input.revision === 'string'
+  if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait()
+  const isOutdated = !sameInputs(inputsOf(active), inputs)
+  if (active.spec.workerName !== undefined) {
+    if (!isOutdated || !settings.cancelOutdated || isSideRun(active)) return wait()
+    return wait({ cancelRun: { name: active.metadata.name, reason: 'Outdated' } })
+  }
+
+  const request = pendingRequest(stack, status)
+  if (!isOutdated) {
+    if (!request) return wait()
+    const type = request.type === 'Apply' ? (settings.manual ? 'Plan' : 'Apply') : request.type
+    if (active.spec.type !== type) return wait()
+    if (active.spec.reason === 'Requested') {
+      // Asked for twice while it waits: one Run answers both.
+      status.handledRequest = request.value
+      const say = whileActive(facts, active, findCourse(facts, inputs), inputs)
+      return finish(facts, { say, keepRuns: settings.historyLimit })
+    }
+  }
+  const replaced: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
+  const next: Facts = { ...facts, runs: facts.runs.map(run => (run === active ? replaced : run)) }
+  const { want } = findCourse(next, inputs)
+  if (!want || want.atMs > nowMs) return wait()
+  const youngForMs = Date.parse(active.metadata.creationTimestamp) + supersedeAfterMs - nowMs
+  if (youngForMs > 0) return wait({ requeueAfterMs: youngForMs })
+  return start(next, want, inputs, undefined, active)
 }
 
 function deletion(facts: Facts): StackDecision {
@@ -141,7 +181,11 @@ function deletion(facts: Facts): StackDecision {
     case 'release':
       return { status: stack.status ?? {}, deleteRuns: [], events: facts.events, removeFinalizer: true }
     case 'wait':
-      return finish(facts, { say: step.say, keepRuns: settings.historyLimit, cancelRun: step.cancelRun })
+      return finish(facts, {
+        say: step.say,
+        keepRuns: settings.historyLimit,
+        ...(step.cancelRun && { cancelRun: { name: step.cancelRun } }),
+      })
     case 'run': {
       const { want } = step
       if (want.atMs <= nowMs && inputs) return start(facts, want, inputs, step.say)
@@ -266,7 +310,8 @@ function withSourceError(say: Say, error: RevisionError | undefined): Say {
   return { ...say, ready: { ...say.ready, message } }
 }
 
-function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefined): StackDecision {
+/** Makes the Run that is wanted, instead of `superseded` if one is given. */
+function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefined, superseded?: Run): StackDecision {
   const { input, runs, settings, status } = facts
   const { stack } = input
   const number = (status.lastRunNumber ?? 0) + 1
@@ -282,22 +327,24 @@ function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefin
     ...(want.recoveredFrom && { recoveredFrom: want.recoveredFrom }),
     ...(want.approvedPlan && { approvedPlan: want.approvedPlan }),
     pool: stack.spec.pool ?? defaults.pool,
+    priorityClass: runClass(stack, want, runs, superseded),
     priority: stack.spec.priority ?? 0,
+    ...(superseded && { queuedSince: superseded.spec.queuedSince ?? superseded.metadata.creationTimestamp }),
   }
-  meet(
-    status,
-    { spec },
-    runs.findLast(run => !isSideRun(run)),
-  )
+  meet(status, { spec }, runs.findLast(isOfCourse))
   status.lastRunNumber = number
   status.lastRun = { name, type: want.type, phase: 'Queued', reason: want.reason }
   if (want.request) status.handledRequest = want.request
   const from = want.recoveredFrom ? `, after ${want.recoveredFrom} was lost` : ''
   const event: StackEvent = { type: 'Normal', reason: 'RunCreated', message: `Created Run ${name} (${want.type}): ${want.reason}${from}` }
   const run = { metadata: { name }, spec } as Run
-  const next: Facts = { ...facts, runs: [...runs, run], events: [...facts.events, event] }
+  const { name: oldName, resourceVersion = '' } = superseded?.metadata ?? {}
+  const gone: StackEvent[] =
+    oldName === undefined ? [] : [{ type: 'Normal', reason: 'RunSuperseded', message: `Run ${oldName} waits no more: ${name} replaces it` }]
+  const next: Facts = { ...facts, runs: [...runs, run], events: [...facts.events, ...gone, event] }
   const say = deleting ? sayReconciling('Deleting', sayActive(run)) : whileActive(next, run, findCourse(next, presentInputs(next)), inputs)
-  return finish(next, { say, keepRuns: settings.historyLimit, createRun: { name, spec } })
+  const supersedeRun = oldName === undefined ? undefined : { name: oldName, resourceVersion, by: name }
+  return finish(next, { say, keepRuns: settings.historyLimit, createRun: { name, spec }, ...(supersedeRun && { supersedeRun }) })
 }
 
 /** A broken spec cannot destroy what a good one made: then the last one that worked on the world is used. */
@@ -340,7 +387,8 @@ type Ending = {
   readonly say: Say
   readonly keepRuns: number
   readonly createRun?: StackDecision['createRun']
-  readonly cancelRun?: string | undefined
+  readonly supersedeRun?: StackDecision['supersedeRun']
+  readonly cancelRun?: StackDecision['cancelRun']
   readonly requeueAfterMs?: number
 }
 
@@ -353,6 +401,7 @@ function finish({ input, runs, status, events }: Facts, ending: Ending): StackDe
   return {
     status,
     ...(ending.createRun && { createRun: ending.createRun }),
+    ...(ending.supersedeRun && { supersedeRun: ending.supersedeRun }),
     ...(ending.cancelRun && { cancelRun: ending.cancelRun }),
     deleteRuns: runsToDelete(runs, status, ending.keepRuns),
     // A Run that ends the course tells of it once, not a second time as a condition.

@@ -1,6 +1,7 @@
 import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type StackStatus } from '../api/index.ts'
 import { rfc3339, setCondition } from '../kube/index.ts'
-import { endedAtMs, inputsOf, isLost, isSideRun, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { endedAtMs, inputsOf, isLost, isOfCourse, isSideRun, isSuperseded, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { countFailure } from './same-failure.ts'
 import { quote, type StackEvent, sayDone, sayFailed, sayPlanned } from './say.ts'
 
 /**
@@ -27,7 +28,7 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): { s
     if (epoch > countedTo) meet(status, run, previous)
     const isCounted = epoch < countedTo || (epoch === countedTo && lastWasCounted)
     if (isEnded(run) && !isCounted) count(stack, status, run, events, nowMs)
-    if (!isSideRun(run)) previous = run
+    if (isOfCourse(run)) previous = run
   }
 
   const newest = runs.at(-1)
@@ -48,6 +49,7 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): { s
 export function meet(status: StackStatus, run: Pick<Run, 'spec'>, previous: Pick<Run, 'spec'> | undefined): void {
   if (isSideRun(run)) return
   if (run.spec.reason === 'Requested' || !previous || isNewAttempt(previous, run)) delete status.failures
+  if (run.spec.reason === 'Requested') delete status.sameFailure
 }
 
 /**
@@ -71,7 +73,10 @@ function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[]
   }
   switch (phaseOf(run)) {
     case 'Succeeded':
-      if (!side) delete status.failures
+      if (!side) {
+        delete status.failures
+        delete status.sameFailure
+      }
       succeeded(stack, status, run, at, events, nowMs)
       return
     case 'Failed':
@@ -80,9 +85,12 @@ function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[]
       if (run.status?.resources !== undefined) status.resources = run.status.resources
       // A saved plan cannot be applied a second time after half of it was: it must be planned, and approved, again.
       if (run.spec.approvedPlan) delete status.plan
-      if (!isPlanOutdated(run)) status.failures = (status.failures ?? 0) + 1
+      if (isPlanOutdated(run)) return
+      status.failures = (status.failures ?? 0) + 1
+      countFailure(status, run)
       return
     case 'Canceled':
+      if (isSuperseded(run)) return
       events.push({ type: 'Warning', reason: 'RunCanceled', message: withMessage(`Run ${name} was canceled`, run) })
       if (run.spec.approvedPlan) delete status.plan
       return

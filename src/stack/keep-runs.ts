@@ -1,18 +1,21 @@
 import { isEnded, isMutating, type Run, type StackStatus } from '../api/index.ts'
 import { lostLimit } from './limits.ts'
-import { isSideRun, lostInARow, mayHaveWritten } from './run-facts.ts'
+import { isOfCourse, isSideRun, isSuperseded, lostInARow, mayHaveWritten } from './run-facts.ts'
 
 /**
  * The names of ended Runs that a Stack no longer keeps. Beside the newest `limit` it keeps those its next decisions
  * hang on: the one that decides about a retry, the one whose plan waits for approval, the last that may have written
- * (deletion must know that there is something to destroy), and the Lost ones in a row. At most `limit` + 13 (invariant 10).
+ * (deletion must know that there is something to destroy), and the Lost ones in a row. At most `limit` + 14 (invariant 10).
  *
  * `runs` are the Stack's own, oldest first.
  */
 export function runsToDelete(runs: readonly Run[], status: StackStatus, limit: number): string[] {
   const ended = runs.filter(isEnded)
-  const keep = new Set(ended.slice(-limit))
-  const course = ended.filter(run => !isSideRun(run))
+  // Of those that were replaced while they waited only the newest says something, to who looks for it.
+  const keep = new Set(ended.filter(run => !isSuperseded(run)).slice(-limit))
+  const superseded = ended.findLast(isSuperseded)
+  if (superseded) keep.add(superseded)
+  const course = ended.filter(isOfCourse)
   const lost = Math.min(
     lostInARow(runs, run => !isSideRun(run)),
     2 * lostLimit,

@@ -4,6 +4,9 @@ export const maxStackPart = 40
 /** After this many Lost Runs in a row a Stack waits, as after failures, before it tries again. */
 export const lostLimit = 5
 
+/** A Run that waits is left alone for so long before a newer one replaces it, so that changes in quick succession make one. */
+export const supersedeAfterMs = 1_000
+
 /** A Stack whose engine is not installed looks again this often. */
 export const engineRecheckMs = 5 * 60_000
 

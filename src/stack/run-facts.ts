@@ -34,6 +34,16 @@ export function isSideRun(run: Pick<Run, 'spec'>): boolean {
   return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && stack.approval !== 'Manual')
 }
 
+/** True for a Run that a newer one replaced while it waited: nothing was tried, and nothing follows from it. */
+export function isSuperseded(run: Pick<Run, 'status'>): boolean {
+  return run.status?.phase === 'Canceled' && run.status.reason === 'Superseded'
+}
+
+/** True for a Run that says how the Stack's own course goes. */
+export function isOfCourse(run: Run): boolean {
+  return !isSideRun(run) && !isSuperseded(run)
+}
+
 /** True when the Run may have touched the world: it may write, and a worker had it. */
 export function mayHaveWritten(run: Run): boolean {
   return isMutating(run.spec.type) && (run.spec.workerName !== undefined || run.status?.startedAt !== undefined)
@@ -69,7 +79,7 @@ export function lostInARow(runs: readonly Run[], among: (run: Run) => boolean): 
   let count = 0
   for (let i = runs.length - 1; i >= 0; i--) {
     const run = runs[i]!
-    if (!isEnded(run) || !among(run)) continue
+    if (!isEnded(run) || isSuperseded(run) || !among(run)) continue
     if (!isLost(run)) break
     count++
   }

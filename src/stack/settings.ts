@@ -9,6 +9,8 @@ export type Settings = {
   readonly intervalMs: number | undefined
   readonly suspended: boolean
   readonly orphan: boolean
+  /** Interrupt a Run whose inputs are outdated. */
+  readonly cancelOutdated: boolean
   readonly retryLimit: number
   readonly retryInitialMs: number
   readonly retryMaxMs: number
@@ -23,6 +25,7 @@ export function settingsOf(spec: StackSpec): Settings {
     intervalMs: spec.interval === undefined ? undefined : parseDuration(spec.interval),
     suspended: spec.suspend === true,
     orphan: spec.deletion === 'Orphan',
+    cancelOutdated: spec.onChange === 'Cancel',
     retryLimit: retry?.limit ?? defaults.retryLimit,
     retryInitialMs: parseDuration(retry?.initial ?? defaults.retryInitial),
     retryMaxMs: parseDuration(retry?.max ?? defaults.retryMax),

@@ -186,6 +186,7 @@ export class Simulator {
     const { crash } = this
     for (const { type, reason, message } of decision.events) this.#say(name, `${type === 'Warning' ? '!' : '·'} ${reason}: ${message}`)
     if (decision.addFinalizer) this.#patchMeta(name, { finalizers: [...(stack.metadata.finalizers ?? []), 'oarlock.dev/finalizer'] })
+    if (decision.supersedeRun) this.#supersede(decision.supersedeRun)
     if (decision.createRun) this.#create(name, stack, decision.createRun)
     if (decision.createRun && crash === 'afterRun') {
       this.#die(name)
@@ -244,11 +245,19 @@ export class Simulator {
     })
   }
 
-  #cancel(runName: string, name: string): void {
+  #supersede({ name: runName, by }: NonNullable<StackDecision['supersedeRun']>): void {
+    this.#runs = this.#runs.map(run => {
+      if (run.metadata.name !== runName) return run
+      assert.equal(run.spec.workerName, undefined, `${runName} is replaced though it has a worker`)
+      return { ...run, status: { phase: 'Canceled', reason: 'Superseded', supersededBy: by, finishedAt: rfc3339(this.#nowMs) } }
+    })
+  }
+
+  #cancel({ name: runName, reason }: NonNullable<StackDecision['cancelRun']>, name: string): void {
     this.#say(name, `cancel Run ${runName}`)
     this.#runs = this.#runs.map(run => {
       if (run.metadata.name !== runName) return run
-      const spec = { ...run.spec, cancel: true }
+      const spec = { ...run.spec, cancel: true, ...(reason && { cancelReason: reason }) }
       // dispatch/ ends at once what no worker has.
       return run.spec.workerName ? { ...run, spec } : { ...run, spec, status: { phase: 'Canceled', finishedAt: rfc3339(this.#nowMs) } }
     })

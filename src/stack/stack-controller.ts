@@ -186,6 +186,7 @@ class StackReconciler {
       present = await addFinalizer(stacks, present, stackFinalizer)
       this.#stacks.applyLocal(present)
     }
+    if (decision.supersedeRun) await this.#supersede(stack, decision.supersedeRun)
     if (decision.createRun) await this.#create(stack, decision.createRun)
     if (decision.cancelRun) await this.#cancel(stack, decision.cancelRun)
     if (decision.removeFinalizer) {
@@ -244,11 +245,27 @@ class StackReconciler {
     this.#stacks.applyLocal(await patchStatusIfChanged(this.#manager.client.resource(stackResource), present, status))
   }
 
-  async #cancel(stack: Stack, name: string): Promise<void> {
+  /** Refused with Conflict if it got a Worker meanwhile: then it runs, and it is decided again. */
+  async #supersede(stack: Stack, { name, resourceVersion, by }: NonNullable<StackDecision['supersedeRun']>): Promise<void> {
+    const { namespace } = stack.metadata
+    const message = `replaced by Run ${by} before it had a worker`
+    const status = {
+      phase: 'Canceled',
+      reason: 'Superseded',
+      message,
+      supersededBy: by,
+      finishedAt: rfc3339(this.#nowMs()),
+      queuePosition: null,
+    }
+    this.#runs.applyLocal(await this.#manager.client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion }))
+  }
+
+  async #cancel(stack: Stack, { name, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
     const { namespace } = stack.metadata
     const runs = this.#manager.client.resource(runResource)
     try {
-      this.#runs.applyLocal(await runs.patch(name, { spec: { cancel: true } }, { type: 'merge', namespace }))
+      const patch = { spec: { cancel: true, ...(reason && { cancelReason: reason }) } }
+      this.#runs.applyLocal(await runs.patch(name, patch, { type: 'merge', namespace }))
     } catch (error) {
       if (!isReason(error, 'NotFound')) throw error
     }
