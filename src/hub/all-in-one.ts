@@ -152,7 +152,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
       }),
     })
-    const registry = makeRegistry({ server: () => server.stats(), workers: () => pool.running().length })
+    const registry = makeRegistry({ workers: () => pool.running().length })
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
       checkSource: stack => sourceErrors(stack.spec.source),
@@ -184,7 +184,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       address: http,
       healthz: () => manager.healthz().reasons,
       readyz: () => manager.readyz().reasons,
-      metrics: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+      metrics: async () => ({ contentType: registry.contentType, text: (await registry.metrics()) + server.metrics() }),
       page: () =>
         renderStatusPage({
           stacks: stacks.list(),

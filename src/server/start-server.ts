@@ -15,10 +15,11 @@ import {
   Tokens,
   writeSecretFile,
 } from './auth/index.ts'
-import { Discovery } from './discovery/index.ts'
+import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import { backupMount, type Mount, makeHandler, makeListener } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
+import { RequestMetrics, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
@@ -85,6 +86,8 @@ export type ApiServer = {
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over. */
   issueToken(user: { name: string; groups: string[]; ttlMs: number }): string
   stats(): ServerStats
+  /** What `/metrics` serves, in Prometheus' format, without what is about the process. */
+  metrics(): string
   /**
    * Copies the database to `path` while the server goes on: consistent, on disk, mode 0600, replacing an older file there in one
    * step. It holds every object and so every Secret; keys and certificates (`pki/`) are not in it. One at a time.
@@ -140,6 +143,35 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let isReady = true
     let url = ''
     const fairness = new Fairness(options.limits)
+    let connections: (() => number) | undefined
+    const requestMetrics = new RequestMetrics()
+    const stats = (): ServerStats => {
+      const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
+      const { inFlight, waiting, rejected } = fairness.stats()
+      return {
+        objects,
+        objectBytes: bytes,
+        watchers: watches.size,
+        connections: connections?.() ?? 0,
+        writes,
+        commits,
+        failedWrites,
+        queuedWrites: queued,
+        lastCommitMs,
+        inFlight,
+        waitingRequests: waiting,
+        rejectedRequests: rejected,
+        rssBytes: process.memoryUsage.rss(),
+      }
+    }
+    const metrics = () => {
+      const stored = [...registry.storedKinds()].map(({ group, plural, storageName }) => ({
+        group,
+        resource: plural,
+        objects: store.table(storageName).size,
+      }))
+      return requestMetrics.render() + serverMetrics(kubernetesVersion, stored, stats())
+    }
     const allMounts: readonly Mount[] = [
       ...mounts,
       backupMount({
@@ -159,6 +191,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
+      requestMetrics,
+      metrics,
       isReady: () => isReady,
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
@@ -170,7 +204,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
     https = listener.server
-    const connections = countConnections(https)
+    connections = countConnections(https)
     await listenOn(https, host, port)
     const { port: actualPort } = https.address() as AddressInfo
     url = `https://${urlHost(host)}:${actualPort}`
@@ -187,25 +221,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       caCertificate: certificates.ca,
       kubeconfigPath,
       issueToken: user => tokens.issue(user, store.nowMs),
-      stats() {
-        const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
-        const { inFlight, waiting, rejected } = fairness.stats()
-        return {
-          objects,
-          objectBytes: bytes,
-          watchers: watches.size,
-          connections: connections(),
-          writes,
-          commits,
-          failedWrites,
-          queuedWrites: queued,
-          lastCommitMs,
-          inFlight,
-          waitingRequests: waiting,
-          rejectedRequests: rejected,
-          rssBytes: process.memoryUsage.rss(),
-        }
-      },
+      stats,
+      metrics,
       backUp: path =>
         writeWhole(
           resolve(path),

@@ -176,6 +176,9 @@ function jsonDocument(value: object, contentType = 'application/json'): Document
   return { contentType, body, etag: etagOf(body) }
 }
 
+/** Of the API that is served. */
+export const kubernetesVersion = 'v1.36.3+oarlock'
+
 function versionDocument(): string {
   return JSON.stringify({
     major: '1',
@@ -184,7 +187,7 @@ function versionDocument(): string {
     emulationMinor: '36',
     minCompatibilityMajor: '1',
     minCompatibilityMinor: '35',
-    gitVersion: 'v1.36.3+oarlock',
+    gitVersion: kubernetesVersion,
     gitCommit: '',
     gitTreeState: 'clean',
     buildDate: '2026-01-01T00:00:00Z',

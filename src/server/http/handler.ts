@@ -3,11 +3,13 @@ import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type OpenIdDocument, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness } from '../fairness/index.ts'
+import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
 import { type Call, type Guard, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import type { Handler, Incoming, Mount } from './exchange.ts'
+import { measured } from './measure.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
@@ -24,6 +26,9 @@ export type HandlerOptions = {
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
+  requestMetrics: RequestMetrics
+  /** What `/metrics` says beside the process. */
+  metrics: () => string
   isReady: () => boolean
   onInternalError: (error: unknown, request: Incoming) => void
 }
@@ -68,7 +73,9 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   if (route.type === 'path') {
     return answerPath(options, route.path, query, authentication.user, request, response)
   }
-  return answerInTurn(options, route, query, authentication.user, request, response)
+  const { user } = authentication
+  const inTurn = () => answerInTurn(options, route, query, user, request, response)
+  return measured(options.requestMetrics, services.registry, route, query, request, response, inTurn)
 }
 
 /** @throws {StatusError} Forbidden: who asks to act as another must not act as themselves instead. */
@@ -263,7 +270,7 @@ function answerStranger({ isReady, discovery }: HandlerOptions, path: string, re
 }
 
 function answerPath(
-  { discovery, authorize, services, openId }: HandlerOptions,
+  { discovery, authorize, services, openId, metrics }: HandlerOptions,
   path: string,
   query: URLSearchParams | undefined,
   user: User,
@@ -278,6 +285,11 @@ function answerPath(
       `forbidden: User ${JSON.stringify(user.name)} cannot ${verb} path ${JSON.stringify(path)}${allowed ? `: ${allowed}` : ''}`,
       { details: {} },
     )
+  }
+  if (path === '/metrics' && verb === 'get') {
+    const body = metrics() + processMetrics()
+    const text = { code: 200, contentType: 'text/plain; version=0.0.4; charset=utf-8', headers: {}, body }
+    return sendDocument(response, text, String(request.headers['accept-encoding'] ?? ''))
   }
   const document = verb === 'get' ? openId(path) : undefined
   if (document) {

@@ -29,6 +29,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   #held: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #heldBytes = 0
   headersSent = false
+  statusCode = 0
   writableEnded = false
   closed = false
   destroyed = false
@@ -63,6 +64,7 @@ export class Http1Reply extends EventEmitter implements Reply {
 
   writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
     if (this.headersSent) throw new Error('the head of the answer is sent already')
+    this.statusCode = code
     let text = `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? 'Unknown'}\r\n`
     const flat = Array.isArray(headers)
       ? headers

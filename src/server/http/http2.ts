@@ -126,6 +126,8 @@ class Http2Reply extends EventEmitter implements Reply {
     stream.on('drain', () => this.emit('drain'))
   }
 
+  statusCode = 0
+
   get headersSent(): boolean {
     return this.#stream.headersSent
   }
@@ -162,6 +164,7 @@ class Http2Reply extends EventEmitter implements Reply {
       ? headers
       : Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [name, value]))
     for (let i = 0; i < flat.length; i += 2) this.setHeader(String(flat[i]), flat[i + 1]!)
+    this.statusCode = code
     this.#stream.respond({ ':status': code, ...this.#headers })
     return this
   }

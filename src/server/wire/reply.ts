@@ -9,6 +9,8 @@ export type HeaderValue = OutgoingHttpHeader
  */
 export interface Reply extends NodeJS.WritableStream {
   readonly headersSent: boolean
+  /** What it was answered with; 0 before that. */
+  readonly statusCode: number
   readonly destroyed: boolean
   readonly closed: boolean
   /** Bytes that the client has not taken yet. */

@@ -1,0 +1,55 @@
+import { labelText, metric, type Sample } from './exposition.ts'
+
+/** What there is of one resource. */
+export type Stored = { readonly group: string; readonly resource: string; readonly objects: number }
+
+type Numbers = {
+  objectBytes: number
+  watchers: number
+  connections: number
+  writes: number
+  commits: number
+  failedWrites: number
+  queuedWrites: number
+  lastCommitMs: number
+  inFlight: number
+  waitingRequests: number
+  rejectedRequests: number
+}
+
+/** What the server holds and has done. */
+export function serverMetrics(version: string, stored: readonly Stored[], numbers: Numbers): string {
+  const gauge = (name: string, help: string, value: number) => metric(`oarlock_apiserver_${name}`, 'gauge', help, [{ value }])
+  const counter = (name: string, help: string, value: number) => metric(`oarlock_apiserver_${name}_total`, 'counter', help, [{ value }])
+  const nameOf = ({ group, resource }: Stored) => (group ? `${resource}.${group}` : resource)
+  const objects = (labels: (of: Stored) => Record<string, string>): Sample[] =>
+    stored.map(of => ({ labels: labelText(labels(of)), value: of.objects }))
+  return [
+    metric('kubernetes_build_info', 'gauge', 'The Kubernetes version whose API is served.', [
+      { labels: labelText({ git_version: version }), value: 1 },
+    ]),
+    metric(
+      'apiserver_storage_objects',
+      'gauge',
+      'Objects stored.',
+      objects(of => ({ resource: nameOf(of) })),
+    ),
+    metric(
+      'apiserver_resource_objects',
+      'gauge',
+      'Objects stored.',
+      objects(({ group, resource }) => ({ group, resource })),
+    ),
+    gauge('object_bytes', 'Bytes of the objects stored.', numbers.objectBytes),
+    gauge('watchers', 'Open watches.', numbers.watchers),
+    gauge('connections', 'Open connections.', numbers.connections),
+    counter('writes', 'Writes acknowledged since the start.', numbers.writes),
+    counter('commits', 'Commits to disk since the start; one carries many writes.', numbers.commits),
+    counter('failed_writes', 'Writes that the disk refused since the start.', numbers.failedWrites),
+    gauge('queued_writes', 'Writes that wait for the disk.', numbers.queuedWrites),
+    gauge('last_commit_seconds', 'How long the last commit took.', numbers.lastCommitMs / 1_000),
+    gauge('inflight_requests', 'Requests that are being worked on.', numbers.inFlight),
+    gauge('waiting_requests', "Requests that wait until it is their user's turn.", numbers.waitingRequests),
+    counter('rejected_requests', 'Requests refused with 429 since the start, as their user had too many.', numbers.rejectedRequests),
+  ].join('')
+}
