@@ -1,4 +1,3 @@
-import type { Client } from '../../src/client/index.ts'
 import { type Controller, controller, type Manager, predicates } from '../../src/controller/index.ts'
 import { decideStep, leftSeconds } from './decide-step.ts'
 import { componentResource } from './kinds.ts'
@@ -7,15 +6,8 @@ import type { Settings } from './settings.ts'
 import type { Counters } from './stats.ts'
 
 /** Walks each HelmComponent through its steps: one status write each, and a requeue in between instead of a sleeping worker. */
-export function componentController(
-  manager: Manager,
-  client: Client,
-  settings: Settings,
-  counters: Counters,
-  renderer?: Renderer,
-): Controller {
-  const components = client.resource(componentResource)
-  const cache = manager.informer(componentResource)
+export function componentController(manager: Manager, settings: Settings, counters: Counters, renderer?: Renderer): Controller {
+  const components = manager.client.resource(componentResource, { managedFields: false })
   return controller({
     name: 'helmcomponent',
     for: componentResource,
@@ -25,8 +17,7 @@ export function componentController(
     priority: component => (settings.longestFirst ? leftSeconds(component.status?.status, component.spec.componentName) : 0),
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
-    async reconcile({ key, signal }) {
-      const component = cache.get(key)
+    async reconcile({ object: component, signal }) {
       if (!component || component.metadata.deletionTimestamp) return undefined
       const { componentName } = component.spec
       const decision = decideStep(componentName, component.status, Date.now(), settings.secondMs)
@@ -37,9 +28,8 @@ export function componentController(
       const { name, namespace, resourceVersion } = component.metadata
       const status = { status: decision.step, lastReconciliation: new Date().toISOString() }
       // With the version it was read at: a step can neither be written twice nor skipped by a reader of old news.
-      const written = await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
+      await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
       counters.componentStatusWrites++
-      cache.applyLocal(written)
       return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority: priorityAfter(decision.step) }
     },
   })

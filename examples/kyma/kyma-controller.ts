@@ -1,4 +1,3 @@
-import type { Client } from '../../src/client/index.ts'
 import { type Controller, controller, type Manager, type Predicate, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
 import { controllerReference, isReason } from '../../src/kube/index.ts'
 import { leftSeconds } from './decide-step.ts'
@@ -16,10 +15,10 @@ const successChanged: Predicate = change => {
 }
 
 /** Makes one HelmComponent for each component of a Kyma, and tells in the Kyma's status which are not ready. */
-export function kymaController(manager: Manager, client: Client, settings: Settings, counters: Counters): Controller {
-  const kymas = client.resource(kymaResource)
-  const components = client.resource(componentResource)
-  const kymaCache = manager.informer(kymaResource)
+export function kymaController(manager: Manager, settings: Settings, counters: Counters): Controller {
+  const { client } = manager
+  const kymas = client.resource(kymaResource, { managedFields: false })
+  const components = client.resource(componentResource, { managedFields: false })
   const componentCache = manager.informer(componentResource)
 
   const create = async (kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
@@ -32,7 +31,7 @@ export function kymaController(manager: Manager, client: Client, settings: Setti
       spec: { componentName: name, chartLocation: `charts/${name}`, version: chartVersion, namespace },
     }
     try {
-      componentCache.applyLocal(await components.create(object, { signal }))
+      await components.create(object, { signal })
       counters.creates++
     } catch (error) {
       // Made by us before, and the cache is behind: the watch brings it.
@@ -51,8 +50,7 @@ export function kymaController(manager: Manager, client: Client, settings: Setti
     backoff: settings.backoff,
     // Whose missing components take longest goes first; what only has a status to tell comes behind.
     priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
-    async reconcile({ key, signal }) {
-      const kyma = kymaCache.get(key)
+    async reconcile({ key, object: kyma, signal }) {
       if (!kyma || kyma.metadata.deletionTimestamp) return undefined
       const { name, namespace } = kyma.metadata
       const { components: wanted } = kyma.spec
@@ -77,7 +75,6 @@ export function kymaController(manager: Manager, client: Client, settings: Setti
       const written = await patchStatusIfChanged(kymas, kyma, status)
       if (written !== kyma) {
         counters.kymaStatusWrites++
-        kymaCache.applyLocal(written)
         if (status.status === 'success') counters.lastSuccessAt = Date.now()
       }
       // The rest in another turn, so that the slow components of every Kyma begin before the quick ones of any.

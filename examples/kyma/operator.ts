@@ -33,8 +33,8 @@ const components = manager.informer(componentResource, {
   hotObjects: settings.hotObjects,
 })
 const renderer = settings.render ? new Renderer() : undefined
-const componentWalker = componentController(manager, client, settings, counters, renderer)
-const kymaWalker = kymaController(manager, client, settings, counters)
+const componentWalker = componentController(manager, settings, counters, renderer)
+const kymaWalker = kymaController(manager, settings, counters)
 manager.add(componentWalker)
 manager.add(kymaWalker)
 

@@ -7,9 +7,9 @@ import { Discovery } from './discovery.ts'
 import { type AccessOptions, findAccess } from './find-access.ts'
 import { Pace, type PaceOptions } from './pace.ts'
 import { type Answer, errorOf, parseAnswer } from './read-answer.ts'
-import { ResourceClient } from './resource-client.ts'
+import { type HandleOptions, ResourceClient } from './resource-client.ts'
 import { type Query, withQuery } from './resource-path.ts'
-import { type Streaming, Transport } from './transport.ts'
+import { type Outgoing, type Streaming, Transport } from './transport.ts'
 
 export type ClientOptions = AccessOptions & {
   /** Default `oarlock`. */
@@ -67,7 +67,7 @@ export interface Client {
   /** Who writes are attributed to. */
   readonly fieldManager: string
   /** A typed handle for one kind. */
-  resource<Body>(resource: Resource<Body>): ResourceClient<Body>
+  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body>
   /**
    * Finds a kind by name as the server describes it; cached, and asked again for an unknown one.
    * @throws {StatusError} NotFound if the server does not have it.
@@ -128,7 +128,7 @@ type Settings = {
   headers: Record<string, string | string[]>
 }
 
-type Sent<T> = { answer: T; status: number }
+type Attempt<T> = (outgoing: Outgoing, certificate: Authentication['certificate']) => Promise<T>
 
 class HttpClient implements Client {
   readonly server: string
@@ -140,6 +140,7 @@ class HttpClient implements Client {
   readonly #settings: Settings
   readonly #discovery: Discovery
   readonly #observers = new Set<RequestObserver>()
+  readonly #exchange: Attempt<Answer>
 
   constructor(transport: Transport, authenticator: Authenticator, settings: Settings) {
     this.server = settings.server
@@ -149,11 +150,12 @@ class HttpClient implements Client {
     this.#transport = transport
     this.#authenticator = authenticator
     this.#settings = settings
+    this.#exchange = (outgoing, certificate) => transport.exchange(outgoing, certificate)
     this.#discovery = new Discovery(async path => (await this.request({ method: 'GET', path })).json())
   }
 
-  resource<Body>(resource: Resource<Body>): ResourceClient<Body> {
-    return new ResourceClient(this, resource)
+  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+    return new ResourceClient(this, resource, options)
   }
 
   discover(apiVersion: string, kind: string): Promise<Resource> {
@@ -161,19 +163,15 @@ class HttpClient implements Client {
   }
 
   async request(options: RequestOptions): Promise<Response> {
-    const { answer } = await this.#send(options, async (outgoing, certificate) => {
-      const answer = await this.#transport.exchange(outgoing, certificate)
-      return { answer, status: answer.status }
-    })
+    const answer = await this.#send(options, this.#exchange)
     if (answer.status >= 300) throw this.#explained(errorOf(answer, this.#asked(options)))
     return new HttpResponse(answer, () => this.#asked(options))
   }
 
   async stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse> {
-    const { answer } = await this.#send(options, async (outgoing, certificate) => {
-      const answer = await this.#transport.stream({ ...outgoing, idleTimeoutMs: options.idleTimeoutMs ?? outgoing.timeoutMs }, certificate)
-      return { answer, status: answer.status }
-    })
+    const answer = await this.#send(options, (outgoing, certificate) =>
+      this.#transport.stream({ ...outgoing, idleTimeoutMs: options.idleTimeoutMs ?? outgoing.timeoutMs }, certificate),
+    )
     if (answer.status >= 300) throw this.#explained(errorOf({ ...answer, body: await textOf(answer.body) }, this.#asked(options)))
     return answer
   }
@@ -199,10 +197,7 @@ class HttpClient implements Client {
   }
 
   /** Sends until there is an answer to keep: refreshes credentials once after a 401, obeys {@link decideRetry}. */
-  async #send<T extends Streaming | Answer>(
-    options: RequestOptions,
-    attempt: (outgoing: Parameters<Transport['exchange']>[0], certificate: Authentication['certificate']) => Promise<Sent<T>>,
-  ): Promise<Sent<T>> {
+  async #send<T extends Streaming | Answer>(options: RequestOptions, attempt: Attempt<T>): Promise<T> {
     const { method, path, query, body, signal, timeoutMs = this.#settings.requestTimeoutMs } = options
     if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} must start with a slash`)
     const isShort = options.isShort === true && options.timeoutMs === undefined
@@ -234,7 +229,7 @@ class HttpClient implements Client {
       const authentication = fresh instanceof Promise ? await fresh : fresh
       if (authentication.authorization) headers.authorization = authentication.authorization
       let failure: AttemptFailure
-      let sent: Sent<T> | undefined
+      let sent: T | undefined
       let error: unknown
       try {
         sent = await attempt(outgoing, authentication.certificate)
@@ -246,7 +241,7 @@ class HttpClient implements Client {
           continue
         }
         if (status !== 429 && status !== 503) return sent
-        failure = { kind: 'answer', status, retryAfterMs: parseRetryAfter(text(sent.answer.headers['retry-after']), Date.now()) }
+        failure = { kind: 'answer', status, retryAfterMs: parseRetryAfter(text(sent.headers['retry-after']), Date.now()) }
       } catch (cause) {
         if (signal?.aborted) throw signal.reason
         this.#observe(method, '<error>')
@@ -304,7 +299,7 @@ function wrap(error: unknown, server: string, request: string): unknown {
 }
 
 /** Frees the connection of an answer nobody reads. */
-async function discard({ answer }: Sent<Streaming | Answer>): Promise<void> {
+async function discard(answer: Streaming | Answer): Promise<void> {
   if (typeof answer.body === 'string') return
   await textOf(answer.body)
 }

@@ -40,6 +40,7 @@ export {
   type ApplyOptions,
   type DeleteOptions,
   type GetOptions,
+  type HandleOptions,
   type ListOptions,
   type PatchOptions,
   type PatchType,

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { ClientClosedError } from './connection-error.ts'
 import { decideListWatch, initialListWatchState, type ListWatchError, type ListWatchInput } from './decide-list-watch.ts'
 import { canStreamLists, InitialEvents } from './initial-events.ts'
+import type { HandleOptions } from './resource-client.ts'
 import { GarbageError } from './watch-lines.ts'
 
 /**
@@ -50,6 +51,8 @@ export type ListWatchOptions<Body> = {
    * the server reads nothing twice. Default true; a server that refuses it or breaks off is asked for pages.
    */
   streamLists?: boolean
+  /** As for a handle. */
+  managedFields?: HandleOptions['managedFields']
   /** Objects per page of a list; default 500. */
   pageSize?: number
   clock?: Clock
@@ -64,7 +67,7 @@ export type ListWatchOptions<Body> = {
 export async function listWatch<Body>(client: Client, resource: Resource<Body>, options: ListWatchOptions<Body>): Promise<void> {
   const { signal, clock = systemClock, random = Math.random, backoff = { minMs: 800, maxMs: 30_000 } } = options
   const { namespace, labelSelector, fieldSelector, shardSelector, watchTimeoutMs = 300_000, pageSize } = options
-  const handle = client.resource(resource)
+  const handle = client.resource(resource, { managedFields: options.managedFields })
   const selection = { namespace, labelSelector, fieldSelector, shardSelector }
   let state = initialListWatchState
   let streaming: 'yes' | 'not now' | 'no' = (options.streamLists ?? true) ? 'yes' : 'no'
@@ -116,6 +119,8 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
     const stop = () => bound.abort()
     signal.addEventListener('abort', stop, { once: true })
     const overdue = setTimeout(stop, lastsMs + 10_000)
+    // Only of the list: what changes seldom is silent for long after it.
+    const silence = initial && setTimeout(stop, Math.min(idleTimeoutMs, initialSilenceMs))
     try {
       const advance = (resourceVersion: string) => {
         events++
@@ -129,14 +134,16 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
           : { resourceVersion: state.resourceVersion }),
         allowWatchBookmarks: true,
         timeoutSeconds: Math.max(1, Math.round(lastsMs / 1_000)),
-        idleTimeoutMs: initial ? Math.min(idleTimeoutMs, initialSilenceMs) : idleTimeoutMs,
+        idleTimeoutMs,
         signal: bound.signal,
       })
       for await (const lines of stream) {
         if (initial) {
+          silence?.refresh()
           const rest = initial.take(lines, line => handle.parseEvent(line))
           if (initial.resourceVersion === undefined) continue
           if (signal.aborted) break
+          clearTimeout(silence)
           options.onReplace(initial.items, initial.resourceVersion)
           state = { ...state, resourceVersion: initial.resourceVersion }
           initial = undefined
@@ -160,7 +167,7 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
           advance(event.object.metadata.resourceVersion)
         }
       }
-      if (initial) throw new GarbageError(`the watch of ${resource.plural} ended before the list that it began with`)
+      if (initial) throw new GarbageError(`the watch of ${resource.plural} ended, or said nothing, before the list that it began with`)
       return { kind: 'watch-ended', durationMs: clock.nowMs() - startedMs, events }
     } catch (error) {
       if (!initial) return report({ kind: 'watch-failed', error: classify(error), events }, error)
@@ -170,6 +177,7 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
       return isRefused ? await list() : report({ kind: 'list-failed', error: classify(error) }, error)
     } finally {
       clearTimeout(overdue)
+      clearTimeout(silence)
       signal.removeEventListener('abort', stop)
     }
   }

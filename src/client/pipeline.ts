@@ -45,6 +45,7 @@ export class Pipeline {
   readonly #host: string
   readonly #connections: Connection[] = []
   readonly #queue: Waiting[] = []
+  readonly #sentHeaders: SentHeaders = new Map()
   #queueHead = 0
   #timer: NodeJS.Timeout | undefined
   #isRetired = false
@@ -64,7 +65,7 @@ export class Pipeline {
       const body = (outgoing.body ?? '') as string
       const bodyBytes = Buffer.byteLength(body)
       const waiting: Waiting = {
-        text: requestText(outgoing, this.#host, body, bodyBytes),
+        text: requestText(outgoing, this.#host, body, bodyBytes, this.#sentHeaders),
         isAscii: bodyBytes === body.length,
         sentMs: 0,
         timeoutMs,
@@ -371,13 +372,23 @@ function open({ origin, tls }: PipelineOptions): Socket {
 const forbiddenInPath = /[^\x21-\x7e]/
 const forbiddenInHeader = /[^\t\x20-\x7e\x80-\xff]/
 
-function requestText({ method, path, headers }: Outgoing, host: string, body: string, bodyBytes: number): string {
+/** The lines of headers as they were last sent, by name: most stay the same from request to request. */
+type SentHeaders = Map<string, { value: string; line: string }>
+
+function requestText({ method, path, headers }: Outgoing, host: string, body: string, bodyBytes: number, sent: SentHeaders): string {
   if (forbiddenInPath.test(path)) throw new TypeError(`path ${JSON.stringify(path)} must be percent-encoded`)
   let text = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\n`
   for (const name in headers) {
     const value = headers[name] as string | string[]
     if (Array.isArray(value)) for (const each of value) text += header(name, each)
-    else text += header(name, value)
+    else {
+      let known = sent.get(name)
+      if (known?.value !== value) {
+        known = { value, line: header(name, value) }
+        sent.set(name, known)
+      }
+      text += known.line
+    }
   }
   if (bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH') text += `content-length: ${bodyBytes}\r\n`
   return `${text}\r\n${body}`

@@ -11,9 +11,19 @@ import {
 } from '../kube/index.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './connection-error.ts'
+import { cutManagedFields } from './cut-managed-fields.ts'
 import { isMetadataOnly, metadataListType, metadataObjectType } from './metadata-only.ts'
 import { type Query, resourcePath } from './resource-path.ts'
 import { GarbageError, LineSplitter } from './watch-lines.ts'
+
+/** What a handle does for all its requests. */
+export type HandleOptions = {
+  /**
+   * False leaves `metadata.managedFields` out of what answers and events bring: they are often half of an object and the slowest
+   * part to read, and only servers and tools that show who owns what need them. Default true.
+   */
+  managedFields?: boolean
+}
 
 type Signal = { signal?: AbortSignal }
 /** Without `namespace`: the client's default namespace for a namespaced kind. */
@@ -92,12 +102,14 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   readonly resource: Resource<Body>
   readonly #isPartial: boolean
   readonly #observer: WriteObserver | undefined
+  readonly #withManagedFields: boolean
 
   /** `observer` is for clients that wrap others; users get handles from `client.resource(kind)`. */
-  constructor(client: Client, resource: Resource<Body>, observer?: WriteObserver) {
+  constructor(client: Client, resource: Resource<Body>, { managedFields = true }: HandleOptions = {}, observer?: WriteObserver) {
     this.client = client
     this.resource = resource
     this.#isPartial = isMetadataOnly(resource)
+    this.#withManagedFields = managedFields
     this.#observer = observer
   }
 
@@ -139,6 +151,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     // Servers leave the kind out of the items of typed lists; readers need it on every object.
     const { apiVersion, kind } = this.resource
     if (this.#isPartial) list.items = list.items.map(item => this.#reduce(item))
+    if (!this.#withManagedFields) for (const item of list.items) delete item.metadata.managedFields
     for (const item of list.items) {
       item.apiVersion ??= apiVersion
       item.kind ??= kind
@@ -167,7 +180,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   }
 
   async create(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
-    return await this.#write('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
+    return this.#write('POST', this.#path(object.metadata.namespace ?? options.namespace), options, {
       query: this.#writeQuery(options),
       body: this.#complete(object, options),
     })
@@ -189,7 +202,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         'resourceVersion cannot be used with a json patch: add { "op": "test", "path": "/metadata/resourceVersion", … } to it',
       )
     }
-    return await this.#write('PATCH', this.#path(namespace, name, subresource), options, {
+    return this.#write('PATCH', this.#path(namespace, name, subresource), options, {
       query: this.#writeQuery(options),
       body: resourceVersion === undefined ? patch : withResourceVersion(patch, resourceVersion),
       headers: { 'content-type': patchTypes[type] },
@@ -199,12 +212,12 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   }
 
   /** A merge patch of the status subresource: `patchStatus('a', { status: { phase: 'Ready' } })`; null removes a field. */
-  async patchStatus(
+  patchStatus(
     name: string,
     mergePatch: { status: object | null; metadata?: object },
     options: Omit<PatchOptions, 'type' | 'subresource'> = {},
   ): Promise<KubeObject<Body>> {
-    return await this.patch(name, mergePatch, { ...options, type: 'merge', subresource: 'status' })
+    return this.patch(name, mergePatch, { ...options, type: 'merge', subresource: 'status' })
   }
 
   /** Server-side apply: creates the object, or makes the fields named here ours. @throws {StatusError} Conflict without `force`. */
@@ -298,7 +311,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   parseEvent(line: string): WatchEvent<KubeObject<Body>> {
     let event: WatchEvent<KubeObject<Body>>
     try {
-      event = JSON.parse(line) as WatchEvent<KubeObject<Body>>
+      event = JSON.parse(this.#withManagedFields ? line : cutManagedFields(line)) as WatchEvent<KubeObject<Body>>
     } catch {
       throw new GarbageError(`a watch of ${this.resource.plural} sent what is not JSON: ${JSON.stringify(line.slice(0, 200))}`)
     }
@@ -306,6 +319,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     if (typeof event?.type !== 'string' || typeof event.object?.metadata?.resourceVersion !== 'string') {
       throw new GarbageError(`a watch of ${this.resource.plural} sent what is not an event: ${JSON.stringify(line.slice(0, 200))}`)
     }
+    if (!this.#withManagedFields && event.object.metadata.managedFields) delete event.object.metadata.managedFields
     return this.#isPartial ? { type: event.type, object: this.#reduce(event.object) } : event
   }
 
@@ -368,8 +382,20 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean } = {},
   ): Promise<KubeObject<Body>> {
     const response = await this.client.request({ method, path, signal, isShort: true, ...rest })
-    const object = (await response.json()) as KubeObject<Body>
-    if (typeof object?.metadata !== 'object') throw notAnObject(this.resource, object)
+    if (this.#withManagedFields) return this.#checked((await response.json()) as KubeObject<Body>)
+    let object: KubeObject<Body>
+    try {
+      object = JSON.parse(cutManagedFields(await response.text())) as KubeObject<Body>
+    } catch {
+      // Says what came instead.
+      object = (await response.json()) as KubeObject<Body>
+    }
+    if (this.#checked(object).metadata.managedFields) delete object.metadata.managedFields
+    return object
+  }
+
+  #checked(object: KubeObject<Body>): KubeObject<Body> {
+    if (typeof object?.metadata !== 'object' || object.metadata === null) throw notAnObject(this.resource, object)
     return object
   }
 }

@@ -69,11 +69,14 @@ export class Transport {
   }
 
   /** Sends a request and collects its answer. Rejects with an error that has a `code`, or with the reason of `signal`. */
-  async exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
+  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
     const opening = this.#open(certificate)
-    const pools = opening instanceof Promise ? await opening : opening
+    return opening instanceof Promise ? opening.then(pools => this.#exchange(pools, outgoing)) : this.#exchange(opening, outgoing)
+  }
+
+  #exchange(pools: Pools, outgoing: Outgoing): Promise<Answer> {
     if (pools.short && outgoing.isShort && isTextOrNothing(outgoing.body)) {
-      return await pools.short.exchange(this.#prefix ? { ...outgoing, path: this.#prefix + outgoing.path } : outgoing)
+      return pools.short.exchange(this.#prefix ? { ...outgoing, path: this.#prefix + outgoing.path } : outgoing)
     }
     return new Promise<Answer>((resolve, reject) => {
       const request = this.#send(pools, pools.requests, outgoing, outgoing.timeoutMs, reject)

@@ -20,8 +20,8 @@ export type InformerOptions<Body> = Selection & {
    */
   transform?: ((object: KubeObject<Body>) => KubeObject<Body>) | undefined
   /**
-   * How many objects are kept ready to read, default 20,000. The others are kept as JSON text, half the size, and each
-   * read of one parses it (some microseconds); a `list()` of everything parses all of them. Infinity keeps all ready.
+   * How many objects are kept ready to read, default 20,000. The others are kept packed, a fraction of the size, and each
+   * read of one unpacks it (a few microseconds); a `list()` of everything unpacks all of them. Infinity keeps all ready.
    */
   hotObjects?: number | undefined
 }
@@ -116,6 +116,8 @@ export class Informer<Body = { [field: string]: unknown }> {
       fieldSelector,
       shardSelector,
       ...this.#options.listWatch,
+      // What the transform would drop need not be read.
+      managedFields: this.#options.transform !== undefined,
       signal,
       parts: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),

@@ -1,5 +1,6 @@
 import {
   type Client,
+  type HandleOptions,
   type RequestObserver,
   type RequestOptions,
   ResourceClient,
@@ -35,8 +36,8 @@ export class WriteThroughClient implements Client {
     return this.#client.fieldManager
   }
 
-  resource<Body>(resource: Resource<Body>): ResourceClient<Body> {
-    return new ResourceClient(this, resource, {
+  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+    return new ResourceClient(this, resource, options, {
       written: object => this.#written(resource, object),
       deleted: (key, uid) => {
         for (const cache of this.#cachesOf(resource)) cache.applyLocalDelete(key, uid)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type Client,
   ConnectionError,
+  type HandleOptions,
   type RequestObserver,
   type RequestOptions,
   ResourceClient,
@@ -92,8 +93,8 @@ class FaultClient implements Client {
     return this.#client.fieldManager
   }
 
-  resource<Body>(resource: Resource<Body>): ResourceClient<Body> {
-    return new ResourceClient(this, resource)
+  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+    return new ResourceClient(this, resource, options)
   }
 
   discover(apiVersion: string, kind: string): Promise<Resource> {
