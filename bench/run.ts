@@ -16,6 +16,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   informer: () => import('./informer.ts'),
   import: () => import('./import.ts'),
   kyma: () => import('./kyma.ts'),
+  'worker-start': () => import('./worker-start.ts'),
   soak: () => import('./soak.ts'),
 }
 
