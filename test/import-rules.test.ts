@@ -25,6 +25,7 @@ const mayImport: Record<string, readonly string[]> = {
 /** Doors of a room other than its index, each with its reason. */
 const sideDoors: Record<string, string> = {
   'workspace/process/index.ts': 'the guard process must stay light: a door of its own for what starts and kills processes',
+  'workspace/run-directory.ts': 'the guard process must stay light: it removes the directories of Runs',
   'state/salvage.ts': 'the guard process must stay light and load nothing else of state/',
 }
 

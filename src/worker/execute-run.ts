@@ -24,7 +24,7 @@ import {
 import type { FenceTimes } from './decide-fence.ts'
 import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
 import { startFence } from './fence.ts'
-import type { Guard } from './guard.ts'
+import { bootMs, type Guard, type RunGuard } from './guard/index.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
 import { cacheDirOf, causeOf, isolateRun } from './isolate.ts'
 import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
@@ -68,6 +68,11 @@ export type Execution = {
   renewed(): void
 }
 
+/** As long as the Lease stands nobody takes over: time for the guard to save the last state as the newest, not as an orphan. */
+const abandonMs = 5_000
+/** After its timeout an engine has the interrupt ladder; then the guard takes it for one whose worker stands still. */
+const overtimeMs = 120_000
+
 /** From SIGINT to SIGTERM, and from there to SIGKILL, for a Run that somebody else may already be doing again. */
 const hastenMs = 1_500
 
@@ -102,6 +107,7 @@ class RunExecution {
   #isUnsaved = false
   #timeout: NodeJS.Timeout | undefined
   #isolation: RunIsolation | undefined
+  #guarded: RunGuard | undefined
   /** A program was ended by SIGKILL. */
   #wasKilled = false
   readonly #oomKillsBefore = machineOomKills()
@@ -150,7 +156,7 @@ class RunExecution {
     const isFirst = this.#cause === undefined
     if (isFirst || isSilent(cause)) this.#cause = cause
     if (isFirst) {
-      this.#options.guard.interrupted()
+      this.#guarded?.interrupted()
       this.#abort.abort(new StopError(cause))
     }
     if (!isSilent(cause) || this.#dead.signal.aborted) return
@@ -194,7 +200,7 @@ class RunExecution {
   }
 
   async #work(directory: RunDirectory): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {
-    const { client, run, guard, log } = this.#options
+    const { client, run, log } = this.#options
     const { signal } = this.#abort
     const { type, stack: spec } = run.spec
     this.#isolation = await isolateRun({
@@ -208,7 +214,14 @@ class RunExecution {
       },
     })
     const statePath = spec.state === 'External' ? undefined : join(directory.scratch, 'terraform.tfstate')
-    guard.watch({ uid: run.metadata.uid, directory: directory.root, salvage: isMutating(type) ? this.#salvage(statePath) : undefined })
+    const timeoutMs = parseDuration(spec.timeout ?? defaults.timeout)
+    this.#guarded = this.#options.guard.watch({
+      uid: run.metadata.uid,
+      directory: directory.root,
+      salvage: isMutating(type) ? this.#salvage(statePath) : undefined,
+      endsByMs: bootMs() + timeoutMs + overtimeMs,
+    })
+    if (signal.aborted) this.#guarded.interrupted()
 
     const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })])
     // Our own token, too: an engine that is curious finds it in /proc.
@@ -228,7 +241,7 @@ class RunExecution {
       throw new EngineError('EngineNotFound', message, { retryable: false })
     }
     // Invariant 2: an engine only runs while its deadline is kept beside it, too.
-    await guard.ready
+    await this.#guarded?.armed
     signal.throwIfAborted()
     await engine.prepare(context)
     signal.throwIfAborted()
@@ -346,7 +359,7 @@ class RunExecution {
   }
 
   #runner({ home, tmp }: RunDirectory): ProcessRunner {
-    const { guard, run, times } = this.#options
+    const { run, times } = this.#options
     const runProgram = createProcessRunner({
       runUid: run.metadata.uid,
       writesStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
@@ -355,11 +368,11 @@ class RunExecution {
       launch: this.#isolation?.launch,
       onStart: group => {
         this.#groups.add(group)
-        guard.started(group)
+        this.#guarded?.started(group)
       },
       onEnd: group => {
         this.#groups.delete(group)
-        guard.ended(group)
+        this.#guarded?.ended(group)
       },
     })
     return async options => {
@@ -399,7 +412,7 @@ class RunExecution {
   }
 
   #saved(bytes: Buffer): void {
-    this.#options.guard.saved(createHash('sha256').update(bytes).digest('hex'))
+    this.#guarded?.saved(createHash('sha256').update(bytes).digest('hex'))
   }
 
   /** A failed engine has changed things, too: what it knows of them must be saved. */
@@ -449,7 +462,7 @@ class RunExecution {
     directory: RunDirectory | undefined,
     isLocked: boolean,
   ): Promise<ExecuteResult> {
-    const { run, guard, log } = this.#options
+    const { run, log } = this.#options
     try {
       await Promise.all([...this.#groups].map(group => killGroup(group)))
       if (directory) await killRunProcesses(run.metadata.uid)
@@ -467,8 +480,11 @@ class RunExecution {
       if (status.message) status.message = clip(log.mask(status.message))
       if (!this.#isUnsaved) await directory?.remove()
       await this.#reporter.phase(status)
-      if (this.#isUnsaved) return 'unsaved'
-      guard.done()
+      if (this.#isUnsaved) {
+        await this.#guarded?.abandon(abandonMs)
+        return 'unsaved'
+      }
+      this.#guarded?.done()
       return 'reported'
     } catch (error) {
       if (error instanceof StopError) return await this.#leave()
@@ -481,6 +497,7 @@ class RunExecution {
 
   async #leave(): Promise<ExecuteResult> {
     await this.#options.log.close().catch(() => {})
+    await this.#guarded?.abandon(abandonMs)
     return 'silent'
   }
 

@@ -1,5 +1,8 @@
 import { decideFence, type FenceStep, type FenceTimes } from './decide-fence.ts'
 
+/** Timers stand still while the machine sleeps, and the Lease does not: the clock is looked at this often. */
+const lookEveryMs = 500
+
 /** Calls `onStep` when {@link decideFence} says so. `poke` it after each renewal; `stop` it when the Run is over. */
 export function startFence(options: { times: FenceTimes; sinceRenewalMs(): number; onStep(step: FenceStep): void }): {
   poke(): void
@@ -15,7 +18,7 @@ export function startFence(options: { times: FenceTimes; sinceRenewalMs(): numbe
       sent = send
       onStep(send)
     }
-    if (againInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(poke, againInMs)
+    if (againInMs !== Number.POSITIVE_INFINITY) timer = setTimeout(poke, Math.min(againInMs, lookEveryMs))
   }
   poke()
   return { poke, stop: () => clearTimeout(timer) }

@@ -1,9 +1,11 @@
 import { hostname } from 'node:os'
-import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Worker as Thread } from 'node:worker_threads'
 import { labels, systemNamespace, workerResource } from '../api/index.ts'
 import { type Client, leaseResource } from '../client/index.ts'
 import { isReason, rfc3339Micro } from '../kube/index.ts'
-import { monotonicMs } from './guard-protocol.ts'
+import { bootMs, type WorkerIdentity } from './guard/index.ts'
+import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 
 /** Why a worker could not register. */
@@ -13,34 +15,49 @@ export class RegisterError extends Error {
 
 export type HeartbeatOptions = {
   client: Client
+  token: string
+  caCertificate: string | undefined
   name: string
   pool: string
   once: boolean
   version: string | undefined
   timings: LeaseTimings
-  /** `atMs` is when the renewal was sent, by {@link monotonicMs}. */
+  /** This process, as the guard knows it. */
+  worker: WorkerIdentity
+  /** A main thread that stands still for longer lets its Lease run out. Default: 120,000. */
+  stuckMs?: number
+  /** `atMs` is when the renewal was sent, by `bootMs`. */
   onRenewed(atMs: number): void
   /** The Lease is gone or another's: somebody has already decided that this worker is dead. */
   onGone(): void
   onError(error: unknown): void
 }
 
-/** The worker's Lease and Worker object: makes them, renews the Lease, says what the worker does, takes both away. */
+/** How often the main thread shows that it turns. */
+const aliveEveryMs = 1_000
+
+/**
+ * The worker's Lease and Worker object: makes them, has the Lease renewed on a thread of its own, says what the worker does, takes
+ * both away.
+ */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
-  readonly #stop = new AbortController()
+  /** Invariant 2: from before the last successful renewal was sent. */
+  readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
   #uid = ''
   #workerUid = ''
-  #beating: Promise<void> = Promise.resolve()
-  /** Invariant 2: from before the last successful renewal was sent. */
-  #renewedAtMs = 0
+  #thread: Thread | undefined
+  #guardSocket: string | undefined
+  #alive: NodeJS.Timeout | undefined
+  #isOver = false
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
   }
 
+  /** Also right while this thread has had no time to hear of a renewal. */
   get renewedAtMs(): number {
-    return this.#renewedAtMs
+    return Number(Atomics.load(this.#times, sharedIndex.renewedAtMs))
   }
 
   /**
@@ -49,7 +66,7 @@ export class Heartbeat {
    */
   async start(): Promise<void> {
     const { client, name, pool, once, version, timings } = this.#options
-    const sentAtMs = monotonicMs()
+    const sentAtMs = bootMs()
     try {
       const [lease, worker] = await Promise.all([
         client.resource(leaseResource).create({
@@ -74,9 +91,11 @@ export class Heartbeat {
         : `worker ${JSON.stringify(name)} could not register at ${client.server}: ${(error as Error).message}`
       throw new RegisterError(why, { cause: error })
     }
-    this.#renewedAtMs = sentAtMs
+    Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
-    this.#beating = this.#beat()
+    this.#showAlive()
+    this.#alive = setInterval(() => this.#showAlive(), aliveEveryMs)
+    this.#startThread()
     await this.say({ phase: 'Ready', host: hostname(), pid: process.pid, version, runs: [] })
   }
 
@@ -91,10 +110,15 @@ export class Heartbeat {
     await this.#options.client.resource(workerResource).patchStatus(this.#options.name, { status })
   }
 
+  /** The guard listens there now: it hears of each renewal from the thread itself. */
+  useGuard(path: string): void {
+    this.#guardSocket = path
+    this.#tell({ kind: 'guard', path })
+  }
+
   /** Stops renewing, then takes away Worker and Lease, in this order: no Run is given to a worker without a Lease. */
   async end(): Promise<void> {
-    this.halt()
-    await this.#beating
+    await this.halt()
     const { client, name, onError } = this.#options
     const signal = AbortSignal.timeout(5_000)
     const gone = (error: unknown): void => {
@@ -111,37 +135,52 @@ export class Heartbeat {
   }
 
   /** Stops renewing and leaves everything as it is. */
-  halt(): void {
-    this.#stop.abort()
+  async halt(): Promise<void> {
+    this.#isOver = true
+    clearInterval(this.#alive)
+    this.#tell({ kind: 'halt' })
+    await this.#thread?.terminate()
   }
 
-  async #beat(): Promise<void> {
-    const { client, name, timings, onRenewed, onGone, onError } = this.#options
-    const leases = client.resource(leaseResource)
-    let waitMs = timings.renewMs
-    while (await this.#sleep(waitMs)) {
-      const sentAtMs = monotonicMs()
-      try {
-        const patch = { metadata: { uid: this.#uid }, spec: { renewTime: rfc3339Micro(Date.now()) } }
-        const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(timings.renewMs)])
-        await leases.patch(name, patch, { type: 'merge', namespace: systemNamespace, signal })
-        this.#renewedAtMs = sentAtMs
-        onRenewed(sentAtMs)
-        waitMs = Math.max(0, timings.renewMs - (monotonicMs() - sentAtMs))
-      } catch (error) {
-        if (this.#stop.signal.aborted) return
-        if (isReason(error, 'NotFound', 'Conflict')) {
-          onGone()
-          return
-        }
-        onError(error)
-        waitMs = timings.renewMs / 4
-      }
+  #showAlive(): void {
+    Atomics.store(this.#times, sharedIndex.aliveAtMs, BigInt(Math.floor(bootMs())))
+  }
+
+  #startThread(): void {
+    const { client, name, token, caCertificate, worker, timings, stuckMs = 120_000, onError } = this.#options
+    const workerData: HeartbeatData = {
+      leaseUrl: `${client.server}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
+      ...{ leaseUid: this.#uid, token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
+      shared: this.#times.buffer as SharedArrayBuffer,
     }
+    // The same file as this one, in the checkout (.ts) and in the package (.js).
+    const file = fileURLToPath(new URL(`./heartbeat-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
+    const thread = new Thread(file, {
+      workerData,
+      execArgv: [],
+      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+      resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
+    })
+    this.#thread = thread
+    thread.on('message', (message: FromHeartbeat) => this.#onMessage(message))
+    thread.on('error', onError)
+    thread.on('exit', () => {
+      // A bug in it costs a heartbeat and not the Run.
+      if (!this.#isOver && this.#thread === thread) setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4)
+    })
+    if (this.#guardSocket) this.#tell({ kind: 'guard', path: this.#guardSocket })
   }
 
-  async #sleep(ms: number): Promise<boolean> {
-    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => {})
-    return !this.#stop.signal.aborted
+  #onMessage(message: FromHeartbeat): void {
+    const { onRenewed, onGone, onError } = this.#options
+    if (message.kind === 'renewed') onRenewed(this.renewedAtMs)
+    else if (message.kind === 'gone') {
+      this.#isOver = true
+      onGone()
+    } else onError(new Error(message.message))
+  }
+
+  #tell(message: ToHeartbeat): void {
+    this.#thread?.postMessage(message)
   }
 }

@@ -1,6 +1,6 @@
 import { defaults } from '../api/index.ts'
 
-/** Times of a heartbeat, in milliseconds since before the last renewal that succeeded was sent (monotonic, invariant 2). */
+/** Times of a heartbeat, in milliseconds since before the last renewal that succeeded was sent (by `bootMs`, invariant 2). */
 export type LeaseTimings = {
   /** When an observer may call the Lease expired. Default: 10,000. */
   durationMs: number

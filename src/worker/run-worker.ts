@@ -3,8 +3,7 @@ import { type Client, listWatch } from '../client/index.ts'
 import { objectKey } from '../kube/index.ts'
 import type { Execution } from './execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
-import { Guard } from './guard.ts'
-import { monotonicMs } from './guard-protocol.ts'
+import { bootMs, Guard } from './guard/index.ts'
 import { Heartbeat, RegisterError } from './heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 import type { RunLog } from './run-log.ts'
@@ -75,11 +74,13 @@ class WorkerProcess {
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
     this.#options = options
     this.#timings = timings
-    const { client, name, pool, once, version, cacheDir, log } = options
+    const { client, token, caCertificate, name, pool, once, version, cacheDir, runsDir, log } = options
     this.#guard = new Guard({
       times: timings,
-      renewedAtMs: monotonicMs(),
+      renewedAtMs: bootMs(),
       cacheDir,
+      runsDir,
+      onSocket: path => this.#heartbeat.useGuard(path),
       onLost: () => {
         this.#isGuardLost = true
         this.#execution?.execution.stop({ kind: 'GuardLost' })
@@ -88,6 +89,9 @@ class WorkerProcess {
     })
     this.#heartbeat = new Heartbeat({
       client,
+      token,
+      caCertificate,
+      worker: this.#guard.worker,
       name,
       pool,
       once,
@@ -109,7 +113,7 @@ class WorkerProcess {
   }
 
   async run(): Promise<{ exitCode: number }> {
-    const { log, name, once, signal, interruptSignal, runsDir } = this.#options
+    const { log, name, once, signal, interruptSignal } = this.#options
     // Loaded while the API is asked: what a Run needs should be there when it comes.
     const loading = import('./execute-run.ts')
     loading.catch(() => {})
@@ -132,11 +136,6 @@ class WorkerProcess {
     interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
     if (signal.aborted) onDrain()
     const watching = Promise.all([this.#watchRuns(), this.#watchWorker()])
-    const sweeping = import('./run-directories.ts').then(async ({ sweepRunDirectories }) => {
-      const removed = await sweepRunDirectories(runsDir, Date.now())
-      if (removed.length > 0) log.info({ worker: name, runs: removed }, 'removed directories of Runs whose worker died')
-    })
-    sweeping.catch(error => log.warn({ worker: name, error: String(error) }, 'old directories of Runs could not be removed'))
     let exitCode: number = workerExitCodes.ok
     try {
       for (;;) {
@@ -153,9 +152,9 @@ class WorkerProcess {
       signal.removeEventListener('abort', onDrain)
       interruptSignal?.removeEventListener('abort', onInterrupt)
       this.#stop.abort()
-      if (exitCode === workerExitCodes.ok) this.#guard.goodbye()
+      this.#guard.goodbye()
       await this.#heartbeat.end()
-      await Promise.all([watching, sweeping.catch(() => {})])
+      await watching
     }
     return { exitCode }
   }
@@ -179,7 +178,7 @@ class WorkerProcess {
       allowPaths,
       sandboxBinds,
       times: this.#timings,
-      sinceRenewalMs: () => monotonicMs() - this.#heartbeat.renewedAtMs,
+      sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       guard: this.#guard,
       log: runLog,
     })
@@ -191,8 +190,6 @@ class WorkerProcess {
       const result = await execution.done
       log.info({ worker: name, run: key, result }, 'ends')
       if (result === 'reported') return workerExitCodes.ok
-      // As long as the Lease stands nobody takes over: time for the guard to save the last state as the newest, not as an orphan.
-      await this.#guard.abandon(5_000)
       return result === 'unsaved' ? workerExitCodes.ok : workerExitCodes.fenced
     } finally {
       this.#execution = undefined
@@ -216,7 +213,7 @@ class WorkerProcess {
     const idleAtMs = once ? performance.now() + idleTimeoutMs : Number.POSITIVE_INFINITY
     for (;;) {
       if (this.#isGone || this.#isGuardLost) return { kind: 'fenced' }
-      const leaseLeftMs = this.#timings.durationMs - (monotonicMs() - this.#heartbeat.renewedAtMs)
+      const leaseLeftMs = this.#timings.durationMs - (bootMs() - this.#heartbeat.renewedAtMs)
       // An idle worker has nothing to stop, but from here on it counts as dead.
       if (leaseLeftMs <= 0) return { kind: 'fenced' }
       const [run] = this.#given.values()

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { readStartTime } from '../workspace/index.ts'
+import { readStartTime } from '../../workspace/index.ts'
 import { keeperPrefix, unsavedMark } from './guard-protocol.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 

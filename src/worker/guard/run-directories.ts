@@ -1,15 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cgroupOfRun, killRunProcesses, readStartTime, removeTree } from '../workspace/index.ts'
-import { keeperPrefix, unsavedMark } from './guard-protocol.ts'
+import { cgroupOfRun, killRunProcesses, readStartTime } from '../../workspace/process/index.ts'
+import { removeTree } from '../../workspace/run-directory.ts'
+import { type GuardedRun, keeperPrefix, recordName, unsavedMark } from './guard-protocol.ts'
+import { keepForPerson, salvage } from './ward.ts'
 
 /** A directory that names no keeper is being made, or its maker was killed while making it. */
 const unnamedMs = 60_000
+/** Worker and guard died at once, perhaps with the store: the next sweep tries again, so this one need not wait long. */
+const salvageMs = 20_000
 
 /**
- * Removes the directories of Runs whose worker and guard are both gone, with every process that is left of them (invariant 10).
- * A directory that a guard gave up on is kept for `keepMs` (default: a day): its state file could not be saved anywhere else.
+ * Removes the directories of Runs whose worker and guard are both gone, with every process that is left of them (invariant 10). Their
+ * last state is saved first, with their epoch: a Run that has begun since finds it kept aside (invariant 3).
+ * A directory whose state could not be saved is kept for `keepMs` (default: a day).
  */
 export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs = 24 * 3_600_000): Promise<string[]> {
   const removed: string[] = []
@@ -21,11 +26,27 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
     if (keepers.length === 0 ? nowMs - atMs < unnamedMs : keepers.some(keeper => isAlive(root, keeper))) continue
     await killRunProcesses(name)
     await cgroupOfRun(name)?.remove()
-    if (list(root).includes(unsavedMark) && nowMs - atMs < keepMs) continue
+    const isKept = list(root).includes(unsavedMark)
+    if (isKept && nowMs - atMs < keepMs) continue
+    if (!isKept && !(await isSaved(root))) {
+      keepForPerson(root, recordName)
+      continue
+    }
     await removeTree(root)
     removed.push(name)
   }
   return removed
+}
+
+async function isSaved(root: string): Promise<boolean> {
+  let run: GuardedRun
+  try {
+    run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as GuardedRun
+  } catch {
+    // Killed before it was guarded: no engine has started.
+    return true
+  }
+  return run.salvage === undefined || (await salvage(run.salvage, undefined, salvageMs))
 }
 
 function isAlive(root: string, keeper: string): boolean {

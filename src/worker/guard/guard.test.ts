@@ -8,11 +8,13 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
-import { findRunProcesses, groupExists, readStartTime } from '../workspace/index.ts'
+import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
+import type { LeaseTimings } from '../lease-timings.ts'
+import { bootMs } from './clock.ts'
 import type { GuardedSetup } from './guarded-for-test.ts'
-import type { LeaseTimings } from './lease-timings.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-guard-'))
+const runsDir = join(base, 'runs')
 const uploads: { url: string; epoch: string; token: string; body: string }[] = []
 const server = createServer((request, response) => {
   let body = ''
@@ -39,12 +41,13 @@ type Message = { kind: string; line?: string; group?: number; guardPid?: number;
 
 async function start(t: TestContext, script: string, more: Partial<GuardedSetup> = {}) {
   const uid = randomUUID()
-  const directory = join(base, uid)
-  mkdirSync(directory)
+  const directory = join(runsDir, uid)
+  mkdirSync(directory, { recursive: true })
   const path = join(directory, 'terraform.tfstate')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/state/apps/network/run/${uid}/state`
-  const run = { uid, directory, salvage: { url, token: 'worker-token', epoch: 7, path } }
-  const setup: GuardedSetup = { timings, cacheDir: join(base, 'cache'), run, script, renews: true, ...more }
+  const endsByMs = more.endsInMs === undefined ? undefined : bootMs() + more.endsInMs
+  const run = { uid, directory, endsByMs, salvage: { url, token: 'worker-token', epoch: 7, path } }
+  const setup: GuardedSetup = { timings, cacheDir: join(base, 'cache'), runsDir, run, script, renews: true, ...more }
   const worker: ChildProcess = fork(join(import.meta.dirname, 'guarded-for-test.ts'), [JSON.stringify(setup)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -73,10 +76,18 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
   }
 }
 
-async function gone(pid: number, withinMs = 10_000): Promise<void> {
+async function gone(uid: string, withinMs = 10_000): Promise<void> {
   const deadline = performance.now() + withinMs
-  while (readStartTime(pid) !== undefined) {
-    assert.ok(performance.now() < deadline, `process ${pid} is still there after ${withinMs} ms`)
+  while (findRunProcesses(uid).some(pid => readStartTime(pid) !== undefined)) {
+    assert.ok(performance.now() < deadline, `processes ${findRunProcesses(uid)} are still there after ${withinMs} ms`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
+
+async function cleaned(directory: string, withinMs = 10_000): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (existsSync(directory)) {
+    assert.ok(performance.now() < deadline, `${directory} is still there after ${withinMs} ms`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }
@@ -85,10 +96,10 @@ const polite = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signa
 
 test('the worker is killed: the engine is interrupted at once and once, its state saved with its epoch, everything removed', async t => {
   const script = `trap 'echo "{\\"serial\\":2}" > terraform.tfstate; exit 1' INT; setsid sleep 100 & echo ready; while :; do sleep 0.02; done`
-  const { worker, uid, group, guardPid, directory, upload } = await start(t, script)
+  const { worker, uid, group, directory, upload } = await start(t, script)
   worker.kill('SIGKILL')
   const killedAt = performance.now()
-  await gone(guardPid)
+  await cleaned(directory)
   assert.ok(performance.now() - killedAt < timings.interruptMs, 'a dead worker is not waited for')
   assert.equal(groupExists(group), false)
   assert.deepEqual(findRunProcesses(uid), [])
@@ -99,11 +110,11 @@ test('the worker is killed: the engine is interrupted at once and once, its stat
 })
 
 test('worker and engine are both killed: strays are gone, the last state is saved, the directory removed', async t => {
-  const { worker, uid, group, guardPid, directory, path, upload } = await start(t, 'setsid sleep 100 & sleep 100 & echo ready; wait')
+  const { worker, uid, group, directory, path, upload } = await start(t, 'setsid sleep 100 & sleep 100 & echo ready; wait')
   writeFileSync(path, '{"serial":5}')
   process.kill(-group, 'SIGKILL')
   worker.kill('SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.deepEqual(findRunProcesses(uid), [])
   assert.equal(existsSync(directory), false)
   assert.deepEqual(
@@ -113,10 +124,10 @@ test('worker and engine are both killed: strays are gone, the last state is save
 })
 
 test('invariant 2: an engine that heeds no signal is killed before anyone may call the Lease expired', async t => {
-  const { worker, group, guardPid } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done')
+  const { worker, group, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done')
   const killedAt = performance.now()
   worker.kill('SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.equal(groupExists(group), false)
   const tookMs = performance.now() - killedAt
   assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
@@ -124,7 +135,7 @@ test('invariant 2: an engine that heeds no signal is killed before anyone may ca
 })
 
 test('invariant 2: the worker is stopped: the engine is stopped in time, and the worker does not wake up again', async t => {
-  const { worker, group, guardPid, directory } = await start(t, polite)
+  const { worker, group, directory } = await start(t, polite)
   const stoppedAt = performance.now()
   worker.kill('SIGSTOP')
   while (groupExists(group)) await new Promise(resolve => setTimeout(resolve, 10))
@@ -132,7 +143,7 @@ test('invariant 2: the worker is stopped: the engine is stopped in time, and the
   assert.ok(tookMs > timings.interruptMs - 2 * timings.renewMs && tookMs < timings.killMs, `interrupted after ${tookMs} ms`)
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.equal(existsSync(directory), false)
 })
 
@@ -151,34 +162,34 @@ test('invariant 2: the worker is stopped: what left the group and what was never
 test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
   const script =
     'trap "echo int; echo int >> ../steps" INT; trap "echo term; echo term >> ../steps" TERM; echo ready; while :; do sleep 0.02; done'
-  const { worker, message, group, guardPid } = await start(t, script, { renews: false })
+  const { worker, message, group, directory } = await start(t, script, { renews: false })
   await message('line', 'int')
   await message('line', 'term')
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.equal(groupExists(group), false)
-  assert.equal(readFileSync(join(base, 'steps'), 'utf8'), 'int\nterm\n')
+  assert.equal(readFileSync(join(runsDir, 'steps'), 'utf8'), 'int\nterm\n')
 })
 
 test('an engine that the worker interrupted already is not interrupted a second time', async t => {
   const script = 'trap "echo int >> ../signals-of-one; echo int" INT; echo ready; while [ ! -e stop ]; do sleep 0.02; done'
-  const { worker, message, guardPid, directory } = await start(t, script)
+  const { worker, message, directory } = await start(t, script)
   worker.send('interrupt')
   await message('line', 'int')
   worker.kill('SIGKILL')
   writeFileSync(join(directory, 'stop'), '')
-  await gone(guardPid)
-  assert.equal(readFileSync(join(base, 'signals-of-one'), 'utf8'), 'int\n')
+  await cleaned(directory)
+  assert.equal(readFileSync(join(runsDir, 'signals-of-one'), 'utf8'), 'int\n')
 })
 
 test('what the store has already is not sent again', async t => {
   const savedDigest = createHash('sha256').update('{"serial":9}').digest('hex')
-  const { worker, message, guardPid, path, upload, directory } = await start(t, 'echo ready', { savedDigest })
+  const { worker, message, path, upload, directory } = await start(t, 'echo ready', { savedDigest })
   await message('ended')
   writeFileSync(path, '{"serial":9}')
   worker.kill('SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.deepEqual(upload(), [])
   assert.equal(existsSync(directory), false)
 })
@@ -189,16 +200,16 @@ test('a killed guard is replaced, and the new one knows everything', async t => 
   const { guardPid: newGuard } = await message('new-guard')
   assert.notEqual(newGuard, guardPid)
   worker.kill('SIGKILL')
-  await gone(newGuard!)
+  await cleaned(directory)
   assert.equal(groupExists(group), false)
   assert.equal(existsSync(directory), false)
 })
 
-test('goodbye: the guard goes and touches nothing', async t => {
-  const { worker, message, guardPid, directory, upload } = await start(t, 'echo ready')
+test('goodbye: the guard touches nothing', async t => {
+  const { worker, message, directory, upload } = await start(t, 'echo ready')
   await message('ended')
   worker.send('goodbye')
-  await gone(guardPid)
+  await once(worker, 'exit')
   assert.equal(existsSync(directory), true)
   assert.deepEqual(upload(), [])
 })
@@ -208,7 +219,7 @@ test('signals to the worker’s own group, as Ctrl-C sends them, do not reach th
   process.kill(guardPid, 'SIGINT')
   process.kill(guardPid, 'SIGTERM')
   worker.kill('SIGKILL')
-  await gone(guardPid)
+  await cleaned(directory)
   assert.equal(existsSync(directory), false, 'it was still there to clean up')
 })
 
@@ -219,5 +230,61 @@ test('the guard is small', async t => {
   // 53 MB with a warm compile cache; the bound leaves room for a first start without it.
   assert.ok(rssKiB < 100 * 1024, `${rssKiB} KiB`)
   worker.send('goodbye')
-  await gone(guardPid)
+  await once(worker, 'exit')
+})
+
+test('one guard serves all workers of a host, and the death of one is not that of another', async t => {
+  const [one, other] = await Promise.all([start(t, polite), start(t, polite)])
+  assert.equal(one.guardPid, other.guardPid)
+  one.worker.kill('SIGKILL')
+  await cleaned(one.directory)
+  assert.equal(groupExists(other.group), true)
+  other.worker.kill('SIGKILL')
+  await cleaned(other.directory)
+})
+
+test('worker and guard are killed at once: the engine and what left its group die with them; the next guard saves the state and cleans up', async t => {
+  const own = { cacheDir: join(base, 'cache-of-its-own') }
+  const { worker, guardPid, uid, directory, path, upload } = await start(
+    t,
+    'trap "" INT TERM; setsid sleep 100 & sleep 100 & echo ready; wait',
+    own,
+  )
+  writeFileSync(path, '{"serial":11}')
+  process.kill(guardPid, 'SIGKILL')
+  worker.kill('SIGKILL')
+  await gone(uid)
+  assert.equal(existsSync(directory), true, 'nobody is there to save the state yet')
+  const next = await start(t, 'echo ready', own)
+  await cleaned(directory)
+  assert.deepEqual(
+    upload().map(({ body, epoch }) => [body, epoch]),
+    [['{"serial":11}', '7']],
+  )
+  next.worker.kill('SIGKILL')
+  await cleaned(next.directory)
+})
+
+test('worker, guard and engine are all stopped for longer than the Lease: when they go on, the engine is ended and so is the worker', async t => {
+  const own = { cacheDir: join(base, 'cache-of-the-stopped') }
+  const { worker, guardPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
+  const all = [guardPid, worker.pid!, -group]
+  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  await new Promise(resolve => setTimeout(resolve, timings.durationMs + 200))
+  // The worker last: what is tested is that the guard does it.
+  for (const pid of [-group, guardPid]) process.kill(pid, 'SIGCONT')
+  const continuedAt = performance.now()
+  await gone(uid)
+  assert.ok(performance.now() - continuedAt < 1_000, `took ${performance.now() - continuedAt} ms`)
+  await once(worker, 'exit')
+  assert.equal(worker.signalCode, 'SIGKILL')
+  await cleaned(directory)
+})
+
+test('a worker whose event loop stands still past the time of its Run: the engine is ended although the Lease is renewed', async t => {
+  const { worker, uid, message } = await start(t, polite, { endsInMs: 300, renewsElsewhere: true })
+  worker.send('block')
+  await gone(uid)
+  worker.kill('SIGKILL')
+  await message('started')
 })

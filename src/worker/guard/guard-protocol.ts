@@ -1,0 +1,66 @@
+import type { FenceTimes } from '../decide-fence.ts'
+
+/** Where the guard saves a state file that the worker can no longer save. */
+export type SalvageTarget = {
+  /** Such as `https://127.0.0.1:7466/state/apps/network/run/network-1a2b3-4/state`. */
+  url: string
+  caCertificate?: string
+  token: string
+  epoch: number
+  path: string
+}
+
+/** What the guard has to clean up. `endsByMs`: when it must be over at the latest, by `bootMs`, however well its worker seems. */
+export type GuardedRun = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
+
+/** A worker process for good: pids are reused. */
+export type WorkerIdentity = { pid: number; startTime: string }
+
+/** From a worker to the guard of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
+export type GuardMessage =
+  | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimes; runsDir: string }
+  /** Before this instant (`bootMs`) the last renewal that succeeded was sent. From the worker, and from its heartbeat's thread. */
+  | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
+  | { kind: 'run'; run: GuardedRun }
+  | { kind: 'started'; uid: string; processGroupId: number }
+  | { kind: 'ended'; uid: string; processGroupId: number }
+  /** The engine got its SIGINT from the worker; a second one would make it drop what it has not saved. */
+  | { kind: 'interrupted'; uid: string }
+  /** The store has this version of the state file: sha256 in hex. */
+  | { kind: 'saved'; uid: string; digest: string }
+  /** The Run is over and cleaned up. */
+  | { kind: 'done'; uid: string }
+  /** The rest of the Run is the guard's, as if the worker had died. */
+  | { kind: 'abandoned'; uid: string }
+  /** The worker ends as it should. */
+  | { kind: 'goodbye' }
+
+export type GuardAnswer =
+  | { kind: 'ready'; pid: number }
+  /** The Run's engines die also if worker and guard die at once; `fifo` is to be held open by the worker. */
+  | { kind: 'armed'; uid: string; fifo: string }
+  /** What was abandoned is cleaned up, as far as it can be. */
+  | { kind: 'finished'; uid: string }
+
+/** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
+export const keeperPrefix = 'keeper-'
+/** In a Run's directory: the guard could not save the state file, a person may want it. */
+export const unsavedMark = 'unsaved-state'
+/** In a Run's directory, for its owner only: what a later guard has to know when worker and guard died at once. Goes with the Run. */
+export const recordName = 'guarded.json'
+/** In a Run's directory: a pipe that worker and guard hold open. When it closes, both are dead. */
+export const fifoName = 'alive'
+
+/** A duplex stream of JSON lines, as far as both sides need it. */
+export function onJsonLines<T>(
+  stream: { on(event: 'data', listener: (chunk: string) => void): unknown },
+  onMessage: (message: T) => void,
+): void {
+  let text = ''
+  stream.on('data', chunk => {
+    text += chunk
+    const lines = text.split('\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) onMessage(JSON.parse(line) as T)
+  })
+}

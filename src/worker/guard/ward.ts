@@ -1,0 +1,216 @@
+import { createHash } from 'node:crypto'
+import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
+import { removeTree } from '../../workspace/run-directory.ts'
+import { decideFence, type FenceStep, type FenceTimes } from '../decide-fence.ts'
+import { bootMs } from './clock.ts'
+import {
+  fifoName,
+  type GuardAnswer,
+  type GuardedRun,
+  type GuardMessage,
+  keeperPrefix,
+  recordName,
+  type SalvageTarget,
+  unsavedMark,
+  type WorkerIdentity,
+} from './guard-protocol.ts'
+import { Reaper } from './reaper.ts'
+
+/** The worker acts at its own times; the guard only when it did not: SIGINT twice would cost the engine its state. */
+const slackMs = 100
+/** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
+const lookEveryMs = 500
+/** The store may be restarting: tried this long, then the directory is left for a person. */
+const salvageMs = 15 * 60_000
+
+type Guarded = {
+  run: GuardedRun
+  groups: Set<number>
+  sent: FenceStep
+  savedDigest: string | undefined
+  reaper: Reaper | undefined
+  /** Its worker is dead or has let go of it. */
+  isOurs: boolean
+}
+
+/** A worker under guard, and its Runs. */
+export class Ward {
+  readonly worker: WorkerIdentity
+  readonly #times: FenceTimes
+  readonly #answer: (answer: GuardAnswer) => void
+  readonly #runs = new Map<string, Guarded>()
+  #renewedAtMs = bootMs()
+  #timer: NodeJS.Timeout | undefined
+  #killedAtMs: number | undefined
+  #isWorkerGone = false
+  readonly #finishing = new Set<Promise<void>>()
+
+  constructor(worker: WorkerIdentity, times: FenceTimes, answer: (answer: GuardAnswer) => void) {
+    this.worker = worker
+    this.#times = times
+    this.#answer = answer
+  }
+
+  renewed(atMs: number): void {
+    this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
+  }
+
+  on(message: Exclude<GuardMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
+    if (message.kind === 'run') this.#watch(message.run)
+    else {
+      const guarded = this.#runs.get(message.uid)
+      if (guarded) this.#onRun(guarded, message)
+    }
+    this.#keepDeadlines()
+  }
+
+  #onRun(guarded: Guarded, message: Extract<GuardMessage, { uid: string }>): void {
+    switch (message.kind) {
+      case 'started':
+        guarded.groups.add(message.processGroupId)
+        // A worker that was stopped past its time and goes on: nothing of it may start any more.
+        if (guarded.sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
+        return
+      case 'ended':
+        guarded.groups.delete(message.processGroupId)
+        return
+      case 'interrupted':
+        if (guarded.sent === 'none') guarded.sent = 'SIGINT'
+        return
+      case 'saved':
+        guarded.savedDigest = message.digest
+        return
+      case 'done':
+        this.#forget(guarded)
+        return
+      case 'abandoned':
+        this.#finish(guarded)
+        return
+    }
+  }
+
+  #watch(run: GuardedRun): void {
+    // As long as a keeper lives, nobody sweeps the directory away.
+    const keepers = [
+      [process.pid, readStartTime(process.pid) ?? ''],
+      [this.worker.pid, this.worker.startTime],
+    ]
+    for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
+    writeFileSync(join(run.directory, recordName), JSON.stringify(run), { mode: 0o600 })
+    const guarded: Guarded = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
+    this.#runs.set(run.uid, guarded)
+    const fifo = join(run.directory, fifoName)
+    guarded.reaper = new Reaper({
+      fifo,
+      runUid: run.uid,
+      cgroup: cgroupOfRun(run.uid)?.path,
+      onArmed: () => this.#answer({ kind: 'armed', uid: run.uid, fifo }),
+    })
+  }
+
+  #forget(guarded: Guarded): void {
+    guarded.reaper?.dismiss()
+    this.#runs.delete(guarded.run.uid)
+  }
+
+  #keepDeadlines(): void {
+    clearTimeout(this.#timer)
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const guarded of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(guarded))
+    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#keepDeadlines(), Math.min(waitMs, lookEveryMs))
+  }
+
+  /** Says in how many milliseconds to look again. */
+  #keepDeadline(guarded: Guarded): number {
+    const { interruptMs, terminateMs, killMs } = this.#times
+    const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
+    // A Run that outlives its own time by far is treated as one whose worker is gone: its event loop stands still, or worse.
+    const overdueMs = guarded.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - guarded.run.endsByMs + interruptMs
+    const { send, againInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), guarded.sent, later)
+    if (send !== 'none') {
+      guarded.sent = send
+      this.#signal(guarded, send)
+    }
+    if (guarded.sent === 'SIGKILL') this.#endStoppedWorker()
+    return againInMs
+  }
+
+  /** A worker that lives lets go of its Run after SIGKILL. One that does not is stopped, and must not wake up and go on. */
+  #endStoppedWorker(): void {
+    this.#killedAtMs ??= bootMs()
+    if (this.#isWorkerGone || bootMs() - this.#killedAtMs < this.#times.killMs) return
+    if (readStartTime(this.worker.pid) === this.worker.startTime) process.kill(this.worker.pid, 'SIGKILL')
+  }
+
+  #signal(guarded: Guarded, signal: NodeJS.Signals): void {
+    for (const group of guarded.groups) signalGroup(group, signal)
+    // Strays, and what a worker was stopped over before it could say that it had started it.
+    if (signal === 'SIGKILL') void killRunProcesses(guarded.run.uid)
+  }
+
+  /** The worker is dead: what it had is ended, saved and removed. Resolves when that is done. */
+  async onWorkerDeath(): Promise<void> {
+    this.#isWorkerGone = true
+    for (const guarded of this.#runs.values()) this.#finish(guarded)
+    await this.settled()
+  }
+
+  /** Resolves when what was left to the guard is cleaned up. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#finishing)
+  }
+
+  #finish(guarded: Guarded): void {
+    if (guarded.isOurs) return
+    guarded.isOurs = true
+    const finishing = this.#cleanUp(guarded).finally(() => this.#finishing.delete(finishing))
+    this.#finishing.add(finishing)
+    // What cannot be cleaned up now is found by the next sweep.
+    finishing.catch(() => {})
+  }
+
+  async #cleanUp(guarded: Guarded): Promise<void> {
+    const { run } = guarded
+    if (guarded.sent === 'none') {
+      guarded.sent = 'SIGINT'
+      this.#signal(guarded, 'SIGINT')
+    }
+    this.#keepDeadlines()
+    while ([...guarded.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
+    await killRunProcesses(run.uid)
+    await cgroupOfRun(run.uid)?.remove()
+    this.#forget(guarded)
+    const isSaved = run.salvage === undefined || (await salvage(run.salvage, guarded.savedDigest, salvageMs))
+    if (isSaved) await removeTree(run.directory)
+    else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`)
+    this.#answer({ kind: 'finished', uid: run.uid })
+  }
+}
+
+/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it. */
+export function keepForPerson(directory: string, fileThere: string): void {
+  renameSync(join(directory, fileThere), join(directory, unsavedMark))
+}
+
+/** As in salvage.ts. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** True when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3). */
+export async function salvage({ path, ...target }: SalvageTarget, savedDigest: string | undefined, deadlineMs: number): Promise<boolean> {
+  try {
+    if (
+      createHash('sha256')
+        .update(readFileSync(path, { flag: plainFile }))
+        .digest('hex') === savedDigest
+    )
+      return true
+    const { salvageState } = await import('../../state/salvage.ts')
+    await salvageState({ path, ...target, deadlineMs })
+    return true
+  } catch (error) {
+    // No file: the engine wrote no state. Anything else leaves it where it is, for a person.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+  }
+}
