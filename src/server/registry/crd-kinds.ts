@@ -1,24 +1,27 @@
-import { applyDefaults, compileJsonPath, hasRules, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
+import { compileJsonPath, hasRules, type KubeObject, type StructuralSchema } from '../../kube/index.ts'
 import { byVersion } from './by-version.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
+import { fromStored, type StorageVersion, toStored } from './crd-stored-form.ts'
 import { fieldReader } from './field-path.ts'
 import { age } from './human-duration.ts'
 import { allVerbs, type Column, type Kind, storageNameOf } from './kind.ts'
 import { customScale, customScaleErrors } from './scale.ts'
 
-/** Compiles a definition to the kinds it serves, one for each served version. */
-export function kindsOfCrd(crd: Crd): Kind[] {
+/**
+ * Compiles a definition to the kinds it serves, one for each served version.
+ * @param storedSince see {@link StorageVersion}; of the schema that {@link storageSchemaOf} gives.
+ */
+export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
   const { group, names, scope, versions } = crd.spec
-  const storage = versions.find(version => version.storage)!
-  const storageSchema = storage.schema?.openAPIV3Schema ?? {}
-  const storedApiVersion = `${group}/${storage.name}`
+  const storageName = versions.find(version => version.storage)!.name
+  const storage: StorageVersion = { apiVersion: `${group}/${storageName}`, schema: storageSchemaOf(crd), since: storedSince }
   return versions
     .filter(version => version.served)
     .map(version => {
       const apiVersion = `${group}/${version.name}`
       const scale = version.subresources?.scale
-      const schema = completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
+      const schema = schemaOf(version)
       return {
         group,
         version: version.name,
@@ -48,16 +51,8 @@ export function kindsOfCrd(crd: Crd): Kind[] {
         check: scale && (object => customScaleErrors(scale, object)),
         deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
-        // The None converter: versions differ in apiVersion only. What was stored under an older version keeps its text.
-        fromStorage: versions.length > 1 ? text => withApiVersion(text, apiVersion) : undefined,
-        toStorage:
-          storedApiVersion === apiVersion
-            ? undefined
-            : object => ({
-                ...(applyDefaults(storageSchema, object) as KubeObject),
-                apiVersion: storedApiVersion,
-                metadata: object.metadata,
-              }),
+        fromStorage: fromStored(storage, { apiVersion, schema }),
+        toStorage: toStored(storage, { apiVersion, schema }),
       } satisfies Kind
     })
 }
@@ -70,11 +65,13 @@ function deprecationOf({ spec: { group, names, versions } }: Crd, version: CrdVe
   return `${group}/${version.name} ${names.kind} is deprecated${instead}`
 }
 
-// Stored objects begin with their apiVersion; see `canonical` in rest/.
-function withApiVersion(text: string, apiVersion: string): string {
-  const start = '{"apiVersion":"'
-  const end = text.indexOf('"', start.length)
-  return text.slice(start.length, end) === apiVersion ? text : start + apiVersion + text.slice(end)
+/** The schema of the version that is stored. */
+export function storageSchemaOf({ spec }: Crd): StructuralSchema {
+  return schemaOf(spec.versions.find(version => version.storage)!)
+}
+
+function schemaOf(version: CrdVersion): StructuralSchema {
+  return completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
 }
 
 /** Definitions need not mention what every object has. */

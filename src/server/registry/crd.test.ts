@@ -1,6 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
+import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { startTestServer, type TestServer } from '../test-server.ts'
+import { makeDataDir, startTestServer, type TestServer } from '../test-server.ts'
 
 let api: TestServer
 before(async () => {
@@ -82,4 +83,42 @@ test('hostile definitions are refused', async () => {
     refusals.push((await api.call(crds, { body: definition(`bad${index}`, spec) })).code)
   }
   deepEqual(refusals, Array(8).fill(422))
+})
+
+test('a default that a definition got later is in older objects too, also after a restart', async () => {
+  const dataDir = makeDataDir()
+  let server = await startTestServer({ dataDir })
+  const restart = async () => {
+    await server.close()
+    server = await startTestServer({ dataDir })
+  }
+  const path = '/apis/crd.example.com/v1/boats'
+  const crew = (extra: object) => definition('boats', { type: 'object', properties: { crew: { type: 'integer', ...extra } } })
+  const specs = async () => {
+    const { body } = await server.call(path)
+    return Object.fromEntries(body.items.map(({ metadata, spec }) => [metadata.name, spec]))
+  }
+  const name = (is: string, spec: object) => ({ ...object('boats', spec), metadata: { name: is } })
+  try {
+    equal((await server.call(crds, { body: crew({}) })).code, 201)
+    equal((await server.call(path, { body: name('old', {}) })).code, 201)
+    const patch = { method: 'PATCH', type: 'application/merge-patch+json', body: { spec: crew({ default: 2 }).spec } }
+    equal((await server.call(`${crds}/boats.crd.example.com`, patch)).code, 200)
+    equal((await server.call(path, { body: name('new', {}) })).code, 201)
+    deepEqual(await specs(), { new: { crew: 2 }, old: { crew: 2 } })
+    await restart()
+    deepEqual(await specs(), { new: { crew: 2 }, old: { crew: 2 } })
+    const another = { method: 'PATCH', type: 'application/merge-patch+json', body: { spec: crew({ default: 3 }).spec } }
+    equal((await server.call(`${crds}/boats.crd.example.com`, another)).code, 200)
+    deepEqual(await specs(), { new: { crew: 2 }, old: { crew: 3 } })
+    // What reads find, writes begin with, and keep.
+    const label = { method: 'PATCH', type: 'application/merge-patch+json', body: { metadata: { labels: { a: 'b' } } } }
+    equal((await server.call(`${path}/old`, label)).code, 200)
+    equal((await server.call(`${crds}/boats.crd.example.com`, patch)).code, 200)
+    await restart()
+    deepEqual(await specs(), { new: { crew: 2 }, old: { crew: 3 } })
+  } finally {
+    await server.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
 })

@@ -99,8 +99,8 @@ export type Kind = {
   readonly createsOnUpdate?: boolean
   /** Why this object may not be deleted, if so. */
   readonly refuseDelete?: (object: KubeObject) => string | undefined
-  /** Stored JSON to this version's; absent when what is stored is what is served. */
-  readonly fromStorage?: (text: string) => string
+  /** Stored JSON, written at `revision`, to this version's; absent when what is stored is what is served. */
+  readonly fromStorage?: (text: string, revision: number) => string
   /** An object of this version as it is stored; absent when the same. */
   readonly toStorage?: (object: KubeObject) => KubeObject
 }

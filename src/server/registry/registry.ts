@@ -1,8 +1,8 @@
-import { type KubeObject, parseApiVersion } from '../../kube/index.ts'
+import { equalJson, type KubeObject, parseApiVersion, type StructuralSchema } from '../../kube/index.ts'
 import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
 import { byVersion } from './by-version.ts'
-import { kindsOfCrd } from './crd-kinds.ts'
+import { kindsOfCrd, storageSchemaOf } from './crd-kinds.ts'
 import { type Crd, type CrdNames, crdStatus, keepStorageVersion, type NameConflict } from './crd-object.ts'
 import type { Kind } from './kind.ts'
 import type { Stored } from './stored.ts'
@@ -17,6 +17,8 @@ export class Registry {
   readonly #groups = new Map<string, Map<string, Map<string, Kind>>>()
   readonly #customByCrd = new Map<string, Kind[]>()
   readonly #builtInTables = new Set<string>()
+  /** Of each definition, what is stored and since when. */
+  readonly #storage = new Map<string, { schema: StructuralSchema; since: number }>()
   readonly #store: Store
   #generation = 0
 
@@ -27,7 +29,7 @@ export class Registry {
       this.#builtInTables.add(kind.storageName)
     }
     const crds = store.table(crdTableName)
-    for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd)
+    for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd, entry.revision)
     store.onCommit((table, events) => {
       if (table === crds) this.#follow(events)
     })
@@ -77,19 +79,31 @@ export class Registry {
   #follow(events: readonly StoredEvent[]): void {
     for (const { type, entry } of events) {
       const crd = parseEntry(entry) as Crd
-      if (type === 'DELETED') this.#remove(crd.metadata.name)
-      else this.#define(crd)
+      if (type === 'DELETED') {
+        this.#remove(crd.metadata.name)
+        this.#storage.delete(crd.metadata.name)
+      } else this.#define(crd, this.#store.newestRevision)
     }
   }
 
-  #define(crd: Crd): void {
+  /** @param revision objects written up to here may have been written under another schema. */
+  #define(crd: Crd, revision: number): void {
     this.#remove(crd.metadata.name)
     const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
     // Whatever its status says: who may write that must not put a kind without checks in the place of a built-in one.
     if (!isAccepted || this.isBuiltIn(crd.metadata.name)) return
-    const kinds = kindsOfCrd(crd)
+    const kinds = kindsOfCrd(crd, this.#storedSince(crd, revision))
     this.#customByCrd.set(crd.metadata.name, kinds)
     for (const kind of kinds) this.#add(kind)
+  }
+
+  #storedSince(crd: Crd, revision: number): number {
+    const { name } = crd.metadata
+    const schema = storageSchemaOf(crd)
+    const known = this.#storage.get(name)
+    if (known && equalJson(known.schema, schema)) return known.since
+    this.#storage.set(name, { schema, since: revision })
+    return revision
   }
 
   #remove(crdName: string): void {

@@ -151,6 +151,11 @@ export class Store {
     return this.#durableRevision
   }
 
+  /** The newest revision handed out, durable or not: every later write gets a higher one. */
+  get newestRevision(): number {
+    return this.#newestRevision
+  }
+
   /** What was found when it was opened. */
   get report(): OpenReport | undefined {
     return this.#report

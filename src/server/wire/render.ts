@@ -6,7 +6,7 @@ import type { Representation } from './representation.ts'
 
 /** The JSON of an entry at the version of `kind`. */
 export function wireText(kind: Kind, entry: Entry): string {
-  return kind.fromStorage ? kind.fromStorage(entry.text) : entry.text
+  return kind.fromStorage ? kind.fromStorage(entry.text, entry.revision) : entry.text
 }
 
 /** One object as the client wants it. */
@@ -152,7 +152,8 @@ function columnsText(kind: Kind): string {
 }
 
 function rowText(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
-  const object = JSON.parse(entry.text) as KubeObject
+  // The columns of built-in kinds read what is stored, whatever the version.
+  const object = JSON.parse(kind.isCustom ? wireText(kind, entry) : entry.text) as KubeObject
   const cells = kind.columns.map(column => column.read(object, nowMs) ?? null)
   switch (as.include) {
     case 'None':
