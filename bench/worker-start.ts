@@ -49,7 +49,8 @@ export async function bench(): Promise<Bench> {
     }
     return {
       title: 'One-shot worker: process start → engine started',
-      about: 'Ticks of 10 ms. CPU is the worker’s until its engine starts. With registration, assignment by the dispatcher, lock and Secrets read.',
+      about:
+        'Ticks of 10 ms. CPU is the worker’s until its engine starts. With registration, assignment by the dispatcher, lock and Secrets read.',
       rows: [row(`first ${warmUp}`, started.slice(0, warmUp)), row(`next ${rounds}`, started.slice(warmUp))],
     }
   } finally {
