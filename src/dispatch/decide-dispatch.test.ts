@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Run } from '../api/index.ts'
 import { objectKey } from '../kube/index.ts'
 import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
-import { WaitReasons } from './place/index.ts'
+import { PlacementMemory, WaitReasons } from './place/index.ts'
 import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
 import { preview, RunQueue, requestOf } from './queue/index.ts'
 import { epochMs, testPool, testRun, testWorker } from './test-objects.ts'
@@ -17,7 +17,7 @@ const decide = ({ queued = [], ...input }: Input) => {
   const queue = new RunQueue()
   for (const run of queued) queue.put(requestOf(run))
   const { workers = [], pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
-  const rest = { load: new Map(), examples: new Map(), turns: new Map(), random: () => 0 }
+  const rest = { load: new Map(), examples: new Map(), memory: new PlacementMemory(), random: () => 0 }
   const decision = decideDispatch({ queue, workers, pools, starts, nowMs, ...rest, ...input })
   const reasons = new WaitReasons({ queue, workers, pools, starts, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))

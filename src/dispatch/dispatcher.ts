@@ -7,7 +7,7 @@ import { decideDispatch } from './decide-dispatch.ts'
 import type { DispatcherParts, Shared } from './dispatch-parts.ts'
 import { kickLoop } from './kick-loop.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { Placer, Teller, type Turns, WaitReasons } from './place/index.ts'
+import { PlacementMemory, Placer, Teller, WaitReasons } from './place/index.ts'
 import { PoolKeeper } from './pool/index.ts'
 import { QueueKeeper, type QueueReport, type QueueReportOptions, queueReport, TenantKeeper } from './queue/index.ts'
 import { RunWrites } from './run-writes.ts'
@@ -26,7 +26,7 @@ export class Dispatcher {
   readonly #undertaker: Undertaker
   /** By pool: the Worker that was seen last. */
   readonly #examples = new Map<string, Worker>()
-  readonly #turns: Turns = new Map()
+  readonly #memory = new PlacementMemory()
   #kick: () => void = () => undefined
   #kickLost: () => void = () => undefined
 
@@ -110,7 +110,10 @@ export class Dispatcher {
       updated: (old: { metadata: KubeObject['metadata'] }, { metadata }: { metadata: KubeObject['metadata'] }) => {
         if (old.metadata.generation !== metadata.generation) newTerms()
       },
-      deleted: newTerms,
+      deleted: ({ metadata }: { metadata: KubeObject['metadata'] }) => {
+        this.#examples.delete(metadata.name)
+        newTerms()
+      },
     }
     const ofStack = (stack: Stack) => {
       for (const run of runs.byIndex('ofStack', stack.metadata.uid)) this.#queue.see(run)
@@ -135,12 +138,17 @@ export class Dispatcher {
         },
       }),
       workers.onChange({
-        added: ({ metadata, spec }) => {
+        added: worker => {
+          const { metadata, spec } = worker
+          if (worker.status) this.#examples.set(spec.pool, worker)
           this.#pools.registered(spec.pool, metadata.name)
           kick()
           kickLost()
         },
-        updated: kick,
+        updated: (_, worker) => {
+          if (worker.status) this.#examples.set(worker.spec.pool, worker)
+          kick()
+        },
         deleted: ({ metadata }) => {
           this.#pools.forget(metadata.name)
           this.#queue.workerGone(metadata.name)
@@ -183,7 +191,7 @@ export class Dispatcher {
     const workers = this.#usableWorkers()
     const decision = decideDispatch({
       queue,
-      turns: this.#turns,
+      memory: this.#memory,
       workers,
       load,
       cacheKeyOf: key => {

@@ -10,7 +10,15 @@ export { type Death, decideLost, LeaseObserver, type LostDecision, type LostInpu
 export { assignedFinalizer } from './caches.ts'
 export { type DispatchDecision, type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
-export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type Turns, type WaitReason, WaitReasons } from './place/index.ts'
+export {
+  type Assignment,
+  decidePlacement,
+  overdueAfterMs,
+  overdueEvery,
+  PlacementMemory,
+  type WaitReason,
+  WaitReasons,
+} from './place/index.ts'
 export {
   nextTimeoutMs,
   noStarts,

@@ -1,4 +1,4 @@
-import type { Run, RunPhase, Worker, WorkerPool } from '../api/index.ts'
+import type { PriorityClass, Run, RunPhase, Tenant, Worker, WorkerPool } from '../api/index.ts'
 import { rfc3339 } from '../kube/index.ts'
 
 /** Objects for tests, said in one line each. Times are milliseconds after {@link epochMs}. */
@@ -15,23 +15,34 @@ const meta = (name: string, namespace?: string, atMs = 0) => ({
 
 export function testRun(
   name: string,
-  options: { pool?: string; priority?: number; atMs?: number; version?: string; worker?: string; phase?: RunPhase } = {},
+  options: {
+    namespace?: string
+    pool?: string
+    priority?: number
+    priorityClass?: PriorityClass
+    atMs?: number
+    version?: string
+    worker?: string
+    phase?: RunPhase
+    stack?: Partial<Run['spec']['stack']>
+  } = {},
 ): Run {
-  const { pool = 'default', priority = 0, atMs = 0, version = '1', worker, phase } = options
+  const { namespace = 'ns', pool = 'default', priority = 0, atMs = 0, version = '1', worker, phase, priorityClass, stack } = options
   return {
     apiVersion: 'oarlock.dev/v1alpha1',
     kind: 'Run',
-    metadata: { ...meta(name, 'ns', atMs), resourceVersion: version },
+    metadata: { ...meta(name, namespace, atMs), resourceVersion: version },
     spec: {
       type: 'Apply',
       stackRef: { name: 'app', uid: 'u', generation: 1 },
       epoch: 1,
-      stack: { engine: 'command', source: {} },
+      stack: { engine: 'command', source: {}, ...stack },
       revision: 'r',
       inputsDigest: 'i',
       reason: 'NewGeneration',
       pool,
       priority,
+      ...(priorityClass && { priorityClass }),
       ...(worker && { workerName: worker }),
     },
     ...(phase && { status: { phase, ...(phase === 'Assigned' && { assignedAt: rfc3339(epochMs + atMs) }) } }),
@@ -47,16 +58,22 @@ export function testWorker(
     phase?: 'Ready' | 'Busy' | 'Draining'
     drain?: boolean
     atMs?: number
+    labels?: Record<string, string>
+    status?: Partial<Worker['status']>
   } = {},
 ): Worker {
-  const { pool = 'default', slots = 1, lifecycle = 'OneShot', phase = 'Ready', drain, atMs } = options
+  const { pool = 'default', slots = 1, lifecycle = 'OneShot', phase = 'Ready', drain, atMs, labels, status } = options
   return {
     apiVersion: 'oarlock.dev/v1alpha1',
     kind: 'Worker',
-    metadata: meta(name, undefined, atMs),
+    metadata: { ...meta(name, undefined, atMs), ...(labels && { labels }) },
     spec: { pool, slots, lifecycle, ...(drain && { drain }) },
-    status: { phase },
+    status: { phase, ...status },
   }
+}
+
+export function testTenant(name: string, spec: Tenant['spec'] = {}, atMs = 0): Tenant {
+  return { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Tenant', metadata: meta(name, undefined, atMs), spec }
 }
 
 export function testPool(name: string, spec: Partial<WorkerPool['spec']> = {}): WorkerPool {

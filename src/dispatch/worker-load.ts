@@ -1,7 +1,14 @@
 import type { Worker } from '../api/index.ts'
 
-/** How many Runs a Worker works on, and how many it ever got. */
-export type WorkerLoad = { readonly active: number; readonly total: number }
+/** How many Runs a Worker works on, what they asked for together, and how many it ever got. */
+export type WorkerLoad = {
+  readonly active: number
+  readonly total: number
+  /** Default 0. */
+  readonly cpuMillis?: number
+  /** Default 0. */
+  readonly memoryBytes?: number
+}
 
 /** By Worker. One that is missing has none. */
 export type WorkerLoads = ReadonlyMap<string, WorkerLoad>
@@ -20,6 +27,21 @@ export function canTakeRuns(worker: Worker): boolean {
 /** A one-shot worker takes as many Runs as it has slots in its whole life; afterwards it is about to exit. */
 export function isSpent(worker: Worker, loads: WorkerLoads): boolean {
   return worker.spec.lifecycle === 'OneShot' && loadOf(worker, loads).total >= worker.spec.slots
+}
+
+/** The load with one Run more, or less. `total` only ever rises. */
+export function withRun(
+  load: WorkerLoad | undefined,
+  by: 1 | -1,
+  needs: { readonly cpuMillis: number; readonly memoryBytes: number },
+): WorkerLoad {
+  const { active, total, cpuMillis = 0, memoryBytes = 0 } = load ?? noLoad
+  return {
+    active: Math.max(0, active + by),
+    total: total + Math.max(0, by),
+    cpuMillis: Math.max(0, cpuMillis + by * needs.cpuMillis),
+    memoryBytes: Math.max(0, memoryBytes + by * needs.memoryBytes),
+  }
 }
 
 /** How many more Runs it can take now. A worker without a status has not said that it is ready. */

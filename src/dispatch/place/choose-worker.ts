@@ -22,15 +22,15 @@ export const sampleSize = 32
  * The best of the candidates, all of which would do: first one that holds the dependencies already, within
  * {@link affinityBound}; then one of the failure domain with the fewest Runs; then the fullest, so that idle workers can go.
  */
-export function chooseWorker(
-  candidates: readonly Candidate[],
+export function chooseWorker<T extends Candidate>(
+  candidates: readonly T[],
   cacheKey: string | undefined,
   activeIn: (domain: string) => number,
-): Candidate | undefined {
+): T | undefined {
   const least = Math.min(...candidates.map(({ worker }) => activeIn(domainOf(worker))))
-  const holds = ({ worker }: Candidate) =>
+  const holds = ({ worker }: T) =>
     cacheKey !== undefined && worker.status?.caches?.includes(cacheKey) === true && activeIn(domainOf(worker)) - least <= affinityBound
-  let best: Candidate | undefined
+  let best: T | undefined
   let bestScore: readonly number[] = []
   for (const candidate of candidates) {
     const score = [holds(candidate) ? 0 : 1, activeIn(domainOf(candidate.worker)), -candidate.active]

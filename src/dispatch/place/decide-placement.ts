@@ -6,8 +6,8 @@ import { FreeWorkers } from './free-workers.ts'
 export type PlacementInput = {
   /** The Runs that get a Worker are taken out of it, and counted as running. */
   readonly queue: RunQueue
-  /** Turns of each pool, kept from decision to decision. */
-  readonly turns: Turns
+  /** Kept from decision to decision. */
+  readonly memory: PlacementMemory
   readonly workers: readonly Worker[]
   readonly load: WorkerLoads
   /** What a Run would find in a Worker's caches; undefined: nothing. */
@@ -21,8 +21,12 @@ export type PlacementInput = {
 
 export type Assignment = { readonly key: string; readonly namespace: string; readonly worker: string; readonly pool: string }
 
-/** By pool: how many Runs were placed. Only its remainder by {@link overdueEvery} matters. */
-export type Turns = Map<string, number>
+export class PlacementMemory {
+  /** By pool: how many Runs were placed, modulo {@link overdueEvery}. */
+  readonly turns = new Map<string, number>()
+  /** By pool: the Worker that is kept free for a Run that is overdue and needs more of it than is left. */
+  readonly kept = new Map<string, { readonly key: string; readonly worker: string }>()
+}
 
 /** A Run that has waited for so long is overdue. */
 export const overdueAfterMs = 10 * 60_000
@@ -30,15 +34,24 @@ export const overdueAfterMs = 10 * 60_000
 /**
  * Of so many placements of a pool at least one goes to the oldest Run that is overdue. So a Run that is overdue, that no
  * limit holds back and that a Worker would do for, starts within `overdueEvery · (n + 1)` placements of its pool, where n is
- * how many older ones wait there: nobody starves, whatever class, weight or priority the others have.
+ * how many older ones wait there: nobody starves, whatever class, weight or priority the others have. Where no Worker has
+ * enough cpu or memory left for the oldest one that is overdue, the one with the fewest Runs gets no others until it has.
  */
 export const overdueEvery = 8
 
 /** Decides which Runs get which Workers, one after the other: each time the one whose turn it is among those that can go. */
 export function decidePlacement(input: PlacementInput): Assignment[] {
-  const { queue, turns, workers, load, cacheKeyOf, limit = Infinity, nowMs, random } = input
+  const { queue, memory, workers, load, cacheKeyOf, limit = Infinity, nowMs, random } = input
+  const { turns } = memory
   const free = new FreeWorkers(workers, load, random)
   const assignments: Assignment[] = []
+  const place = ({ request: { key, namespace, needs, concurrency } }: Entry, worker: string) => {
+    const { pool } = needs
+    assignments.push({ key, namespace, worker, pool })
+    turns.set(pool, ((turns.get(pool) ?? 0) + 1) % overdueEvery)
+    queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
+  }
+  keepForOverdue(input, free, place)
   const candidates = new Set<Shape>()
   for (const shape of queue.shapes()) if (free.has(shape.needs)) candidates.add(shape)
 
@@ -54,12 +67,35 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
       candidates.delete(lane.queue.shape)
       continue
     }
-    assignments.push({ key: request.key, namespace: request.namespace, worker: worker.metadata.name, pool })
-    turns.set(pool, ((turns.get(pool) ?? 0) + 1) % overdueEvery)
-    const { key, namespace, concurrency } = request
-    queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
+    place(entry, worker)
   }
   return assignments
+}
+
+/** Looks after the Workers that are kept: gives them away when their Run fits, and chooses one where a Run needs that. */
+function keepForOverdue({ queue, memory, nowMs }: PlacementInput, free: FreeWorkers, place: (entry: Entry, worker: string) => void): void {
+  for (const [pool, { key, worker }] of memory.kept) {
+    const entry = queue.find(key)
+    const isOpen = entry && !queue.poolHold(pool) && !queue.laneHold(entry.lane)
+    const given = isOpen ? free.takeFrom(worker, entry.request.needs) : undefined
+    if (entry && given !== undefined) place(entry, given)
+    if (!isOpen || given !== undefined || !free.withhold(pool, worker)) memory.kept.delete(pool)
+  }
+  const stuck = new Map<string, { entry: Entry; worker: string }>()
+  for (const shape of queue.shapes()) {
+    const { pool, cpuMillis, memoryBytes } = shape.needs
+    const entry = queue.oldest(shape)
+    if (!entry || nowMs - entry.request.sinceMs < overdueAfterMs || memory.kept.has(pool) || queue.poolHold(pool)) continue
+    if (cpuMillis + memoryBytes === 0 || free.has(shape.needs)) continue
+    const other = stuck.get(pool)
+    if (other && isOlder(other.entry.request, entry.request)) continue
+    const worker = free.promising(shape.needs)
+    if (worker !== undefined) stuck.set(pool, { entry, worker })
+  }
+  for (const [pool, { entry, worker }] of stuck) {
+    memory.kept.set(pool, { key: entry.request.key, worker })
+    free.withhold(pool, worker)
+  }
 }
 
 function whoseTurn(queue: RunQueue, candidates: ReadonlySet<Shape>): Entry | undefined {

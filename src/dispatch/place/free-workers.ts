@@ -1,14 +1,21 @@
 import type { Worker } from '../../api/index.ts'
+import { parseQuantity, quantityMillis, quantityValue } from '../../kube/index.ts'
 import type { Needs } from '../queue/index.ts'
 import { canTakeRuns, freeSlots, loadOf, type WorkerLoads } from '../worker-load.ts'
 import { type Candidate, chooseWorker, domainOf, sample, sampleSize } from './choose-worker.ts'
 import { mismatch } from './match-worker.ts'
 
+type Hand = Candidate & {
+  /** What is left of its capacity; Infinity where it does not say what it has. */
+  cpuMillis: number
+  memoryBytes: number
+}
+
 type PoolWorkers = {
   /** Every Worker of the pool that takes Runs at all, free or not. */
-  readonly members: Candidate[]
+  readonly members: Hand[]
   /** Those with a free slot. */
-  readonly free: Candidate[]
+  readonly free: Hand[]
   /** Runs by failure domain. */
   readonly activeIn: Map<string, number>
 }
@@ -22,42 +29,74 @@ export class FreeWorkers {
     this.#random = random
     for (const worker of workers) {
       const pool = this.#pool(worker.spec.pool)
-      const { active } = loadOf(worker, load)
+      const { active, cpuMillis = 0, memoryBytes = 0 } = loadOf(worker, load)
       const domain = domainOf(worker)
       pool.activeIn.set(domain, (pool.activeIn.get(domain) ?? 0) + active)
       if (!canTakeRuns(worker)) continue
-      const candidate = { worker, active, free: freeSlots(worker, load) }
-      pool.members.push(candidate)
-      if (candidate.free > 0) pool.free.push(candidate)
+      const { cpu, memory } = worker.status?.capacity ?? {}
+      const hand: Hand = {
+        worker,
+        active,
+        free: freeSlots(worker, load),
+        cpuMillis: cpu === undefined ? Infinity : quantityMillis(parseQuantity(cpu)) - cpuMillis,
+        memoryBytes: memory === undefined ? Infinity : quantityValue(parseQuantity(memory)) - memoryBytes,
+      }
+      pool.members.push(hand)
+      if (hand.free > 0) pool.free.push(hand)
     }
   }
 
-  /** Workers of the pool that take Runs, busy or not. */
-  membersOf(pool: string): readonly Candidate[] {
-    return this.#pools.get(pool)?.members ?? []
-  }
-
   /** Gives a slot of the best Worker for these needs away. */
-  take(needs: Needs, cacheKey: string | undefined): Worker | undefined {
+  take(needs: Needs, cacheKey: string | undefined): string | undefined {
     const pool = this.#pools.get(needs.pool)
     if (!pool || pool.free.length === 0) return undefined
-    const fits = ({ worker }: Candidate) => mismatch(needs, worker) === undefined
+    const fits = (hand: Hand) => fitsNow(needs, hand)
     let candidates = sample(pool.free, this.#random).filter(fits)
     // None of a few says nothing about the others.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(fits)
     const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeIn.get(domain) ?? 0)
     if (!chosen) return undefined
-    chosen.active++
-    chosen.free--
-    const domain = domainOf(chosen.worker)
-    pool.activeIn.set(domain, (pool.activeIn.get(domain) ?? 0) + 1)
-    if (chosen.free === 0) pool.free.splice(pool.free.indexOf(chosen), 1)
-    return chosen.worker
+    return this.#give(pool, chosen, needs)
   }
 
-  /** Whether a free Worker would do. */
+  /** Whether a free Worker would do now. */
   has(needs: Needs): boolean {
-    return this.#pools.get(needs.pool)?.free.some(({ worker }) => mismatch(needs, worker) === undefined) ?? false
+    return this.#pools.get(needs.pool)?.free.some(hand => fitsNow(needs, hand)) ?? false
+  }
+
+  /** The Worker that would do once its Runs have ended: the one with the fewest. */
+  promising(needs: Needs): string | undefined {
+    const hands = (this.#pools.get(needs.pool)?.members ?? []).filter(
+      ({ worker }) => isLasting(worker) && mismatch(needs, worker) === undefined,
+    )
+    return hands.sort((a, b) => a.active - b.active || (a.worker.metadata.name < b.worker.metadata.name ? -1 : 1))[0]?.worker.metadata.name
+  }
+
+  /** Gives a slot of just this Worker away, if it would do now. */
+  takeFrom(name: string, needs: Needs): string | undefined {
+    const pool = this.#pools.get(needs.pool)
+    const hand = pool?.free.find(({ worker }) => worker.metadata.name === name)
+    return pool && hand && fitsNow(needs, hand) ? this.#give(pool, hand, needs) : undefined
+  }
+
+  /** Nobody gets this Worker in this decision. False when there is no such Worker any more. */
+  withhold(poolName: string, name: string): boolean {
+    const pool = this.#pools.get(poolName)
+    if (!pool?.members.some(({ worker }) => worker.metadata.name === name)) return false
+    const at = pool.free.findIndex(({ worker }) => worker.metadata.name === name)
+    if (at >= 0) pool.free.splice(at, 1)
+    return true
+  }
+
+  #give(pool: PoolWorkers, hand: Hand, needs: Needs): string {
+    hand.active++
+    hand.free--
+    hand.cpuMillis -= needs.cpuMillis
+    hand.memoryBytes -= needs.memoryBytes
+    const domain = domainOf(hand.worker)
+    pool.activeIn.set(domain, (pool.activeIn.get(domain) ?? 0) + 1)
+    if (hand.free === 0) pool.free.splice(pool.free.indexOf(hand), 1)
+    return hand.worker.metadata.name
   }
 
   #pool(name: string): PoolWorkers {
@@ -69,3 +108,10 @@ export class FreeWorkers {
     return pool
   }
 }
+
+function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: Hand): boolean {
+  return needs.cpuMillis <= cpuMillis && needs.memoryBytes <= memoryBytes && mismatch(needs, worker) === undefined
+}
+
+/** A one-shot worker that is busy has nothing to give when its Run has ended. */
+const isLasting = ({ spec }: Worker) => spec.lifecycle !== 'OneShot' || spec.slots > 1

@@ -4,7 +4,7 @@
  * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
  */
 export { type Candidate, chooseWorker, sample } from './choose-worker.ts'
-export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, type Turns } from './decide-placement.ts'
+export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, PlacementMemory } from './decide-placement.ts'
 export { mismatch } from './match-worker.ts'
 export { Placer } from './placer.ts'
 export { Teller } from './teller.ts'

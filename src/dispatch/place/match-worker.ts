@@ -1,4 +1,5 @@
 import type { Worker } from '../../api/index.ts'
+import { parseQuantity, quantityMillis, quantityValue } from '../../kube/index.ts'
 import { type Needs, versionMatches } from '../queue/index.ts'
 
 /**
@@ -10,10 +11,20 @@ export function mismatch(needs: Needs, { metadata, status }: Worker): string | u
     const has = metadata.labels?.[key]
     if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
   }
+  const { cpu, memory } = status?.capacity ?? {}
+  if (cpu !== undefined && needs.cpuMillis > quantityMillis(parseQuantity(cpu))) return `cpu ${needs.cpuMillis}m, it has ${cpu} in all`
+  if (memory !== undefined && needs.memoryBytes > quantityValue(parseQuantity(memory))) {
+    return `memory ${formatBytes(needs.memoryBytes)}, it has ${memory} in all`
+  }
   const { engine, engineVersion } = needs
   const version = status?.engines?.[engine]
   if (status?.engines && version === undefined) return `engine ${engine}`
   if (engineVersion === undefined) return undefined
   if (version === undefined) return `engine ${engine} ${engineVersion}, it does not say which version it has`
   return versionMatches(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
+}
+
+function formatBytes(bytes: number): string {
+  const mebi = 2 ** 20
+  return bytes % mebi === 0 ? `${bytes / mebi}Mi` : `${bytes}`
 }

@@ -61,7 +61,8 @@ export type Lane = {
 export type Entry = { readonly request: RunRequest; readonly lane: Lane }
 
 export function isOlder(a: RunRequest, b: RunRequest): boolean {
-  return a.sinceMs !== b.sinceMs ? a.sinceMs < b.sinceMs : a.tie < b.tie
+  if (a.sinceMs !== b.sinceMs) return a.sinceMs < b.sinceMs
+  return a.order !== b.order ? a.order < b.order : a.uid < b.uid
 }
 
 /** Heads exist wherever a heap orders by them: what is empty is taken out before. */

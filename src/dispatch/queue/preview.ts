@@ -1,5 +1,5 @@
 import { IndexedHeap } from './indexed-heap.ts'
-import { type Account, type Entry, isOlder, type Lane, type Shape, type TenantQueue } from './lanes.ts'
+import { type Account, type Entry, isOlder, type TenantQueue } from './lanes.ts'
 import type { RunQueue } from './run-queue.ts'
 
 export type PreviewLine = {
@@ -15,9 +15,8 @@ export type Preview = {
   readonly held: readonly PreviewLine[]
 }
 
-/** What would go first of one tenant among its queues of one class, over the shapes of a pool. */
-type Turn = { readonly account: Account; usage: number; readonly heads: IndexedHeap<Cursor> }
-type Cursor = { readonly lane: Lane; readonly rest: Generator<Entry, void>; head: Entry }
+/** What would go next of one tenant among its queues of one class, over the shapes of a pool. */
+type Turn = { readonly account: Account; readonly queues: readonly TenantQueue[]; usage: number; head: Entry; rest?: Iterator<Entry, void> }
 
 /**
  * The order in which the Runs of a pool would start if nothing changed from now on and each cost the same: at most `limit`
@@ -32,64 +31,74 @@ export function preview(queue: RunQueue, pool: string, limit: number, nowMs: num
   const held: PreviewLine[] = []
   const usage = new Map<Account, number>()
   for (let rank = 0; shapes[0] && rank < shapes[0].classes.length; rank++) {
-    const turns = turnsOf(queue, shapes, rank, usage, lane => {
-      for (const entry of lane.runs.ordered()) {
-        if (held.length >= limit) break
-        held.push({ entry, position: undefined })
-      }
-    })
-    while (line.length < limit) {
-      const turn = turns.peek()
-      if (!turn) break
-      turns.delete(turn)
-      const cursor = turn.heads.peek()!
-      turn.heads.delete(cursor)
-      line.push({ entry: cursor.head, position: line.length + 1 })
+    const ofClass = shapes.flatMap(shape => [...shape.classes[rank]!.all.values()])
+    for (const entry of heldIn(queue, ofClass, limit - held.length)) held.push({ entry, position: undefined })
+    if (line.length >= limit) continue
+    const turns = turnsOf(queue, ofClass, usage)
+    for (let turn = turns.peek(); turn && line.length < limit; turn = turns.peek()) {
+      line.push({ entry: turn.head, position: line.length + 1 })
       turn.usage += costOfStart
       usage.set(turn.account, turn.usage)
-      const next = cursor.rest.next()
-      if (next.value) turn.heads.put({ ...cursor, head: next.value })
-      if (turn.heads.size > 0) turns.put(turn)
+      // Most tenants have no second turn, so what comes after the first is looked for only now.
+      turn.rest ??= inOrder(turn.queues, turn.head)
+      const next = turn.rest.next().value
+      if (next) {
+        turn.head = next
+        turns.put(turn)
+      } else turns.delete(turn)
     }
   }
   return { line, held }
 }
 
-function turnsOf(
-  queue: RunQueue,
-  shapes: readonly Shape[],
-  rank: number,
-  usage: ReadonlyMap<Account, number>,
-  hold: (lane: Lane) => void,
-): IndexedHeap<Turn> {
-  const byAccount = new Map<Account, TenantQueue[]>()
-  for (const shape of shapes) {
-    for (const tenantQueue of shape.classes[rank]!.all.values()) {
-      const others = byAccount.get(tenantQueue.account)
-      if (others) others.push(tenantQueue)
-      else byAccount.set(tenantQueue.account, [tenantQueue])
-    }
-  }
+function turnsOf(queue: RunQueue, queues: readonly TenantQueue[], usage: ReadonlyMap<Account, number>): IndexedHeap<Turn> {
   const turns = new IndexedHeap<Turn>((a, b) => {
     const [left, right] = [a.usage / a.account.weight, b.usage / b.account.weight]
-    return left !== right ? left < right : isOlder(a.heads.peek()!.head.request, b.heads.peek()!.head.request)
+    return left !== right ? left < right : isOlder(a.head.request, b.head.request)
   })
-  for (const [account, queues] of byAccount) {
-    const heads = new IndexedHeap<Cursor>((a, b) =>
-      a.lane.priority !== b.lane.priority ? a.lane.priority > b.lane.priority : isOlder(a.head.request, b.head.request),
-    )
-    for (const { all } of queues) {
-      for (const lane of all.values()) {
-        if (queue.laneHold(lane)) {
-          hold(lane)
-          continue
-        }
-        const rest = lane.runs.ordered()
-        const first = rest.next()
-        if (first.value) heads.put({ lane, rest, head: first.value })
-      }
-    }
-    if (heads.size > 0) turns.put({ account, usage: usage.get(account) ?? account.usage, heads })
+  const open = queues.filter(({ account, lanes }) => lanes.size > 0 && !queue.isAtLimit(account))
+  for (const [account, own] of Map.groupBy(open, one => one.account)) {
+    const heads = own.map(({ lanes }) => lanes.peek()!.runs.peek()!)
+    const head = heads.reduce((best, one) => (entryGoesBefore(one, best) ? one : best))
+    turns.put({ account, queues: own, usage: usage.get(account) ?? account.usage, head })
   }
   return turns
+}
+
+/** The Runs of one tenant after `first`, in the order in which they go. */
+function* inOrder(queues: readonly TenantQueue[], first: Entry): Generator<Entry, void> {
+  const cursors = new IndexedHeap<{ head: Entry; rest?: Iterator<Entry, void> }>((a, b) => entryGoesBefore(a.head, b.head))
+  for (const { lanes } of queues) for (const lane of lanes.members()) cursors.put({ head: lane.runs.peek()! })
+  for (let cursor = cursors.peek(); cursor; cursor = cursors.peek()) {
+    if (cursor.head !== first) yield cursor.head
+    if (!cursor.rest) {
+      cursor.rest = cursor.head.lane.runs.ordered()
+      cursor.rest.next()
+    }
+    const next = cursor.rest.next().value
+    if (next) {
+      cursor.head = next
+      cursors.put(cursor)
+    } else cursors.delete(cursor)
+  }
+}
+
+function* heldIn(queue: RunQueue, queues: readonly TenantQueue[], limit: number): Generator<Entry, void> {
+  let left = limit
+  for (const { account, lanes, all } of queues) {
+    if (left <= 0) return
+    const isHeld = queue.isAtLimit(account)
+    if (!isHeld && lanes.size === all.size) continue
+    for (const lane of all.values()) {
+      if (!isHeld && !queue.laneHold(lane)) continue
+      for (const entry of lane.runs.ordered()) {
+        if (left-- <= 0) return
+        yield entry
+      }
+    }
+  }
+}
+
+function entryGoesBefore({ request: a, lane: { priority: one } }: Entry, { request: b, lane: { priority: other } }: Entry): boolean {
+  return one !== other ? one > other : isOlder(a, b)
 }

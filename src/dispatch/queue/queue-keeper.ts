@@ -1,9 +1,9 @@
 import { isEnded, type Run } from '../../api/index.ts'
 import { objectKey } from '../../kube/index.ts'
 import { type Caches, hasStack } from '../caches.ts'
-import type { WorkerLoad, WorkerLoads } from '../worker-load.ts'
+import { type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
 import { RunQueue, type RunQueueOptions } from './run-queue.ts'
-import { requestOf } from './run-request.ts'
+import { type Needs, needsOf, requestOf } from './run-request.ts'
 import { TenantBook } from './tenants.ts'
 
 /** Long Runs are charged, and what nobody needs is forgotten, this often. */
@@ -15,8 +15,8 @@ export class QueueKeeper {
   readonly #options: RunQueueOptions
   readonly #nowMs: () => number
   queue: RunQueue
-  /** By Run that is under way: its Worker. */
-  readonly #workerOf = new Map<string, string>()
+  /** By Run that is under way: its Worker, and what it takes of it. */
+  readonly #workerOf = new Map<string, { readonly worker: string; readonly needs: Needs }>()
   readonly #load = new Map<string, WorkerLoad>()
   /** Runs whose Stack the cache does not have. */
   readonly #orphans = new Set<string>()
@@ -103,11 +103,11 @@ export class QueueKeeper {
     const { namespace = '' } = run.metadata
     const sinceMs = run.status?.assignedAt ? Date.parse(run.status.assignedAt) : this.#nowMs()
     this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
-    if (this.#workerOf.get(key) === worker) return
+    if (this.#workerOf.get(key)?.worker === worker) return
     this.#leaveWorker(key)
-    this.#workerOf.set(key, worker)
-    const { active, total } = this.#load.get(worker) ?? { active: 0, total: 0 }
-    this.#load.set(worker, { active: active + 1, total: total + 1 })
+    const needs = needsOf(run.spec)
+    this.#workerOf.set(key, { worker, needs })
+    this.#load.set(worker, withRun(this.#load.get(worker), 1, needs))
   }
 
   /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
@@ -116,10 +116,10 @@ export class QueueKeeper {
     if (!run || isEnded(run) || run.spec.workerName !== undefined) return
     if (this.queue.isRunning(key)) {
       this.queue.giveBack(key)
-      const worker = this.#workerOf.get(key)
-      const load = worker === undefined ? undefined : this.#load.get(worker)
-      if (worker !== undefined && load) this.#load.set(worker, { active: load.active, total: load.total - 1 })
+      const worker = this.#workerOf.get(key)?.worker
       this.#leaveWorker(key)
+      const load = worker === undefined ? undefined : this.#load.get(worker)
+      if (worker !== undefined && load) this.#load.set(worker, { ...load, total: load.total - 1 })
     }
     this.#waits(key, run)
   }
@@ -150,12 +150,13 @@ export class QueueKeeper {
   }
 
   #leaveWorker(key: string): void {
-    const worker = this.#workerOf.get(key)
-    if (worker === undefined) return
+    const place = this.#workerOf.get(key)
+    if (!place) return
     this.#workerOf.delete(key)
-    const { active, total } = this.#load.get(worker) ?? { active: 1, total: 1 }
-    if (active <= 1 && !this.#caches.workers.get(worker)) this.#load.delete(worker)
-    else this.#load.set(worker, { active: active - 1, total })
+    const { worker, needs } = place
+    const load = withRun(this.#load.get(worker), -1, needs)
+    if (load.active === 0 && !this.#caches.workers.get(worker)) this.#load.delete(worker)
+    else this.#load.set(worker, load)
   }
 
   #freshen(): void {

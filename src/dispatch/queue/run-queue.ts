@@ -68,8 +68,9 @@ export class RunQueue {
     return this.#accounts.values()
   }
 
-  get(key: string): RunRequest | undefined {
-    return this.#entries.get(key)?.request
+  /** The Run, if it waits. */
+  find(key: string): Entry | undefined {
+    return this.#entries.get(key)
   }
 
   /** Runs of the pool that wait. */
@@ -127,13 +128,14 @@ export class RunQueue {
     const shape = this.#shape(request)
     const account = this.#account(this.#tenants.tenantOf(request.namespace))
     const lane = this.#lane(shape, account, request)
-    const entry: Entry = { request: old ? { ...request, tie: old.request.tie } : request, lane }
+    const entry: Entry = { request: old ? { ...request, order: old.request.order } : request, lane }
     this.#entries.set(request.key, entry)
     lane.runs.put(entry)
+    // Behind others of its lane it changes nothing above.
+    if (lane.runs.peek() === entry) this.#refreshLane(lane)
     shape.size++
     account.queued++
     add(this.#poolQueued, request.needs.pool, 1)
-    this.#refreshLane(lane)
   }
 
   /** The Run does not wait any more; one that does not is ignored. */
@@ -144,7 +146,8 @@ export class RunQueue {
     const { queue } = lane
     const { account, shape } = queue
     this.#entries.delete(key)
-    this.#takeOut(lane, () => lane.runs.delete(entry))
+    if (lane.runs.peek() === entry) this.#takeOut(lane, () => lane.runs.delete(entry))
+    else lane.runs.delete(entry)
     shape.size--
     account.queued--
     add(this.#poolQueued, request.needs.pool, -1)
@@ -220,10 +223,13 @@ export class RunQueue {
     return this.#maxRunning
   }
 
+  isAtLimit({ running, maxRunning }: Account): boolean {
+    return running >= maxRunning
+  }
+
   /** Which limit holds the Runs of the lane back, if one does. */
   laneHold({ queue, key, limit }: Lane): 'TenantLimit' | 'ConcurrencyKey' | undefined {
-    const { account } = queue
-    if (account.running >= account.maxRunning) return 'TenantLimit'
+    if (this.isAtLimit(queue.account)) return 'TenantLimit'
     return key !== undefined && (this.#keyRunning.get(key) ?? 0) >= limit ? 'ConcurrencyKey' : undefined
   }
 

@@ -1,5 +1,5 @@
-import { defaults, type Run } from '../../api/index.ts'
-import { objectKey } from '../../kube/index.ts'
+import { defaults, type Run, type RunSpec } from '../../api/index.ts'
+import { objectKey, parseQuantity, quantityMillis, quantityValue } from '../../kube/index.ts'
 import { classRank } from './priority-class.ts'
 
 /** What a Run needs of its Worker. */
@@ -8,6 +8,10 @@ export type Needs = {
   readonly engine: string
   readonly engineVersion: string | undefined
   readonly labels: Readonly<Record<string, string>>
+  /** 0: nothing in particular. */
+  readonly cpuMillis: number
+  /** 0: nothing in particular. */
+  readonly memoryBytes: number
 }
 
 /** What the queue knows of a Run that waits. */
@@ -21,19 +25,33 @@ export type RunRequest = {
   readonly priority: number
   /** From when its age counts, in milliseconds. */
   readonly sinceMs: number
-  /** Orders Runs of one moment: creation times have whole seconds. */
-  readonly tie: string
+  /** Orders Runs of one moment, as creation times have whole seconds: the version they were first seen at. */
+  readonly order: number
+  /** Orders what is still equal. */
+  readonly uid: string
   readonly concurrency: { readonly key: string; readonly limit: number } | undefined
   readonly needs: Needs
   /** Equal for Runs with equal needs. */
   readonly shape: string
 }
 
+/** What a Run may use (`spec.resources`) is what its Worker must have left. */
+export function needsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Needs {
+  const { engine, placement, resources } = stack
+  return {
+    pool,
+    engine,
+    engineVersion: placement?.engineVersion,
+    labels: placement?.workerLabels ?? {},
+    cpuMillis: resources?.cpu === undefined ? 0 : quantityMillis(parseQuantity(resources.cpu)),
+    memoryBytes: resources?.memory === undefined ? 0 : quantityValue(parseQuantity(resources.memory)),
+  }
+}
+
 export function requestOf(run: Run): RunRequest {
   const { metadata, spec } = run
   const { stack } = spec
-  const labels = stack.placement?.workerLabels ?? {}
-  const needs: Needs = { pool: spec.pool, engine: stack.engine, engineVersion: stack.placement?.engineVersion, labels }
+  const needs = needsOf(spec)
   const { concurrencyKey: key, concurrencyLimit: limit = defaults.concurrencyLimit } = stack
   return {
     key: objectKey(run),
@@ -41,19 +59,19 @@ export function requestOf(run: Run): RunRequest {
     rank: classRank(run),
     priority: spec.priority,
     sinceMs: Date.parse(spec.queuedSince ?? metadata.creationTimestamp),
-    // Rises with every write, so of Runs made in one second the first seen goes first; decimal, so the longer one is greater.
-    tie: `${metadata.resourceVersion.padStart(20, '0')}/${metadata.uid}`,
+    order: Number(metadata.resourceVersion),
+    uid: metadata.uid,
     concurrency: key === undefined ? undefined : { key, limit },
     needs,
     shape: shapeOf(needs),
   }
 }
 
-function shapeOf({ pool, engine, engineVersion = '', labels }: Needs): string {
+function shapeOf({ pool, engine, engineVersion = '', labels, cpuMillis, memoryBytes }: Needs): string {
   const wanted = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
-  return [pool, engine, engineVersion, ...wanted].join('\n')
+  return [pool, engine, engineVersion, cpuMillis, memoryBytes, ...wanted].join('\n')
 }
 
 /** True when the queue need not be told of the change from `a` to `b`. What orders Runs of one moment stays as first seen. */

@@ -1,0 +1,144 @@
+/** Ranking a long queue: one change, one decision. */
+import type { Run } from '../src/api/index.ts'
+import { decidePlacement, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/dispatch/index.ts'
+import { rfc3339 } from '../src/kube/index.ts'
+import type { Bench } from './run.ts'
+
+const startMs = Date.parse('2026-06-01T00:00:00Z')
+const classes = ['Interactive', 'Change', 'Change', 'Change', 'Drift', 'Drift'] as const
+
+/** A whole number below `below`, the same ones in each run of the bench. */
+function dice(): (below: number) => number {
+  let seed = 20_260_601
+  return below => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+}
+
+function makeRun(number: number, tenants: number, roll: (below: number) => number): Run {
+  const tenant = roll(tenants)
+  return {
+    apiVersion: 'oarlock.dev/v1alpha1',
+    kind: 'Run',
+    metadata: {
+      name: `run-${number}`,
+      namespace: `tenant-${tenant}`,
+      uid: `uid-${number}`,
+      resourceVersion: String(1_000_000 + number),
+      creationTimestamp: rfc3339(startMs + roll(3_600) * 1_000),
+    },
+    spec: {
+      type: 'Apply',
+      stackRef: { name: `stack-${number}`, uid: `s-${number}`, generation: 1 },
+      epoch: 1,
+      // One in five shares a provider account with others of its tenant; one in ten has a priority.
+      stack: { engine: 'terraform', source: {}, ...(roll(5) === 0 && { concurrencyKey: `account-${roll(10)}`, concurrencyLimit: 3 }) },
+      revision: 'r',
+      inputsDigest: 'i',
+      reason: 'NewGeneration',
+      pool: 'default',
+      priorityClass: classes[roll(classes.length)] ?? 'Change',
+      priority: roll(10) === 0 ? roll(5) : 0,
+    },
+  }
+}
+
+export async function bench(): Promise<Bench> {
+  const rows: Bench['rows'] = []
+  for (const [runs, tenants] of [
+    [10_000, 100],
+    [100_000, 1_000],
+  ] as const) {
+    rows.push(...measure(runs, tenants))
+  }
+  return {
+    title: 'Ranking the queue',
+    about:
+      'A queue of so many Runs of so many tenants, in three classes. One change: a Run ends, the one whose turn it is starts, a new one is queued. ' +
+      'Filled: from nothing, as after a restart. Preview: the first 200 in order, as for /queue.',
+    rows,
+  }
+}
+
+function measure(runs: number, tenants: number): Bench['rows'] {
+  const roll = dice()
+  global.gc?.()
+  const heapBefore = process.memoryUsage().heapUsed
+  const queue = new RunQueue()
+  queue.setTenants(new TenantBook())
+  const requests = Array.from({ length: runs }, (_, i) => requestOf(makeRun(i, tenants, roll)))
+  const fillingMs = performance.now()
+  const fillingCpu = process.cpuUsage()
+  for (const request of requests) queue.put(request)
+  const filledMs = performance.now() - fillingMs
+  const filledCpuMs = process.cpuUsage(fillingCpu).user / 1_000
+
+  const [shape] = queue.shapes()
+  if (!shape) throw new Error('bug: the queue is empty')
+  let nowMs = startMs + 3_600_000
+  const running: string[] = []
+  const start = () => {
+    const entry = queue.next(shape)
+    if (!entry) return
+    const { key, namespace, concurrency } = entry.request
+    queue.start({ key, namespace, pool: 'default', concurrencyKey: concurrency?.key, sinceMs: nowMs })
+    running.push(key)
+  }
+  for (let i = 0; i < 200; i++) start()
+
+  const changes = 20_000
+  const took = new Float64Array(changes)
+  for (let i = 0; i < changes; i++) {
+    const request = requestOf(makeRun(runs + i, tenants, roll))
+    nowMs += 50
+    const beganMs = performance.now()
+    queue.end(running.splice(roll(running.length), 1)[0]!, nowMs)
+    start()
+    queue.put(request)
+    took[i] = performance.now() - beganMs
+  }
+  took.sort()
+  const at = (share: number) => took[Math.min(changes - 1, Math.floor(changes * share))] ?? 0
+  const row = (what: string, p50: number, p99: number, max: number) => ({
+    runs,
+    tenants,
+    what,
+    'p50 ms': p50,
+    'p99 ms': p99,
+    'max ms': max,
+  })
+  const previewMs = times(20, () => preview(queue, 'default', 200, nowMs))
+  const workers = Array.from({ length: 1 }, () => ({
+    apiVersion: 'oarlock.dev/v1alpha1',
+    kind: 'Worker',
+    metadata: { name: 'w', uid: 'w', resourceVersion: '1', creationTimestamp: rfc3339(startMs) },
+    spec: { pool: 'default', slots: 1, lifecycle: 'Warm' as const },
+    status: { phase: 'Ready' as const },
+  }))
+  const memory = new PlacementMemory()
+  const decisionMs = times(2_000, () => {
+    const [given] = decidePlacement({ queue, memory, workers, load: new Map(), nowMs, random: () => 0.5 })
+    if (given) queue.end(given.key, nowMs)
+  })
+  const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs
+  return [
+    row('one change', at(0.5), at(0.99), at(1)),
+    row('one decision (placement)', ...decisionMs),
+    row('preview of 200', ...previewMs),
+    { ...row('filled', filledMs, filledMs, filledMs), 'cpu ms': Math.round(filledCpuMs), 'bytes per Run': Math.round(bytes) },
+  ].map(one => ({
+    ...one,
+    'cpu ms': 'cpu ms' in one ? one['cpu ms'] : '',
+    'bytes per Run': 'bytes per Run' in one ? one['bytes per Run'] : '',
+  }))
+}
+
+function times(count: number, act: () => unknown): [p50: number, p99: number, max: number] {
+  const took = Array.from({ length: count }, () => {
+    const beganMs = performance.now()
+    act()
+    return performance.now() - beganMs
+  }).sort((a, b) => a - b)
+  return [took[count >> 1] ?? 0, took[Math.floor(count * 0.99)] ?? 0, took[count - 1] ?? 0]
+}
