@@ -13,6 +13,13 @@ export type LabelSelectorObject = {
   matchExpressions?: { key: string; operator: string; values?: string[] }[]
 }
 
+/** Each is asked of every object of a list. */
+const maxRequirements = 256
+
+function tooManyRequirements(of: string): Error {
+  return badRequest(`a ${of} selector must have at most ${maxRequirements} requirements`)
+}
+
 type Token = { kind: 'word' | 'symbol' | 'error' | 'end'; text: string }
 
 const symbols = new Set([')', ',', '!', '==', '=', '>', '<', '!=', '('])
@@ -109,6 +116,7 @@ export function parseLabelSelector(text: string): LabelSelector {
   while (peek().kind !== 'end') {
     if (!startsRequirement(peek())) throw badRequest(`found '${peek().text}', expected: !, identifier, or 'end of string'`)
     requirements.push(readRequirement())
+    if (requirements.length > maxRequirements) throw tooManyRequirements('label')
     const next = take()
     if (next.kind === 'end') break
     if (!isSymbol(next, ',')) throw badRequest(`found '${next.text}', expected: ',' or 'end of string'`)
@@ -182,10 +190,10 @@ export function matchesLabels(selector: LabelSelector, labels?: Readonly<Record<
         if (value !== undefined) return false
         break
       case 'In':
-        if (value === undefined || !values.includes(value)) return false
+        if (value === undefined || !holds(values, value)) return false
         break
       case 'NotIn':
-        if (value !== undefined && values.includes(value)) return false
+        if (value !== undefined && holds(values, value)) return false
         break
       default: {
         if (value === undefined || !isInteger(value)) return false
@@ -195,6 +203,19 @@ export function matchesLabels(selector: LabelSelector, labels?: Readonly<Record<
     }
   }
   return true
+}
+
+const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
+
+// A list of a few is looked through faster than a set is.
+function holds(values: readonly string[], value: string): boolean {
+  if (values.length <= 8) return values.includes(value)
+  let set = sets.get(values)
+  if (!set) {
+    set = new Set(values)
+    sets.set(values, set)
+  }
+  return set.has(value)
 }
 
 /**
@@ -236,6 +257,7 @@ export function parseFieldSelector(text: string): FieldSelector {
     if (term === '') continue
     const match = /^(.*?)(!=|==|=)(.*)$/s.exec(term)
     if (!match) throw badRequest(`invalid selector: '${text}'; can't understand '${term}'`)
+    if (requirements.length === maxRequirements) throw tooManyRequirements('field')
     requirements.push({ field: match[1]!, operator: match[2] === '!=' ? '!=' : '=', value: unescapeValue(match[3]!) })
   }
   return { requirements }

@@ -196,3 +196,36 @@ test('long lists merge and move in linear time, or not at all', async () => {
   equal(moved.code, 422)
   match(moved.body.message ?? '', /move too many items/)
 })
+
+test('selectors are bounded: each requirement is asked of every object', async () => {
+  const listed = (query: string) => t.call(`${maps}?${query}`).then(({ code }) => code)
+  const labels = (count: number) => encodeURIComponent(listOf(count, i => `!a${i}`).join(','))
+  equal(await listed(`labelSelector=${labels(256)}`), 200)
+  equal(await listed(`labelSelector=${labels(257)}`), 400)
+  equal(await listed(`labelSelector=${encodeURIComponent(`a in (${listOf(2_000, i => `v${i}`).join(',')})`)}`), 200)
+  equal(await listed(`fieldSelector=${encodeURIComponent(listOf(300, i => `metadata.name!=a${i}`).join(','))}`), 400)
+})
+
+test('a long object or list is sent as YAML without making lines of it', async () => {
+  const headers = { accept: 'application/yaml' }
+  const short = await t.call<string>('/api/v1/namespaces/default', { headers })
+  match(short.body, /^apiVersion: v1$/m)
+  const long = await t.call<string>(`${maps}/long`, { headers })
+  equal(JSON.parse(long.body).metadata.finalizers.length, 30_000)
+  equal(long.headers.get('content-type'), 'application/yaml')
+  const list = await t.call<string>(maps, { headers })
+  equal(JSON.parse(list.body).kind, 'ConfigMapList')
+})
+
+test('deleting many at once answers with all of them, a piece at a time', async () => {
+  const make = (i: number) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `many${i}`, labels: { many: 'yes' } },
+    data: { a: 'x'.repeat(2_000) },
+  })
+  await Promise.all(listOf(400, i => t.call(maps, { body: make(i) })))
+  const { code, body } = await t.call(`${maps}?labelSelector=many`, { method: 'DELETE' })
+  deepEqual([code, body.items.length], [200, 400])
+  equal((await t.call(`${maps}?labelSelector=many`)).body.items.length, 0)
+})

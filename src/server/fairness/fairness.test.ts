@@ -90,6 +90,32 @@ test('large bodies of one user wait for each other, one at a time at least', asy
   await third
 })
 
+test('what takes long is spread over turns; what is quick is never behind more than one of it', async () => {
+  const { fairness, begun, send } = makeServer()
+  const leave = await send('slow0')
+  fairness.spent(fairness.enter('slow', false, 0) as Flow, 50)
+  leave()
+  await turn()
+  begun.length = 0
+  const slow = Array.from({ length: 20 }, (_, index) => send(`slow${index}`))
+  const long = Array.from({ length: 20 }, (_, index) => send(`long${index}`, { bodyBytes: 100_000 }))
+  const most = () => begun.splice(0).filter(name => !name.startsWith('quick')).length
+  for (let i = 0; i < 30; i++) {
+    const quick = send(`quick${i}`)
+    assert.equal(begun.at(-1), `quick${i}`, 'at once')
+    assert.ok(most() <= 1)
+    ;(await quick)()
+    await turn()
+  }
+  for (const done of await Promise.all([...slow, ...long])) done()
+  assert.equal(fairness.stats().waiting, 0)
+  await turn()
+  // Long ago is forgotten.
+  const flow = fairness.enter('slow', false, 0) as Flow
+  for (let i = 0; i < 100; i++) fairness.spent(flow, 0.1)
+  assert.ok(flow.costMs < 1)
+})
+
 test('too many that wait are refused with 429; the Lease of the same user is not held up', async () => {
   const { fairness, begun, send } = makeServer({ inFlightPerFlow: 1, waitingPerFlow: 2 })
   await send('a0')

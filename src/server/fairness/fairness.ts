@@ -19,6 +19,16 @@ export type FairnessLimits = {
   watches: number
 }
 
+/** What a request is expected to take of its turn, by the length of its body and what others of its user took. */
+const bodyBytesPerMs = 8 * 1024
+/** Below these a request counts as one of many: `perTurn` bounds those. */
+const smallBodyBytes = 4 * 1024
+const quickMs = 1
+/** What is expected to take long begins in a turn up to this much, and one in any case. */
+const slowMsPerTurn = 8
+/** How much of the last cost of a user is forgotten with each quick request. */
+const forgotten = 0.1
+
 export type FairnessStats = { inFlight: number; waiting: number; rejected: number; flows: number }
 
 /** The requests of one user. Those for Leases are a flow of their own: a client that is busy must still be able to say that it lives. */
@@ -30,6 +40,8 @@ export type Flow = {
   /** The turn in which `begun` was counted. */
   turn: number
   begun: number
+  /** What its requests took lately, in milliseconds: at once as much as the slowest, falling slowly. */
+  costMs: number
   readonly waiting: Waiting[]
   /** Waiting from here on: taken ones are cut off in bulk. */
   next: number
@@ -75,6 +87,8 @@ export class Fairness {
   #queue: Flow[] = []
   #turn = 1
   #flowsInTurn = 0
+  /** Milliseconds that what began in this turn is expected to take, quick requests not counted. */
+  #slowMsInTurn = 0
   #sharedUntil = 0
   #isArmed = false
   #inFlight = 0
@@ -113,6 +127,11 @@ export class Fairness {
     if (this.#waiting > 0) this.#arm()
   }
 
+  /** Says how long a request of `flow` kept the event loop to itself. */
+  spent(flow: Flow, ms: number): void {
+    flow.costMs = ms >= flow.costMs ? ms : flow.costMs + (ms - flow.costMs) * forgotten
+  }
+
   /**
    * Counts a watch, which is no request in flight; call what is returned when it ends.
    * @throws {StatusError} TooManyRequests when there are too many.
@@ -141,7 +160,7 @@ export class Fairness {
         if (running === 0 && waiting.length === next && watches === 0) flows.delete(name)
       }
     }
-    flow = { user, running: 0, bodyBytes: 0, watches: 0, turn: 0, begun: 0, waiting: [], next: 0 }
+    flow = { user, running: 0, bodyBytes: 0, watches: 0, turn: 0, begun: 0, costMs: 0, waiting: [], next: 0 }
     flows.set(user, flow)
     return flow
   }
@@ -154,11 +173,13 @@ export class Fairness {
 
   #mayBegin(flow: Flow, bodyBytes: number): boolean {
     const { inFlight, inFlightPerFlow, bodyBytesPerFlow, perTurn, perTurnAlone } = this.#limits
+    const slow = slowMs(flow, bodyBytes)
     return (
       flow.begun < (this.#turn < this.#sharedUntil ? perTurn : perTurnAlone) &&
       flow.running < inFlightPerFlow &&
       this.#inFlight < inFlight &&
-      (flow.bodyBytes + bodyBytes <= bodyBytesPerFlow || flow.bodyBytes === 0)
+      (flow.bodyBytes + bodyBytes <= bodyBytesPerFlow || flow.bodyBytes === 0) &&
+      (slow === 0 || this.#slowMsInTurn === 0 || this.#slowMsInTurn + slow <= slowMsPerTurn)
     )
   }
 
@@ -167,6 +188,7 @@ export class Fairness {
     flow.running++
     flow.bodyBytes += bodyBytes
     this.#inFlight++
+    this.#slowMsInTurn += slowMs(flow, bodyBytes)
     // Whatever begins in a turn ends with it.
     this.#arm()
   }
@@ -181,6 +203,7 @@ export class Fairness {
     this.#isArmed = false
     this.#turn++
     this.#flowsInTurn = 0
+    this.#slowMsInTurn = 0
     if (this.#waiting > 0) this.#resume()
   }
 
@@ -224,4 +247,9 @@ export class Fairness {
     this.#rejected++
     return new StatusError('TooManyRequests', `too many requests, please try again later: ${why}`, { details: { retryAfterSeconds: 1 } })
   }
+}
+
+/** 0 for a request that is expected to be quick. */
+function slowMs({ costMs }: Flow, bodyBytes: number): number {
+  return (costMs > quickMs ? costMs : 0) + (bodyBytes > smallBodyBytes ? bodyBytes / bodyBytesPerMs : 0)
 }

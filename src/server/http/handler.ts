@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
 import { type Authorizer, authenticate, type OpenIdDocument, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
-import type { Fairness } from '../fairness/index.ts'
+import type { Fairness, Flow } from '../fairness/index.ts'
 import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
 import { type Call, type Guard, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
@@ -104,7 +104,7 @@ async function answerInTurn(
   try {
     if (response.destroyed) return
     if (query !== undefined && request.method === 'GET' && readBoolean(query, 'watch')) response.once('close', fairness.openWatch(flow))
-    done = answerResource(options, route, query, user, request, response)
+    done = answerResource(options, flow, route, query, user, request, response)
     // A watch goes on for long, a list as long as its reader takes: what makes others wait is done when they return.
     if (request.method !== 'GET') await done
   } finally {
@@ -121,7 +121,8 @@ function declaredBytes({ method, headers }: Incoming): number {
 }
 
 async function answerResource(
-  { services, authorize, reviews, guards }: HandlerOptions,
+  { services, authorize, reviews, guards, fairness }: HandlerOptions,
+  flow: Flow,
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
   user: User,
@@ -201,9 +202,17 @@ async function answerResource(
         : undefined,
     guard: guards.get(kind.storageName),
   }
-  if (kind.isVirtual) reviews.answer(call)
-  else if (subresource === 'token') reviews.answerTokenRequest(call)
-  else await perform(services, call)
+  // All that a request computes happens before it first waits.
+  const startMs = performance.now()
+  let done: Promise<void> | undefined
+  try {
+    if (kind.isVirtual) reviews.answer(call)
+    else if (subresource === 'token') reviews.answerTokenRequest(call)
+    else done = perform(services, call)
+  } finally {
+    fairness.spent(flow, performance.now() - startMs)
+  }
+  await done
 }
 
 function verbsOf(subresource: string): readonly Verb[] {

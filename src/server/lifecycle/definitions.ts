@@ -1,6 +1,6 @@
 import { setCondition } from '../../kube/index.ts'
 import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { WorkQueue } from './work-queue.ts'
 
@@ -68,8 +68,14 @@ export class Definitions {
     const kind = [...this.#registry.storedKinds()].find(candidate => candidate.storageName === name)
     const objects = this.#store.table(name)
     if (kind) {
-      const entries = [...objects.values()].filter(entry => !entry.deleting)
-      await Promise.all(entries.map(entry => deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })))
+      const done: Promise<void>[] = []
+      await inSlices(objects.snapshot(), entry => {
+        if (entry.deleting) return
+        const deleted = deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })
+        deleted.catch(() => {})
+        done.push(deleted)
+      })
+      await Promise.all(done)
     }
     return objects.size === 0
   }

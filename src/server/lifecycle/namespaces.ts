@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Condition, equalJson, type KubeObject, rfc3339, trackUpdate } from '../../kube/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import { namespaceConditions, type RemainingContent } from './namespace-conditions.ts'
 import type { WorkQueue } from './work-queue.ts'
@@ -82,7 +82,7 @@ export class Namespaces {
           kinds.filter(kind => !isPod(kind)),
         )),
       )
-    const remaining = { ...this.#count(name, kinds), failures: failures.map(String) }
+    const remaining = { ...(await this.#count(name, kinds)), failures: failures.map(String) }
     await this.#tell(name, remaining)
     // What has finalizers is waited for; its deletion brings us back here.
     const [failure] = failures
@@ -94,9 +94,12 @@ export class Namespaces {
     const done: Promise<void>[] = []
     for (const kind of kinds) {
       const table = this.#store.table(kind.storageName)
-      for (const entry of table.inNamespace(namespace)) {
-        if (!entry.deleting) done.push(deleteEntry(this.#store, kind, table, entry, { propagation: 'Background', dryRun: false }))
-      }
+      await inSlices(table.inNamespace(namespace), entry => {
+        if (entry.deleting) return
+        const deleted = deleteEntry(this.#store, kind, table, entry, { propagation: 'Background', dryRun: false })
+        deleted.catch(() => {})
+        done.push(deleted)
+      })
     }
     const settled = await Promise.allSettled(done)
     return settled.filter(result => result.status === 'rejected').map(({ reason }): unknown => reason)
@@ -106,15 +109,15 @@ export class Namespaces {
     return kinds.some(kind => this.#store.table(kind.storageName).inNamespace(namespace).length > 0)
   }
 
-  #count(namespace: string, kinds: readonly Kind[]): Pick<RemainingContent, 'resources' | 'finalizers'> {
+  async #count(namespace: string, kinds: readonly Kind[]): Promise<Pick<RemainingContent, 'resources' | 'finalizers'>> {
     const resources = new Map<string, number>()
     const finalizers = new Map<string, number>()
     for (const { group, plural, storageName } of kinds) {
       const entries = this.#store.table(storageName).inNamespace(namespace)
       if (entries.length > 0) resources.set(`${plural}.${group}`, entries.length)
-      for (const entry of entries) {
+      await inSlices(entries, entry => {
         for (const waited of parseEntry(entry).metadata.finalizers ?? []) finalizers.set(waited, (finalizers.get(waited) ?? 0) + 1)
-      }
+      })
     }
     return { resources, finalizers }
   }

@@ -15,10 +15,12 @@ import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
 import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call.ts'
+import { inSlices } from './in-slices.ts'
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
 import { isFinished } from './prepare.ts'
-import { selectionOf } from './read.ts'
+import { isLong, selectionOf } from './read.ts'
 import { selectFrom } from './selection.ts'
+import { streamList } from './stream-list.ts'
 
 export type Propagation = 'Background' | 'Foreground' | 'Orphan'
 
@@ -65,13 +67,23 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
-  for (const entry of entries) done.push(deleteEntry(store, kind, table, entry, options))
+  await inSlices(entries, entry => done.push(quiet(deleteEntry(store, kind, table, entry, options))))
   await Promise.all(done)
   const { shard } = selection
   const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
   const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
+  if (isLong(entries, 0, entries.length)) {
+    await streamList(call, frame, entries, 0, entries.length, store.nowMs)
+    return
+  }
   const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
   send(call.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
+}
+
+/** A failure is told when all is awaited together, not as one that nobody heard of. */
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
 }
 
 /** Deletes the object that `entry` is a version of, unless another has taken its name since. */

@@ -13,6 +13,7 @@ import { create, patch, update } from './write.ts'
 export { type Call, type Guard, methodNotAllowed, type Services, sendObject } from './call.ts'
 export type { Decoded } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
+export { inSlices } from './in-slices.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'
@@ -20,11 +21,12 @@ export { decodeBody } from './write.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
 
 /** Carries out one call and answers it. */
-export function perform(services: Services, call: Call): void | Promise<void> {
+export function perform(services: Services, call: Call): Promise<void> | undefined {
   if (call.subresource === 'scale' && call.kind.scale) return scale(services, call, call.kind.scale)
   switch (call.verb) {
     case 'get':
-      return get(services, call)
+      get(services, call)
+      return undefined
     case 'list':
       return list(services, call)
     case 'watch':

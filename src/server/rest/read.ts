@@ -36,15 +36,20 @@ export async function list(services: Services, call: Call): Promise<void> {
   if (selection.shard && call.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
 
   const frame = listFrame(kind, call.as, meta)
-  let bytes = 0
-  for (let i = offset; i < end && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
-  if (bytes <= streamFromBytes || call.as.syntax === 'yaml') {
+  if (!isLong(entries, offset, end)) {
     let text = frame.head
     for (let i = offset; i < end; i++) text += (i > offset ? ',' : '') + listItem(kind, entries[i]!, call.as, store.nowMs)
     await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
     return
   }
   await streamList(call, frame, entries, offset, end, store.nowMs)
+}
+
+/** True when these entries are better sent piece by piece. */
+export function isLong(entries: readonly Entry[], from: number, to: number): boolean {
+  let bytes = 0
+  for (let i = from; i < to && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
+  return bytes > streamFromBytes
 }
 
 type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }

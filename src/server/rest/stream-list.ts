@@ -3,6 +3,7 @@ import { createGzip } from 'node:zlib'
 import type { Entry } from '../storage/index.ts'
 import { listItem, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
+import { Pace } from './in-slices.ts'
 
 const gzipChunkLength = 256 * 1024
 const chunkBytes = 128 * 1024
@@ -47,10 +48,13 @@ async function streamPlain(
 ): Promise<void> {
   const chunks = new ChunkWriter(response)
   await chunks.write(frame.head)
+  const pace = new Pace()
   for (let i = from; i < to; i++) {
     // Only a full chunk has to be waited for.
     const text = listItem(kind, entries[i]!, as, nowMs)
     if (!chunks.take(text, i > from)) await chunks.write(i > from ? `,${text}` : text)
+    // Little may come of much: a row of a table takes the whole object to be parsed.
+    if (as.form !== 'object' && pace.isOver) await pace.rest()
     if (response.destroyed) return
   }
   await chunks.write(frame.end)
@@ -142,9 +146,11 @@ async function streamGzip(
   response.on('close', () => gzip.destroy())
   gzip.on('error', () => response.destroy())
   let text = frame.head
+  const pace = new Pace()
   for (let i = from; i < to; i++) {
     if (i > from) text += ','
     text += listItem(kind, entries[i]!, as, nowMs)
+    if (as.form !== 'object' && pace.isOver) await pace.rest()
     if (text.length < gzipChunkLength) continue
     const isReady = gzip.write(text, 'latin1')
     text = ''

@@ -35,5 +35,5 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   if (withInitial) {
     const withEnd = sendInitialEvents !== undefined && wantsBookmarks
     await watcher.sendInitial(selectFrom(table, selection), withEnd ? store.revision : undefined)
-  } else watcher.replay(missed)
+  } else await watcher.replay(missed)
 }

@@ -1,4 +1,5 @@
 import type { Kind } from '../registry/index.ts'
+import { Pace } from '../rest/in-slices.ts'
 import type { Selection } from '../rest/selection.ts'
 import type { Entry, StoredEvent, Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
@@ -17,6 +18,7 @@ export type WatcherOptions = {
 }
 
 const initialChunkBytes = 128 * 1024
+const replayedAtOnce = 64
 
 /** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
 export class Watcher {
@@ -46,10 +48,13 @@ export class Watcher {
   async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
     const { kind, as, response } = this.#options
     this.#waiting = []
+    const pace = new Pace()
     let text = ''
     for (const entry of entries) {
       text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
       this.#isFirst = false
+      if (pace.isOver) await pace.rest()
+      if (this.#isClosed) return
       if (text.length < initialChunkBytes) continue
       const isReady = response.write(text, asEncoding(as))
       text = ''
@@ -58,15 +63,30 @@ export class Watcher {
     }
     if (initialEndRevision !== undefined) text += renderBookmark(kind, initialEndRevision, as, true)
     if (text) response.write(text, asEncoding(as))
-    const waiting = this.#waiting
+    this.#goOn()
+  }
+
+  // From the past to the present.
+  #goOn(): void {
+    const waiting = this.#waiting ?? []
     this.#waiting = undefined
     this.#send(waiting)
   }
 
-  /** Sends past events of the table, oldest first. */
-  replay(events: readonly StoredEvent[]): void {
-    this.#send(events)
-    for (const event of events) event.encoded = undefined
+  /** Sends past events of the table, oldest first, then everything since. */
+  async replay(events: readonly StoredEvent[]): Promise<void> {
+    const { response } = this.#options
+    this.#waiting = []
+    const pace = new Pace()
+    for (let at = 0; at < events.length && !this.#isClosed; at += replayedAtOnce) {
+      const some = events.slice(at, at + replayedAtOnce)
+      const chunk = this.#render(some)
+      for (const event of some) event.encoded = undefined
+      if (chunk) writeChunk(response, chunk)
+      if (response.writableLength > initialChunkBytes) await drained(response)
+      if (pace.isOver) await pace.rest()
+    }
+    this.#goOn()
   }
 
   bookmark(revision: number): void {

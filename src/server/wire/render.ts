@@ -25,9 +25,14 @@ function entryJson(kind: Kind, entry: Entry, as: Representation, nowMs: number):
   }
 }
 
+/** Up to here YAML is written in lines; what is longer stays JSON, which is YAML too, as writing a megabyte of lines takes a second. */
+const maxYamlLength = 32 * 1024
+
 /** YAML is made of the finished JSON: few clients ask for it. */
 export function finish(json: string, as: Representation): string {
-  return as.syntax === 'json' ? json : stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
+  return as.syntax === 'json' || json.length > maxYamlLength
+    ? json
+    : stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
 }
 
 export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number; shardInfo?: { selector: string } }

@@ -1,0 +1,41 @@
+const sliceMs = 4
+
+/**
+ * Visits many items without keeping others waiting: every few milliseconds they have a turn of the event loop. What the items stand
+ * for may change meanwhile.
+ */
+export async function inSlices<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
+  const pace = new Pace()
+  for (const item of items) {
+    visit(item)
+    if (pace.isOver) await pace.rest()
+  }
+}
+
+/** The same for loops of their own: `if (pace.isOver) await pace.rest()`. */
+export class Pace {
+  #startMs = performance.now()
+
+  get isOver(): boolean {
+    return performance.now() - this.#startMs >= sliceMs
+  }
+
+  async rest(): Promise<void> {
+    await nextSlice()
+    this.#startMs = performance.now()
+  }
+}
+
+// One for each turn of the event loop, whoever waits: ten long lists at once take ten times as long, and no more of a turn than one.
+const waiting: (() => void)[] = []
+
+function nextSlice(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (waiting.push(resolve) === 1) setImmediate(release)
+  return promise
+}
+
+function release(): void {
+  waiting.shift()?.()
+  if (waiting.length > 0) setImmediate(release)
+}
