@@ -59,14 +59,21 @@ const client = await createClient({ kubeconfig: server.kubeconfigPath })
 const stack = await client.resource(stackResource).get('a', { namespace: 'b' })
 const engine: string = stack.spec.engine
 const manager = new Manager({ client })
-manager.add(controller({ name: 'c', for: secretResource, reconcile: async request => { console.log(request.key, engine) } }))
+manager.add(controller({ name: 'c', for: secretResource, reconcile: async ({ key, object, client }) => {
+  const { type, metadata }: { type?: string; metadata: { namespace?: string | undefined } } = object ?? { metadata: {} }
+  await client.resource(secretResource).getOrUndefined(key + type + engine, { namespace: metadata.namespace })
+} }))
+// @ts-expect-error the object may be gone
+manager.add(controller({ name: 'd', for: secretResource, reconcile: async ({ object }) => void object.type }))
+// @ts-expect-error a result is nothing, or says requeueAfterMs
+manager.add(controller({ name: 'e', for: secretResource, reconcile: async () => ({ requeueAfter: 5 }) }))
 // @ts-expect-error a misspelt field is a compile error
 stack.spec.enginee
 `,
   )
   writeFileSync(
     join(folder, 'tsconfig.json'),
-    '{ "compilerOptions": { "module": "nodenext", "target": "esnext", "strict": true, "noEmit": true, "skipLibCheck": true, "types": ["node"], "typeRoots": ["' +
+    '{ "compilerOptions": { "module": "nodenext", "target": "esnext", "strict": true, "exactOptionalPropertyTypes": true, "noEmit": true, "types": ["node"], "typeRoots": ["' +
       join(root, 'node_modules/@types') +
       '"] }, "include": ["user.ts"] }',
   )

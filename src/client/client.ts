@@ -13,42 +13,42 @@ import { type Outgoing, type Streaming, Transport } from './transport.ts'
 
 export type ClientOptions = AccessOptions & {
   /** Default `oarlock`. */
-  userAgent?: string
+  userAgent?: string | undefined
   /** Who a write is attributed to in managedFields; default `oarlock`. */
-  fieldManager?: string
+  fieldManager?: string | undefined
   /** How long to wait for an answer to begin, and for each pause inside it; default 30,000. */
-  requestTimeoutMs?: number
+  requestTimeoutMs?: number | undefined
   /** Holds requests back on this side; default: none, the server's own 429 is obeyed. Watches count when they begin. */
-  pace?: PaceOptions
+  pace?: PaceOptions | undefined
   /**
    * How many connections requests for single objects spread over before several wait on one; default 16. Go's servers
    * answer the requests of one connection one after the other, so fewer are slower there; the embedded server works on
    * them at the same time, and 1 or 2 are cheapest, as more requests leave together.
    */
-  connections?: number
+  connections?: number | undefined
   /** For tests: time and chance of the retries. */
-  clock?: Clock
-  random?: () => number
+  clock?: Clock | undefined
+  random?: (() => number) | undefined
 }
 
 export type RequestOptions = {
   method: string
   /** Starts with a slash; the query may be part of it. */
   path: string
-  query?: Query
+  query?: Query | undefined
   /** Sent as it is if text or bytes, else as JSON. */
-  body?: unknown
+  body?: unknown | undefined
   /** Names in lower case. */
-  headers?: Record<string, string>
-  signal?: AbortSignal
-  timeoutMs?: number
+  headers?: Record<string, string> | undefined
+  signal?: AbortSignal | undefined
+  timeoutMs?: number | undefined
   /** Whether the request may be sent again after the connection broke; by default what the method promises. */
-  idempotent?: boolean
+  idempotent?: boolean | undefined
   /**
    * The answer comes soon and is small, as for one object: it may wait behind others on one connection, which makes many
    * of them much cheaper. Not used with `timeoutMs`, since such a request must not wait for others. Default false.
    */
-  isShort?: boolean
+  isShort?: boolean | undefined
 }
 
 export type Response = { status: number; headers: Answer['headers']; text(): Promise<string>; json(): Promise<unknown> }

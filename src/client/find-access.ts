@@ -8,18 +8,18 @@ import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
 /** A cluster named directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
 export type ClusterOptions = {
   server: string
-  caCertificate?: string
-  token?: string
-  tokenFile?: string
-  clientCertificate?: string
-  clientKey?: string
-  insecureSkipTlsVerify?: boolean
-  tlsServerName?: string
+  caCertificate?: string | undefined
+  token?: string | undefined
+  tokenFile?: string | undefined
+  clientCertificate?: string | undefined
+  clientKey?: string | undefined
+  insecureSkipTlsVerify?: boolean | undefined
+  tlsServerName?: string | undefined
   /** Namespace of requests that name none; default `default`. */
-  namespace?: string
+  namespace?: string | undefined
 }
 
-export type AccessOptions = { kubeconfig?: string; context?: string; cluster?: ClusterOptions }
+export type AccessOptions = { kubeconfig?: string | undefined; context?: string | undefined; cluster?: ClusterOptions | undefined }
 
 /** Where to look; tests pass their own. */
 export type Surroundings = { env: { [name: string]: string | undefined }; home: string; serviceAccountDirectory: string }

@@ -52,3 +52,4 @@ export {
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
 export { GarbageError, LineSplitter } from './watch-lines.ts'
+export { WrappedClient } from './wrapped-client.ts'

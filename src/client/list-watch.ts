@@ -16,10 +16,10 @@ const initialSilenceMs = 15_000
 
 export type ListWatchOptions<Body> = {
   /** Default: all namespaces. */
-  namespace?: string
-  labelSelector?: string
-  fieldSelector?: string
-  shardSelector?: string
+  namespace?: string | undefined
+  labelSelector?: string | undefined
+  fieldSelector?: string | undefined
+  shardSelector?: string | undefined
   /** Ends it; nothing else does. */
   signal: AbortSignal
   /** Everything there is, as of `resourceVersion`: after the first list, and after each one that a 410 made necessary. */
@@ -29,7 +29,7 @@ export type ListWatchOptions<Body> = {
    * it says true its objects go to `add`, and {@link onReplace} is called with none at the end. What an attempt that failed
    * brought may be gone again: the next `begin` starts anew.
    */
-  parts?: { begin(): boolean; add(items: KubeObject<Body>[]): void }
+  parts?: { begin(): boolean; add(items: KubeObject<Body>[]): void } | undefined
   /** One event after that, in order. Bookmarks come too, with an object that has only metadata.resourceVersion. */
   onEvent(event: WatchEvent<KubeObject<Body>>): void
   /**
@@ -41,22 +41,22 @@ export type ListWatchOptions<Body> = {
   /** What went wrong; it goes on by itself after `retryInMs`. */
   onError?(error: unknown, retryInMs: number): void
   /** Default 800 ms to 30 s. */
-  backoff?: Backoff
+  backoff?: Backoff | undefined
   /** How long one watch lasts before it is renewed; default 300,000, spread by a third so that watches do not renew together. */
-  watchTimeoutMs?: number
+  watchTimeoutMs?: number | undefined
   /** How long a watch may say nothing before it is taken for dead; default `watchTimeoutMs` and 10 s. */
-  idleTimeoutMs?: number
+  idleTimeoutMs?: number | undefined
   /**
    * Lists over the watch itself (WatchList: `sendInitialEvents`) where the server's version has it: one request, no pages, and
    * the server reads nothing twice. Default true; a server that refuses it or breaks off is asked for pages.
    */
-  streamLists?: boolean
+  streamLists?: boolean | undefined
   /** As for a handle. */
   managedFields?: HandleOptions['managedFields']
   /** Objects per page of a list; default 500. */
-  pageSize?: number
-  clock?: Clock
-  random?: () => number
+  pageSize?: number | undefined
+  clock?: Clock | undefined
+  random?: (() => number) | undefined
 }
 
 /**

@@ -9,7 +9,7 @@ export type Progress = {
   message: string
 }
 
-type WithConditions = { conditions?: Condition[]; observedGeneration?: number }
+type WithConditions = { conditions?: Condition[] | undefined; observedGeneration?: number | undefined }
 
 /**
  * A status that says `progress` in the conditions kstatus reads (Flux, Argo CD, `kubectl wait --for=condition=Ready`): `Ready`
@@ -17,7 +17,7 @@ type WithConditions = { conditions?: Condition[]; observedGeneration?: number }
  * only where a condition's status changes, so that {@link patchStatusIfChanged} writes nothing when nothing changed.
  */
 export function withProgress<Status extends WithConditions>(
-  object: { metadata: { generation?: number } },
+  object: { metadata: { generation?: number | undefined } },
   status: Status,
   { state, reason, message }: Progress,
   nowMs: number = Date.now(),

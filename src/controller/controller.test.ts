@@ -6,7 +6,7 @@ import { eventually } from '../../test/support/eventually.ts'
 import { TinyApi } from '../../test/support/tiny-api.ts'
 import { VirtualTime } from '../../test/support/virtual-time.ts'
 import { configMapResource, createClient, secretResource } from '../client/index.ts'
-import { defineResource } from '../kube/index.ts'
+import { conflict, defineResource } from '../kube/index.ts'
 import {
   type Controller,
   type ControllerOptions,
@@ -218,7 +218,12 @@ test('one reconcile for several clusters: keys do not mix, and readyz names the 
   const seen: string[] = []
   await withManager(
     async ({ api, manager }) => {
-      const told = ({ cluster, key }: ReconcileRequest) => void seen.push(`${cluster} ${key}`)
+      const told = ({ cluster, key, object, client }: ReconcileRequest) => {
+        seen.push(`${cluster} ${key}`)
+        const where = cluster === 'east' ? east : cluster === 'west' ? west : api
+        equal(client.server, where.server.url, 'the client is that of the cluster')
+        equal(object?.metadata.uid, where.list('/api/v1/configmaps').find(({ metadata }) => key === `a/${metadata.name}`)?.metadata.uid)
+      }
       manager.add(
         controller({
           name: 'both',
@@ -308,6 +313,24 @@ test('probes: readiness follows the caches, health the controllers, metrics the 
     },
     { registry, probes: { port: 0, host: '127.0.0.1' } },
   )
+})
+
+test('a conflict is no error in the log until it goes on, and is tried again all the while', async () => {
+  await withManager(async ({ api, manager, lines }) => {
+    let calls = 0
+    manager.add(
+      maps({
+        reconcile: async () => {
+          if (++calls <= 5) throw conflict({ group: '', plural: 'configmaps' }, 'x', 'moved on')
+        },
+      }),
+    )
+    await manager.start()
+    api.put(path('x'))
+    await eventually(() => calls === 6, 'five conflicts')
+    const levels = lines.filter(({ err }) => err !== undefined).map(({ level }) => level)
+    deepEqual(levels, [30, 30, 30, 50, 50])
+  })
 })
 
 test('options out of range are named', () => {

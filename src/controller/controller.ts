@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Client } from '../client/index.ts'
-import { type KubeObject, parseKey, type Resource } from '../kube/index.ts'
+import { isReason, type KubeObject, parseKey, type Resource } from '../kube/index.ts'
 import type { Informer, InformerOptions } from './informer.ts'
 import { coerceError, type Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -28,42 +28,42 @@ export type ControllerOptions<Body> = {
   /** The kind whose keys are reconciled. */
   for: Resource<Body>
   /** Filter for changes of `for`: all must pass. */
-  predicates?: Predicate<NoInfer<Body>>[]
+  predicates?: Predicate<NoInfer<Body>>[] | undefined
   /**
    * Place in the queue for a change of `for`, higher first; default 0, and {@link lowPriority} for what was there from the
    * start. A function decides for both. Requeues say theirs in the result.
    */
   priority?: { of(object: KubeObject<NoInfer<Body>>): number }['of']
   /** Selection of the informer of `for`. */
-  informer?: InformerOptions<Body>
+  informer?: InformerOptions<Body> | undefined
   /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
-  owns?: (Resource<unknown> | OwnedSource)[]
-  watches?: WatchSource[]
+  owns?: (Resource<unknown> | OwnedSource)[] | undefined
+  watches?: WatchSource[] | undefined
   /** Clusters of the manager that have the kind: the same reconcile for all, with `request.cluster`. Default: the manager's own client. */
-  clusters?: readonly string[]
+  clusters?: readonly string[] | undefined
   /** Keys worked on at the same time; default 10. One key never runs twice at once (invariant 7). */
-  maxConcurrent?: number
+  maxConcurrent?: number | undefined
   /** Backoff of a failing key; default 5 ms doubling to 1,000 s. */
-  backoff?: { baseDelayMs?: number; maxDelayMs?: number }
+  backoff?: { baseDelayMs?: number | undefined; maxDelayMs?: number | undefined } | undefined
   /** Bounds the retries of all keys together, beside each key's backoff; default: no bound. */
-  retryRate?: RetryRate
+  retryRate?: RetryRate | undefined
   /** Keys of one group take turns with the other groups, as `key => key.split('/')[0]` for namespaces; default: first in, first out. */
-  groupOf?: (key: string) => string
+  groupOf?: ((key: string) => string) | undefined
   /**
    * Reconciles every object of `for` again after this long (spread by a tenth either way), behind all changes and whatever
    * the predicates say; default never. For what nobody tells of, such as drift in an external system.
    */
-  resyncMs?: number
+  resyncMs?: number | undefined
   /** Aborts the reconcile's signal after this long; default never. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Refuses an object of a declared kind that does not fit its schema, as a terminal error that names the field, unless it
    * is being deleted; default false: the reconcile sees it, and only if that fails is the schema looked at, for the log.
    */
-  validate?: boolean
+  validate?: boolean | undefined
   /** Whether it waits for leadership where the manager has leader election; default true. */
-  needsLeader?: boolean
-  reconcile: Reconcile<NoInfer<Body>>
+  needsLeader?: boolean | undefined
+  reconcile: Reconcile<Body>
 }
 
 /** What a controller needs of its manager. */
@@ -80,6 +80,9 @@ export type ControllerHost = {
   /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. */
   clientOf(cluster: string | undefined): Client
 }
+
+/** How many conflicts in a row are no error in the log. */
+const quietConflicts = 3
 
 /** A reconcile whose signal aborted so long ago and that goes on does not react to it, and its worker is replaced. */
 const stuckAfterMs = 10_000
@@ -268,6 +271,11 @@ export class Controller {
     if (!error) return
     if (signal.aborted && aborting.aborted) {
       request.log.debug({ err: error }, 'reconcile was interrupted')
+      return
+    }
+    // Ordinary where several write: whoever was second reads anew and tries again. Not so if it goes on.
+    if (isReason(error, 'Conflict') && attempt < quietConflicts) {
+      request.log.info({ err: error, attempt }, 'reconcile met a newer version of what it wrote, it is tried again')
       return
     }
     const misfit = this.#misfit(request)

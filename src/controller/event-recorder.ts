@@ -6,10 +6,10 @@ export type EventRecorderOptions = {
   client: Client
   /** Who reports, as `kubectl describe` shows it. */
   component: string
-  log?: Log
+  log?: Log | undefined
   /** Wall clock in milliseconds. */
-  wallMs?: () => number
-  random?: () => number
+  wallMs?: (() => number) | undefined
+  random?: (() => number) | undefined
 }
 
 type Aggregate = { name: string; namespace: string; count: number; lastMs: number; message: string; firstMs: number }

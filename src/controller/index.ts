@@ -7,7 +7,7 @@
 export type { ChangeHandler } from './change-handlers.ts'
 export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
 export { consoleLog, type LogLevel } from './console-log.ts'
-export { Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
+export { type Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
 export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
 export { dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'

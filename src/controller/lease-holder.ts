@@ -9,11 +9,11 @@ export type LeaseOptions = {
   /** Who we are: unique per process, also after a restart; two with one identity would both lead. */
   identity: string
   /** How long others wait after our last sign of life; default 15,000. */
-  leaseDurationMs?: number
+  leaseDurationMs?: number | undefined
   /** How long after the sending of our last successful renewal we lead; default 10,000, must be below leaseDurationMs. */
-  renewDeadlineMs?: number
+  renewDeadlineMs?: number | undefined
   /** Time between attempts; default 2,000. */
-  retryPeriodMs?: number
+  retryPeriodMs?: number | undefined
 }
 
 /** Where the lease is kept; tests bring one in memory. Every write fails with Conflict or AlreadyExists if it came second. */
@@ -25,11 +25,11 @@ export type LeaseStore = {
 
 export type LeaseHolderParts = LeaseOptions & {
   store: LeaseStore
-  log?: Log
-  clock?: Clock
-  random?: () => number
+  log?: Log | undefined
+  clock?: Clock | undefined
+  random?: (() => number) | undefined
   /** For the times in the record, which only people read. */
-  wallMs?: () => number
+  wallMs?: (() => number) | undefined
 }
 
 export type LeaseCallbacks = {

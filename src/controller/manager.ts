@@ -16,36 +16,36 @@ import { WriteThroughClient } from './write-through-client.ts'
 export type Runnable = {
   start(signal: AbortSignal): Promise<void>
   /** Default true: where the manager has leader election, only the leader runs it. */
-  needsLeader?: boolean
-  name?: string
+  needsLeader?: boolean | undefined
+  name?: string | undefined
 }
 
 export type ManagerOptions = {
   client: Client
   /** Further clusters, by names of letters, digits and dashes: for informers and controllers that say `cluster` or `clusters`. */
-  clusters?: Readonly<Record<string, Client>>
+  clusters?: Readonly<Record<string, Client>> | undefined
   /** Default: warnings and errors on stderr, as `consoleLog('warn')` writes them. `silentLog` says nothing. */
-  log?: Log
+  log?: Log | undefined
   /** Without it, this process acts at once: correct only if it is the only one. */
-  leaderElection?: LeaseOptions
+  leaderElection?: LeaseOptions | undefined
   /** Metrics under controller-runtime's names; without it none are kept. */
-  registry?: Registry
+  registry?: Registry | undefined
   /** Serves health, readiness and metrics from the start to the end of the stop; default: nothing is served. */
-  probes?: ProbeOptions
+  probes?: ProbeOptions | undefined
   /** A span for each attempt of a reconcile; default: none. */
-  tracer?: Tracer
+  tracer?: Tracer | undefined
   /** How list+watch of all informers behaves; for tests. */
-  listWatch?: InformerParts<unknown>['listWatch']
-  timers?: Timers
+  listWatch?: InformerParts<unknown>['listWatch'] | undefined
+  timers?: Timers | undefined
   /** In [0, 1): spreads resyncs. */
-  random?: () => number
+  random?: (() => number) | undefined
 }
 
 export type RunOptions = {
   /** Grace time of the stop; default 30,000. Keep it below the Pod's terminationGracePeriodSeconds. */
-  graceMs?: number
+  graceMs?: number | undefined
   /** Default SIGTERM and SIGINT. */
-  signals?: readonly NodeJS.Signals[]
+  signals?: readonly NodeJS.Signals[] | undefined
 }
 
 export type Health = { ok: boolean; reasons: string[] }

@@ -2,7 +2,7 @@ import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** `port` 0 takes a free one. `host` defaults to all addresses, since kubelet and Prometheus come from outside the Pod. */
-export type ProbeOptions = { port: number; host?: string }
+export type ProbeOptions = { port: number; host?: string | undefined }
 
 /** What is served. */
 export type ProbeSources = {

@@ -10,10 +10,10 @@ export type WatchSource = {
   readonly resource: Resource<unknown>
   /** Called for the old and the new object of an update. */
   map(object: KubeObject): readonly string[]
-  predicate?: Predicate
-  informer?: InformerOptions<unknown>
+  predicate?: Predicate | undefined
+  informer?: InformerOptions<unknown> | undefined
   /** Collects changes for this long, so that many of them make one reconcile; default 0. */
-  delayMs?: number
+  delayMs?: number | undefined
 }
 
 /** A kind whose objects `for` owns, with a say in which of its changes matter. */
@@ -23,7 +23,7 @@ export type OwnedSource = Pick<WatchSource, 'resource' | 'predicate' | 'informer
 export function watching<Body>(
   resource: Resource<Body>,
   map: (object: KubeObject<Body>) => readonly string[],
-  options: { predicate?: Predicate<Body>; informer?: InformerOptions<Body>; delayMs?: number } = {},
+  options: { predicate?: Predicate<Body> | undefined; informer?: InformerOptions<Body> | undefined; delayMs?: number | undefined } = {},
 ): WatchSource {
   return { resource, map, ...options } as unknown as WatchSource
 }
@@ -38,17 +38,17 @@ export type Source = {
   keysOf: (object: KubeObject<unknown>) => readonly string[]
   passes: (change: Change) => boolean
   delayMs: number
-  priorityOf?: (object: KubeObject<unknown>) => number
+  priorityOf?: ((object: KubeObject<unknown>) => number) | undefined
 }
 
 /** What a controller declares about where its keys come from. */
 export type SourceOptions = {
   for: Resource<unknown>
-  predicates?: Predicate[]
-  priority?: (object: KubeObject<unknown>) => number
-  informer?: InformerOptions<unknown>
-  owns?: (Resource<unknown> | OwnedSource)[]
-  watches?: WatchSource[]
+  predicates?: Predicate[] | undefined
+  priority?: ((object: KubeObject<unknown>) => number) | undefined
+  informer?: InformerOptions<unknown> | undefined
+  owns?: (Resource<unknown> | OwnedSource)[] | undefined
+  watches?: WatchSource[] | undefined
 }
 
 type FindInformer = (resource: Resource<unknown>, options: InformerOptions<unknown>) => Informer<unknown>

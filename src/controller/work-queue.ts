@@ -12,25 +12,25 @@ export type QueueObserver = { added(): void; waited(seconds: number): void; work
 
 export type WorkQueueOptions = {
   /** Wait after the first failure of a key; doubles with each further one. Default 5. */
-  baseDelayMs?: number
+  baseDelayMs?: number | undefined
   /** Longest wait after failures. Default 1,000,000. */
-  maxDelayMs?: number
+  maxDelayMs?: number | undefined
   /** Bounds the retries of all keys together; default: no bound but each key's backoff. */
-  retryRate?: RetryRate
+  retryRate?: RetryRate | undefined
   /**
    * Keys of one group stand in one line, and the lines of a priority take turns, so that one noisy tenant does not
    * starve the others. Default: all keys are one group, first in, first out.
    */
-  groupOf?: (key: string) => string
-  timers?: Timers
-  observer?: QueueObserver
+  groupOf?: ((key: string) => string) | undefined
+  timers?: Timers | undefined
+  observer?: QueueObserver | undefined
 }
 
 export type AddOptions = {
   /** Not before this long from now; default 0. A key that is due sooner keeps the sooner time. */
-  delayMs?: number
+  delayMs?: number | undefined
   /** Default 0; a key that waits with a lower one is moved up. */
-  priority?: number
+  priority?: number | undefined
 }
 
 /**

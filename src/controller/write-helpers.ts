@@ -19,7 +19,7 @@ export async function patchStatusIfChanged<Body extends { status?: unknown }>(
   return await handle.patchStatus(name, { status: change as object }, { namespace, resourceVersion })
 }
 
-export function hasFinalizer(object: { metadata: { finalizers?: string[] } }, finalizer: string): boolean {
+export function hasFinalizer(object: { metadata: { finalizers?: string[] | undefined } }, finalizer: string): boolean {
   return object.metadata.finalizers?.includes(finalizer) ?? false
 }
 
@@ -56,12 +56,12 @@ export type WriteOutcome<Body> = { object: KubeObject<Body>; outcome: 'created' 
 
 /**
  * Brings one object to what `mutate` makes of the present one (undefined: there is none): creates it, sends the
- * difference, or nothing. `current` is what the caller's cache has; without it the server is asked.
- * The status is not written. @throws {StatusError} Conflict if the object moved on meanwhile.
+ * difference, or nothing. `mutate` gets a copy that it may change; a field that its result leaves out stays, one that is
+ * undefined is removed. `current` is what the caller's cache has; without it the server is asked. The status is not written. @throws {StatusError} Conflict if the object moved on meanwhile.
  */
 export async function createOrPatch<Body>(
   handle: ResourceClient<Body>,
-  { name, namespace, current }: { name: string; namespace?: string; current?: KubeObject<Body> },
+  { name, namespace, current }: { name: string; namespace?: string | undefined; current?: KubeObject<Body> | undefined },
   mutate: (current: KubeObject<Body> | undefined) => NewObject<Body>,
 ): Promise<WriteOutcome<Body>> {
   const before = current ?? (await handle.getOrUndefined(name, { namespace }))

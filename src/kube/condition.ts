@@ -7,7 +7,7 @@ export type Condition = {
   reason: string
   message: string
   lastTransitionTime: string
-  observedGeneration?: number
+  observedGeneration?: number | undefined
 }
 
 /** The schema of `status.conditions` for a kind of your own: `status: Type.Object({ conditions: Type.Optional(conditionsSchema) })`. */

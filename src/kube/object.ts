@@ -4,8 +4,8 @@ export type OwnerReference = {
   kind: string
   name: string
   uid: string
-  controller?: boolean
-  blockOwnerDeletion?: boolean
+  controller?: boolean | undefined
+  blockOwnerDeletion?: boolean | undefined
 }
 
 /** One field manager's share of an object, as written by server-side apply. */
@@ -13,10 +13,10 @@ export type ManagedFieldsEntry = {
   manager: string
   operation: 'Apply' | 'Update'
   apiVersion: string
-  time?: string
+  time?: string | undefined
   fieldsType: 'FieldsV1'
   fieldsV1: JsonObject
-  subresource?: string
+  subresource?: string | undefined
 }
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
@@ -25,19 +25,19 @@ export type JsonObject = { [key: string]: Json }
 /** Metadata every object carries. Times are RFC 3339 strings, `resourceVersion` is opaque to clients. */
 export type ObjectMeta = {
   name: string
-  generateName?: string
-  namespace?: string
+  generateName?: string | undefined
+  namespace?: string | undefined
   uid: string
   resourceVersion: string
-  generation?: number
+  generation?: number | undefined
   creationTimestamp: string
-  deletionTimestamp?: string
-  deletionGracePeriodSeconds?: number
-  labels?: Record<string, string>
-  annotations?: Record<string, string>
-  finalizers?: string[]
-  ownerReferences?: OwnerReference[]
-  managedFields?: ManagedFieldsEntry[]
+  deletionTimestamp?: string | undefined
+  deletionGracePeriodSeconds?: number | undefined
+  labels?: Record<string, string> | undefined
+  annotations?: Record<string, string> | undefined
+  finalizers?: string[] | undefined
+  ownerReferences?: OwnerReference[] | undefined
+  managedFields?: ManagedFieldsEntry[] | undefined
 }
 
 /** An object as a server returns it. `Body` is what stands beside apiVersion, kind and metadata. */
@@ -62,7 +62,7 @@ export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ER
 export type WatchEvent<T = KubeObject> = { type: WatchEventType; object: T }
 
 /** `namespace/name`, or `name` for a cluster-scoped object: the key of caches and work queues. */
-export function objectKey(object: { metadata: { name?: string; namespace?: string } }): string {
+export function objectKey(object: { metadata: { name?: string | undefined; namespace?: string | undefined } }): string {
   const { namespace, name } = object.metadata
   return namespace ? `${namespace}/${name}` : `${name}`
 }

@@ -1,49 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type Client,
-  ConnectionError,
-  type HandleOptions,
-  type RequestObserver,
-  type RequestOptions,
-  ResourceClient,
-  type Response,
-  type StreamResponse,
-} from '../client/index.ts'
-import { type Resource, StatusError } from '../kube/index.ts'
+import { type Client, ConnectionError, type RequestOptions, type Response, type StreamResponse, WrappedClient } from '../client/index.ts'
+import { StatusError } from '../kube/index.ts'
 import { seededRandom } from './seeded-random.ts'
 
 /** How often each fault happens, from 0 (never, the default) to 1. At most one of them befalls a request. */
 export type Faults = {
   /** Which chances come up; the same seed and the same order of requests give the same faults. Default 1. */
-  seed?: number
+  seed?: number | undefined
   /** The connection breaks before the server sees the request. */
-  drop?: number
+  drop?: number | undefined
   /** The server does what was asked, and its answer is lost. */
-  dropAnswer?: number
+  dropAnswer?: number | undefined
   /** The answer comes late, by up to `delayMs` (default 50). */
-  delay?: number
-  delayMs?: number
+  delay?: number | undefined
+  delayMs?: number | undefined
   /** Conflict, for writes only. */
-  conflict?: number
+  conflict?: number | undefined
   /** Gone, for lists and watches only. */
-  gone?: number
+  gone?: number | undefined
   /** Too many requests, without a Retry-After: what the client's own retries did not absorb. */
-  tooMany?: number
+  tooMany?: number | undefined
   /** Internal server error. */
-  internal?: number
+  internal?: number | undefined
   /** A write arrives twice, as through a proxy that tries again, and the second answer is told. */
-  duplicate?: number
+  duplicate?: number | undefined
   /** A watch brings some of its events twice. Asked for each chunk of whole lines. */
-  repeatEvents?: number
+  repeatEvents?: number | undefined
   /** A watch breaks after some of its bytes, in the middle of a line too. Asked for each chunk. */
-  cutWatch?: number
+  cutWatch?: number | undefined
+  /**
+   * A resumed watch brings events of the one before again, after newer ones, as from a replica of the server that lags behind or
+   * an old connection that ends last. Asked once for each watch.
+   */
+  lateEvents?: number | undefined
   /** Limits faults to some requests. Default: all. */
   only?(request: RequestOptions): boolean
 }
 
 /** How often each fault happened. */
 export type FaultReport = Record<
-  'drop' | 'dropAnswer' | 'delay' | 'conflict' | 'gone' | 'tooMany' | 'internal' | 'duplicate' | 'repeatEvents' | 'cutWatch',
+  'drop' | 'dropAnswer' | 'delay' | 'conflict' | 'gone' | 'tooMany' | 'internal' | 'duplicate' | 'repeatEvents' | 'cutWatch' | 'lateEvents',
   number
 >
 
@@ -58,10 +54,15 @@ export function withFaults(client: Client, faults: Faults): Client & { readonly 
 
 const newline = 10
 
-class FaultClient implements Client {
-  readonly #client: Client
+/** What is remembered of earlier watches: one chunk of lines for each path. */
+const rememberedPaths = 64
+const rememberedBytes = 65_536
+
+class FaultClient extends WrappedClient {
   readonly #faults: Faults
   readonly #random: () => number
+  /** The last whole lines that a watch of this path brought. */
+  readonly #brought = new Map<string, Uint8Array>()
   readonly happened: FaultReport = {
     drop: 0,
     dropAnswer: 0,
@@ -73,54 +74,32 @@ class FaultClient implements Client {
     duplicate: 0,
     repeatEvents: 0,
     cutWatch: 0,
+    lateEvents: 0,
   }
 
   constructor(client: Client, faults: Faults) {
-    this.#client = client
+    super(client)
     this.#faults = faults
     this.#random = seededRandom(faults.seed ?? 1)
   }
 
-  get server(): string {
-    return this.#client.server
-  }
-
-  get defaultNamespace(): string {
-    return this.#client.defaultNamespace
-  }
-
-  get fieldManager(): string {
-    return this.#client.fieldManager
-  }
-
-  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
-    return new ResourceClient(this, resource, options)
-  }
-
-  discover(apiVersion: string, kind: string): Promise<Resource> {
-    return this.#client.discover(apiVersion, kind)
-  }
-
-  async request(options: RequestOptions): Promise<Response> {
+  override async request(options: RequestOptions): Promise<Response> {
     const fate = await this.#befall(options)
     // The first answer is nobody's, whatever it is.
-    if (fate === 'twice') await this.#client.request(options).catch(() => undefined)
-    const response = await this.#client.request(options)
+    if (fate === 'twice') await this.inner.request(options).catch(() => undefined)
+    const response = await this.inner.request(options)
     if (fate === 'lost') throw this.#broken(options)
     return response
   }
 
-  async stream(options: RequestOptions & { idleTimeoutMs?: number }): Promise<StreamResponse> {
+  override async stream(options: RequestOptions & { idleTimeoutMs?: number | undefined }): Promise<StreamResponse> {
     if ((await this.#befall(options)) === 'lost') throw this.#broken(options)
-    const response = await this.#client.stream(options)
+    const response = await this.inner.stream(options)
     return { ...response, body: this.#cut(response.body, options) }
   }
 
-  observeRequests(observer: RequestObserver): () => void {
-    return this.#client.observeRequests(observer)
-  }
-
-  async close(): Promise<void> {}
+  /** Left to the owner of the real client. */
+  override async close(): Promise<void> {}
 
   /** Throws, waits or does nothing; says if the answer is to be lost, or the request to be made twice. */
   async #befall(options: RequestOptions): Promise<'lost' | 'twice' | undefined> {
@@ -148,23 +127,37 @@ class FaultClient implements Client {
   }
 
   async *#cut(body: AsyncIterable<Uint8Array>, options: RequestOptions): AsyncGenerator<Uint8Array, void, undefined> {
+    const hits = (name: 'repeatEvents' | 'cutWatch' | 'lateEvents') => {
+      const rate = this.#faults[name] ?? 0
+      const isHit = rate > 0 && (this.#faults.only?.(options) ?? true) && this.#random() < rate
+      if (isHit) this.happened[name]++
+      return isHit
+    }
+    const { path, query } = options
+    // Within a list there is nothing that could be late.
+    let late = query?.watch === true && !query.sendInitialEvents ? this.#brought.get(path) : undefined
+    if (late && !hits('lateEvents')) late = undefined
     let isLineStart = true
     for await (const chunk of body) {
-      const repeats = this.#faults.repeatEvents ?? 0
       const isWhole = isLineStart && chunk.at(-1) === newline
       isLineStart = chunk.at(-1) === newline
-      if (repeats > 0 && isWhole && (this.#faults.only?.(options) ?? true) && this.#random() < repeats) {
-        this.happened.repeatEvents++
-        yield chunk
-      }
-      const rate = this.#faults.cutWatch ?? 0
-      if (rate > 0 && (this.#faults.only?.(options) ?? true) && this.#random() < rate) {
-        this.happened.cutWatch++
+      if (isWhole && hits('repeatEvents')) yield chunk
+      if (hits('cutWatch')) {
         yield chunk.subarray(0, Math.floor(this.#random() * chunk.length))
         throw this.#broken(options)
       }
       yield chunk
+      if (late && isLineStart) {
+        yield late
+        late = undefined
+      }
+      if (isWhole && chunk.length <= rememberedBytes) this.#remember(path, chunk)
     }
+  }
+
+  #remember(path: string, chunk: Uint8Array): void {
+    if (this.#brought.size >= rememberedPaths && !this.#brought.has(path)) this.#brought.clear()
+    this.#brought.set(path, chunk)
   }
 
   #broken({ method, path }: RequestOptions): ConnectionError {

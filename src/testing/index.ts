@@ -5,6 +5,7 @@
  * Not done here: a fake API server. What runs is the embedded one, so what passes here passes there.
  */
 export { type FaultReport, type Faults, withFaults } from './fault-client.ts'
+export { reconcileRequest } from './reconcile-request.ts'
 export { seededRandom } from './seeded-random.ts'
 export { SeededScheduler } from './seeded-scheduler.ts'
 export { startTestServer, type TestServer, type TestServerOptions } from './start-test-server.ts'

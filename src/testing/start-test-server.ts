@@ -7,9 +7,9 @@ import { type ApiServer, startServer } from '../server/index.ts'
 
 export type TestServerOptions = {
   /** Kinds to install; their CRDs are served when the promise resolves. */
-  kinds?: readonly CustomResource<unknown>[]
+  kinds?: readonly CustomResource<unknown>[] | undefined
   /** Default: a new temporary directory, removed by `close`. One given here is kept, as for a test of restarts. */
-  dataDir?: string
+  dataDir?: string | undefined
 }
 
 export type TestServer = AsyncDisposable & {
