@@ -156,9 +156,9 @@ describe('from a Stack to Ready', () => {
     )
     assert.ok(events)
     const metrics = await registry.metrics()
-    assert.match(metrics, /oarlock_runs_total\{type="Apply",phase="Succeeded"\} 1/)
+    assert.match(metrics, /oarlock_runs_total\{pool="default",type="Apply",phase="Succeeded"\} 1/)
     assert.match(metrics, /oarlock_runs_queued\{pool="default"\} 0/)
-    assert.match(metrics, /oarlock_run_queue_seconds_count 1/)
+    assert.match(metrics, /oarlock_run_queue_seconds_count\{pool="default"\} 1/)
   })
 
   test('a chain passes on, and an output that changes is applied downstream', async () => {
@@ -251,7 +251,7 @@ describe('when things go wrong', () => {
     assert.match(told!.status!.message!, /spawn node ENOENT/)
     await eventually(
       async () => findCondition((await client.resource(workerPoolResource).get('default')).status?.conditions, 'Ready')?.reason,
-      reason => reason === 'WorkerStartFailed',
+      reason => reason === 'StartRefused',
     )
     workers.startError = undefined
     await ready('stuck')

@@ -38,7 +38,14 @@ export {
 } from './stack.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
-export { type WorkerPool, type WorkerPoolSpec, type WorkerPoolStatus, workerPoolResource } from './worker-pool.ts'
+export {
+  type PoolWindow,
+  type WorkerPool,
+  type WorkerPoolSpec,
+  type WorkerPoolStatus,
+  weekdays,
+  workerPoolResource,
+} from './worker-pool.ts'
 
 /** Every kind of Oarlock, in the order their CRDs are applied. */
 export const oarlockResources: readonly CustomResource<unknown>[] = [

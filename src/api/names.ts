@@ -34,6 +34,11 @@ export const defaults = {
   tenantWeight: 1,
   /** After so long half of what a tenant used is forgotten, and weighs no more in whose turn it is. */
   fairShareHalfLifeMs: 15 * 60_000,
+  /** How long a worker that drains lets its Runs go on before it interrupts them. */
+  drainGrace: '10m',
+  /** How long a worker that nobody needs stays: a new Run may come, and starting one costs time. */
+  warmIdleTimeout: '5m',
+  oneShotIdleTimeout: '1m',
   /** How long an observer waits, by its own monotonic clock, before a Lease that does not change is expired (invariant 2). */
   leaseDurationMs: 10_000,
 } as const

@@ -3,6 +3,10 @@ import { durationPattern, Type } from '../kube/index.ts'
 /** A duration field such as `90s` or `1h30m`. */
 export const duration = (options: { description: string; default?: string }) => Type.String({ pattern: durationPattern, ...options })
 
+/** A quantity of memory such as `512Mi` or `1G`. */
+export const quantity = (options: { description: string }) =>
+  Type.String({ pattern: '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$', ...options })
+
 /** In the order in which they go. */
 export const priorityClasses = ['Interactive', 'Change', 'Drift'] as const
 export type PriorityClass = (typeof priorityClasses)[number]

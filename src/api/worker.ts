@@ -5,12 +5,14 @@ import { apiGroup, apiVersion } from './names.ts'
 const spec = Type.Object({
   pool: Type.String(),
   slots: Type.Integer({ minimum: 1, default: 1, description: 'How many Runs it takes at once.' }),
-  lifecycle: Type.Enum(['OneShot', 'Warm'], { default: 'OneShot', description: 'OneShot takes one Run and exits.' }),
-  drain: Type.Optional(Type.Boolean({ description: 'True: take no new Run, finish, exit.' })),
+  lifecycle: Type.Enum(['OneShot', 'Warm'], { default: 'OneShot', description: 'OneShot takes one Run for each slot and exits.' }),
+  drain: Type.Optional(Type.Boolean({ description: 'True: take no new Run, finish those at work within the grace, exit.' })),
 })
 
 const status = Type.Object({
-  phase: Type.Enum(['Ready', 'Busy', 'Draining'], { default: 'Ready' }),
+  phase: Type.Enum(['Ready', 'Busy', 'Draining'], { default: 'Ready', description: 'Draining takes no new Run and ends.' }),
+  reason: Type.Optional(Type.String({ description: 'Why it drains: Drained (spec.drain), Signal, Idle, RunsDone, MemoryHigh, Fenced.' })),
+  idleSince: Type.Optional(Type.String({ format: 'date-time', description: 'Since when it has had no Run, by its own clock.' })),
   host: Type.Optional(Type.String()),
   pid: Type.Optional(Type.Integer()),
   version: Type.Optional(Type.String({ description: 'Version of Oarlock.' })),

@@ -96,7 +96,9 @@ export function makeProgram(exitWith: ExitWith): Command {
     .description('run Runs of a server; the all-in-one process starts these by itself')
     .option('--name <name>', 'name of the Worker')
     .option('--pool <pool>', 'its WorkerPool (default: OARLOCK_POOL, or default)')
-    .option('--once', 'take one Run, then exit')
+    .option('--once', 'take one Run, then exit (default: as its pool says)')
+    .option('--slots <n>', 'Runs at once (default: as its pool says)', wholeNumber)
+    .option('--idle-timeout <duration>', 'exit after so long without a Run (default: never)', duration)
     .action(async options => exitWith(await (await import('./commands/worker.ts')).worker(options)))
 
   access(program.command('apply'))
@@ -149,6 +151,12 @@ export function makeProgram(exitWith: ExitWith): Command {
     .description('interrupt a Run, or the Runs of a Stack that are under way')
     .argument('<stack|run>')
     .action(async (target, options) => (await import('./commands/cancel.ts')).cancel(target, options))
+
+  waiting(access(program.command('drain')), true)
+    .description('let workers finish their Runs and end; their pool starts others when it needs them')
+    .argument('[worker...]')
+    .option('--pool <pool>', 'every worker of this pool')
+    .action(async (names, options) => (await import('./commands/drain.ts')).drain(names, options))
 
   waiting(access(program.command('destroy')), true)
     .description('destroy what a Stack made, and the Stack')

@@ -37,7 +37,7 @@ const said = (input: Input) => {
   return {
     to: assignments.map(({ run, worker }) => `${run.metadata.name}→${worker}`).join(' '),
     start: start.map(({ pool, count }) => `${count} ${pool}`).join(' '),
-    drain: drain.join(' '),
+    drain: drain.map(({ worker }) => worker).join(' '),
     desired: numbers?.desired,
   }
 }
@@ -140,7 +140,7 @@ describe('how many workers are started: clamp(busy + ceil(queued / slots), min, 
 })
 
 describe('failed starts', () => {
-  const failed = withFailed(startingState(1), 's0', 'spawn ENOENT', epochMs)
+  const failed = withFailed(startingState(1), 's0', { reason: 'StartRefused', message: 'spawn ENOENT' }, epochMs)
   const starts = new Map([['default', failed]])
 
   test('nothing is started before the backoff is over, and the Runs are told why', () => {
@@ -153,7 +153,7 @@ describe('failed starts', () => {
     )
   })
   test('then a single one is tried', () => {
-    assert.deepEqual(decide({ queued: runs(3), starts, nowMs: epochMs + 1_000 }).start, [{ pool: 'default', count: 1 }])
+    assert.deepEqual(decide({ queued: runs(3), starts, nowMs: epochMs + 1_000 }).start, [{ pool: 'default', count: 1, reason: 'Queue' }])
     const trying = new Map([['default', withStarted(failed, 's1', epochMs + 1_000)]])
     assert.deepEqual(decide({ queued: runs(3), starts: trying, nowMs: epochMs + 1_000 }).start, [])
   })

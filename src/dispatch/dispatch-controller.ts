@@ -2,15 +2,19 @@ import type { Registry } from 'prom-client'
 import { defaults } from '../api/index.ts'
 import { type Log, type Manager, silentLog } from '../controller/index.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { gaugesOf } from './gauges.ts'
 import { metricsOn, noMetrics } from './metrics.ts'
-import type { PoolDriver } from './pool/index.ts'
+import { PodPool, type PodWorkers, type PoolDriver } from './pool/index.ts'
 import type { QueueReport, QueueReportOptions } from './queue/index.ts'
 
 export type DispatchOptions = {
+  /** Starts the workers of pools of mode Process. */
   poolDriver: PoolDriver
+  /** What the Pods of pools of mode Pod are told; without it such a pool starts nothing and says so. */
+  podWorkers?: PodWorkers
   /** Default 10,000. All workers must use the same: they stop themselves in time by it (invariant 2). */
   leaseDurationMs?: number
-  /** Where `oarlock_runs_queued`, `oarlock_runs_total`, `oarlock_run_queue_seconds` and `oarlock_workers` go; default nowhere. */
+  /** Where the metrics of `metrics.ts` go; default nowhere. */
   registry?: Registry
   /** Never more Runs at once, over all pools. Default: no limit. */
   maxRunning?: number
@@ -32,25 +36,15 @@ export type Dispatch = {
 
 /** Adds what gives Runs to Workers, starts workers of pools and declares them dead. Only the leader runs it. */
 export function addDispatchController(manager: Manager, options: DispatchOptions): Dispatch {
-  const { poolDriver, registry, leaseDurationMs = defaults.leaseDurationMs, log = silentLog } = options
+  const { poolDriver, podWorkers, registry, leaseDurationMs = defaults.leaseDurationMs, log: parent = silentLog } = options
   const queue = { maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs }
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
-  const parts = { manager, poolDriver, leaseDurationMs, queue, log: log.child({ room: 'dispatch' }), nowMs, monotonicMs, random }
-  const dispatcher = new Dispatcher(parts, self => {
-    if (!registry) return noMetrics
-    return metricsOn(registry, { queued: () => self.queuedByPool(), workers: () => countWorkers(self) })
-  })
+  const log = parent.child({ room: 'dispatch' })
+  const poolOf = (name: string) => dispatcher.caches.pools.get(name)
+  const pods = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
+  const poolDrivers = { Process: poolDriver, ...(pods && { Pod: pods }) }
+  const parts = { manager, poolDrivers, leaseDurationMs, queue, log, nowMs, monotonicMs, random }
+  const dispatcher: Dispatcher = new Dispatcher(parts, self => (registry ? metricsOn(registry, gaugesOf(self)) : noMetrics))
   manager.add(dispatcher)
   return { queue: options => dispatcher.report(options) }
-}
-
-function countWorkers({ caches }: Dispatcher): { pool: string; phase: string; count: number }[] {
-  const counts = new Map<string, { pool: string; phase: string; count: number }>()
-  for (const { spec, status } of caches.workers.list()) {
-    const phase = status?.phase ?? 'Starting'
-    const entry = counts.get(`${spec.pool}/${phase}`)
-    if (entry) entry.count++
-    else counts.set(`${spec.pool}/${phase}`, { pool: spec.pool, phase, count: 1 })
-  }
-  return [...counts.values()]
 }

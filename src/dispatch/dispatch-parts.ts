@@ -8,7 +8,8 @@ import type { RunWrites } from './run-writes.ts'
 /** What comes from outside: the process, its clocks and its dice. */
 export type DispatcherParts = {
   readonly manager: Manager
-  readonly poolDriver: PoolDriver
+  /** By mode of the pool. */
+  readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
   readonly leaseDurationMs: number
   /** Fair share and the limit over all pools. */
   readonly queue: RunQueueOptions

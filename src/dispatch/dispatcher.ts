@@ -127,7 +127,8 @@ export class Dispatcher {
         },
         updated: (old, run) => {
           this.#queue.see(run)
-          if (!isEnded(old) && isEnded(run)) this.#shared.metrics.runEnded(run.spec.type, run.status!.phase)
+          if (!isEnded(old) && isEnded(run)) this.#shared.metrics.runEnded(run)
+          if (hasBegun(run) && !hasBegun(old)) this.#pools.proven(run.spec.workerName!)
           // Progress of a Run is none of our business: it would be a pass for each resource an engine finishes.
           if (isNews(old, run)) kick()
           if (old.spec.workerName !== run.spec.workerName) kickLost()
@@ -229,6 +230,12 @@ export class Dispatcher {
       return isUsable ? worker : { ...worker, spec: { ...worker.spec, drain: true } }
     })
   }
+}
+
+/** Its worker works on it, or has: not one that was lost before. */
+function hasBegun({ spec, status }: Run): boolean {
+  const phase = status?.phase ?? 'Queued'
+  return spec.workerName !== undefined && phase !== 'Queued' && phase !== 'Assigned' && phase !== 'Lost'
 }
 
 function isNews(old: Run, run: Run): boolean {

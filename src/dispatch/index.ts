@@ -20,15 +20,20 @@ export {
   WaitReasons,
 } from './place/index.ts'
 export {
-  nextTimeoutMs,
+  type DrivenWorker,
+  type DriverListener,
   noStarts,
+  type PodWorkers,
   type PoolDriver,
   type PoolNumbers,
+  StartError,
   type StartState,
+  type StartTrouble,
   withFailed,
   withRegistered,
   withStarted,
   withTimeouts,
+  workerEnvironment,
 } from './pool/index.ts'
 export {
   type Account,

@@ -1,53 +1,109 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { RunPhase, RunType } from '../api/index.ts'
+import type { Run } from '../api/index.ts'
 
 /** What dispatch tells Prometheus; every number comes from the queue itself, never from a sample of it. */
 export type DispatchMetrics = {
-  runEnded(type: RunType, phase: RunPhase): void
-  runAssigned(queuedSeconds: number): void
+  /** A Run has ended as its status says. */
+  runEnded(run: Run): void
+  runAssigned(run: Run, queuedSeconds: number): void
+  /** A decision to start workers, or to let go of some, and why. */
+  scaled(pool: string, direction: 'up' | 'down', reason: string, count: number): void
+  startFailed(pool: string, reason: string): void
 }
 
 export type DispatchGauges = {
   /** Runs that wait, by pool. */
   queued(): ReadonlyMap<string, number>
+  /** Runs under way, by pool and phase. */
+  active(): readonly { readonly pool: string; readonly phase: string; readonly count: number }[]
   /** Workers by pool and phase. */
   workers(): readonly { readonly pool: string; readonly phase: string; readonly count: number }[]
+  /** Slots of workers that take Runs, by pool. */
+  slots(): readonly { readonly pool: string; readonly used: number; readonly free: number }[]
+  /** What each pool should have, and how many workers it is starting. */
+  pools(): readonly { readonly pool: string; readonly desired: number; readonly starting: number }[]
 }
 
-export const noMetrics: DispatchMetrics = { runEnded: () => undefined, runAssigned: () => undefined }
+export const noMetrics: DispatchMetrics = {
+  runEnded: () => undefined,
+  runAssigned: () => undefined,
+  scaled: () => undefined,
+  startFailed: () => undefined,
+}
+
+/** Names that users choose, such as those of pools: so many are told apart, later ones are counted as `other` (invariant 10). */
+const maxLabelValues = 200
 
 /** Registers the metrics of dispatch on `registry`; the gauges are read when somebody scrapes. */
 export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
   const registers = [registry]
-  const queued: Gauge<'pool'> = new Gauge({
-    name: 'oarlock_runs_queued',
-    help: 'Runs that wait for a worker.',
-    labelNames: ['pool'],
-    registers,
-    collect() {
-      queued.reset()
-      for (const [pool, count] of gauges.queued()) queued.set({ pool }, count)
-    },
+  const boundedPool = bounded(maxLabelValues)
+  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[], fill: (self: Gauge<Label>) => void) => {
+    const made: Gauge<Label> = new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        made.reset()
+        fill(made)
+      },
+    })
+  }
+  gauge('oarlock_runs_queued', 'Runs that wait for a worker.', ['pool'], self => {
+    for (const [pool, count] of gauges.queued()) self.inc({ pool: boundedPool(pool) }, count)
   })
-  const workers: Gauge<'pool' | 'phase'> = new Gauge({
-    name: 'oarlock_workers',
-    help: 'Registered workers.',
-    labelNames: ['pool', 'phase'],
-    registers,
-    collect() {
-      workers.reset()
-      for (const { pool, phase, count } of gauges.workers()) workers.set({ pool, phase }, count)
-    },
+  gauge('oarlock_runs_active', 'Runs that have a worker and have not ended.', ['pool', 'phase'], self => {
+    for (const { pool, phase, count } of gauges.active()) self.inc({ pool: boundedPool(pool), phase }, count)
   })
-  const total = new Counter({ name: 'oarlock_runs_total', help: 'Runs that ended.', labelNames: ['type', 'phase'], registers })
+  gauge('oarlock_workers', 'Registered workers.', ['pool', 'phase'], self => {
+    for (const { pool, phase, count } of gauges.workers()) self.inc({ pool: boundedPool(pool), phase }, count)
+  })
+  gauge('oarlock_worker_slots', 'Slots of workers that take Runs.', ['pool', 'state'], self => {
+    for (const { pool, used, free } of gauges.slots()) {
+      self.inc({ pool: boundedPool(pool), state: 'used' }, used)
+      self.inc({ pool: boundedPool(pool), state: 'free' }, free)
+    }
+  })
+  gauge('oarlock_pool_desired_workers', 'clamp(busy + ceil(queued / slots), min, max).', ['pool'], self => {
+    for (const { pool, desired } of gauges.pools()) self.inc({ pool: boundedPool(pool) }, desired)
+  })
+  gauge('oarlock_pool_starting_workers', 'Workers that were started and have not registered.', ['pool'], self => {
+    for (const { pool, starting } of gauges.pools()) self.inc({ pool: boundedPool(pool) }, starting)
+  })
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const total = counter('oarlock_runs_total', 'Runs that ended.', ['pool', 'type', 'phase'])
+  const lost = counter('oarlock_runs_lost_total', 'Runs whose worker died.', ['pool'])
+  const scaled = counter('oarlock_pool_scale_total', 'Workers started (up) and let go (down), by reason.', ['pool', 'direction', 'reason'])
+  const failed = counter('oarlock_pool_start_failures_total', 'Workers that did not come up, by reason.', ['pool', 'reason'])
   const seconds = new Histogram({
     name: 'oarlock_run_queue_seconds',
     help: 'From the creation of a Run until it had a worker.',
+    labelNames: ['pool'],
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200],
     registers,
   })
   return {
-    runEnded: (type, phase) => total.inc({ type, phase }),
-    runAssigned: queuedSeconds => seconds.observe(queuedSeconds),
+    runEnded({ spec, status }) {
+      const pool = boundedPool(spec.pool)
+      const phase = status?.phase ?? 'Queued'
+      total.inc({ pool, type: spec.type, phase })
+      if (phase === 'Lost') lost.inc({ pool })
+    },
+    runAssigned: ({ spec }, queuedSeconds) => seconds.observe({ pool: boundedPool(spec.pool) }, queuedSeconds),
+    scaled: (pool, direction, reason, count) => scaled.inc({ pool: boundedPool(pool), direction, reason }, count),
+    startFailed: (pool, reason) => failed.inc({ pool: boundedPool(pool), reason }),
+  }
+}
+
+/** Passes on the first `max` different values, and calls all others `other`. */
+export function bounded(max: number): (value: string) => string {
+  const known = new Set<string>()
+  return value => {
+    if (known.has(value)) return value
+    if (known.size >= max) return 'other'
+    known.add(value)
+    return value
   }
 }

@@ -1,19 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { WorkerPool } from '../api/index.ts'
 import type { Log } from '../controller/index.ts'
+import { type DrivenWorker, type DriverListener, type PoolDriver, workerEnvironment } from '../dispatch/index.ts'
 
 export type ProcessPoolOptions = {
-  /** The program that starts a worker, such as Node and bin/oarlock; `worker --once …` is added. */
+  /** The program that starts a worker, such as Node and bin/oarlock; `worker …` is added. */
   launcher: readonly string[]
-  /** Everything a worker with this name needs in its environment. */
-  environmentOf(workerName: string): NodeJS.ProcessEnv
+  /** Where the server is, and a credential; how the pool wants its workers is added. */
+  environmentOf(workerName: string, pool: WorkerPool): NodeJS.ProcessEnv
   /** Where what a worker prints is kept while it is of use. */
   outputDirectory: string
   log: Log
 }
-
-type ExitListener = (workerName: string, exitCode: number | undefined) => void
 
 /** Outputs of workers that failed: the newest are kept, by number and by how much of each is read (invariant 10). */
 const keptOutputs = 20
@@ -24,10 +24,10 @@ const shownBytes = 4_096
  * finish. They outlive this process for as long as their Lease lets them, so that one that starts again finds them at work; it
  * does not adopt them, their Leases say how they are.
  */
-export class ProcessPool {
+export class ProcessPool implements PoolDriver {
   readonly #options: ProcessPoolOptions
-  readonly #children = new Map<string, ChildProcess>()
-  readonly #listeners = new Set<ExitListener>()
+  readonly #children = new Map<string, { child: ChildProcess; pool: string; isEnding: boolean }>()
+  #listener: DriverListener | undefined
   #isClosed = false
   #whenEmpty = Promise.withResolvers<void>()
 
@@ -38,7 +38,7 @@ export class ProcessPool {
   }
 
   /** Resolves when the process runs. @throws {Error} when it cannot be started, or when the pool is closed. */
-  async start(pool: { metadata: { name: string } }, workerName: string): Promise<void> {
+  async start(pool: WorkerPool, workerName: string): Promise<void> {
     if (this.#isClosed) throw new Error('this process stops and starts no more workers')
     const { launcher, environmentOf, outputDirectory } = this.#options
     const [command = process.execPath, ...args] = launcher
@@ -46,11 +46,11 @@ export class ProcessPool {
     const output = openSync(path, 'a', 0o600)
     let child: ChildProcess
     try {
-      child = spawn(command, [...args, 'worker', '--once', '--name', workerName, '--pool', pool.metadata.name], {
+      child = spawn(command, [...args, 'worker', '--name', workerName, '--pool', pool.metadata.name], {
         // A session of its own. A file, not a pipe: a worker that writes when we are gone must not die of it.
         detached: true,
         stdio: ['ignore', output, output],
-        env: environmentOf(workerName),
+        env: { ...environmentOf(workerName, pool), ...workerEnvironment(pool, workerName) },
       })
     } finally {
       closeSync(output)
@@ -59,7 +59,7 @@ export class ProcessPool {
     child.once('spawn', () => started.resolve())
     child.once('error', error => started.reject(error))
     child.once('exit', (code, signal) => this.#exited(workerName, path, code, signal))
-    this.#children.set(workerName, child)
+    this.#children.set(workerName, { child, pool: pool.metadata.name, isEnding: false })
     try {
       await started.promise
     } catch (error) {
@@ -68,13 +68,20 @@ export class ProcessPool {
     }
   }
 
-  /** Names of the workers that run. */
-  running(): string[] {
-    return [...this.#children.keys()]
+  running(): readonly DrivenWorker[] {
+    return [...this.#children].map(([name, { pool }]) => ({ name, pool }))
   }
 
-  onExit(listener: ExitListener): void {
-    this.#listeners.add(listener)
+  /** With `force` its Lease has ended, and its guard has ended its engines (invariant 2). */
+  end(workerName: string, { force }: { force: boolean }): void {
+    const found = this.#children.get(workerName)
+    if (!found) return
+    found.child.kill(force ? 'SIGKILL' : 'SIGTERM')
+    found.isEnding = true
+  }
+
+  listen(listener: DriverListener): void {
+    this.#listener = listener
   }
 
   /** From now on no worker is started; those that run are asked to finish their Run and exit. */
@@ -102,19 +109,20 @@ export class ProcessPool {
   }
 
   #signal(signal: NodeJS.Signals): void {
-    for (const child of this.#children.values()) child.kill(signal)
+    for (const { child } of this.#children.values()) child.kill(signal)
   }
 
   #exited(workerName: string, path: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { log } = this.#options
     // One that is told to stop before it listens for that ends by the signal: no failure.
-    if (code === 0 || (this.#isClosed && signal !== null)) rmSync(path, { force: true })
+    const isAsked = this.#isClosed || this.#children.get(workerName)?.isEnding === true
+    if (code === 0 || (isAsked && signal !== null)) rmSync(path, { force: true })
     else {
       log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'a worker process failed')
       this.#forgetOldOutputs()
     }
     this.#remove(workerName)
-    for (const listener of this.#listeners) listener(workerName, code ?? undefined)
+    this.#listener?.exited(workerName, code ?? undefined)
   }
 
   #remove(workerName: string): void {

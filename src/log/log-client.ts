@@ -6,7 +6,7 @@ export type LogClientOptions = {
   baseUrl: string
   /** PEM of the CA that signed the server's certificate. Default: the system's. */
   caCertificate?: string
-  token: string
+  token: string | (() => string)
   namespace: string
   run: string
   /** A line waits at most this long for others. Default 200. */
@@ -197,9 +197,10 @@ export class LogClient {
     query: string,
     body: Buffer | undefined,
   ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number }> {
+    const { token } = this.#options
     const { status, body: answer } = await this.#sender.send({
       ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, silenceMs: 15_000 },
-      headers: { authorization: `Bearer ${this.#options.token}`, 'content-type': 'application/octet-stream' },
+      headers: { authorization: `Bearer ${typeof token === 'string' ? token : token()}`, 'content-type': 'application/octet-stream' },
     })
     const text = answer.toString('utf8')
     try {

@@ -8,7 +8,7 @@ export type StateClientOptions = {
   baseUrl: string
   /** PEM of the CA that signed the server's certificate. Default: the system's. */
   caCertificate?: string
-  token: string
+  token: string | (() => string)
   namespace: string
   stack: string
   runName: string
@@ -144,7 +144,7 @@ export class StateClient {
       ...{ method, signal, silenceMs: attemptMs, body: content?.bytes },
       url: `${baseUrl.replace(/\/+$/, '')}${this.#path}${path}`,
       headers: {
-        authorization: `Bearer ${token}`,
+        authorization: `Bearer ${typeof token === 'string' ? token : token()}`,
         'oarlock-epoch': String(epoch),
         ...(content?.sequence !== undefined && { 'oarlock-sequence': String(content.sequence) }),
       },

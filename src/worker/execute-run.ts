@@ -38,7 +38,8 @@ export type ExecuteOptions = {
   workerName: string
   storeUrl: string
   caCertificate: string | undefined
-  token: string
+  /** Of the stores; a function where it changes. */
+  token: string | (() => string)
   runsDir: string
   cacheDir: string
   allowPaths: readonly string[]
@@ -225,7 +226,7 @@ class RunExecution {
 
     const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })])
     // Our own token, too: an engine that is curious finds it in /proc.
-    log.hide([...inputs.secrets, this.#options.token])
+    log.hide([...inputs.secrets, textOf(this.#options.token)])
     if (known && statePath) {
       await writeFile(statePath, known.bytes, { mode: 0o600 })
       this.#saved(known.bytes)
@@ -432,7 +433,7 @@ class RunExecution {
     const { storeUrl, caCertificate, token, run } = this.#options
     const parts = [run.metadata.namespace ?? 'default', run.spec.stackRef.name, 'run', run.metadata.name, 'state']
     const url = `${storeUrl.replace(/\/+$/, '')}/state/${parts.map(encodeURIComponent).join('/')}`
-    return { url, caCertificate, token, epoch: run.spec.epoch, path: statePath }
+    return { url, caCertificate, token: textOf(token), epoch: run.spec.epoch, path: statePath }
   }
 
   #failed(error: unknown): Failure {
@@ -511,6 +512,8 @@ function roundUsage({ cpuSeconds, peakMemoryBytes, peakPids, peakDiskBytes }: Ru
   const seconds = Math.round(cpuSeconds * 1_000) / 1_000
   return { cpuSeconds: seconds, peakMemoryBytes, peakPids, ...(peakDiskBytes > 0 && { peakDiskBytes }) }
 }
+
+const textOf = (token: string | (() => string)): string => (typeof token === 'string' ? token : token())
 
 function sayBegin({ metadata, spec }: Run): string {
   return `Run ${metadata.name}: ${spec.type} of Stack ${metadata.namespace}/${spec.stackRef.name} at ${spec.revision}, because of ${spec.reason}`

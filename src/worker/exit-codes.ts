@@ -8,6 +8,8 @@ export const workerExitCodes = {
   badSetting: 2,
   /** It stopped its engine because it could not renew its Lease in time, or because the Run was not its own any more. */
   fenced: 3,
-  /** It could not register: the name is taken, the API refuses it or cannot be reached. */
+  /** It could not register: the name is taken, or the API cannot be reached. */
   notRegistered: 4,
+  /** The API does not let it in: its credential or join token is wrong, over or revoked. */
+  notAdmitted: 5,
 } as const

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker as Thread } from 'node:worker_threads'
 import { labels, systemNamespace, workerResource } from '../api/index.ts'
 import { type Client, leaseResource } from '../client/index.ts'
-import { isReason, rfc3339Micro } from '../kube/index.ts'
+import { isReason, rfc3339, rfc3339Micro } from '../kube/index.ts'
 import { bootMs, type WorkerIdentity } from './guard/index.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
@@ -11,6 +11,13 @@ import type { LeaseTimings } from './lease-timings.ts'
 /** Why a worker could not register. */
 export class RegisterError extends Error {
   override readonly name = 'RegisterError'
+  /** The API answered, and does not let this worker in: trying again with the same credential is of no use. */
+  readonly isRefused: boolean
+
+  constructor(message: string, options: { cause: unknown }) {
+    super(message, options)
+    this.isRefused = isReason(options.cause, 'Unauthorized', 'Forbidden')
+  }
 }
 
 export type HeartbeatOptions = {
@@ -20,6 +27,7 @@ export type HeartbeatOptions = {
   name: string
   pool: string
   once: boolean
+  slots: number
   version: string | undefined
   timings: LeaseTimings
   /** This process, as the guard knows it. */
@@ -65,7 +73,7 @@ export class Heartbeat {
    * @throws {RegisterError} when the name is taken or the API refuses.
    */
   async start(): Promise<void> {
-    const { client, name, pool, once, version, timings } = this.#options
+    const { client, name, pool, once, slots, version, timings } = this.#options
     const sentAtMs = bootMs()
     try {
       const [lease, worker] = await Promise.all([
@@ -80,7 +88,7 @@ export class Heartbeat {
         }),
         client.resource(workerResource).create({
           metadata: { name, labels: { [labels.pool]: pool } },
-          spec: { pool, slots: 1, lifecycle: once ? 'OneShot' : 'Warm' },
+          spec: { pool, slots, lifecycle: once ? 'OneShot' : 'Warm' },
         }),
       ])
       this.#uid = lease.metadata.uid
@@ -96,12 +104,15 @@ export class Heartbeat {
     this.#showAlive()
     this.#alive = setInterval(() => this.#showAlive(), aliveEveryMs)
     this.#startThread()
-    await this.say({ phase: 'Ready', host: hostname(), pid: process.pid, version, runs: [] })
+    await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [] })
   }
 
   /** Sets the Worker's status. */
   async say(status: {
     phase: 'Ready' | 'Busy' | 'Draining'
+    reason?: string
+    /** Null: it is not idle. */
+    idleSince?: string | null
     runs?: string[]
     host?: string
     pid?: number

@@ -8,6 +8,6 @@
 export { workerExitCodes } from './exit-codes.ts'
 export { defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 export type { RunLog } from './run-log.ts'
-export { type RunWorkerOptions, runWorker, type WorkerLog } from './run-worker.ts'
+export { type RunWorkerOptions, runWorker, type WorkerHealth, type WorkerLog } from './run-worker.ts'
 export { workerSignals } from './signals.ts'
 export { WorkerOptionError, type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'

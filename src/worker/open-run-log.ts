@@ -5,7 +5,7 @@ import type { RunLog } from './run-log.ts'
 export type OpenRunLogOptions = {
   storeUrl: string
   caCertificate: string | undefined
-  token: string
+  token: string | (() => string)
   run: Run
   /** A log that cannot be sent is reported here and otherwise does no harm. */
   onError(error: Error): void

@@ -1,12 +1,14 @@
 import { type Run, runResource, type Worker, workerResource } from '../api/index.ts'
 import { type Client, listWatch } from '../client/index.ts'
-import { objectKey } from '../kube/index.ts'
+import { objectKey, rfc3339 } from '../kube/index.ts'
+import { type DrainReason, decideStep } from './decide-step.ts'
 import type { Execution } from './execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
 import { bootMs, Guard } from './guard/index.ts'
 import { Heartbeat, RegisterError } from './heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 import type { RunLog } from './run-log.ts'
+import type { StopCause } from './stop-cause.ts'
 
 /** As much of a logger as a worker needs. */
 export type WorkerLog = {
@@ -17,32 +19,42 @@ export type WorkerLog = {
 export type RunWorkerOptions = {
   name: string
   pool: string
-  /** True: takes one Run and ends. False: takes one after the other. */
+  /** True: takes one Run for each slot and ends. False: takes one after the other. */
   once: boolean
+  /** Runs at once. Default: 1. */
+  slots?: number
   client: Client
   /** Where state and logs are kept, such as `https://127.0.0.1:7466`. */
   storeUrl: string
   caCertificate: string | undefined
-  token: string
+  /** Of the client and of both stores; a function where it changes, as short-lived ones do. */
+  token: string | (() => string)
   runsDir: string
   cacheDir: string
   allowPaths: readonly string[]
   /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
   sandboxBinds?: readonly string[]
   log: WorkerLog
-  /** Aborting it drains: takes no new Run, the one that runs may finish within `drainGraceMs`. */
+  /** Aborting it drains: takes no new Run, those that run may finish within `drainGraceMs`. */
   signal: AbortSignal
-  /** Aborting it interrupts the Run at once, the way its engine's makers intend. */
+  /** Aborting it interrupts the Runs at once, the way their engines' makers intend. */
   interruptSignal?: AbortSignal
   /** Default: 600,000. */
   drainGraceMs?: number
-  /** A one-shot worker that is given no Run for so long ends. Default: 60,000. */
+  /** A worker that has had no Run for so long ends. Default: never; pools let go of theirs by themselves. */
   idleTimeoutMs?: number
+  /** When a worker that is not `once` makes place for a fresh one: after so many Runs, or when it holds more memory between them. Default: never. */
+  recycle?: { afterRuns?: number; aboveMemoryBytes?: number }
   lease?: Partial<LeaseTimings>
   version?: string
   /** For tests: where a Run's lines go. Default: the log store at `storeUrl`. */
   openLog?(run: Run): RunLog
+  /** Gets a look at how the worker is, for its health endpoints. */
+  onHealth?(health: () => WorkerHealth): void
 }
+
+/** How a worker is; each is empty when all is well, else says why not. */
+export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }
 
 /**
  * A worker, from its registration to its end: heartbeat, guard, Runs. Resolves with one of {@link workerExitCodes}; never rejects
@@ -53,9 +65,6 @@ export async function runWorker(options: RunWorkerOptions): Promise<{ exitCode: 
   return await new WorkerProcess(options, timings).run()
 }
 
-/** What a worker waits for: a Run, or the end. */
-type Wake = { kind: 'run'; run: Run } | { kind: 'idle' } | { kind: 'drain' } | { kind: 'fenced' }
-
 class WorkerProcess {
   readonly #options: RunWorkerOptions
   readonly #timings: LeaseTimings
@@ -65,16 +74,25 @@ class WorkerProcess {
   /** Runs that were given to us and have not been begun, by key. */
   readonly #given = new Map<string, Run>()
   readonly #begun = new Set<string>()
-  #execution: { uid: string; execution: Execution } | undefined
-  #isDraining = false
+  /** By uid of the Run; the execution is there once its module is loaded. */
+  readonly #running = new Map<string, { key: string; execution: Execution | undefined; done: Promise<void> }>()
+  /** Set once: a Run begun later is stopped for the same reason. */
+  #stopAll: StopCause | undefined
+  #drainReason: DrainReason | undefined
   #isGone = false
   #isGuardLost = false
+  #isRegistered = false
+  #exitCode: number = workerExitCodes.ok
+  #crash: unknown
+  #idleSinceMs = performance.now()
+  #saying: Promise<void> = Promise.resolve()
+  #said = JSON.stringify(['Ready', []])
   #wake: () => void = () => {}
 
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
     this.#options = options
     this.#timings = timings
-    const { client, token, caCertificate, name, pool, once, version, cacheDir, runsDir, log } = options
+    const { client, token, caCertificate, name, pool, once, slots = 1, version, cacheDir, runsDir, log } = options
     this.#guard = new Guard({
       times: timings,
       renewedAtMs: bootMs(),
@@ -83,44 +101,41 @@ class WorkerProcess {
       onSocket: path => this.#heartbeat.useGuard(path),
       onLost: () => {
         this.#isGuardLost = true
-        this.#execution?.execution.stop({ kind: 'GuardLost' })
+        this.#stopRuns({ kind: 'GuardLost' })
         this.#wake()
       },
     })
     this.#heartbeat = new Heartbeat({
-      client,
-      token,
+      token: textOf(token),
       caCertificate,
       worker: this.#guard.worker,
+      client,
       name,
       pool,
       once,
+      slots,
       version,
       timings,
       onRenewed: atMs => {
         this.#guard.renewed(atMs)
-        this.#execution?.execution.renewed()
+        for (const { execution } of this.#running.values()) execution?.renewed()
       },
       onGone: () => {
         log.warn({ worker: name }, 'the Lease was taken away: somebody decided that this worker is dead')
         this.#isGone = true
-        this.#execution?.execution.stop({ kind: 'NotOurs', why: "the worker's Lease was taken away" })
+        this.#stopRuns({ kind: 'NotOurs', why: "the worker's Lease was taken away" })
         this.#wake()
       },
       onError: error =>
         log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
     })
+    options.onHealth?.(() => this.#health())
   }
 
   async run(): Promise<{ exitCode: number }> {
-    const { log, name, once, signal, interruptSignal } = this.#options
+    const { log, name, signal, interruptSignal } = this.#options
     // Loaded while the API is asked: what a Run needs should be there when it comes.
-    const loading = import('./execute-run.ts')
-    loading.catch(() => {})
-    const ready = this.#guard.ready.then(
-      () => undefined,
-      error => error as Error,
-    )
+    import('./execute-run.ts').catch(() => {})
     try {
       await this.#heartbeat.start()
     } catch (error) {
@@ -128,42 +143,111 @@ class WorkerProcess {
       log.warn({ worker: name, error: error.message }, 'could not register')
       this.#guard.goodbye()
       await this.#heartbeat.end()
-      return { exitCode: workerExitCodes.notRegistered }
+      return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
     }
-    const onDrain = () => void this.#drain()
-    const onInterrupt = () => this.#execution?.execution.stop({ kind: 'WorkerDrained' })
+    this.#isRegistered = true
+    this.#idleSinceMs = performance.now()
+    const onDrain = () => void this.#drain('Signal')
+    const onInterrupt = () => this.#stopRuns({ kind: 'WorkerDrained' })
     signal.addEventListener('abort', onDrain, { once: true })
     interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
     if (signal.aborted) onDrain()
+    if (interruptSignal?.aborted) onInterrupt()
     const watching = Promise.all([this.#watchRuns(), this.#watchWorker()])
-    let exitCode: number = workerExitCodes.ok
     try {
-      for (;;) {
-        const wake = await this.#next()
-        if (wake.kind === 'fenced') exitCode = workerExitCodes.fenced
-        if (wake.kind !== 'run') break
-        const guardError = await ready
-        if (guardError) throw guardError
-        exitCode = await this.#work(wake.run, await loading)
-        if (exitCode !== workerExitCodes.ok || once) break
-        if (!this.#isDraining) await this.#say('Ready', [])
-      }
+      await this.#live()
     } finally {
       signal.removeEventListener('abort', onDrain)
       interruptSignal?.removeEventListener('abort', onInterrupt)
       this.#stop.abort()
       this.#guard.goodbye()
+      await this.#saying
       await this.#heartbeat.end()
       await watching
     }
-    return { exitCode }
+    return { exitCode: this.#exitCode }
   }
 
-  async #work(run: Run, { executeRun }: typeof import('./execute-run.ts')): Promise<number> {
-    const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, sandboxBinds = [], log } = this.#options
+  /** Takes Runs until {@link decideStep} says that it is over. */
+  async #live(): Promise<void> {
+    const { once, slots = 1, idleTimeoutMs = Number.POSITIVE_INFINITY, recycle = {} } = this.#options
+    let hasLooked = false
+    for (;;) {
+      // An idle worker has nothing to stop, but from here on it counts as dead.
+      const leaseLeftMs = this.#timings.durationMs - (bootMs() - this.#heartbeat.renewedAtMs)
+      const idleMs = performance.now() - this.#idleSinceMs
+      const step = decideStep({
+        lifecycle: once ? 'OneShot' : 'Warm',
+        slots,
+        begun: this.#begun.size,
+        running: this.#running.size,
+        given: this.#given.size,
+        isDraining: this.#drainReason !== undefined,
+        isFenced: this.#isGone || this.#isGuardLost || this.#crash !== undefined || leaseLeftMs <= 0,
+        idleMs,
+        idleTimeoutMs,
+        recycleAfterRuns: recycle.afterRuns ?? Number.POSITIVE_INFINITY,
+        memoryBytes: process.memoryUsage.rss(),
+        recycleAboveBytes: recycle.aboveMemoryBytes ?? Number.POSITIVE_INFINITY,
+      })
+      if (step.kind === 'endFenced') {
+        if (this.#crash !== undefined) throw this.#crash
+        this.#exitCode = workerExitCodes.fenced
+        return
+      }
+      if (step.kind === 'end') {
+        // Dispatch gives no Run to a worker that drains, or that had its own. One that it gave just before is found here.
+        const mayHaveMore = this.#drainReason !== undefined && !(once && this.#begun.size >= slots)
+        if (!mayHaveMore || hasLooked) return
+        hasLooked = true
+        await this.#takeGiven()
+        continue
+      }
+      if (step.kind === 'drain') await this.#drain(step.reason)
+      else if (step.kind === 'take') this.#begin()
+      else await this.#sleep(Math.max(0, Math.min(this.#running.size > 0 ? Infinity : idleTimeoutMs - idleMs, Math.max(leaseLeftMs, 50))))
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await new Promise<void>(resolve => {
+      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1))
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #begin(): void {
+    const [run] = this.#given.values()
+    if (!run) return
+    const { uid } = run.metadata
     const key = objectKey(run)
     this.#given.delete(key)
-    this.#begun.add(run.metadata.uid)
+    this.#begun.add(uid)
+    const entry = { key, execution: undefined as Execution | undefined, done: Promise.resolve() }
+    this.#running.set(uid, entry)
+    const end = (thrown?: unknown) => {
+      if (thrown !== undefined) {
+        this.#crash ??= thrown
+        // The engines of the others end as their makers intend before this process does.
+        this.#stopRuns({ kind: 'WorkerDrained' })
+      }
+      this.#running.delete(uid)
+      if (this.#running.size === 0) this.#idleSinceMs = performance.now()
+      void this.#say()
+      this.#wake()
+    }
+    entry.done = this.#work(run, entry).then(() => end(), end)
+    void this.#say()
+  }
+
+  async #work(run: Run, entry: { execution: Execution | undefined }): Promise<void> {
+    const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, sandboxBinds = [], log } = this.#options
+    const key = objectKey(run)
+    const { executeRun } = await import('./execute-run.ts')
+    await this.#guard.ready
     log.info({ worker: name, run: key, type: run.spec.type }, 'begins')
     const runLog = this.#options.openLog?.(run) ?? (await this.#openLog(run))
     const execution = executeRun({
@@ -182,19 +266,14 @@ class WorkerProcess {
       guard: this.#guard,
       log: runLog,
     })
-    this.#execution = { uid: run.metadata.uid, execution }
-    if (this.#options.interruptSignal?.aborted) execution.stop({ kind: 'WorkerDrained' })
-    if (this.#isGone) execution.stop({ kind: 'NotOurs', why: "the worker's Lease was taken away" })
-    const saying = this.#say(this.#isDraining ? 'Draining' : 'Busy', [key])
-    try {
-      const result = await execution.done
-      log.info({ worker: name, run: key, result }, 'ends')
-      if (result === 'reported') return workerExitCodes.ok
-      return result === 'unsaved' ? workerExitCodes.ok : workerExitCodes.fenced
-    } finally {
-      this.#execution = undefined
-      await saying
-    }
+    entry.execution = execution
+    if (this.#stopAll) execution.stop(this.#stopAll)
+    const result = await execution.done
+    log.info({ worker: name, run: key, result }, 'ends')
+    if (result !== 'silent') return
+    // Somebody thinks otherwise about what is ours: no further Run, and the others may finish.
+    this.#exitCode = workerExitCodes.fenced
+    void this.#drain('Fenced')
   }
 
   async #openLog(run: Run): Promise<RunLog> {
@@ -207,36 +286,6 @@ class WorkerProcess {
     })
   }
 
-  /** Waits for a Run that was given to us, or for a reason to end. */
-  async #next(): Promise<Wake> {
-    const { once, idleTimeoutMs = 60_000 } = this.#options
-    const idleAtMs = once ? performance.now() + idleTimeoutMs : Number.POSITIVE_INFINITY
-    for (;;) {
-      if (this.#isGone || this.#isGuardLost) return { kind: 'fenced' }
-      const leaseLeftMs = this.#timings.durationMs - (bootMs() - this.#heartbeat.renewedAtMs)
-      // An idle worker has nothing to stop, but from here on it counts as dead.
-      if (leaseLeftMs <= 0) return { kind: 'fenced' }
-      const [run] = this.#given.values()
-      if (run) return { kind: 'run', run }
-      if (this.#isDraining) return { kind: 'drain' }
-      const idleLeftMs = idleAtMs - performance.now()
-      if (idleLeftMs <= 0) {
-        // Announced first: dispatch gives no Run to a worker that drains. One that it gave before comes through the watch, or is found here.
-        await this.#drain()
-        await this.#takeGiven()
-        if (this.#given.size === 0) return { kind: 'idle' }
-        continue
-      }
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, Math.min(idleLeftMs, leaseLeftMs))
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-  }
-
   async #takeGiven(): Promise<void> {
     const fieldSelector = `spec.workerName=${this.#options.name}`
     const runs = await this.#options.client
@@ -246,25 +295,53 @@ class WorkerProcess {
     for (const run of runs?.items ?? []) this.#onRun(run)
   }
 
-  async #drain(): Promise<void> {
-    if (this.#isDraining) return
-    this.#isDraining = true
-    const { drainGraceMs = 600_000 } = this.#options
-    setTimeout(() => this.#execution?.execution.stop({ kind: 'WorkerDrained' }), drainGraceMs).unref()
-    await this.#say('Draining')
+  async #drain(reason: DrainReason): Promise<void> {
+    if (this.#drainReason !== undefined) return
+    this.#drainReason = reason
+    const { drainGraceMs = 600_000, log, name } = this.#options
+    log.info({ worker: name, reason, runs: this.#running.size }, 'drains')
+    setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
+    await this.#say()
     this.#wake()
   }
 
-  async #say(phase: 'Ready' | 'Busy' | 'Draining', runs?: string[]): Promise<void> {
+  #stopRuns(cause: StopCause): void {
+    this.#stopAll ??= cause
+    for (const { execution } of this.#running.values()) execution?.stop(cause)
+  }
+
+  /** Says what it does, as it is when its turn comes: what happened meanwhile needs no write of its own. */
+  #say(): Promise<void> {
     const { log, name } = this.#options
-    await this.#heartbeat
-      .say({ phase, runs })
-      .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'))
+    this.#saying = this.#saying.then(async () => {
+      const runs = [...this.#running.values()].map(({ key }) => key)
+      const idleSince = runs.length > 0 ? null : rfc3339(Date.now() - (performance.now() - this.#idleSinceMs))
+      const reason = this.#drainReason
+      const phase = reason !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready'
+      const text = JSON.stringify([phase, runs])
+      if (text === this.#said) return
+      this.#said = text
+      await this.#heartbeat
+        .say({ phase, runs, idleSince, ...(reason && { reason }) })
+        .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'))
+    })
+    return this.#saying
+  }
+
+  #health(): WorkerHealth {
+    const sinceMs = bootMs() - this.#heartbeat.renewedAtMs
+    const started = this.#isRegistered ? [] : ['the worker has not registered yet']
+    const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`
+    const isLate = this.#isRegistered && sinceMs >= this.#timings.interruptMs
+    const lease = isLate ? [`the Lease was renewed ${seconds(sinceMs)} ago; it lasts ${seconds(this.#timings.durationMs)}`] : []
+    const draining = this.#drainReason === undefined ? [] : [`the worker drains (${this.#drainReason}) and takes no Run`]
+    return { started, live: this.#isGone ? ['the Lease was taken away'] : [], ready: [...started, ...lease, ...draining] }
   }
 
   #onRun(run: Run): void {
     const { uid } = run.metadata
-    if (this.#execution?.uid === uid) this.#execution.execution.observe(run)
+    const running = this.#running.get(uid)
+    if (running) running.execution?.observe(run)
     else if (this.#mayBegin(run)) {
       this.#given.set(objectKey(run), run)
       this.#wake()
@@ -280,10 +357,8 @@ class WorkerProcess {
 
   #onRunGone(run: Run): void {
     this.#given.delete(objectKey(run))
-    if (this.#execution?.uid === run.metadata.uid) {
-      // With a field selector this also means that spec.workerName is no longer this worker.
-      this.#execution.execution.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
-    }
+    // With a field selector this also means that spec.workerName is no longer this worker.
+    this.#running.get(run.metadata.uid)?.execution?.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
   }
 
   async #watchRuns(): Promise<void> {
@@ -294,8 +369,8 @@ class WorkerProcess {
       onReplace: runs => {
         const here = new Set(runs.map(run => run.metadata.uid))
         for (const run of this.#given.values()) if (!here.has(run.metadata.uid)) this.#onRunGone(run)
-        const { uid } = this.#execution ?? {}
-        if (uid && !here.has(uid)) this.#execution?.execution.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
+        for (const [uid, { execution }] of this.#running)
+          if (!here.has(uid)) execution?.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
         for (const run of runs) this.#onRun(run)
       },
       onEvent: ({ type, object }) => {
@@ -310,7 +385,7 @@ class WorkerProcess {
   async #watchWorker(): Promise<void> {
     const { client, name, log } = this.#options
     const look = (worker: Worker): void => {
-      if (worker.spec.drain) void this.#drain()
+      if (worker.spec.drain) void this.#drain('Drained')
     }
     await listWatch(client, workerResource, {
       fieldSelector: `metadata.name=${name}`,
@@ -318,8 +393,12 @@ class WorkerProcess {
       onReplace: workers => workers.forEach(look),
       onEvent: ({ type, object }) => {
         if (type === 'ADDED' || type === 'MODIFIED') look(object)
+        // Without it no Run is given to this process any more: it would wait for nothing.
+        else if (type === 'DELETED') void this.#drain('Drained')
       },
       onError: error => log.warn({ worker: name, error: (error as Error).message }, 'the watch of the Worker broke'),
     })
   }
 }
+
+const textOf = (token: string | (() => string)): string => (typeof token === 'string' ? token : token())

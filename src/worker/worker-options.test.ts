@@ -7,11 +7,25 @@ const env = { OARLOCK_SERVER: 'https://127.0.0.1:7466/', OARLOCK_TOKEN: 't' }
 test('what is given is read, what is left out has a default', () => {
   const read = workerOptionsFromEnv({ ...env, OARLOCK_ALLOW_PATHS: '/a:/b', OARLOCK_DRAIN_GRACE: '90s' }, { name: 'w1', once: true })
   assert.deepEqual(
-    [read.server, read.storeUrl, read.name, read.pool, read.once],
-    ['https://127.0.0.1:7466', 'https://127.0.0.1:7466', 'w1', 'default', true],
+    [read.server, read.storeUrl, read.name, read.pool, read.lifecycle],
+    ['https://127.0.0.1:7466', 'https://127.0.0.1:7466', 'w1', 'default', 'OneShot'],
   )
   assert.deepEqual([read.allowPaths, read.drainGraceMs], [['/a', '/b'], 90_000])
-  assert.match(workerOptionsFromEnv(env).name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
+  const plain = workerOptionsFromEnv(env)
+  assert.deepEqual([plain.lifecycle, plain.slots, plain.idleTimeoutMs, plain.drainGraceMs], [undefined, undefined, undefined, undefined])
+  const pooled = workerOptionsFromEnv({
+    ...env,
+    OARLOCK_LIFECYCLE: 'Warm',
+    OARLOCK_SLOTS: '3',
+    OARLOCK_IDLE_TIMEOUT: '2m',
+    OARLOCK_RECYCLE_AFTER_RUNS: '50',
+    OARLOCK_RECYCLE_ABOVE_MEMORY: '512Mi',
+  })
+  assert.deepEqual(
+    [pooled.lifecycle, pooled.slots, pooled.idleTimeoutMs, pooled.recycleAfterRuns, pooled.recycleAboveBytes],
+    ['Warm', 3, 120_000, 50, 536_870_912],
+  )
+  assert.match(plain.name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
 })
 
 for (const [wrong, overrides, says] of [
@@ -21,6 +35,9 @@ for (const [wrong, overrides, says] of [
   [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE names "\/no\/such", which cannot be read/],
   [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS holds "a"; it must be absolute/],
   [{ OARLOCK_DRAIN_GRACE: 'soon' }, {}, /^OARLOCK_DRAIN_GRACE: duration "soon" must be/],
+  [{ OARLOCK_SLOTS: '0' }, {}, /^OARLOCK_SLOTS "0" must be a whole number from 1 to 64/],
+  [{ OARLOCK_LIFECYCLE: 'Hot' }, {}, /^OARLOCK_LIFECYCLE "Hot" must be OneShot or Warm/],
+  [{ OARLOCK_RECYCLE_ABOVE_MEMORY: 'much' }, {}, /^OARLOCK_RECYCLE_ABOVE_MEMORY: /],
   [{}, { name: 'Not Good' }, /^--name "Not Good": a lowercase RFC 1123 subdomain/],
 ] as const) {
   test(`refused: ${JSON.stringify({ ...wrong, ...overrides })}`, () => {

@@ -2,13 +2,19 @@ import { readFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults } from '../api/index.ts'
-import { nameErrors, parseDuration } from '../kube/index.ts'
+import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../kube/index.ts'
 
 /** Everything a worker process is told from outside, apart from what its caller makes (client, log, signals). */
 export type WorkerSettings = {
   name: string
   pool: string
-  once: boolean
+  /** Undefined when nobody said so: then the pool does. */
+  lifecycle: 'OneShot' | 'Warm' | undefined
+  slots: number | undefined
+  /** A worker that has had no Run for so long ends; undefined: never by itself. */
+  idleTimeoutMs: number | undefined
+  recycleAfterRuns: number | undefined
+  recycleAboveBytes: number | undefined
   /** `https://host:port` of the API. */
   server: string
   caCertificate: string | undefined
@@ -20,12 +26,12 @@ export type WorkerSettings = {
   allowPaths: string[]
   /** What sandboxed engines may read besides the system's programs. */
   sandboxBinds: string[]
-  /** How long a Run may go on after the worker was told to stop. Default: 600,000. */
-  drainGraceMs: number
+  /** How long a Run may go on after the worker was told to stop; undefined: as its pool says. */
+  drainGraceMs: number | undefined
 }
 
 /** What stands on the command line; it wins over the environment. */
-export type WorkerOverrides = { name?: string; pool?: string; once?: boolean }
+export type WorkerOverrides = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string }
 
 /** A setting that is missing or wrong: exit code 2. */
 export class WorkerOptionError extends Error {
@@ -34,7 +40,8 @@ export class WorkerOptionError extends Error {
 
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
- * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH) and OARLOCK_DRAIN_GRACE (such as `10m`).
+ * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
+ * OARLOCK_SLOTS, OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
@@ -46,7 +53,11 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
   return {
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
-    once: overrides.once ?? false,
+    lifecycle: overrides.once ? 'OneShot' : lifecycle(env.OARLOCK_LIFECYCLE),
+    slots: overrides.slots ?? count('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
+    idleTimeoutMs: span('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
+    recycleAfterRuns: count('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),
+    recycleAboveBytes: bytes('OARLOCK_RECYCLE_ABOVE_MEMORY', env.OARLOCK_RECYCLE_ABOVE_MEMORY),
     server: url('OARLOCK_SERVER', server),
     caCertificate: env.OARLOCK_CA_FILE ? readSetting('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE) : undefined,
     token: env.OARLOCK_TOKEN_FILE
@@ -57,7 +68,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
-    drainGraceMs: drainGrace(env.OARLOCK_DRAIN_GRACE || '10m'),
+    drainGraceMs: span('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
   }
 }
 
@@ -85,11 +96,35 @@ function pathList(env: Readonly<Record<string, string | undefined>>, name: strin
   return paths
 }
 
-function drainGrace(text: string): number {
+function span(name: string, text: string): number
+function span(name: string, text: string | undefined): number | undefined
+function span(name: string, text: string | undefined): number | undefined {
+  if (!text) return undefined
   try {
     return parseDuration(text)
   } catch (error) {
-    throw new WorkerOptionError(`OARLOCK_DRAIN_GRACE: ${(error as Error).message}`)
+    throw new WorkerOptionError(`${name}: ${(error as Error).message}`)
+  }
+}
+
+function lifecycle(text: string | undefined): 'OneShot' | 'Warm' | undefined {
+  if (text === undefined || text === '' || text === 'OneShot' || text === 'Warm') return text || undefined
+  throw new WorkerOptionError(`OARLOCK_LIFECYCLE ${JSON.stringify(text)} must be OneShot or Warm`)
+}
+
+function count(name: string, text: string | undefined, max: number): number | undefined {
+  if (!text) return undefined
+  const value = Number(text)
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value
+  throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be a whole number from 1 to ${max}`)
+}
+
+function bytes(name: string, text: string | undefined): number | undefined {
+  if (!text) return undefined
+  try {
+    return quantityValue(parseQuantity(text))
+  } catch (error) {
+    throw new WorkerOptionError(`${name}: ${(error as Error).message}`)
   }
 }
 

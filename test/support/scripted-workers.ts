@@ -1,6 +1,6 @@
 import { labels, type Run, type RunStatus, runResource, systemNamespace, type WorkerPool, workerResource } from '../../src/api/index.ts'
 import { type Client, leaseResource } from '../../src/client/index.ts'
-import type { PoolDriver } from '../../src/dispatch/index.ts'
+import type { DriverListener, PoolDriver } from '../../src/dispatch/index.ts'
 import { isReason, rfc3339, rfc3339Micro } from '../../src/kube/index.ts'
 
 /** How a scripted worker plays a Run. `hold`: it stays in phase Applying until it is canceled. `die`: no word, no renewal any more. */
@@ -23,9 +23,9 @@ export const succeeds = (outputs?: string, add = 1): Part => ({
 export class ScriptedWorkers implements PoolDriver {
   readonly #client: Client
   readonly #renewEveryMs: number
-  readonly #running = new Map<string, AbortController>()
+  readonly #running = new Map<string, { pool: string; stop: AbortController }>()
   readonly #ended: Promise<void>[] = []
-  #onExit: (worker: string, exitCode: number | undefined) => void = () => undefined
+  #listener: DriverListener | undefined
   /** Chooses how each Run is played. */
   play: (run: Run) => Part = () => succeeds()
   /** Set: starting a worker fails with this. */
@@ -41,20 +41,24 @@ export class ScriptedWorkers implements PoolDriver {
   async start(pool: WorkerPool, workerName: string): Promise<void> {
     if (this.startError) throw this.startError
     const stop = new AbortController()
-    this.#running.set(workerName, stop)
+    this.#running.set(workerName, { pool: pool.metadata.name, stop })
     this.#ended.push(this.#work(pool.metadata.name, workerName, stop))
   }
 
-  running(): string[] {
-    return [...this.#running.keys()]
+  running() {
+    return [...this.#running].map(([name, { pool }]) => ({ name, pool }))
   }
 
-  onExit(listener: (worker: string, exitCode: number | undefined) => void): void {
-    this.#onExit = listener
+  end(workerName: string): void {
+    this.#running.get(workerName)?.stop.abort()
+  }
+
+  listen(listener: DriverListener): void {
+    this.#listener = listener
   }
 
   async close(): Promise<void> {
-    for (const stop of this.#running.values()) stop.abort()
+    for (const { stop } of this.#running.values()) stop.abort()
     await Promise.all(this.#ended)
   }
 
@@ -87,7 +91,7 @@ export class ScriptedWorkers implements PoolDriver {
     } finally {
       stop.abort()
       this.#running.delete(name)
-      this.#onExit(name, exitCode)
+      this.#listener?.exited(name, exitCode)
     }
   }
 

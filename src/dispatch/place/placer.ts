@@ -29,7 +29,7 @@ export class Placer {
     const patch = { metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] }, spec: { workerName: worker } }
     const assigned = await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     caches.runs.applyLocal(assigned)
-    metrics.runAssigned(Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
+    metrics.runAssigned(run, Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
     await writes.markAssigned(assigned)
   }
 }

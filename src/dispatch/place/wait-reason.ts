@@ -103,7 +103,7 @@ function waitForHands(pool: WorkerPool, hands: number, state: StartState | undef
   const { max = 4 } = pool.spec
   if (max === 0) return { reason: 'PoolAtMax', message: `pool ${name} has max 0` }
   if (state && state.failures > 0 && nowMs < state.notBeforeMs) {
-    return { reason: 'WorkerStartFailed', message: `workers of pool ${name} do not start: ${state.lastError}` }
+    return { reason: 'WorkerStartFailed', message: `workers of pool ${name} do not start: ${state.lastTrouble?.message}` }
   }
   if (hands >= max) {
     const all = hands === 1 ? 'the only worker' : `all ${hands} workers`

@@ -1,6 +1,8 @@
-import type { Worker, WorkerPool } from '../../api/index.ts'
+import { defaults, type Worker, type WorkerPool } from '../../api/index.ts'
+import { parseDuration } from '../../kube/index.ts'
 import { canTakeRuns, isSpent, loadOf, type WorkerLoads } from '../worker-load.ts'
 import type { StartState } from './start-state.ts'
+import { warmMinimum } from './warm-minimum.ts'
 
 /** Runs of a pool that have no Worker after placing. */
 export type PoolDemand = {
@@ -21,59 +23,104 @@ export type PoolsInput = {
   readonly nowMs: number
 }
 
-export type PoolNumbers = { readonly queued: number; readonly busy: number; readonly workers: number; readonly desired: number }
+export type PoolNumbers = {
+  readonly queued: number
+  readonly busy: number
+  readonly starting: number
+  readonly workers: number
+  readonly desired: number
+}
+
+/** `Queue`: Runs wait. `Minimum`: `min` or the schedule asks for them. `Idle`: nobody needs them. `PoolGone`: their pool was deleted. */
+export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolGone'
 
 export type PoolsDecision = {
   /** How many workers to start now. */
-  readonly start: readonly { readonly pool: string; readonly count: number }[]
-  /** Idle one-shot workers that nobody needs any more. */
-  readonly drain: readonly string[]
+  readonly start: readonly { readonly pool: string; readonly count: number; readonly reason: ScaleReason }[]
+  /** Idle workers that nobody needs any more. */
+  readonly drain: readonly { readonly worker: string; readonly pool: string; readonly reason: ScaleReason }[]
   readonly pools: ReadonlyMap<string, PoolNumbers>
-  /** Decide again after so long even if nothing changes: a start may be tried again then. */
+  /** By pool: what is wrong with its spec. */
+  readonly errors: ReadonlyMap<string, string>
+  /** Decide again after so long even if nothing changes: a start may be tried again then, or a window opens. */
   readonly requeueAfterMs?: number
 }
 
-/** A one-shot worker that was started for a Run that went elsewhere waits this long for another one. */
-const spareMs = 60_000
+/** Workers of a pool that was deleted, and does not come back, go after this long without a Run. */
+const poolGoneMs = 60_000
 
 /**
- * Decides how many workers each pool should have: a pool of mode Process has `clamp(busy + ceil(wanted / slots), min, max)`;
- * those that are starting count, so that a slow start is not answered by a second one for the same Run. Busy workers are
- * never counted out (invariant 8): only idle one-shot workers beyond that number are let go, after {@link spareMs}.
+ * Decides how many workers each pool should have: `clamp(busy + ceil(wanted / slots), min, max)`, where `min` is that of the pool
+ * or of an open window of its schedule. It is a number, not a factor: what is there already never multiplies what is asked for.
+ *
+ * Workers that are starting count, so that a slow start is not answered by a second one for the same Run. Upwards it goes at once;
+ * downwards only a worker goes that has had no Run for `idleTimeout`, the longest idle one first. Busy ones are never counted out
+ * (invariant 8). Workers of mode External are started, and unless `idleTimeout` is given also ended, by whoever owns the machine.
  */
 export function decidePools({ demand, workers, load, pools, starts, nowMs }: PoolsInput): PoolsDecision {
-  const start: { pool: string; count: number }[] = []
-  const drain: string[] = []
+  const start: PoolsDecision['start'][number][] = []
+  const drain: PoolsDecision['drain'][number][] = []
   const numbers = new Map<string, PoolNumbers>()
+  const errors = new Map<string, string>()
   const membersOf = Map.groupBy(workers, worker => worker.spec.pool)
-  let nextMs = Infinity
-  for (const pool of pools) {
-    const { name } = pool.metadata
-    const { queued, wanted } = demand.get(name) ?? { queued: 0, wanted: 0 }
-    const members = membersOf.get(name) ?? []
-    const isBusy = (worker: Worker) => loadOf(worker, load).active > 0 || worker.status?.phase === 'Busy'
-    const busy = members.filter(isBusy).length
-    const { slots = 1, min = 0, max = 4, mode } = pool.spec
-    const desired = Math.max(Math.min(busy + Math.ceil(wanted / slots), max), Math.min(min, max))
-    numbers.set(name, { queued, busy, workers: members.length, desired })
-    if (mode !== 'Process') continue
-
-    const state = starts.get(name)
-    const starting = state?.starting.length ?? 0
-    const idle = members.filter(worker => !isBusy(worker) && canTakeRuns(worker) && !isSpent(worker, load))
-    const missing = Math.min(desired - busy - idle.length - starting, max - members.length - starting)
-    const inBackoff = state !== undefined && nowMs < state.notBeforeMs
-    if (missing > 0 && inBackoff) nextMs = Math.min(nextMs, state.notBeforeMs)
-    // After failed starts one worker is tried, not all of them.
-    const allowed = inBackoff ? 0 : state && state.failures > 0 ? Math.min(missing, 1 - starting) : missing
-    if (allowed > 0) start.push({ pool: name, count: allowed })
-    const surplus = busy + idle.length + starting - desired
-    for (const worker of idle.slice(0, Math.max(0, surplus))) {
-      const spareAtMs = Date.parse(worker.metadata.creationTimestamp) + spareMs
-      if (worker.spec.lifecycle !== 'OneShot') continue
-      if (nowMs >= spareAtMs) drain.push(worker.metadata.name)
-      else nextMs = Math.min(nextMs, spareAtMs)
+  let inMs = Number.POSITIVE_INFINITY
+  const again = (afterMs: number) => {
+    inMs = Math.min(inMs, Math.max(1, afterMs))
+  }
+  /** Lets go of at most `count` of `idle` whose time is over. */
+  const letGo = (pool: string, idle: readonly Worker[], count: number, idleTimeoutMs: number, reason: ScaleReason) => {
+    if (count <= 0) return
+    const bySince = idle
+      .map(worker => ({ worker: worker.metadata.name, sinceMs: idleSinceMs(worker) }))
+      .sort((a, b) => a.sinceMs - b.sinceMs)
+    for (const { worker, sinceMs } of bySince.slice(0, count)) {
+      if (nowMs >= sinceMs + idleTimeoutMs) drain.push({ worker, pool, reason })
+      else again(sinceMs + idleTimeoutMs - nowMs)
     }
   }
-  return { start, drain, pools: numbers, ...(nextMs < Infinity && { requeueAfterMs: Math.max(1, nextMs - nowMs) }) }
+
+  for (const pool of pools) {
+    const { name } = pool.metadata
+    const { slots = 1, max = 4, mode } = pool.spec
+    const { queued, wanted } = demand.get(name) ?? { queued: 0, wanted: 0 }
+    const members = membersOf.get(name) ?? []
+    membersOf.delete(name)
+    const warm = warmMinimum(pool.spec, nowMs)
+    if (warm.errors.length > 0) errors.set(name, warm.errors.join('; '))
+    if (warm.againInMs !== undefined) again(warm.againInMs)
+    const isBusy = (worker: Worker) => loadOf(worker, load).active > 0 || worker.status?.phase === 'Busy'
+    const busy = members.filter(isBusy).length
+    const needed = busy + Math.ceil(wanted / slots)
+    const desired = Math.max(Math.min(needed, max), Math.min(warm.min, max))
+    const state = starts.get(name)
+    const starting = state?.starting.length ?? 0
+    numbers.set(name, { queued, busy, starting, workers: members.length, desired })
+
+    const idle = members.filter(worker => !isBusy(worker) && canTakeRuns(worker) && !isSpent(worker, load))
+    const surplus = busy + idle.length + starting - desired
+    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) letGo(name, idle, surplus, idleTimeoutMs(pool), 'Idle')
+    if (mode === 'External') continue
+
+    const missing = Math.min(-surplus, max - members.length - starting)
+    const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
+    if (missing > 0 && isInBackoff) again(state.notBeforeMs - nowMs)
+    // After failed starts one worker is tried, not all of them.
+    const isOnTrial = state !== undefined && state.failures > 0
+    const allowed = isInBackoff ? 0 : isOnTrial ? Math.min(missing, 1 - starting - state.unproven.length) : missing
+    if (allowed > 0) start.push({ pool: name, count: allowed, reason: needed >= warm.min ? 'Queue' : 'Minimum' })
+  }
+  for (const [pool, members] of membersOf) {
+    const idle = members.filter(worker => loadOf(worker, load).active === 0 && worker.status?.phase === 'Ready' && canTakeRuns(worker))
+    letGo(pool, idle, idle.length, poolGoneMs, 'PoolGone')
+  }
+  return { start, drain, pools: numbers, errors, ...(inMs < Number.POSITIVE_INFINITY && { requeueAfterMs: inMs }) }
+}
+
+function idleTimeoutMs({ spec }: WorkerPool): number {
+  return parseDuration(spec.idleTimeout ?? (spec.lifecycle === 'Warm' ? defaults.warmIdleTimeout : defaults.oneShotIdleTimeout))
+}
+
+/** A worker that never said so has been idle since it was made. By its own clock: it decides about money, not about life. */
+function idleSinceMs({ metadata, status }: Worker): number {
+  return Date.parse(status?.idleSince ?? metadata.creationTimestamp)
 }

@@ -1,9 +1,31 @@
 /**
- * pool: how many workers each pool should have, and getting there. `decide-pools.ts` and `start-state.ts` decide;
- * `pool-keeper.ts` starts and drains workers through the {@link PoolDriver} of the hub and writes the pools' status.
+ * pool: how many workers each pool should have, and getting there. `decide-pools.ts`, `start-state.ts`, `warm-minimum.ts` and
+ * `decide-orphans.ts` decide; `pool-keeper.ts` starts and drains workers through a {@link PoolDriver} per mode and writes the
+ * pools' status; `pods/` is the driver of mode Pod.
  * In: how many Runs want a worker of each pool (from `place/`). Not done here: which Worker gets which Run.
  */
-export { decidePools, type PoolDemand, type PoolNumbers, type PoolsDecision, type PoolsInput } from './decide-pools.ts'
-export type { PoolDriver } from './pool-driver.ts'
+export {
+  decidePools,
+  type PoolDemand,
+  type PoolNumbers,
+  type PoolsDecision,
+  type PoolsInput,
+  type ScaleReason,
+} from './decide-pools.ts'
+export { PodPool, type PodWorkers } from './pods/index.ts'
+export { type DrivenWorker, type DriverListener, type PoolDriver, StartError } from './pool-driver.ts'
 export { PoolKeeper } from './pool-keeper.ts'
-export { nextTimeoutMs, noStarts, type StartState, withFailed, withRegistered, withStarted, withTimeouts } from './start-state.ts'
+export {
+  noStarts,
+  type StartProblem,
+  type StartState,
+  type StartTrouble,
+  troubleOf,
+  withFailed,
+  withProven,
+  withRegistered,
+  withStarted,
+  withTimeouts,
+  withTrouble,
+} from './start-state.ts'
+export { workerEnvironment } from './worker-environment.ts'

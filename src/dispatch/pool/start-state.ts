@@ -1,57 +1,137 @@
+/**
+ * Why a worker does not come up; the reason of the pool's condition `Ready`.
+ * `StartRefused`: it could not even be made. `QuotaExceeded`: the cluster allows no more Pods. `ImagePullFailed`, `ContainerConfig`,
+ * `Unschedulable`: its Pod is there and does not run. `CredentialRefused`: it could not register. `CrashedAtOnce`: it ended before it
+ * took a Run. `Evicted`: its node took it away. `NotRegistered`: nothing was heard of it in time.
+ */
+export type StartProblem =
+  | 'StartRefused'
+  | 'QuotaExceeded'
+  | 'ImagePullFailed'
+  | 'ContainerConfig'
+  | 'Unschedulable'
+  | 'CredentialRefused'
+  | 'CrashedAtOnce'
+  | 'Evicted'
+  | 'NotRegistered'
+
+export type StartTrouble = { readonly reason: StartProblem; readonly message: string }
+
 /** How starting workers of one pool goes. */
 export type StartState = {
-  /** Started and not registered. */
-  readonly starting: readonly { readonly name: string; readonly sinceMs: number }[]
-  /** Starts that failed since the last worker that registered. */
+  /** Started and not registered. They count as workers, so that a slow start is not answered by another one. */
+  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly trouble?: StartTrouble }[]
+  /** Registered just now, and had no Run yet: when one of these fails, the next one would fail too. */
+  readonly unproven: readonly { readonly name: string; readonly sinceMs: number }[]
+  /** Tries that failed since the last worker that proved itself. */
   readonly failures: number
   /** No start before this. */
   readonly notBeforeMs: number
-  /** Why the last one failed; empty when none did. */
-  readonly lastError: string
+  /** Why the last one failed; undefined when none did. */
+  readonly lastTrouble: StartTrouble | undefined
 }
 
-/** A worker that was started has this long to register; later it counts as failed. */
+/** A worker that was started has this long to register unless its pool says otherwise; later it counts as failed. */
 export const registerWithinMs = 30_000
+
+/** A worker that lives this long after it registered has proven itself without a Run. */
+const provenAfterMs = 60_000
 
 const firstBackoffMs = 1_000
 const maxBackoffMs = 60_000
 
-export const noStarts: StartState = { starting: [], failures: 0, notBeforeMs: 0, lastError: '' }
+export const noStarts: StartState = { starting: [], unproven: [], failures: 0, notBeforeMs: 0, lastTrouble: undefined }
 
 export function withStarted(state: StartState, name: string, nowMs: number): StartState {
   return { ...state, starting: [...state.starting, { name, sinceMs: nowMs }] }
 }
 
-/** A worker of the pool has registered: starting works (again). */
-export function withRegistered(state: StartState, name: string): StartState {
-  if (!state.starting.some(one => one.name === name) && state.failures === 0) return state
-  return { ...noStarts, starting: state.starting.filter(one => one.name !== name) }
+/** A worker of the pool has registered. Failures are forgotten only when one has also taken a Run: see {@link withProven}. */
+export function withRegistered(state: StartState, name: string, nowMs: number): StartState {
+  if (!isNamed(state.starting, name)) return state
+  return { ...state, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
 }
 
-/** A worker did not come up. Unknown names change nothing: it had registered, or was given up before. */
-export function withFailed(state: StartState, name: string, why: string, nowMs: number): StartState {
-  if (!state.starting.some(one => one.name === name)) return state
-  const failures = state.failures + 1
+/** A worker has taken a Run, or ended as it should: starting works (again). */
+export function withProven(state: StartState, name: string): StartState {
+  if (!isNamed(state.unproven, name)) return state
+  return { ...noStarts, starting: state.starting, unproven: without(state.unproven, name) }
+}
+
+/** A worker did not come up, or failed before its first Run. Unknown names change nothing: it had a Run, or was given up before. */
+export function withFailed(state: StartState, name: string, trouble: StartTrouble, nowMs: number): StartState {
+  if (!isNamed(state.starting, name) && !isNamed(state.unproven, name)) return state
+  // Those that were started together and fail together are one try.
+  const isSameTry = nowMs < state.notBeforeMs
+  const failures = isSameTry ? state.failures : state.failures + 1
+  const backoffMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(10, failures - 1))
   return {
-    starting: state.starting.filter(one => one.name !== name),
+    starting: without(state.starting, name),
+    unproven: without(state.unproven, name),
     failures,
-    notBeforeMs: nowMs + Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(10, failures - 1)),
-    lastError: why,
+    notBeforeMs: isSameTry ? state.notBeforeMs : nowMs + backoffMs,
+    lastTrouble: trouble,
   }
 }
 
-/** Gives up workers that should have registered by now. */
-export function withTimeouts(state: StartState, nowMs: number): StartState {
-  let next = state
-  for (const { name, sinceMs } of state.starting) {
-    if (nowMs - sinceMs >= registerWithinMs) {
-      next = withFailed(next, name, `worker ${name} did not register within ${registerWithinMs / 1_000} s`, nowMs)
-    }
+/** Something keeps a worker from coming up that may still pass, such as a registry that does not answer. Undefined: it passed. */
+export function withTrouble(state: StartState, name: string, trouble: StartTrouble | undefined): StartState {
+  const one = state.starting.find(starting => starting.name === name)
+  if (!one || (one.trouble?.reason === trouble?.reason && one.trouble?.message === trouble?.message)) return state
+  const { sinceMs } = one
+  return {
+    ...state,
+    starting: state.starting.map(other => (other === one ? { name, sinceMs, ...(trouble && { trouble }) } : other)),
   }
-  return next
+}
+
+/** A worker is gone that nothing more is to be heard of, and nobody has to be told. */
+export function withForgotten(state: StartState, name: string): StartState {
+  if (!isNamed(state.starting, name) && !isNamed(state.unproven, name)) return state
+  return {
+    ...state,
+    starting: without(state.starting, name),
+    unproven: without(state.unproven, name),
+  }
+}
+
+/** Gives up workers that should have registered by now, and tells their names; trusts those that have lived for a while. */
+export function withTimeouts(
+  state: StartState,
+  nowMs: number,
+  withinMs: number = registerWithinMs,
+): { readonly state: StartState; readonly givenUp: readonly string[] } {
+  let next = state
+  const givenUp: string[] = []
+  for (const { name, sinceMs } of state.unproven) if (nowMs - sinceMs >= provenAfterMs) next = withProven(next, name)
+  for (const { name, sinceMs, trouble } of state.starting) {
+    if (nowMs - sinceMs < withinMs) continue
+    const message = `worker ${name} did not register within ${withinMs / 1_000} s`
+    next = withFailed(
+      next,
+      name,
+      trouble ? { ...trouble, message: `${message}: ${trouble.message}` } : { reason: 'NotRegistered', message },
+      nowMs,
+    )
+    givenUp.push(name)
+  }
+  return { state: next, givenUp }
 }
 
 /** When {@link withTimeouts} has something to do next; undefined when nothing is starting. */
-export function nextTimeoutMs(state: StartState): number | undefined {
-  return state.starting.length === 0 ? undefined : Math.min(...state.starting.map(({ sinceMs }) => sinceMs)) + registerWithinMs
+export function nextTimeoutMs(state: StartState, withinMs: number = registerWithinMs): number | undefined {
+  const registerBy = state.starting.map(({ sinceMs }) => sinceMs + withinMs)
+  const provenAt = state.unproven.map(({ sinceMs }) => sinceMs + provenAfterMs)
+  const next = Math.min(...registerBy, ...provenAt)
+  return next === Number.POSITIVE_INFINITY ? undefined : next
+}
+
+const isNamed = (some: readonly { name: string }[], name: string) => some.some(one => one.name === name)
+const without = <One extends { name: string }>(some: readonly One[], name: string) => some.filter(one => one.name !== name)
+
+/** What to tell about starting workers of a pool: the trouble one is in now, else why the last one failed. */
+export function troubleOf({ starting, failures, lastTrouble }: StartState): StartTrouble | undefined {
+  const present = starting.find(({ trouble }) => trouble)?.trouble
+  if (present) return present
+  return failures > 0 ? lastTrouble : undefined
 }

@@ -1,0 +1,110 @@
+import { labels, type Worker, workerPoolResource, workerResource } from '../../api/index.ts'
+import { type Client, listWatch } from '../../client/index.ts'
+import { formatDuration, isReason, parseDuration } from '../../kube/index.ts'
+import { type AccessOptions, withClient } from '../access.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { suggest } from '../suggest.ts'
+
+export type DrainOptions = AccessOptions & { pool?: string; wait: boolean; timeout: string }
+
+/**
+ * `oarlock drain WORKER…`, `oarlock drain --pool POOL`: the workers take no new Run, finish theirs within the grace of their pool, and
+ * end. Their pool starts others when it needs them.
+ */
+export async function drain(names: string[], options: DrainOptions): Promise<void> {
+  if (names.length > 0 === (options.pool !== undefined)) throw usageError('name workers, or a pool with --pool', 'oarlock drain --help')
+  await withClient(options, async client => {
+    const found = options.pool === undefined ? await getWorkers(client, names) : await workersOf(client, options.pool)
+    if (found.length === 0) {
+      print(`pool/${options.pool} has no workers`)
+      return
+    }
+    const workers = client.resource(workerResource)
+    const draining = new Map<string, Worker>()
+    for (const { metadata } of found) {
+      try {
+        draining.set(metadata.name, await workers.patch(metadata.name, { spec: { drain: true } }, { type: 'merge' }))
+        print(`worker/${metadata.name} drains`)
+      } catch (error) {
+        if (!isReason(error, 'NotFound')) throw error
+        print(`worker/${metadata.name} is gone`)
+      }
+    }
+    if (options.wait) await whenGone(client, draining, parseDuration(options.timeout))
+  })
+}
+
+async function getWorkers(client: Client, names: string[]): Promise<Worker[]> {
+  const { items } = await client.resource(workerResource).listAll()
+  return names.map(typed => {
+    const name = typed.replace(/^workers?\//, '')
+    const found = items.find(({ metadata }) => metadata.name === name)
+    if (found) return found
+    const close = suggest(
+      name,
+      items.map(({ metadata }) => metadata.name),
+    )
+    const hint = close ? `did you mean ${close}?` : '"oarlock get workers" lists them'
+    throw new CliError(`worker "${name}" not found`, { exitCode: exitCodes.notFound, hint })
+  })
+}
+
+async function workersOf(client: Client, pool: string): Promise<Worker[]> {
+  const { items } = await client.resource(workerResource).listAll({ labelSelector: `${labels.pool}=${pool}` })
+  if (items.length === 0 && !(await client.resource(workerPoolResource).getOrUndefined(pool))) {
+    throw new CliError(`pool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists them' })
+  }
+  return items
+}
+
+/** Tells what each still works on, until all are gone. */
+async function whenGone(client: Client, draining: Map<string, Worker>, timeoutMs: number): Promise<void> {
+  if (draining.size === 0) return
+  const stop = new AbortController()
+  const ended = Promise.withResolvers<void>()
+  const said = new Map<string, string>()
+  const timer = setTimeout(() => {
+    const message = `${[...draining.keys()].join(', ')} did not end within ${formatDuration(timeoutMs)}`
+    ended.reject(new CliError(message, { exitCode: exitCodes.timedOut, hint: 'draining goes on; --timeout waits longer' }))
+  }, timeoutMs)
+  const gone = (name: string) => {
+    if (!draining.delete(name)) return
+    print(`worker/${name} is gone`)
+    if (draining.size === 0) ended.resolve()
+  }
+  const see = ({ metadata, status }: Worker) => {
+    const { name } = metadata
+    const before = draining.get(name)
+    if (!before) return
+    // One of the same name that came later is another.
+    if (before.metadata.uid !== metadata.uid) return gone(name)
+    const runs = status?.runs ?? []
+    const text = runs.length === 0 ? 'ends' : `finishes ${runs.join(', ')}`
+    if (said.get(name) !== text) note(`  ${name} ${text}`)
+    said.set(name, text)
+  }
+  const watching = listWatch(client, workerResource, {
+    signal: stop.signal,
+    onReplace: items => {
+      const names = new Set(items.map(({ metadata }) => metadata.name))
+      for (const name of [...draining.keys()]) if (!names.has(name)) gone(name)
+      items.forEach(see)
+    },
+    onEvent: ({ type, object }) => {
+      if (type === 'DELETED' && draining.get(object.metadata.name)?.metadata.uid === object.metadata.uid) gone(object.metadata.name)
+      else if (type === 'ADDED' || type === 'MODIFIED') see(object)
+    },
+    onError: error => {
+      if (isReason(error, 'Forbidden')) ended.reject(error)
+    },
+  })
+  try {
+    await ended.promise
+  } finally {
+    clearTimeout(timer)
+    stop.abort()
+    await watching
+  }
+}

@@ -1,0 +1,48 @@
+import type { DrivenWorker } from './pool-driver.ts'
+
+/** A worker takes its objects away and then ends: this long it may be between the two. */
+export const orphanGraceMs = 30_000
+
+export type OrphanSince = { readonly sinceMs: number; readonly isTold: boolean }
+
+export type OrphansInput = {
+  /** What drivers made and what has not ended. */
+  readonly running: readonly DrivenWorker[]
+  readonly isRegistered: (worker: string) => boolean
+  /** True for one that was started and still has time to register. */
+  readonly isStarting: (worker: string) => boolean
+  /** True for one that renews a Lease or has a Run: it may be doing something, and is asked, never made, to end (invariant 8). */
+  readonly isAlive: (worker: string) => boolean
+  /** By worker: since when it has been without a Worker object, and whether it was told to end; from the last decision. */
+  readonly since: ReadonlyMap<string, OrphanSince>
+  readonly nowMs: number
+}
+
+export type OrphansDecision = {
+  /** Processes and Pods without a Worker: end them. */
+  readonly end: readonly { readonly name: string; readonly force: boolean }[]
+  /** Remember this until the next decision. */
+  readonly since: ReadonlyMap<string, OrphanSince>
+  /** Decide again after so long. */
+  readonly againInMs: number | undefined
+}
+
+/**
+ * Finds processes and Pods that no Worker belongs to: given up before they registered, or declared dead and still there. The other
+ * half, a Worker whose process is gone, needs no search: its Lease ends (invariant 2) and it is buried.
+ */
+export function decideOrphans({ running, isRegistered, isStarting, isAlive, since, nowMs }: OrphansInput): OrphansDecision {
+  const end: { name: string; force: boolean }[] = []
+  const next = new Map<string, OrphanSince>()
+  let againInMs: number | undefined
+  for (const { name } of running) {
+    if (isRegistered(name) || isStarting(name)) continue
+    const { sinceMs, isTold } = since.get(name) ?? { sinceMs: nowMs, isTold: false }
+    const leftMs = sinceMs + orphanGraceMs - nowMs
+    const isDue = leftMs <= 0
+    if (isDue) end.push({ name, force: isTold && !isAlive(name) })
+    next.set(name, isDue ? { sinceMs: nowMs, isTold: true } : { sinceMs, isTold })
+    againInMs = Math.min(againInMs ?? Number.POSITIVE_INFINITY, isDue ? orphanGraceMs : leftMs)
+  }
+  return { end, since: next, againInMs }
+}

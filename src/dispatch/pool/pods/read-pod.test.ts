@@ -1,0 +1,88 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Pod, PodBody } from './pod.ts'
+import { readPod } from './read-pod.ts'
+
+const pod = (status: PodBody['status'], metadata = {}): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'w-1', namespace: 'ns', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-06-01T10:00:00Z', ...metadata },
+  status,
+})
+const waiting = (reason: string, message?: string) => [{ name: 'worker', state: { waiting: { reason, message } } }]
+const said = (status: PodBody['status'], metadata = {}) => {
+  const reading = readPod(pod(status, metadata), 'worker')
+  const trouble = 'trouble' in reading ? reading.trouble : undefined
+  return [
+    reading.state,
+    ...('exitCode' in reading ? [reading.exitCode] : []),
+    ...(trouble ? [`${trouble.reason}: ${trouble.message}`] : []),
+  ]
+}
+
+// Statuses as kubelet and scheduler of Kubernetes write them.
+for (const [what, status, want] of [
+  ['a new Pod starts', undefined, ['starting']],
+  ['containers are made', { phase: 'Pending', containerStatuses: waiting('ContainerCreating') }, ['starting']],
+  [
+    'ImagePullBackOff',
+    { phase: 'Pending', containerStatuses: waiting('ImagePullBackOff', 'Back-off pulling image "nope:1"') },
+    ['starting', 'ImagePullFailed: pod w-1: ImagePullBackOff: Back-off pulling image "nope:1"'],
+  ],
+  [
+    'the image of an init container',
+    { phase: 'Pending', initContainerStatuses: waiting('ErrImagePull', 'not found') },
+    ['starting', 'ImagePullFailed: pod w-1: ErrImagePull: not found'],
+  ],
+  [
+    'a Secret that is missing',
+    { phase: 'Pending', containerStatuses: waiting('CreateContainerConfigError', 'secret "x" not found') },
+    ['starting', 'ContainerConfig: pod w-1: CreateContainerConfigError: secret "x" not found'],
+  ],
+  [
+    'no node has room',
+    {
+      phase: 'Pending',
+      conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }],
+    },
+    ['starting', 'Unschedulable: pod w-1: Unschedulable: 0/3 nodes are available'],
+  ],
+  ['it runs', { phase: 'Running', containerStatuses: [{ name: 'worker', state: { running: {} } }] }, ['running']],
+  [
+    'it ended well',
+    { phase: 'Succeeded', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 0, reason: 'Completed' } } }] },
+    ['ended', 0],
+  ],
+  [
+    'it crashed',
+    { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }] },
+    ['ended', 137, 'CrashedAtOnce: pod w-1 exited with code 137: OOMKilled'],
+  ],
+  [
+    'evicted by the kubelet',
+    { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' },
+    ['ended', undefined, 'Evicted: pod w-1: Evicted: The node was low on resource: memory.'],
+  ],
+  [
+    'preempted',
+    { phase: 'Failed', conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler', message: 'preempting' }] },
+    ['ended', undefined, 'Evicted: pod w-1: PreemptionByScheduler: preempting'],
+  ],
+  [
+    'a sidecar that ended well says nothing about the worker',
+    {
+      phase: 'Failed',
+      containerStatuses: [
+        { name: 'proxy', state: { terminated: { exitCode: 0 } } },
+        { name: 'worker', state: { terminated: { exitCode: 3 } } },
+      ],
+    },
+    ['ended', 3, 'CrashedAtOnce: pod w-1 exited with code 3: no reason is given'],
+  ],
+] as [string, PodBody['status'], unknown[]][]) {
+  test(`a Pod: ${what}`, () => deepEqual(said(status), want))
+}
+
+test('one that is being deleted still runs, and is neither counted nor ended again', () => {
+  deepEqual(said({ phase: 'Running' }, { deletionTimestamp: '2026-06-01T10:00:00Z' }), ['leaving'])
+})

@@ -1,0 +1,69 @@
+import type { StartTrouble } from '../start-state.ts'
+import type { ContainerState, Pod } from './pod.ts'
+
+/** `leaving`: it is being deleted and may still run. `ended`: nothing of it runs any more. */
+export type PodReading =
+  | { readonly state: 'starting'; readonly trouble: StartTrouble | undefined }
+  | { readonly state: 'running' | 'leaving' }
+  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly trouble: StartTrouble | undefined; readonly endedMs: number }
+
+/** The reasons of kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
+const imageReasons = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'ImageInspectError',
+  'RegistryUnavailable',
+  'SignatureValidationFailed',
+])
+/** Of its container manager: pkg/kubelet/kuberuntime/kuberuntime_container.go and pkg/kubelet/container/sync_result.go. */
+const containerReasons = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'PreCreateHookError'])
+
+/** What a Pod's status, as kubelet and scheduler write it, says about the worker in it. */
+export function readPod({ metadata, status = {} }: Pod, container: string): PodReading {
+  const { phase = 'Pending', containerStatuses = [], initContainerStatuses = [], conditions = [] } = status
+  const main = (containerStatuses.find(({ name }) => name === container) ?? containerStatuses[0])?.state
+  if (phase === 'Succeeded' || phase === 'Failed') {
+    const states = [main, ...[...initContainerStatuses, ...containerStatuses].map(({ state }) => state)]
+    const terminated = states
+      .map(state => state?.terminated)
+      .find(end => end !== undefined && (phase === 'Succeeded' || end.exitCode !== 0))
+    const endedMs = Date.parse(terminated?.finishedAt ?? conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime ?? '')
+    return {
+      state: 'ended',
+      exitCode: phase === 'Succeeded' ? 0 : terminated?.exitCode,
+      trouble: phase === 'Succeeded' ? undefined : whyFailed(metadata.name, status, terminated),
+      endedMs: Number.isNaN(endedMs) ? Date.parse(metadata.creationTimestamp) : endedMs,
+    }
+  }
+  if (metadata.deletionTimestamp) return { state: 'leaving' }
+  if (main?.running) return { state: 'running' }
+  const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isTrouble)
+  if (waiting) {
+    const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfig'
+    return { state: 'starting', trouble: { reason, message: `pod ${metadata.name}: ${sayWhy(waiting)}` } }
+  }
+  const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
+  if (scheduled?.status === 'False') {
+    return { state: 'starting', trouble: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${sayWhy(scheduled)}` } }
+  }
+  return { state: 'starting', trouble: undefined }
+}
+
+const isTrouble = (waiting: ContainerState['waiting']) =>
+  waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
+
+function whyFailed(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartTrouble {
+  // Evicted by the kubelet, by a taint or for a more important Pod: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
+  const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
+  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${sayWhy(disrupted ?? status)}` }
+  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${sayWhy(status)}` }
+  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${sayWhy(terminated)}` }
+}
+
+const maxMessage = 500
+
+function sayWhy({ reason, message }: { reason?: string; message?: string }): string {
+  return ([reason, message].filter(Boolean).join(': ') || 'no reason is given').slice(0, maxMessage)
+}

@@ -1,0 +1,142 @@
+/** Workers that are told to go in the middle of a real apply, by signal and by `oarlock drain`. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { isEnded, type Run, runResource, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { isAlive, processesOfRun } from './support/processes.ts'
+import { runProgram } from './support/run-program.ts'
+import { StackRig } from './support/stacks.ts'
+import { waitFor } from './support/wait-for.ts'
+
+const cache = process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
+const tofu = join(cache, 'bin')
+const mirror = join(cache, 'mirror')
+const skip =
+  existsSync(join(tofu, 'tofu')) && existsSync(mirror) ? false : 'scripts/build-tofu.sh and scripts/build-provider-time.sh were not run'
+
+/** `first` is done at once, then the apply waits for as long as `seconds` say. */
+const configuration = (seconds: number) => `
+terraform {
+  required_providers {
+    time = { source = "hashicorp/time" }
+  }
+}
+resource "terraform_data" "first" {
+  input = "1"
+}
+resource "time_sleep" "wait" {
+  depends_on      = [terraform_data.first]
+  create_duration = "${seconds}s"
+}
+`
+
+describe('a worker that is told to go while it applies', { skip }, () => {
+  let oarlock: OarlockProcess
+  let rig: StackRig
+  const dataDir = makeDataDir()
+
+  before(async () => {
+    const config = join(dataDir, 'tofu.rc')
+    writeFileSync(config, `provider_installation {\n  filesystem_mirror { path = "${mirror}" }\n}\n`)
+    const env = { PATH: `${tofu}:${process.env.PATH}`, TF_CLI_CONFIG_FILE: config }
+    oarlock = await startOarlock(dataDir, [], env)
+    rig = new StackRig(oarlock.client)
+    const pools = oarlock.client.resource(workerPoolResource)
+    await pools.create({ metadata: { name: 'patient' }, spec: { mode: 'Process', drainGrace: '5m' } })
+    await pools.create({ metadata: { name: 'hasty' }, spec: { mode: 'Process', drainGrace: '500ms' } })
+  })
+  after(async () => {
+    await oarlock?.stop()
+    removeDirectory(dataDir)
+  })
+
+  /** A Stack whose Run is in the middle of its apply, and the worker that has it. */
+  async function applying(name: string, pool: string, seconds: number): Promise<{ run: Run; pid: number }> {
+    const source = { inline: { files: { 'main.tf': configuration(seconds) } } }
+    await rig.create(name, { engine: 'opentofu', source, pool, retry: { limit: 1, initial: '1h' } })
+    const run = await waitFor(`${name} to apply`, 60_000, async () => {
+      const { items } = await oarlock.client.resource(runResource).listAll({ namespace: rig.namespace })
+      // The first resource is done and its state is saved; the second waits.
+      return items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Applying' && status.progress?.done === 1)
+    })
+    const worker = await oarlock.client.resource(workerResource).get(run.spec.workerName!)
+    equal(worker.status?.phase, 'Busy')
+    // One that is interrupted would be tried again, at once, and would be in the way of the other tests.
+    await oarlock.client.resource(stackResource).patch(name, { spec: { suspend: true } }, { type: 'merge', namespace: rig.namespace })
+    return { run, pid: worker.status!.pid! }
+  }
+
+  const ended = async ({ metadata }: Run): Promise<Run> =>
+    await waitFor(`${metadata.name} to end`, 60_000, async () => {
+      const run = await oarlock.client.resource(runResource).get(metadata.name, { namespace: metadata.namespace })
+      return isEnded(run) ? run : undefined
+    })
+
+  const oarlockCli = (...args: string[]) =>
+    runProgram(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock'), ...args, '--kubeconfig', oarlock.kubeconfig])
+
+  test('a SIGTERM that is called graceful and interrupts an apply: here the apply is finished within the grace', async () => {
+    const { run, pid } = await applying('graceful', 'patient', 4)
+    process.kill(pid, 'SIGTERM')
+    await waitFor('the worker to drain', 60_000, async () => {
+      const worker = await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!)
+      return worker?.status?.phase === 'Draining' && worker.status.reason === 'Signal'
+    })
+    const { status } = await ended(run)
+    deepEqual([status?.phase, status?.resources], ['Succeeded', 2])
+    await waitFor('the process to end', 60_000, async () => !isAlive(pid))
+    equal(await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!), undefined)
+  })
+
+  test('beyond the grace the engine is interrupted as its makers intend: state saved, lock released, nothing runs on', async () => {
+    const { run, pid } = await applying('beyond', 'hasty', 3_600)
+    process.kill(pid, 'SIGTERM')
+    const { status } = await ended(run)
+    deepEqual([status?.phase, status?.reason, status?.retryable], ['Failed', 'WorkerDrained', true])
+    await waitFor('the process to end', 60_000, async () => !isAlive(pid))
+    deepEqual(processesOfRun(run.metadata.uid), [])
+    const state = await oarlock.client.request({ method: 'GET', path: `/state/${rig.namespace}/beyond` })
+    match(await state.text(), /"name": ?"first"/)
+    // The lock is free: the state may be written by somebody else at once.
+    const lock = await oarlock.client
+      .request({ method: 'GET', path: `/state/${rig.namespace}/beyond/lock` })
+      .catch((error: unknown) => error)
+    ok(!/"runName"/.test(JSON.stringify(lock)), JSON.stringify(lock))
+  })
+
+  test('a second SIGTERM interrupts at once', async () => {
+    const { run, pid } = await applying('twice', 'patient', 3_600)
+    process.kill(pid, 'SIGTERM')
+    await waitFor('the worker to drain', 60_000, async () => {
+      return (await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!))?.status?.phase === 'Draining'
+    })
+    process.kill(pid, 'SIGTERM')
+    equal((await ended(run)).status?.reason, 'WorkerDrained')
+  })
+
+  test('oarlock drain: tells what is under way, waits for the end, and another worker takes the next Run', async () => {
+    const { run } = await applying('drained', 'patient', 4)
+    const name = run.spec.workerName!
+    const { code, stdout, stderr } = await oarlockCli('drain', name)
+    equal(code, 0, stderr)
+    equal(stdout, `worker/${name} drains\nworker/${name} is gone\n`)
+    match(stderr, new RegExp(`${name} finishes ${run.metadata.namespace}/${run.metadata.name}`))
+    equal((await ended(run)).status?.phase, 'Succeeded')
+    const missing = await oarlockCli('drain', name)
+    equal(missing.code, 3)
+    match(missing.stderr, new RegExp(`worker "${name}" not found`))
+  })
+
+  test('oarlock drain --pool: --timeout ends the waiting, not the draining', async () => {
+    const { run } = await applying('pooled', 'patient', 6)
+    const late = await oarlockCli('drain', '--pool', 'patient', '--timeout', '1s')
+    equal(late.code, 6, late.stderr)
+    match(late.stderr, /did not end within 1s/)
+    equal((await oarlockCli('drain', '--pool', 'patient')).code, 0)
+    equal((await ended(run)).status?.phase, 'Succeeded')
+    equal((await oarlockCli('drain', '--pool', 'nope')).code, 3)
+  })
+})
