@@ -174,6 +174,8 @@ export function makeProgram(exitWith: ExitWith): Command {
       exitWith(await (await import('./commands/delete.ts')).remove(type ? [type, ...names] : [], options)),
     )
 
+  addState(program)
+
   access(program.command('doctor'))
     .description('say which engines and tools are found, and how to get the missing ones')
     .option('--data <dir>', 'data directory to check')
@@ -193,6 +195,54 @@ export function makeProgram(exitWith: ExitWith): Command {
     .action(async shell => (await import('./commands/completion.ts')).completion(program, shell))
 
   return program
+}
+
+/** `oarlock state …`: what is kept of the states of Stacks. */
+function addState(program: Command): void {
+  const state = program
+    .command('state')
+    .description('look at, lock, roll back and recover the state of Stacks; "oarlock state --help" lists how')
+    .showHelpAfterError('(oarlock state --help shows what there is)')
+  const command = (name: string, description: string) => access(state.command(name)).description(description).argument('<stack>')
+  const yes = ['-y, --yes', 'do not ask'] as const
+  const load = () => import('./commands/state.ts')
+
+  access(state.command('list'), { all: true })
+    .description('list Stacks with their newest state version, orphaned versions and lock')
+    .addOption(output(['json', 'yaml']))
+    .action(async options => (await load()).list(options))
+  command('show', 'show resources and outputs; secret values are masked')
+    .option('--version <n>', 'an older version')
+    .addOption(output(['json', 'yaml']))
+    .action(async (target, options) => (await load()).show(target, options))
+  command('versions', 'list what is kept, and what was refused and kept aside')
+    .addOption(output(['json', 'yaml']))
+    .action(async (target, options) => (await load()).versions(target, options))
+  command('rollback', 'make an older version the current one')
+    .requiredOption('--to <n>', 'the version')
+    .option(...yes)
+    .action(async (target, options) => (await load()).rollback(target, options))
+  command('recover', 'make what a Run wrote too late, or under a lost lock, the current state')
+    .option('--version <n>', 'the orphaned version (default: the one of the newest Run)')
+    .option(...yes)
+    .action(async (target, options) => (await load()).recover(target, options))
+  command('lock', 'hold Runs off; prints the id of the lock')
+    .option('--reason <text>', 'shown to who has to wait')
+    .action(async (target, options) => (await load()).lock(target, options))
+  command('unlock', 'release the lock of a person, or of a Run that has ended')
+    .option('--id <id>', 'release it only if it has this id; nothing is asked then')
+    .option(...yes)
+    .action(async (target, options) => (await load()).unlock(target, options))
+  command('pull', 'print the state as it is, secrets included')
+    .option('--version <n>', 'an older version')
+    .option('--orphan', 'with --version: one that was refused and kept aside')
+    .option('--to <file>', 'write it to a new file that only you can read')
+    .action(async (target, options) => (await load()).pull(target, options))
+  command('push', 'make a file the current state')
+    .argument('<file>', 'a state as JSON, or - for stdin')
+    .option('--force', 'also with another lineage or an older serial')
+    .option(...yes)
+    .action(async (target, file, options) => (await load()).push(target, file, options))
 }
 
 const serveHelp = `

@@ -7,16 +7,19 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 /** Types people name most; others work, they are only not offered. */
 const types = ['stacks', 'runs', 'workers', 'workerpools', 'secrets', 'configmaps', 'namespaces', 'events', 'leases', 'oarlock']
 const takesStack = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel']
+/** Commands of commands, the last of which take a Stack. */
+const takesCommand = 'state'
 const takesType = ['get', 'describe', 'delete']
 
-type Known = { name: string; description: string; options: string[] }
+type Known = { name: string; description: string; options: string[]; commands: string[] }
 
 /** `oarlock completion bash|zsh|fish`: prints a script to source. */
 export function completion(program: Command, shell: string): void {
   const commands: Known[] = program.commands.map(command => ({
     name: command.name(),
     description: command.description(),
-    options: command.options.flatMap(({ long }) => (long ? [long] : [])),
+    options: [...new Set([command, ...command.commands].flatMap(({ options }) => options.flatMap(({ long }) => (long ? [long] : []))))],
+    commands: command.commands.map(each => each.name()),
   }))
   if (shell === 'bash') print(bash(commands))
   else if (shell === 'zsh') print(zsh(commands))
@@ -36,6 +39,8 @@ ${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}"
   else case "$command" in
     ${takesType.join('|')}) [ "$COMP_CWORD" -eq 2 ] && words="${types.join(' ')}" ;;
     ${takesStack.join('|')}) words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)" ;;
+    ${takesCommand}) if [ "$COMP_CWORD" -eq 2 ]; then words="${commands.find(({ name }) => name === takesCommand)?.commands.join(' ')}"
+      else words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)"; fi ;;
     completion) words="${shells.join(' ')}" ;;
     *) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
@@ -60,4 +65,5 @@ ${commands
   .join('\n')}
 complete -c oarlock -n '__fish_seen_subcommand_from ${takesType.join(' ')}' -a '${types.join(' ')}'
 complete -c oarlock -n '__fish_seen_subcommand_from ${takesStack.join(' ')}' -a '(oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from ${takesCommand}' -a '${commands.find(({ name }) => name === takesCommand)?.commands.join(' ')} (oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
 complete -c oarlock -n '__fish_seen_subcommand_from apply delete' -F`

@@ -1,0 +1,142 @@
+/** `oarlock state …` against a real all-in-one: what is kept of a Stack's state, and what a person may do with it. */
+import { deepEqual, doesNotMatch, equal, match } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { StackSpec } from '../src/api/index.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { StackRig } from './support/stacks.ts'
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const dataDir = makeDataDir()
+let oarlock: OarlockProcess
+let rig: StackRig
+
+const state = (serial: number, resources: string[], more: object = {}) =>
+  JSON.stringify({
+    ...{ version: 4, terraform_version: '1.11.4', serial, lineage: 'one', ...more },
+    outputs: { url: { value: 'http://x', type: 'string' }, password: { value: 'hunter22', type: 'string', sensitive: true } },
+    resources: resources.map(name => ({
+      ...{ mode: 'managed', type: 'null_resource', name, provider: 'provider["registry.terraform.io/hashicorp/null"]' },
+      instances: [{ attributes: { secret: 'hunter22' } }],
+    })),
+  })
+
+/** Its state is what the variable says. */
+const spec = (content: string): StackSpec => ({
+  engine: 'command',
+  source: { inline: { files: { 'state.json': content } } },
+  command: { apply: ['sh', '-c', 'cp state.json "$OARLOCK_STATE"'] },
+})
+
+async function cli(...args: string[]) {
+  const { KUBECONFIG: _, ...inherited } = process.env
+  const child = spawn(process.execPath, [launcher, 'state', ...args], { env: { ...inherited, OARLOCK_DATA: dataDir, NO_COLOR: '1' } })
+  const result = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', text => (result.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', text => (result.stderr += text))
+  child.stdin.end()
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, ...result }
+}
+
+before(async () => {
+  oarlock = await startOarlock(dataDir)
+  rig = new StackRig(oarlock.client)
+  await rig.create('net', spec(state(1, ['a'])))
+  await rig.untilReady('net')
+  await rig.patch('net', { spec: spec(state(2, ['a', 'b'])) })
+  await rig.untilReady('net')
+})
+after(async () => {
+  await oarlock?.stop()
+  removeDirectory(dataDir)
+})
+
+test('list, show, versions and pull: secrets only where they are asked for', async () => {
+  const [list, show, json, versions] = await Promise.all([
+    cli('list'),
+    cli('show', 'net'),
+    cli('show', 'net', '-o', 'json'),
+    cli('versions', 'net', '-o', 'json'),
+  ])
+  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +KEPT +ORPHANS +LOCK\nnet +\d+ +\d+ B|kB +net-\w+-2/m)
+  match(
+    show.stdout,
+    /serial 2, lineage one[\s\S]*null_resource\.a +registry\.terraform\.io[\s\S]*null_resource\.b[\s\S]*password +\(sensitive\)\nurl +"http:\/\/x"/,
+  )
+  for (const { stdout } of [list, show, json, versions]) doesNotMatch(stdout, /hunter22/)
+  equal(JSON.parse(json.stdout).serial, 2)
+  const kept = JSON.parse(versions.stdout).versions as { version: number }[]
+  equal(kept.length, 2)
+
+  const to = join(dataDir, 'pulled.tfstate')
+  equal((await cli('pull', 'net', '--to', to)).code, 0)
+  match(readFileSync(to, 'utf8'), /hunter22/)
+  equal(statSync(to).mode & 0o777, 0o600)
+  const again = await cli('pull', 'net', '--to', to)
+  deepEqual([again.code, /already exists|EEXIST/.test(again.stderr)], [1, true])
+})
+
+test('errors say what is wrong and what there is', async () => {
+  for (const [args, code, says] of [
+    [['show', 'nat'], 3, /stack "nat" not found[\s\S]*did you mean net/],
+    [['show', 'net', '--version', '999'], 3, /has no version 999[\s\S]*it has \d/],
+    [['show', 'net', '--version', 'x'], 2, /a version is a whole number, got "x"/],
+    [['rollback', 'net'], 2, /required option '--to <n>'/],
+    [['rollback', 'net', '--to', '1'], 2, /cannot be asked: this is not a terminal[\s\S]*say --yes/],
+    [['recover', 'net'], 0, /no orphaned versions: nothing was refused/],
+    [['unlock', 'net'], 0, /is not locked/],
+    [['pull', 'net', '--orphan'], 2, /--orphan needs --version/],
+    [['push', 'net', '/nowhere'], 2, /\/nowhere cannot be read/],
+    [['shwo', 'net'], 2, /unknown command 'shwo'/],
+  ] as const) {
+    const result = await cli(...args)
+    match(result.stderr, says, args.join(' '))
+    equal(result.code, code, args.join(' '))
+  }
+})
+
+test('lock holds Runs off and names who holds it; unlock lets them go', async () => {
+  const { stdout } = await cli('lock', 'net', '--reason', 'surgery')
+  const id = stdout.trim()
+  match((await cli('list')).stdout, /for surgery \(lock id/)
+  const second = await cli('lock', 'net')
+  equal(second.code, 4)
+  match(second.stderr, /is locked: held by \S+@\S+ for surgery[\s\S]*oarlock state unlock/)
+  await rig.patch('net', { spec: { ...spec(state(3, ['a', 'b', 'c'])), retry: { initial: '200ms', max: '500ms', limit: 100 } } })
+  await rig.untilRun('net', 'a failure for the lock', run => run.status?.reason === 'StateLocked')
+  equal((await cli('unlock', 'net', '--id', 'another')).code, 4)
+  equal((await cli('unlock', 'net', '--id', id)).code, 0)
+  await rig.untilReady('net')
+  equal(JSON.parse((await cli('show', 'net', '-o', 'json')).stdout).serial, 3)
+})
+
+test('rollback, push and recover make new versions and never go back in serial', async () => {
+  const now = async () => JSON.parse((await cli('show', 'net', '-o', 'json')).stdout) as { serial: number; resources: unknown[] }
+  const versions = JSON.parse((await cli('versions', 'net', '-o', 'json')).stdout).versions as { version: number }[]
+  const oldest = Math.min(...versions.map(({ version }) => version))
+  const before = await now()
+  equal((await cli('rollback', 'net', '--to', String(oldest), '--yes')).code, 0)
+  const rolledBack = await now()
+  deepEqual([rolledBack.serial, rolledBack.resources.length], [before.serial + 1, 1])
+
+  const file = join(dataDir, 'pushed.tfstate')
+  writeFileSync(file, state(1, ['x', 'y']))
+  const older = await cli('push', 'net', file, '--yes')
+  deepEqual([older.code, /its serial is 1, and that of the current state is/.test(older.stderr)], [4, true])
+  writeFileSync(file, state(50, ['x', 'y']))
+  equal((await cli('push', 'net', file, '--yes')).code, 0)
+  equal((await now()).serial, 50)
+
+  // What comes under a lock that is not held is refused and kept aside (invariant 3).
+  const late = { method: 'POST', path: '/state/default/net?ID=lost', body: state(51, ['x', 'y', 'z']) }
+  await oarlock.client.request(late).catch(() => {})
+  match((await cli('versions', 'net')).stdout, /orphan: NotLockHolder/)
+  const recovered = await cli('recover', 'net', '--yes')
+  equal(recovered.code, 0, recovered.stderr)
+  match(recovered.stderr, /refused because of NotLockHolder\n {2}\+ null_resource\.z/)
+  equal((await now()).resources.length, 3)
+})
