@@ -140,7 +140,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       onError: (error, what) => log.error({ err: error }, what),
     })
     await lifecycle.start()
-    let isReady = true
+    let isStopping = false
     let url = ''
     const fairness = new Fairness(options.limits)
     let connections: (() => number) | undefined
@@ -193,7 +193,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       fairness,
       requestMetrics,
       metrics,
-      isReady: () => isReady,
+      health: { storageFault: () => store.fault, isStopping: () => isStopping },
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
@@ -231,7 +231,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         ),
       close({ graceMs = 5_000 } = {}) {
         closing ??= (async () => {
-          isReady = false
+          isStopping = true
           await listener.stop(graceMs, () => watches.close())
           await running.stop()
           await store.close()

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Kind, type Registry, scaleKindFor, tokenRequestKind } from '../registry/index.ts'
+import { groupsInOrder } from './group-order.ts'
 
 type ApiResource = {
   name: string
@@ -84,7 +85,9 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
 
 /** `/apis`, without the core group. */
 export function groupList(registry: Registry): object {
-  const groups = [...registry.groups].filter(([group]) => group !== '').map(([group, versions]) => apiGroup(group, [...versions.keys()]))
+  const groups = groupsInOrder(registry)
+    .filter(([group]) => group !== '')
+    .map(([group, versions]) => apiGroup(group, [...versions.keys()]))
   return { kind: 'APIGroupList', apiVersion: 'v1', groups }
 }
 
@@ -100,7 +103,7 @@ function apiGroup(group: string, versions: string[]) {
 
 /** `apidiscovery.k8s.io/v2`: everything about several groups in one answer. */
 export function aggregated(registry: Registry, isCore: boolean): object {
-  const items = [...registry.groups]
+  const items = groupsInOrder(registry)
     .filter(([group]) => (group === '') === isCore)
     .map(([group, versions]) => ({
       metadata: group === '' ? {} : { name: group },

@@ -9,6 +9,7 @@ import { type Call, type Guard, methodNotAllowed, perform, readBoolean, type Ser
 import type { Reviews } from '../review/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import type { Handler, Incoming, Mount } from './exchange.ts'
+import { type HealthAnswer, type HealthChecks, isHealthPath, readHealth } from './health.ts'
 import { measured } from './measure.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
@@ -29,7 +30,7 @@ export type HandlerOptions = {
   requestMetrics: RequestMetrics
   /** What `/metrics` says beside the process. */
   metrics: () => string
-  isReady: () => boolean
+  health: HealthChecks
   onInternalError: (error: unknown, request: Incoming) => void
 }
 
@@ -66,10 +67,10 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
     return Promise.resolve(mount.handler(request as IncomingMessage, response as ServerResponse, { user }))
   }
   const route = readRoute(path)
-  if (route.type === 'path' && answerStranger(options, route.path, request, response)) return undefined
+  const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
+  if (route.type === 'path' && answerStranger(options, route.path, query, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   checkImpersonation(request)
-  const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
   if (route.type === 'path') {
     return answerPath(options, route.path, query, authentication.user, request, response)
   }
@@ -263,23 +264,24 @@ function verbOf(method: string, name: string, subresource: string, query: URLSea
 }
 
 /** What answers without credentials: that we are here, and what we are. */
-function answerStranger({ isReady, discovery }: HandlerOptions, path: string, request: Incoming, response: Reply): boolean {
+function answerStranger(
+  { health, discovery }: HandlerOptions,
+  path: string,
+  query: URLSearchParams | undefined,
+  request: Incoming,
+  response: Reply,
+): boolean {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (!isRead) return false
   if (path === '/version' || path === '/version/') {
     send(response, 200, 'application/json', discovery.version)
     return true
   }
-  if (path === '/healthz' || path === '/livez' || path === '/readyz') {
-    const isOk = path !== '/readyz' || isReady()
-    send(response, isOk ? 200 : 503, 'text/plain; charset=utf-8', isOk ? 'ok' : 'shutting down')
-    return true
-  }
-  return false
+  return isHealthPath(path) && sendHealth(response, readHealth(path, query, health))
 }
 
 function answerPath(
-  { discovery, authorize, services, openId, metrics }: HandlerOptions,
+  { discovery, authorize, services, openId, metrics, health }: HandlerOptions,
   path: string,
   query: URLSearchParams | undefined,
   user: User,
@@ -295,6 +297,7 @@ function answerPath(
       { details: {} },
     )
   }
+  if (verb === 'get' && sendHealth(response, readHealth(path, query, health))) return undefined
   if (path === '/metrics' && verb === 'get') {
     const body = metrics() + processMetrics()
     const text = { code: 200, contentType: 'text/plain; version=0.0.4; charset=utf-8', headers: {}, body }
@@ -317,6 +320,11 @@ function answerPath(
   }
   if (verb !== 'get' && (verb !== 'head' || /^\/apis?(\/|$)/.test(path))) throw methodNotAllowed()
   return sendDocument(response, found, String(acceptEncoding ?? ''))
+}
+
+function sendHealth(response: Reply, health: HealthAnswer | undefined): boolean {
+  if (health) send(response, health.code, 'text/plain; charset=utf-8', health.text)
+  return health !== undefined
 }
 
 function forbidden(user: User, verb: string, route: Route & { type: 'resource' }, reason: string): StatusError {

@@ -156,6 +156,11 @@ export class Store {
     return this.#newestRevision
   }
 
+  /** Why nothing can be written any more; only opening it again helps. */
+  get fault(): string | undefined {
+    return this.#broken
+  }
+
   /** What was found when it was opened. */
   get report(): OpenReport | undefined {
     return this.#report

@@ -1,0 +1,48 @@
+/** What is looked at; `readyz` alone also minds that the server is stopping. */
+export type HealthChecks = {
+  /** Why nothing can be written any more, if so: only a restart helps. */
+  storageFault(): string | undefined
+  isStopping(): boolean
+}
+
+export type HealthAnswer = { code: 200 | 404 | 500; text: string }
+
+const endpoints = new Set(['healthz', 'livez', 'readyz'])
+
+/** True for `/healthz`, `/livez`, `/readyz`, which answer to strangers; what is below them does not. */
+export function isHealthPath(path: string): boolean {
+  return endpoints.has(path.slice(1))
+}
+
+/**
+ * Answers `/livez`, `/readyz?verbose`, `/readyz?exclude=storage` and `/livez/ping` as kube-apiserver does; undefined for any other
+ * path.
+ */
+export function readHealth(path: string, query: URLSearchParams | undefined, checks: HealthChecks): HealthAnswer | undefined {
+  const [, endpoint = '', name, ...more] = path.split('/')
+  if (!endpoints.has(endpoint) || more.length > 0) return undefined
+  const all: [name: string, fault: string | undefined][] = [
+    ['ping', undefined],
+    ['storage', checks.storageFault()],
+  ]
+  if (endpoint === 'readyz') all.push(['shutdown', checks.isStopping() ? 'process is shutting down' : undefined])
+  if (name !== undefined) {
+    const one = all.find(([known]) => known === name)
+    if (!one) return { code: 404, text: '404 page not found\n' }
+    return one[1] === undefined ? { code: 200, text: 'ok' } : { code: 500, text: `internal server error: ${one[1]}\n` }
+  }
+  const excluded = new Set(query?.getAll('exclude'))
+  let isWell = true
+  let report = ''
+  for (const [check, fault] of all) {
+    if (excluded.delete(check)) report += `[+]${check} excluded: ok\n`
+    else if (fault === undefined) report += `[+]${check} ok\n`
+    else {
+      isWell = false
+      report += `[-]${check} failed: ${fault}\n`
+    }
+  }
+  for (const unknown of excluded) report += `warn: some health checks cannot be excluded: no matches for ${JSON.stringify(unknown)}\n`
+  if (!isWell) return { code: 500, text: `${report}${endpoint} check failed\n` }
+  return query?.has('verbose') ? { code: 200, text: `${report}${endpoint} check passed\n` } : { code: 200, text: 'ok' }
+}
