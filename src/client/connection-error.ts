@@ -8,7 +8,7 @@ export class ConnectionError extends Error {
 
   constructor(server: string, request: string, cause: unknown) {
     const { code, message } = unwrap(cause)
-    const hint = hints[code]
+    const hint = code === 'UND_ERR_SOCKET' && server.startsWith('http:') ? plainHint : hints[code]
     super(`${request} on ${server}: ${plain[code] ?? message}${hint ? ` (${code}): ${hint}` : ` (${code})`}`, { cause })
     this.code = code
   }
@@ -47,6 +47,8 @@ const plain: Record<string, string> = {
 
 const certificateHint = 'is the right certificate-authority in the kubeconfig?'
 
+const plainHint = 'if the server speaks TLS, its address must begin with https://'
+
 const hints: Record<string, string> = {
   ECONNREFUSED: 'is the server running, and is its address right?',
   ENOTFOUND: 'is the host name in the kubeconfig right?',
@@ -57,6 +59,7 @@ const hints: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificateHint,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificateHint,
   CERT_SIGNATURE_FAILURE: certificateHint,
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: 'the client certificate and the client key do not belong together',
   CERT_HAS_EXPIRED: "the server's certificate must be renewed, or this machine's clock is wrong",
   ERR_TLS_CERT_ALTNAME_INVALID: 'set tls-server-name, or use an address that the certificate names',
   EPROTO: 'does the server speak TLS, and is the address https:// or http:// as it should be?',

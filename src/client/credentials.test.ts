@@ -1,9 +1,12 @@
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { answerJson, answerStatus, startScriptedServer } from '../../test/support/scripted-server.ts'
+import { runExecPlugin } from './exec-plugin.ts'
 import { findAccess } from './find-access.ts'
 import { configMapResource, createClient } from './index.ts'
 
@@ -124,6 +127,7 @@ test('an exec plugin is run once for many requests, and again when its credentia
         args: ['-c', 'echo {}'],
         want: /printed undefined undefined, must be client.authentication.k8s.io\/v1 ExecCredential/,
       },
+      { command: 'sh', args: ['-c', 'echo null'], want: /printed undefined undefined, must be/ },
     ]) {
       writeFileSync(path, kubeconfig(server.url, { exec: { ...exec, command, args, installHint: 'try harder' } }))
       const broken = await createClient({ kubeconfig: path })
@@ -135,6 +139,46 @@ test('an exec plugin is run once for many requests, and again when its credentia
     }
     await server.close()
   })
+})
+
+test('an exec plugin that waits for ever is ended, also if something it started holds its output open', async () => {
+  const plugin = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: 'sh',
+    args: ['-c', 'sleep 5 & echo $!; wait'],
+    env: [],
+    provideClusterInfo: false,
+  }
+  const access = await findAccess({ cluster: { server: 'https://x' } })
+  await rejects(
+    runExecPlugin(plugin, access, 100),
+    /"sh -c" of the options of createClient did not end within 0\.1 s: does it wait for input/,
+  )
+})
+
+test('certificates and keys that are none, or do not belong together, are named; so is TLS where there is none', async () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const half = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+  for (const { cluster, want } of [
+    { cluster: { caCertificate: '/nowhere/ca.crt' }, want: /certificate or key file \/nowhere\/ca\.crt cannot be read \(ENOENT\)/ },
+    { cluster: { caCertificate: half }, want: /the certificate authority of the options of createClient is not a certificate in PEM form/ },
+    { cluster: { clientCertificate: half, clientKey: key }, want: /the client certificate of .* is not a certificate in PEM form/ },
+    { cluster: { clientKey: key }, want: /has a client key without a client certificate: give both or none/ },
+  ]) {
+    const client = await createClient({ cluster: { server: 'https://127.0.0.1:9', ...cluster } })
+    await rejects(client.resource(configMapResource).get('a'), want)
+    await client.close()
+  }
+  const silent = createServer(socket => socket.destroy())
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  const plain = await createClient({ cluster: { server: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` } })
+  await rejects(
+    plain.resource(configMapResource).create({ metadata: { name: 'a' } }),
+    /if the server speaks TLS, its address must begin with https/,
+  )
+  await plain.close()
+  silent.close()
 })
 
 test('a refused credential: the error says whose it is, when a token ended, what to do, and nothing of the secret', async () => {

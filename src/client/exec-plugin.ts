@@ -4,16 +4,24 @@ import type { ClusterAccess, ExecPlugin } from './cluster-access.ts'
 /** What a credential plugin printed. `expiresAtMs` is the wall clock's; undefined means for the life of this process. */
 export type ExecCredential = { token?: string; clientCertificate?: string; clientKey?: string; expiresAtMs?: number }
 
-const timeoutMs = 60_000
+const usualTimeoutMs = 60_000
+/** What a killed plugin started may hold its output open for ever. */
+const outputAfterExitMs = 500
 const outputLimitBytes = 1_048_576
 
 /**
  * Runs a kubeconfig's exec plugin without a terminal and reads the ExecCredential it prints.
  * @throws {Error} saying which command failed and what to do; its standard output is never quoted, it may be a token.
  */
-export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, signal?: AbortSignal): Promise<ExecCredential> {
-  const { stdout, stderr, code } = await run(plugin, access, signal)
+export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, timeoutMs = usualTimeoutMs): Promise<ExecCredential> {
+  const startedMs = performance.now()
+  const { stdout, stderr, code } = await run(plugin, access, timeoutMs)
   const name = [plugin.command, ...plugin.args.slice(0, 1)].join(' ')
+  if (code === 'SIGKILL' && performance.now() - startedMs >= timeoutMs) {
+    throw new Error(
+      `credential plugin "${name}" of ${access.source} did not end within ${timeoutMs / 1_000} s: does it wait for input or a browser? run it by hand once`,
+    )
+  }
   if (code !== 0) {
     throw new Error(
       `credential plugin "${name}" of ${access.source} ended with ${code}: ${stderr.trim().slice(0, 500) || 'it printed no error'}. run it by hand to see what it asks for`,
@@ -27,7 +35,7 @@ export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, s
       `credential plugin "${name}" of ${access.source} must print an ExecCredential as JSON, got ${stdout.length} characters of something else`,
     )
   }
-  const { apiVersion, kind, status } = output as { apiVersion?: string; kind?: string; status?: { [field: string]: unknown } }
+  const { apiVersion, kind, status } = (output ?? {}) as { apiVersion?: string; kind?: string; status?: { [field: string]: unknown } }
   if (kind !== 'ExecCredential' || apiVersion !== plugin.apiVersion) {
     throw new Error(`credential plugin "${name}" printed ${apiVersion} ${kind}, must be ${plugin.apiVersion} ExecCredential`)
   }
@@ -47,7 +55,7 @@ export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, s
 function run(
   plugin: ExecPlugin,
   access: ClusterAccess,
-  signal?: AbortSignal,
+  timeoutMs: number,
 ): Promise<{ stdout: string; stderr: string; code: number | string }> {
   const info = {
     apiVersion: plugin.apiVersion,
@@ -61,7 +69,6 @@ function run(
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: timeoutMs,
-      signal,
       killSignal: 'SIGKILL',
     })
     const chunks = { stdout: [] as Buffer[], stderr: [] as Buffer[] }
@@ -83,6 +90,12 @@ function run(
           },
         ),
       )
+    })
+    child.on('exit', () => {
+      setTimeout(() => {
+        child.stdout.destroy()
+        child.stderr.destroy()
+      }, outputAfterExitMs).unref()
     })
     child.on('close', (code, killedBy) => {
       const text = (name: 'stdout' | 'stderr') => Buffer.concat(chunks[name]).toString('utf8')

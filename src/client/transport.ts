@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Agent, ClientRequest, request as httpRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Authentication } from './authenticator.ts'
@@ -215,11 +216,17 @@ export class Transport {
   }
 
   async #build(certificate: Authentication['certificate']): Promise<Pools> {
-    const { ca, clientCertificate, clientKey, insecureSkipTlsVerify, tlsServerName, proxyUrl } = this.#access
+    const { ca, clientCertificate, clientKey, insecureSkipTlsVerify, tlsServerName, proxyUrl, source } = this.#access
+    const cert = certificate?.cert ?? (await readPem(clientCertificate))
+    const key = certificate?.key ?? (await readPem(clientKey))
+    if ((cert === undefined) !== (key === undefined)) {
+      const [there, missing] = key === undefined ? ['certificate', 'key'] : ['key', 'certificate']
+      throw new TypeError(`${source} has a client ${there} without a client ${missing}: give both or none`)
+    }
     const tls = {
-      ca: await readPem(ca),
-      cert: certificate?.cert ?? (await readPem(clientCertificate)),
-      key: certificate?.key ?? (await readPem(clientKey)),
+      ca: checkedCertificate(await readPem(ca), `the certificate authority of ${source}`),
+      cert: checkedCertificate(cert, `the client certificate of ${source}`),
+      key,
       rejectUnauthorized: !insecureSkipTlsVerify,
       ...(tlsServerName && { servername: tlsServerName }),
     }
@@ -310,6 +317,17 @@ class StreamBody implements AsyncIterable<Buffer> {
         this.#request.destroy()
       }
     }
+  }
+}
+
+/** TLS passes over what it cannot read, and then says that the server is not trusted. */
+function checkedCertificate(pem: string | undefined, what: string): string | undefined {
+  if (pem === undefined) return undefined
+  try {
+    new X509Certificate(pem)
+    return pem
+  } catch (cause) {
+    throw new TypeError(`${what} is not a certificate in PEM form: was it cut off, or encoded in base64 twice or not at all?`, { cause })
   }
 }
 
