@@ -65,7 +65,10 @@ export async function soak(
     gone: rate,
     tooMany: rate,
     internal: rate,
+    duplicate: rate,
+    repeatEvents: rate,
     cutWatch: rate,
+    lateEvents: rate,
   }
   const client = withFaults(direct, faults)
   const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 5, maxMs: 100 } } })
