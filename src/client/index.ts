@@ -36,19 +36,18 @@ export { type InstallOptions, installKinds } from './install-kinds.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
 export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
 export type { PaceOptions } from './pace.ts'
-export {
-  type ApplyOptions,
-  type DeleteOptions,
-  type GetOptions,
-  type HandleOptions,
-  type ListOptions,
-  type PatchOptions,
-  type PatchType,
-  ResourceClient,
-  type WatchOptions,
-  type WriteObserver,
-  type WriteOptions,
-} from './resource-client.ts'
+export { ResourceClient, type WriteObserver } from './resource-client.ts'
+export type {
+  ApplyOptions,
+  DeleteOptions,
+  GetOptions,
+  HandleOptions,
+  ListOptions,
+  PatchOptions,
+  PatchType,
+  WatchOptions,
+  WriteOptions,
+} from './resource-options.ts'
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
 export { GarbageError, LineSplitter } from './watch-lines.ts'

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { ClientClosedError } from './connection-error.ts'
 import { decideListWatch, initialListWatchState, type ListWatchError, type ListWatchInput } from './decide-list-watch.ts'
 import { canStreamLists, InitialEvents } from './initial-events.ts'
-import type { HandleOptions } from './resource-client.ts'
+import type { HandleOptions } from './resource-options.ts'
 import { GarbageError } from './watch-lines.ts'
 
 /**

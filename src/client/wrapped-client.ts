@@ -1,6 +1,7 @@
 import type { Resource } from '../kube/index.ts'
 import type { Client, RequestObserver, RequestOptions, Response, StreamResponse } from './client.ts'
-import { type HandleOptions, ResourceClient } from './resource-client.ts'
+import { ResourceClient } from './resource-client.ts'
+import type { HandleOptions } from './resource-options.ts'
 
 /**
  * A client that passes everything on to another one: extend it and override {@link request} and {@link stream} to change what
