@@ -136,6 +136,25 @@ describe('with a server', () => {
     equal((await oarlock(['get', 'stacks'])).code, 0)
   })
 
+  test('queue shows who waits and why, for people and for scripts', async () => {
+    equal((await oarlock(['apply', '-f', '-'], { input: stack('waits', `${echo('x')}\npool: nowhere`) })).code, 0)
+    let shown = await oarlock(['queue'])
+    for (let tries = 0; tries < 100 && !shown.stdout.includes('waits-'); tries++) {
+      await new Promise(resolve => setTimeout(resolve, 100))
+      shown = await oarlock(['queue'])
+    }
+    match(shown.stdout, /pool nowhere: 1 queued, 0 running/)
+    match(
+      shown.stdout,
+      /POSITION +NAMESPACE +RUN +TENANT +CLASS +WAITED +REASON\n1 +default +waits-\S+ +default +Change +\S+ +PoolNotFound\n/,
+    )
+    match(shown.stdout, /TENANT +WEIGHT +QUEUED +RUNNING +USED\ndefault +1 +1 +0 /)
+    const { stdout } = await oarlock(['queue', '--pool', 'nowhere', '-o', 'json'])
+    equal(JSON.parse(stdout).runs[0].message, 'there is no WorkerPool nowhere; there is default')
+    match((await oarlock(['queue', '--limit', '9000'])).stderr, /limit must be a whole number from 0 to 5000, got "9000"/)
+    equal((await oarlock(['delete', 'stack', 'waits'])).code, 0)
+  })
+
   test('apply, get, run, logs, describe, delete', async () => {
     const applied = await oarlock(['apply', '-f', '-'], { input: stack('hello', echo('ahoy')) })
     deepEqual([applied.code, applied.stdout], [0, 'stack.oarlock.dev/hello created\n'], applied.stderr)

@@ -117,6 +117,13 @@ export function makeProgram(exitWith: ExitWith): Command {
     .addOption(output())
     .action(async (type, names, options) => (await import('./commands/get.ts')).get(type, names, options))
 
+  access(program.command('queue'))
+    .description('show which Runs wait, in which order and for what, and what each tenant has and used')
+    .option('--pool <pool>', 'only Runs of this WorkerPool')
+    .option('--limit <n>', 'how many Runs of each pool, from the front (default: 200)', wholeNumber)
+    .addOption(output(['json', 'yaml', 'wide']))
+    .action(async options => (await import('./commands/queue.ts')).queue(options))
+
   access(program.command('describe'))
     .description('show an object with its conditions, Runs and events')
     .argument('<type>', 'a type, or TYPE/NAME')

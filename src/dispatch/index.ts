@@ -37,9 +37,11 @@ export {
 } from './pool/index.ts'
 export {
   type Account,
+  maxReportedRuns,
   preview,
   type QueuedRun,
   type QueueReport,
+  type QueueReportOptions,
   RunQueue,
   type RunQueueOptions,
   type RunRequest,

@@ -28,6 +28,7 @@ import { startHttpListener } from './http-listener.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
+import { answerQueue, queueMount } from './queue-endpoint.ts'
 import { startError } from './start-error.ts'
 import { renderStatusPage } from './status-page.ts'
 import { authorizeLog, authorizeState, makeIsHolderGone, type StoreFacts } from './store-access.ts'
@@ -97,6 +98,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const late: {
       stateHandler?: Mounted
       logHandler?: Mounted
+      queueHandler?: ReturnType<typeof queueMount>
       workerOfRun?: (namespace: string | undefined, name: string | undefined) => string | undefined
     } = {}
     const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
@@ -108,6 +110,13 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         mounts: [
           { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
           { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
+          {
+            prefix: '/queue',
+            handler: async (request, response, { user }) => {
+              if (late.queueHandler) await late.queueHandler(request, response, user)
+              else response.writeHead(503, { 'Retry-After': '1' }).end()
+            },
+          },
         ],
       }),
     )
@@ -159,7 +168,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })
-    addDispatchController(manager, { poolDriver: pool, registry, log })
+    const dispatch = addDispatchController(manager, { poolDriver: pool, registry, log })
     const stacks = manager.informer(stackResource)
     const runs = manager.informer(runResource)
     const workers = manager.informer(workerResource)
@@ -171,6 +180,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
       checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
     }
+    late.queueHandler = queueMount(client, dispatch.queue)
     late.workerOfRun = (namespace, name) => runs.get(`${namespace}/${name}`)?.spec.workerName
     late.stateHandler = createStateHandler({
       store: stateStore,
@@ -194,6 +204,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
           apiUrl: server.url,
           nowMs: Date.now(),
         }),
+      queue: url => answerQueue(url, dispatch.queue),
       mounts: [
         { prefix: '/state/', handler: (request, response, context) => late.stateHandler!(request, response, context) },
         { prefix: '/logs/', handler: (request, response, context) => late.logHandler!(request, response, context) },

@@ -17,6 +17,8 @@ export type HttpListenerOptions = {
   readyz(): string[]
   metrics(): Promise<{ contentType: string; text: string }>
   page(): string
+  /** `/queue` as JSON, for scripts; gets the path with its query. */
+  queue(url: string): { status: number; body: object }
   /** Further routes; they see to their own permissions. */
   mounts: readonly HttpMount[]
   /** Who has this password, if it is a known one. */
@@ -28,7 +30,7 @@ export type HttpListener = { address: Address; close(): Promise<void> }
 
 /**
  * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot use our certificate authority.
- * On loopback page and metrics are open: they show no secret. Anywhere else they ask for the admin token as password.
+ * On loopback page, metrics and queue are open: they show no secret. Anywhere else they ask for the admin token as password.
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { address, onError } = options
@@ -77,7 +79,8 @@ async function answer(
   if (path === '/readyz') return sendHealth(response, options.readyz())
   // A name we are not called by means a page elsewhere that had its name point at us (DNS rebinding).
   if (!isOwnName(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
-  if (path !== '/' && path !== '/metrics') return sendText(response, 404, 'not found: there is /, /healthz, /readyz, /metrics and /state/')
+  if (path !== '/' && path !== '/metrics' && path !== '/queue')
+    return sendText(response, 404, 'not found: there is /, /healthz, /readyz, /metrics, /queue and /state/')
   if (needsPassword && !isAdmin) {
     response.setHeader('WWW-Authenticate', 'Basic realm="oarlock: any user, the admin token as password"')
     return sendText(response, 401, 'the admin token is needed: it is in the kubeconfig of the data directory')
@@ -85,6 +88,11 @@ async function answer(
   if (path === '/metrics') {
     const { contentType, text } = await options.metrics()
     response.writeHead(200, { 'Content-Type': contentType }).end(text)
+    return
+  }
+  if (path === '/queue') {
+    const { status, body } = options.queue(request.url ?? '/queue')
+    response.writeHead(status, { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' }).end(JSON.stringify(body))
     return
   }
   response

@@ -7,7 +7,7 @@ import type { RunQueue } from './run-queue.ts'
 export type QueueReportOptions = {
   /** Only this pool. */
   readonly pool?: string | undefined
-  /** Only Runs of this namespace. */
+  /** Only Runs of this namespace, and its tenant. */
   readonly namespace?: string | undefined
   /** How many Runs of each pool are looked at, from the front. Default 200, at most 5,000. */
   readonly limit?: number | undefined
@@ -68,6 +68,7 @@ export function queueReport(
   const names = new Set(pools.list().map(({ metadata }) => metadata.name))
   for (const { needs } of queue.shapes()) names.add(needs.pool)
   const shown = [...names].filter(name => onlyPool === undefined || name === onlyPool).sort()
+  const onlyTenant = onlyNamespace === undefined ? undefined : queue.tenantOf(onlyNamespace)
   let isTruncated = false
   const lineOf = ({ entry: { request, lane }, position }: PreviewLine): QueuedRun => {
     const spec = runs.get(request.key)?.spec
@@ -101,6 +102,7 @@ export function queueReport(
       maxRunning: finite(queue.poolLimit(name)),
     })),
     tenants: [...queue.accounts()]
+      .filter(({ name }) => onlyTenant === undefined || name === onlyTenant)
       .map(account => ({
         name: account.name,
         weight: account.weight,

@@ -1,0 +1,72 @@
+import type { QueuedRun, QueueReport } from '../../dispatch/index.ts'
+import { formatDuration, isReason } from '../../kube/index.ts'
+import { type AccessOptions, withClient } from '../access.ts'
+import { CliError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { serialise } from '../output/print-objects.ts'
+import { renderTable } from '../output/table.ts'
+
+export type QueueOptions = AccessOptions & { pool?: string; limit?: number; output?: 'json' | 'yaml' | 'wide' }
+
+/** `oarlock queue`: who waits, in which order, for what; and the tenants with what they have and used. */
+export async function queue(options: QueueOptions): Promise<void> {
+  await withClient(options, async client => {
+    const { pool, namespace, limit, output } = options
+    const query = { pool, namespace, limit: limit === undefined ? undefined : String(limit) }
+    let report: QueueReport
+    try {
+      const response = await client.request({ method: 'GET', path: '/queue', query })
+      report = (await response.json()) as QueueReport
+    } catch (error) {
+      if (!isReason(error, 'NotFound')) throw error
+      throw new CliError('this server has no queue', { hint: '"oarlock get runs -A" shows the reason and position that each Run was told' })
+    }
+    if (output === 'json' || output === 'yaml') return print(await serialise(report, output))
+    for (const line of queueLines(report, output === 'wide')) print(line)
+    if (report.runs.length === 0) note('nothing waits')
+    if (report.truncated) note('there are more: --limit shows up to 5000 of each pool')
+  })
+}
+
+/** Pure: what `oarlock queue` prints. */
+export function queueLines(report: QueueReport, wide: boolean): string[] {
+  const lines: string[] = []
+  if (report.runs.length > 0) {
+    const headers = [
+      'POSITION',
+      'NAMESPACE',
+      'RUN',
+      'TENANT',
+      'CLASS',
+      'WAITED',
+      'REASON',
+      ...(wide ? ['TYPE', 'STACK', 'PRIORITY', 'MESSAGE'] : []),
+    ]
+    const row = (run: QueuedRun) => [
+      run.position === null ? '-' : String(run.position),
+      run.namespace,
+      run.name,
+      run.tenant,
+      run.priorityClass,
+      formatDuration(run.waitedSeconds * 1_000),
+      run.reason,
+      ...(wide ? [run.type, run.stack, String(run.priority), run.message] : []),
+    ]
+    for (const [pool, runs] of Map.groupBy(report.runs, run => run.pool)) {
+      const counts = report.pools.find(({ name }) => name === pool)
+      if (lines.length > 0) lines.push('')
+      lines.push(`pool ${pool}: ${counts?.queued ?? runs.length} queued, ${counts?.running ?? 0} running`)
+      lines.push(...renderTable(headers, runs.map(row)))
+    }
+    lines.push('')
+  }
+  const tenants = report.tenants.map(tenant => [
+    tenant.name,
+    String(tenant.weight),
+    String(tenant.queued),
+    `${tenant.running}${tenant.maxRunning === null ? '' : `/${tenant.maxRunning}`}`,
+    formatDuration(tenant.usageSeconds * 1_000),
+  ])
+  if (tenants.length > 0) lines.push(...renderTable(['TENANT', 'WEIGHT', 'QUEUED', 'RUNNING', 'USED'], tenants))
+  return lines
+}

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Agent, fetch } from 'undici'
+import {
+  type Run,
+  runResource,
+  type StackSpec,
+  stackResource,
+  tenantResource,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../src/client/index.ts'
+import type { QueueReport } from '../src/dispatch/index.ts'
+import { type AllInOne, startAllInOne } from '../src/hub/index.ts'
+import { isConditionTrue } from '../src/kube/index.ts'
+
+// The real all-in-one; the pool's workers would join by themselves, so what is queued stays queued.
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-queue-'))
+let hub: AllInOne
+let client: Client
+
+before(async () => {
+  const port = { host: '127.0.0.1', port: 0 }
+  const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock')]
+  hub = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  client = hub.client
+  await client.resource(workerPoolResource).create({ metadata: { name: 'joined' }, spec: { mode: 'External' } })
+  for (const name of ['a', 'b', 'c']) await client.resource(namespaceResource).create({ metadata: { name } })
+})
+
+after(async () => {
+  await hub?.stop({ graceMs: 1_000 })
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+async function eventually<T>(get: () => Promise<T>, isWanted: (value: T) => boolean): Promise<T> {
+  for (const deadline = performance.now() + 20_000; ; ) {
+    const value = await get()
+    if (isWanted(value)) return value
+    if (performance.now() > deadline) throw new Error(`this did not become true, the last was ${JSON.stringify(value)}`)
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+}
+
+const source = { inline: { files: { a: '1' } } }
+const make = (namespace: string, name: string, spec: Partial<StackSpec> = {}) =>
+  client.resource(stackResource).create({
+    metadata: { name, namespace },
+    spec: { engine: 'command', command: { apply: ['true'] }, source, pool: 'joined', ...spec },
+  })
+const runsOf = async (namespace: string) => (await client.resource(runResource).list({ namespace })).items
+const ask = async (query = '') => {
+  const response = await fetch(`${hub.httpUrl}/queue${query}`)
+  return { status: response.status, body: (await response.json()) as QueueReport & { message?: string } }
+}
+const token = () => /token: (\S+)/.exec(readFileSync(hub.kubeconfigPath, 'utf8'))![1]!
+
+describe('what waiting Runs are told', () => {
+  test('why they wait and where they stand: in the status, and at /queue', async () => {
+    await make('a', 'first')
+    await eventually(
+      () => runsOf('a'),
+      runs => runs.length === 1,
+    )
+    await make('a', 'second', { priority: 1 })
+    const runs = await eventually(
+      () => runsOf('a'),
+      all => all.length === 2 && all.every(({ status }) => status?.queuePosition !== undefined),
+    )
+    const of = (stack: string): Run => runs.find(run => run.spec.stackRef.name === stack)!
+    assert.equal(of('second').status?.queuePosition, 1, 'higher priority goes first')
+    assert.equal(of('first').status?.queuePosition, 2)
+    assert.equal(of('first').status?.reason, 'NoWorker')
+    assert.match(of('first').status?.message ?? '', /no worker of pool joined has joined; start one with: oarlock worker --pool joined/)
+    const { body } = await ask('?pool=joined')
+    assert.deepEqual(
+      body.runs.map(({ position, stack, reason, priorityClass }) => ({ position, stack, reason, priorityClass })),
+      [
+        { position: 1, stack: 'second', reason: 'NoWorker', priorityClass: 'Change' },
+        { position: 2, stack: 'first', reason: 'NoWorker', priorityClass: 'Change' },
+      ],
+    )
+    assert.deepEqual(body.pools, [{ name: 'joined', queued: 2, running: 0, maxRunning: null }])
+  })
+
+  test('that no worker has the label: which one is missing', async () => {
+    await make('c', 'gpu', { placement: { workerLabels: { gpu: 'a100' } } })
+    const name = 'plain'
+    // A registration that never works: enough for placing.
+    await client
+      .resource(leaseResource)
+      .create({ metadata: { name, namespace: 'oarlock-system', labels: { 'oarlock.dev/pool': 'joined' } }, spec: { holderIdentity: name } })
+    await client.resource(workerResource).create({ metadata: { name }, spec: { pool: 'joined', slots: 1, lifecycle: 'Warm' } })
+    await client.resource(workerResource).patchStatus(name, { status: { phase: 'Ready' } })
+    const [run] = await eventually(
+      () => runsOf('c'),
+      ([first]) => first?.status?.reason === 'NoMatchingWorker',
+    )
+    assert.equal(run?.status?.message, 'worker plain of pool joined lacks label gpu=a100')
+    const placed = await eventually(
+      () => runsOf('a'),
+      runs => runs.some(({ spec }) => spec.workerName === name),
+    )
+    assert.equal(placed.find(({ spec }) => spec.workerName)?.spec.stackRef.name, 'second', 'what cannot go holds nobody up')
+    assert.equal(placed.find(({ spec }) => spec.workerName)?.status?.queuePosition, undefined)
+  })
+})
+
+describe('a Tenant', () => {
+  test('takes its namespaces together, and its limit is told', async () => {
+    await client.resource(tenantResource).create({
+      metadata: { name: 'shop' },
+      spec: { namespaces: ['b'], weight: 3, limits: { maxRunning: 0 } },
+    })
+    await make('b', 'held')
+    const [run] = await eventually(
+      () => runsOf('b'),
+      ([first]) => first?.status?.reason === 'TenantLimit',
+    )
+    assert.equal(run?.status?.message, 'tenant shop runs 0 of at most 0 (spec.limits.maxRunning of Tenant shop)')
+    assert.equal(run?.status?.queuePosition, undefined)
+    const tenant = await eventually(
+      () => client.resource(tenantResource).get('shop'),
+      ({ status }) => status?.queued === 1,
+    )
+    assert.deepEqual(
+      { ...tenant.status, conditions: undefined },
+      { conditions: undefined, observedGeneration: 1, namespaces: 1, queued: 1, running: 0 },
+    )
+    assert.ok(isConditionTrue(tenant.status?.conditions, 'Ready'))
+    const { body } = await ask('?namespace=b')
+    assert.deepEqual(
+      body.tenants.map(({ name, weight, maxRunning }) => ({ name, weight, maxRunning })),
+      [{ name: 'shop', weight: 3, maxRunning: 0 }],
+    )
+    assert.deepEqual(
+      body.runs.map(({ stack, position }) => ({ stack, position })),
+      [{ stack: 'held', position: null }],
+    )
+  })
+
+  test('that claims what an older one has says so', async () => {
+    await client.resource(tenantResource).create({ metadata: { name: 'late' }, spec: { namespaces: ['b'] } })
+    const late = await eventually(
+      () => client.resource(tenantResource).get('late'),
+      ({ status }) => status?.conditions !== undefined,
+    )
+    const ready = late.status?.conditions?.find(({ type }) => type === 'Ready')
+    assert.equal(ready?.reason, 'NamespaceTaken')
+    assert.match(ready?.message ?? '', /b \(Tenant shop\)/)
+  })
+})
+
+test('a Run that waits is replaced when its Stack changes, and keeps its age', async () => {
+  const [before] = await runsOf('b')
+  await client.resource(stackResource).patch('held', { spec: { timeout: '2h' } }, { type: 'merge', namespace: 'b' })
+  const runs = await eventually(
+    () => runsOf('b'),
+    all => all.length === 2,
+  )
+  const old = runs.find(run => run.metadata.name === before?.metadata.name)
+  const next = runs.find(run => run !== old)
+  assert.deepEqual([old?.status?.phase, old?.status?.reason, old?.status?.supersededBy], ['Canceled', 'Superseded', next?.metadata.name])
+  assert.equal(next?.spec.queuedSince, before?.metadata.creationTimestamp)
+})
+
+describe('/queue answers', () => {
+  test('what it does not understand with 400', async () => {
+    const { status, body } = await ask('?limit=many')
+    assert.equal(status, 400)
+    assert.equal(body.message, 'limit must be a whole number from 0 to 5000, got "many"')
+    assert.equal((await ask('?x=1')).status, 400)
+  })
+
+  test('on the address of the API only who may list Runs', async () => {
+    const dispatcher = new Agent({ connect: { ca: hub.server.caCertificate } })
+    const get = async (bearer: string | undefined, query = '') => {
+      const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
+      return (await fetch(`${hub.apiUrl}/queue${query}`, { headers, dispatcher })).status
+    }
+    const stranger = hub.server.issueToken({ name: 'eve', groups: [], ttlMs: 60_000 })
+    assert.equal(await get(undefined), 401)
+    assert.equal(await get(stranger), 403)
+    assert.equal(await get(token()), 200)
+    const rbac = 'rbac.authorization.k8s.io'
+    const rules = [{ apiGroups: ['oarlock.dev'], resources: ['runs'], verbs: ['list'] }]
+    const post = (path: string, body: object) =>
+      client.request({ method: 'POST', path, body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+    const base = `/apis/${rbac}/v1/namespaces/b`
+    await post(`${base}/roles`, { apiVersion: `${rbac}/v1`, kind: 'Role', metadata: { name: 'reader' }, rules })
+    await post(`${base}/rolebindings`, {
+      apiVersion: `${rbac}/v1`,
+      kind: 'RoleBinding',
+      metadata: { name: 'eve' },
+      roleRef: { apiGroup: rbac, kind: 'Role', name: 'reader' },
+      subjects: [{ apiGroup: rbac, kind: 'User', name: 'eve' }],
+    })
+    assert.equal(await get(stranger, '?namespace=b'), 200)
+    assert.equal(await get(stranger, '?namespace=a'), 403)
+    assert.equal(await get(stranger), 403)
+    await dispatcher.close()
+  })
+})
