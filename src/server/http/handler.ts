@@ -5,7 +5,7 @@ import type { Discovery } from '../discovery/index.ts'
 import type { Fairness, Flow } from '../fairness/index.ts'
 import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
-import { type Call, type Guard, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
+import { type Call, type Guard, isLongYaml, LongYaml, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import type { Handler, Incoming, Mount } from './exchange.ts'
@@ -34,6 +34,7 @@ export type HandlerOptions = {
   onInternalError: (error: unknown, request: Incoming) => void
 }
 
+const longYaml = new LongYaml()
 const maxUrlLength = 16 * 1024
 
 /** Makes the function that answers every request of the TLS listener. It never throws and leaves no request unanswered. */
@@ -178,6 +179,11 @@ async function answerResource(
       contentType = 'application/json'
       body = JSON.stringify(readProtobuf(bytes))
     } else body = bytes.toString('utf8')
+    if (isLongYaml(body, contentType)) {
+      body = await longYaml.toJson(body)
+      // Also an apply patch may be JSON.
+      if (verb !== 'patch') contentType = 'application/json'
+    }
   }
   const call: Call = {
     verb,

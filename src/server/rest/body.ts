@@ -36,8 +36,12 @@ export function parseYaml(text: string): unknown {
     return checkSize(parseYamlText(text))
   } catch (error) {
     if (error instanceof StatusError) throw error
-    throw badRequest(`the body of the request is not valid YAML: ${(error as Error).message.slice(0, 200)}`)
+    throw notYaml((error as Error).message)
   }
+}
+
+export function notYaml(why: string): StatusError {
+  return badRequest(`the body of the request is not valid YAML: ${why.slice(0, 200)}`)
 }
 
 export function unsupportedMediaType(supported: readonly string[]): StatusError {

@@ -14,6 +14,7 @@ export { type Call, type Guard, methodNotAllowed, type Services, sendObject } fr
 export type { Decoded } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { inSlices } from './in-slices.ts'
+export { isLongYaml, LongYaml } from './long-yaml.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'

@@ -1,0 +1,45 @@
+import { deepEqual, equal, rejects } from 'node:assert/strict'
+import { test } from 'node:test'
+import { isLongYaml, LongYaml } from './long-yaml.ts'
+
+const lines = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: v${index}`).join('\n')
+
+test('only YAML that is long and no JSON is read aside', () => {
+  equal(isLongYaml(lines(10), 'application/yaml'), false)
+  equal(isLongYaml(lines(2_000), 'application/yaml'), true)
+  equal(isLongYaml(lines(2_000), 'application/apply-patch+yaml'), true)
+  equal(isLongYaml(lines(2_000), 'application/json'), false)
+  equal(isLongYaml(JSON.stringify({ a: 'x'.repeat(20_000) }), 'application/apply-patch+yaml'), false)
+  equal(isLongYaml(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
+})
+
+test('several texts at once become JSON, or are refused for what they are', async () => {
+  const yaml = new LongYaml()
+  const [map, list] = await Promise.all([
+    yaml.toJson(lines(2_000)),
+    yaml.toJson('- 1\n- yes\n'),
+    rejects(yaml.toJson('a: [')),
+    rejects(yaml.toJson('a: 1\na: 2'), { code: 400, message: /stands twice/ }),
+  ])
+  equal(JSON.parse(map).k1999, 'v1999')
+  deepEqual(JSON.parse(list), [1, true])
+  await rejects(yaml.toJson('- '.repeat(100_000)), { code: 400 })
+  await rejects(yaml.toJson(`a: [${'1,'.repeat(101_000)}1]`), { code: 413 })
+  equal(await yaml.toJson('a: b'), '{"a":"b"}')
+})
+
+test('what takes too long is given up, and the next is read', async () => {
+  const yaml = new LongYaml({ limitMs: 400 })
+  const slow = yaml.toJson(lines(150_000))
+  const next = yaml.toJson('a: b').catch(error => error.message)
+  await rejects(slow, { code: 400, message: /takes longer than 400 ms/ })
+  equal(typeof (await next), 'string')
+})
+
+test('too many that wait are refused', async () => {
+  const yaml = new LongYaml()
+  const all = await Promise.allSettled(Array.from({ length: 70 }, () => yaml.toJson('a: b')))
+  const refused = all.filter(result => result.status === 'rejected')
+  equal(refused.length, 5)
+  equal(refused[0]?.reason.code, 429)
+})
