@@ -5,8 +5,12 @@ import { Watcher, type WatcherOptions } from './watcher.ts'
 const sweepEveryMs = 500
 const bookmarkEveryMs = 45_000
 const sliceMs = 4
-/** How long deliveries rest, as a multiple of the time the last ones took: requests get at least as much of the event loop. */
-const restShare = 1
+/**
+ * Deliveries rest at least as long as the last ones took, so that requests get half of the event loop, and up to this multiple of it while
+ * that is not long: most of a write is spent outside of this program and does not depend on how much is written.
+ */
+const longRest = 4
+const longRestMs = 4
 
 /**
  * All open watches: hands them what is committed, ends them in time, tells quiet ones how far the store has come.
@@ -97,7 +101,8 @@ export class WatchHub {
       return
     }
     this.#round = undefined
-    this.#restUntilMs = startMs + busyMs + (beforeMs + busyMs) * restShare
+    const tookMs = beforeMs + busyMs
+    this.#restUntilMs = startMs + busyMs + Math.max(tookMs, Math.min(tookMs * longRest, longRestMs))
     const [next] = this.#pending
     if (next) this.#schedule(next)
   }
