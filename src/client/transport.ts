@@ -232,7 +232,7 @@ export class Transport {
     }
     const isTls = this.#origin.protocol === 'https:'
     // Loaded on first use: many importers of types and kinds never send a request.
-    const { Agent, request } = isTls ? await import('node:https') : await import('node:http')
+    const { Agent, request } = isTls ? await import('node:https') : process.getBuiltinModule('node:http')
     const open = (maxSockets: number) =>
       new Agent({
         ...tls,

@@ -28,7 +28,7 @@ export class ProbeServer {
 
   /** @throws {Error} naming the address if it cannot be listened on. */
   static async start({ port, host }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
-    const { createServer } = await import('node:http')
+    const { createServer } = process.getBuiltinModule('node:http')
     const server = createServer((request, response) => {
       const path = request.url?.split('?')[0]
       if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET is answered here')

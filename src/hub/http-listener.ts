@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Address, isLoopback } from './address.ts'
 import { addressError } from './start-error.ts'
@@ -35,6 +35,8 @@ export type HttpListener = { address: Address; close(): Promise<void> }
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { address, onError } = options
   const needsPassword = !isLoopback(address)
+  // An import of node:http reads all that it exports, WebSocket too, which loads undici and node:http2.
+  const { createServer } = process.getBuiltinModule('node:http')
   const server = createServer((request, response) => {
     response.on('error', () => {})
     answer(options, needsPassword, request, response).catch(error => {

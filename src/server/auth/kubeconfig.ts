@@ -1,13 +1,23 @@
-import { stringify } from 'yaml'
-
 /** A kubeconfig with one context: this server, its authority, the administrator's token. */
 export function makeKubeconfig({ url, ca, token }: { url: string; ca: string; token: string }): string {
-  return stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'oarlock', cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name: 'admin', user: { token } }],
-    contexts: [{ name: 'oarlock', context: { cluster: 'oarlock', user: 'admin', namespace: 'default' } }],
-    'current-context': 'oarlock',
-  })
+  // Texts in JSON's quotes are YAML, whatever is in them.
+  return `apiVersion: v1
+kind: Config
+clusters:
+  - name: oarlock
+    cluster:
+      server: ${JSON.stringify(url)}
+      certificate-authority-data: ${JSON.stringify(Buffer.from(ca).toString('base64'))}
+users:
+  - name: admin
+    user:
+      token: ${JSON.stringify(token)}
+contexts:
+  - name: oarlock
+    context:
+      cluster: oarlock
+      user: admin
+      namespace: default
+current-context: oarlock
+`
 }

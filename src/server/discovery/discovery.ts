@@ -1,7 +1,6 @@
-import { stringify } from 'yaml'
 import type { Registry } from '../registry/index.ts'
 import { asciiJson } from '../storage/index.ts'
-import { acceptRanges, notAcceptable, syntaxOf } from '../wire/index.ts'
+import { acceptRanges, notAcceptable, syntaxOf, yaml } from '../wire/index.ts'
 import { aggregated, groupDocument, groupList, resourceList } from './api-groups.ts'
 import { etagOf } from './etag.ts'
 import { openApiV2 } from './openapi-v2.ts'
@@ -102,7 +101,7 @@ export class Discovery {
       case 'json':
         return jsonDocument(value)
       case 'yaml': {
-        const body = stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 })
+        const body = yaml().stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 })
         return { contentType: 'application/yaml', body, etag: '' }
       }
       case 'protobuf':

@@ -1,5 +1,5 @@
-import { stringify } from 'yaml'
 import { isJsonObject } from '../../kube/index.ts'
+import { yaml } from '../wire/index.ts'
 
 /**
  * OpenAPI 2 in the protobuf form of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), which tools on
@@ -48,7 +48,7 @@ const list =
   (field, value) =>
     Array.isArray(value) ? value.flatMap(item => write(field, item)) : []
 /** `Any` of gnostic: the value as YAML. */
-const any: Write = (field, value) => chunk(field, Buffer.concat(chunk(2, Buffer.from(stringify(value)))))
+const any: Write = (field, value) => chunk(field, Buffer.concat(chunk(2, Buffer.from(yaml().stringify(value)))))
 const of =
   (name: string): Write =>
   (field, value) =>

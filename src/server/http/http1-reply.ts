@@ -1,6 +1,9 @@
 import { EventEmitter } from 'node:events'
-import { type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { HeaderValue, Reply } from '../wire/index.ts'
+
+// An import of node:http reads all that it exports, WebSocket too, which loads undici and node:http2: 13 MB.
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** What a reply needs of its connection. */
 export type ReplyCarrier = {

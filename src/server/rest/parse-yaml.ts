@@ -1,5 +1,6 @@
-import { isMap, isScalar, isSeq, type Node, parseDocument, type Tags } from 'yaml'
+import type { Node, Tags } from 'yaml'
 import { isKept, parseJsonStrict, StatusError } from '../../kube/index.ts'
+import { yaml } from '../wire/index.ts'
 import { checkText, unkept } from './check-size.ts'
 
 /** A small document could grow without bound by naming a large one again and again. */
@@ -18,7 +19,13 @@ export function parseYamlText(text: string): unknown {
   const json = parseAsJson(text)
   if (json) return json.value
   // The parser compares every key of a mapping with every other: 60,000 of them stopped the server for a minute.
-  const document = parseDocument(text, { uniqueKeys: false, prettyErrors: false, logLevel: 'error', version: '1.1', customTags: asGoReads })
+  const document = yaml().parseDocument(text, {
+    uniqueKeys: false,
+    prettyErrors: false,
+    logLevel: 'error',
+    version: '1.1',
+    customTags: asGoReads,
+  })
   const [error] = document.errors
   if (error) throw error
   checkKeys(document.contents)
@@ -42,6 +49,7 @@ function parseAsJson(text: string): { value: unknown } | undefined {
 }
 
 function checkKeys(root: Node | null): void {
+  const { isMap, isScalar, isSeq } = yaml()
   const pending: unknown[] = [root]
   while (pending.length > 0) {
     const node = pending.pop()

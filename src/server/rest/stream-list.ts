@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { createGzip } from 'node:zlib'
 import type { Entry } from '../storage/index.ts'
 import { listItem, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
@@ -141,7 +140,7 @@ async function streamGzip(
   to: number,
   nowMs: number,
 ): Promise<void> {
-  const gzip = createGzip({ level: 1 })
+  const gzip = process.getBuiltinModule('node:zlib').createGzip({ level: 1 })
   gzip.pipe(response)
   response.on('close', () => gzip.destroy())
   gzip.on('error', () => response.destroy())

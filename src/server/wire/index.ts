@@ -18,3 +18,4 @@ export {
 export type { HeaderValue, Reply } from './reply.ts'
 export { acceptRanges, negotiate, notAcceptable, plainJson, type Representation, syntaxOf } from './representation.ts'
 export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'
+export { yaml } from './yaml.ts'

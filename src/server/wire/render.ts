@@ -1,8 +1,8 @@
-import { stringify } from 'yaml'
 import type { KubeObject } from '../../kube/index.ts'
 import type { Kind } from '../registry/index.ts'
 import { asciiJson, type Entry, type StoredEvent } from '../storage/index.ts'
 import type { Representation } from './representation.ts'
+import { yaml } from './yaml.ts'
 
 /** The JSON of an entry at the version of `kind`. */
 export function wireText(kind: Kind, entry: Entry): string {
@@ -32,7 +32,7 @@ const maxYamlLength = 32 * 1024
 export function finish(json: string, as: Representation): string {
   return as.syntax === 'json' || json.length > maxYamlLength
     ? json
-    : stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
+    : yaml().stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
 }
 
 export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number; shardInfo?: { selector: string } }

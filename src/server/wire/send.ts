@@ -1,9 +1,7 @@
 import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import { StatusError } from '../../kube/index.ts'
 import type { HeaderValue, Reply } from './reply.ts'
 
-const gzipAsync = promisify(gzip)
 const gzipFromBytes = 128 * 1024
 
 /** Sends a finished body. Text must be ASCII when the content type is JSON, which `asciiJson` sees to. */
@@ -33,7 +31,7 @@ export async function sendLarge(response: Reply, contentType: string, text: stri
     send(response, 200, contentType, text)
     return
   }
-  const body = await gzipAsync(Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8'), { level: 1 })
+  const body = await compress(Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8'))
   if (response.destroyed) return
   response.writeHead(200, {
     'Content-Type': contentType,
@@ -43,6 +41,11 @@ export async function sendLarge(response: Reply, contentType: string, text: stri
     Vary: 'Accept-Encoding',
   })
   response.end(body)
+}
+
+// Loaded with the first client that takes gzip.
+function compress(bytes: Buffer): Promise<Buffer> {
+  return promisify(process.getBuiltinModule('node:zlib').gzip)(bytes, { level: 1 })
 }
 
 /** A finished answer with headers of its own. An empty content type stands for none, which goes with an empty body. */
@@ -58,7 +61,7 @@ export async function sendDocument(response: Reply, document: Sent, acceptEncodi
   const { code, contentType, headers, body } = document
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const isGzip = bytes.length >= gzipFromBytes && takesGzip(acceptEncoding)
-  const sent = isGzip ? await gzipAsync(bytes, { level: 1 }) : bytes
+  const sent = isGzip ? await compress(bytes) : bytes
   if (response.headersSent || response.destroyed) return
   response.writeHead(code, {
     ...(contentType && { 'Content-Type': contentType }),
