@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Client, createClient } from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import { usageError } from './cli-error.ts'
 
 /** The options of every command that talks to an API server. */
@@ -46,8 +46,10 @@ export function findKubeconfig(option: string | undefined, surroundings = here()
 }
 
 /** Connects as the options say. Close it at the end. */
-export function connect(options: AccessOptions): Promise<Client> {
+export async function connect(options: AccessOptions): Promise<Client> {
   const { context } = options
+  // Not by servers, which have this file for their data directory.
+  const { createClient } = await import('../client/index.ts')
   return createClient({ kubeconfig: findKubeconfig(options.kubeconfig), context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
 }
 

@@ -1,4 +1,3 @@
-import { ConnectionError } from '../client/index.ts'
 import { StatusError } from '../kube/index.ts'
 import { exitCodes } from './exit-codes.ts'
 
@@ -24,7 +23,8 @@ export type Told = { message: string; details: string[]; hint: string | undefine
 export function tell(error: unknown): Told {
   if (error instanceof CliError) return { message: error.message, details: [], hint: error.hint, exitCode: error.exitCode }
   if (error instanceof StatusError) return tellStatus(error)
-  if (error instanceof ConnectionError) {
+  // By its name: loading the client to ask would cost servers 2 MB.
+  if (error instanceof Error && error.name === 'ConnectionError') {
     return {
       message: error.message,
       details: [],

@@ -3,7 +3,8 @@ import { durationPattern } from '../kube/index.ts'
 import { tell } from './cli-error.ts'
 import { errPaint, note } from './console.ts'
 import { exitCodeHelp, exitCodes } from './exit-codes.ts'
-import { outputFormats } from './output/print-objects.ts'
+import { beginLeanStart } from './lean-start.ts'
+import { outputFormats } from './output/output-formats.ts'
 import { packageVersion } from './version.ts'
 
 /** Runs one command line and returns what to exit with. Nothing is thrown. */
@@ -57,7 +58,10 @@ export function makeProgram(exitWith: ExitWith): Command {
     .option('--grace <duration>', 'when stopping: how long Runs may take to finish before they are interrupted', duration, '30s')
     .option('--log <file>', 'where the log goes; - is stderr (default: <data>/oarlock.log)')
     .addOption(new Option('--log-level <level>', 'what is logged').choices(['debug', 'info', 'warn', 'error']).default('info'))
-    .action(async options => exitWith(await (await import('./commands/up.ts')).up(options)))
+    .action(async options => {
+      beginLeanStart()
+      exitWith(await (await import('./commands/up.ts')).up(options))
+    })
 
   program
     .command('serve')
@@ -68,7 +72,10 @@ export function makeProgram(exitWith: ExitWith): Command {
     .option('--log <file>', 'where the log goes; - is stderr (default: <data>/oarlock.log)')
     .addOption(new Option('--log-level <level>', 'what is logged').choices(['debug', 'info', 'warn', 'error']).default('info'))
     .addHelpText('after', serveHelp)
-    .action(async options => exitWith(await (await import('./commands/serve.ts')).serve(options)))
+    .action(async options => {
+      beginLeanStart()
+      exitWith(await (await import('./commands/serve.ts')).serve(options))
+    })
 
   program
     .command('backup')

@@ -131,7 +131,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       writable(dataDir, () => new SigningKey(pkiDir)),
     )
     const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts))
-    const certificates = await readCertificates(pkiDir, host, store.nowMs)
+    const certificates = readCertificates(pkiDir, host, store.nowMs)
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,

@@ -3,7 +3,8 @@ import { applyManifest } from '../apply-manifests.ts'
 import { tell } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { explainRefusal } from '../explain-refusal.ts'
-import { type OutputFormat, objectName, serialise } from '../output/print-objects.ts'
+import type { OutputFormat } from '../output/output-formats.ts'
+import { objectName, serialise } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
 
 export type ApplyCommandOptions = AccessOptions & { filename: string[]; force?: boolean; dryRun?: boolean; output?: OutputFormat }

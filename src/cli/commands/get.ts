@@ -3,7 +3,8 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { discoverTypes, findTypes } from '../find-types.ts'
-import { fetchTable, type OutputFormat, objectName, serialise, tableLines } from '../output/print-objects.ts'
+import type { OutputFormat } from '../output/output-formats.ts'
+import { fetchTable, objectName, serialise, tableLines } from '../output/print-objects.ts'
 
 export type GetOptions = AccessOptions & { output?: OutputFormat; selector?: string }
 

@@ -6,6 +6,7 @@ import { usageError } from '../cli-error.ts'
 import { note, outPaint, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
 import { packageVersion } from '../version.ts'
 
@@ -21,6 +22,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     const dataDir = dataDirectory(options.data)
     const log = openLog(options, dataDir)
     const server = await start(options, dataDir, log.logger)
+    endLeanStart()
     const paint = outPaint()
     const row = (name: string, value: string) => `  ${paint('dim', name.padEnd(11))} ${value}`
     print(`${paint('bold', `oarlock ${packageVersion()}`)} serves the API, with ${server.stats().objects} objects`)

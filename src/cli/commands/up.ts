@@ -9,6 +9,7 @@ import { errPaint, note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
 import { FleetWatch } from '../fleet/watch-fleet.ts'
+import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
 import type { Paint } from '../output/style.ts'
 import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
@@ -50,6 +51,7 @@ export async function up(options: UpOptions): Promise<number> {
   repository?.catch(() => {})
   const hub = await start(options, dataDir, options.sample ? [sampleRepositories] : [], log.logger)
   signals.hub = hub
+  endLeanStart()
   try {
     const paint = outPaint()
     for (const line of banner(hub, dataDir, paint)) print(line)

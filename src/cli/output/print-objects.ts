@@ -3,9 +3,6 @@ import { resourcePath } from '../../client/index.ts'
 import type { KubeObject, Resource } from '../../kube/index.ts'
 import { renderTable } from './table.ts'
 
-export const outputFormats = ['json', 'yaml', 'wide', 'name'] as const
-export type OutputFormat = (typeof outputFormats)[number]
-
 /** `stack.oarlock.dev/network`, as kubectl names an object. */
 export function objectName({ kind, group }: Resource<unknown>, name: string): string {
   return `${kind.toLowerCase()}${group ? `.${group}` : ''}/${name}`

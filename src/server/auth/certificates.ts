@@ -1,147 +1,90 @@
-import { X509Certificate as NodeCertificate, randomBytes, webcrypto } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import type * as X509 from '@peculiar/x509'
-import { loadX509 } from './load-x509.ts'
 import { readIfThere, writeSecretFile } from './secret-file.ts'
+import { type CertificateOrder, type Signer, signCertificate } from './x509.ts'
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const dayMs = 24 * 60 * 60 * 1_000
 const caLifeMs = 10 * 365 * dayMs
 const servingLifeMs = 365 * dayMs
 const renewBeforeMs = 30 * dayMs
+/** Clients whose clocks are behind by up to this take a new certificate. */
+const clockSkewMs = 60 * 60 * 1_000
 
-export type ServingCertificates = { ca: string; certificate: string; key: string }
+/** PEM. */
+type Pair = { certificate: string; key: string }
+export type ServingCertificates = Pair & { ca: string }
 
 /**
  * The server's own certificate authority and the certificate it serves with, kept in `pkiDir`. Both are made when
  * missing; the serving certificate is made again when it nears its end or does not name `host`.
  */
-export async function readCertificates(pkiDir: string, host: string, nowMs: number): Promise<ServingCertificates> {
+export function readCertificates(pkiDir: string, host: string, nowMs: number): ServingCertificates {
   const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? [] : [host])])]
-  const ca = readPair(pkiDir, 'ca')
+  const found = readPair(pkiDir, 'ca')
+  const ca = found && isGood(found.certificate, nowMs) ? found : makeAuthority(pkiDir, nowMs)
   const serving = readPair(pkiDir, 'serving')
-  if (ca && isGood(ca.certificate, nowMs)) {
-    if (
-      serving &&
-      isGood(serving.certificate, nowMs) &&
-      coversAll(serving.certificate, names) &&
-      isSignedBy(serving.certificate, ca.certificate)
-    ) {
-      return { ca: ca.certificate, certificate: serving.certificate, key: serving.key }
-    }
-    const x509 = await loadX509()
-    const key = await importKey(ca.key)
-    return issueServing(pkiDir, new x509.X509Certificate(ca.certificate), ca.certificate, key, names, nowMs)
+  if (
+    serving &&
+    isGood(serving.certificate, nowMs) &&
+    coversAll(serving.certificate, names) &&
+    isSignedBy(serving.certificate, ca.certificate)
+  ) {
+    return { ca: ca.certificate, ...serving }
   }
-  const x509 = await loadX509()
-  const keys = await makeKeys()
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serialNumber(),
-    name: `CN=oarlock-ca-${randomBytes(4).toString('hex')}`,
-    notBefore: new Date(nowMs - 60 * 60 * 1_000),
-    notAfter: new Date(nowMs + caLifeMs),
-    keys,
-    signingAlgorithm: algorithm,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign | x509.KeyUsageFlags.digitalSignature, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  })
-  const pem = certificate.toString('pem')
-  writeSecretFile(join(pkiDir, 'ca.key'), await exportKey(keys.privateKey))
-  writeSecretFile(join(pkiDir, 'ca.crt'), pem)
-  return issueServing(pkiDir, certificate, pem, keys.privateKey, names, nowMs)
+  const made = issue([['CN', 'oarlock']], { serves: names }, servingLifeMs, ca, nowMs)
+  writeSecretFile(join(pkiDir, 'serving.key'), made.key)
+  writeSecretFile(join(pkiDir, 'serving.crt'), made.certificate)
+  return { ca: ca.certificate, ...made }
 }
 
 /** Signs a client certificate: `CN` is the user, `O` its groups. Its key is made here. */
-export async function issueClientCertificate(
+export function issueClientCertificate(
   pkiDir: string,
   user: { name: string; groups: readonly string[]; ttlMs: number },
   nowMs: number,
-): Promise<{ certificate: string; key: string }> {
+): Pair {
   const ca = readPair(pkiDir, 'ca')
   if (!ca) throw new Error(`there is no certificate authority in ${pkiDir}: start the server once`)
-  const x509 = await loadX509()
-  const subject = [{ CN: [user.name] }, ...user.groups.map(group => ({ O: [group] }))]
-  return issue(new x509.X509Certificate(ca.certificate), await importKey(ca.key), subject, user.ttlMs, nowMs, [
-    new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
-  ])
+  return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
 
-async function issueServing(
-  pkiDir: string,
-  ca: X509.X509Certificate,
-  caPem: string,
-  caKey: webcrypto.CryptoKey,
-  names: string[],
-  nowMs: number,
-): Promise<ServingCertificates> {
-  const x509 = await loadX509()
-  const alternatives = names.map(name => ({ type: isIP(name) ? ('ip' as const) : ('dns' as const), value: name }))
-  const issued = await issue(ca, caKey, [{ CN: ['oarlock'] }], servingLifeMs, nowMs, [
-    new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-    new x509.SubjectAlternativeNameExtension(alternatives),
-  ])
-  writeSecretFile(join(pkiDir, 'serving.key'), issued.key)
-  writeSecretFile(join(pkiDir, 'serving.crt'), issued.certificate)
-  return { ca: caPem, ...issued }
+function makeAuthority(pkiDir: string, nowMs: number): Pair {
+  const { publicKey, privateKey } = makeKeys()
+  const subject = [['CN', `oarlock-ca-${randomBytes(4).toString('hex')}`]] as const
+  const life = { notBeforeMs: nowMs - clockSkewMs, notAfterMs: nowMs + caLifeMs }
+  const certificate = signCertificate({ subject, publicKey, ...life, use: 'ca' }, { key: privateKey })
+  const key = pemOf(privateKey)
+  writeSecretFile(join(pkiDir, 'ca.key'), key)
+  writeSecretFile(join(pkiDir, 'ca.crt'), certificate)
+  return { certificate, key }
 }
 
-async function issue(
-  ca: X509.X509Certificate,
-  caKey: webcrypto.CryptoKey,
-  subject: X509.JsonName,
-  lifeMs: number,
-  nowMs: number,
-  extensions: X509.Extension[],
-): Promise<{ certificate: string; key: string }> {
-  const x509 = await loadX509()
-  const keys = await makeKeys()
-  const notAfterMs = Math.min(nowMs + lifeMs, ca.notAfter.getTime())
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: serialNumber(),
-    subject,
-    issuer: ca.subject,
-    notBefore: new Date(nowMs - 60 * 60 * 1_000),
-    notAfter: new Date(notAfterMs),
-    publicKey: keys.publicKey,
-    signingKey: caKey,
-    signingAlgorithm: algorithm,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      await x509.AuthorityKeyIdentifierExtension.create(ca.publicKey),
-      ...extensions,
-    ],
-  })
-  return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+function issue(subject: CertificateOrder['subject'], use: CertificateOrder['use'], lifeMs: number, ca: Pair, nowMs: number): Pair {
+  const { publicKey, privateKey } = makeKeys()
+  const signer: Signer = { key: createPrivateKey(ca.key), certificate: new X509Certificate(ca.certificate) }
+  const notAfterMs = Math.min(nowMs + lifeMs, Date.parse(signer.certificate!.validTo))
+  const certificate = signCertificate({ subject, publicKey, notBeforeMs: nowMs - clockSkewMs, notAfterMs, use }, signer)
+  return { certificate, key: pemOf(privateKey) }
 }
 
-function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+function makeKeys(): { publicKey: KeyObject; privateKey: KeyObject } {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' })
 }
 
-async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
-  const bytes = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key)).toString('base64')
-  return `-----BEGIN PRIVATE KEY-----\n${bytes.match(/.{1,64}/g)!.join('\n')}\n-----END PRIVATE KEY-----\n`
+function pemOf(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-function importKey(pem: string): Promise<webcrypto.CryptoKey> {
-  const bytes = Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64')
-  return webcrypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign'])
-}
-
-function readPair(pkiDir: string, name: string): { certificate: string; key: string } | undefined {
+function readPair(pkiDir: string, name: string): Pair | undefined {
   const certificate = readIfThere(join(pkiDir, `${name}.crt`))
   const key = readIfThere(join(pkiDir, `${name}.key`))
   return certificate !== undefined && key !== undefined ? { certificate, key } : undefined
 }
 
-function parse(pem: string): NodeCertificate | undefined {
+function parse(pem: string): X509Certificate | undefined {
   try {
-    return new NodeCertificate(pem)
+    return new X509Certificate(pem)
   } catch {
     return undefined
   }
@@ -165,11 +108,4 @@ function coversAll(pem: string, names: string[]): boolean {
 
 function isWildcard(host: string): boolean {
   return host === '' || host === '0.0.0.0' || host === '::'
-}
-
-// Positive and at most 20 bytes, as RFC 5280 asks.
-function serialNumber(): string {
-  const bytes = randomBytes(16)
-  bytes[0] = (bytes[0]! & 0x7f) | 0x40
-  return bytes.toString('hex')
 }

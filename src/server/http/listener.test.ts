@@ -18,7 +18,7 @@ import { readBody } from './read-body.ts'
 const dir = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))
 let tls: { certificate: string; key: string; ca: string }
 before(async () => {
-  tls = await readCertificates(dir, '127.0.0.1', Date.now())
+  tls = readCertificates(dir, '127.0.0.1', Date.now())
 })
 after(() => rmSync(dir, { recursive: true }))
 

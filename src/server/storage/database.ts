@@ -42,6 +42,7 @@ const pagesPerStep = 256
 /** A commit that brings the log to this length also writes its pages to where they belong, and everyone waits for that. */
 const checkpointPages = 2_000
 const cacheKib = 2_048
+const fillCacheKib = 256
 /** The log is not made longer ahead of need on a disk with less room than this. */
 const roomyBytes = 256 * 1024 * 1024
 
@@ -97,17 +98,17 @@ export class Database {
     try {
       const { bavail, bsize } = statfsSync(dirname(this.#file))
       if (bavail * bsize < roomyBytes) return
-      const blobBytes = 1_000_000
-      // What the cache holds at the end never gets to the log.
-      const blobs = Math.ceil((checkpointPages * 4_096 + cacheKib * 1_024) / blobBytes) + 1
-      this.#db.exec('BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)')
+      const blobBytes = 64_000
+      // What the cache holds at the end never gets to the log; and what it needs now is not given back to the machine.
+      const blobs = Math.ceil((checkpointPages * 4_096 + fillCacheKib * 1_024) / blobBytes) + 1
+      this.#db.exec(`PRAGMA cache_size=-${fillCacheKib}; BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)`)
       const insert = this.#db.prepare(`INSERT INTO scratch VALUES (zeroblob(${blobBytes}))`)
       for (let i = 0; i < blobs; i++) insert.run()
     } catch {
       // A shorter log is slower, and nothing else.
     }
     if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
-    this.#db.exec('PRAGMA shrink_memory')
+    this.#db.exec(`PRAGMA shrink_memory; PRAGMA cache_size=-${cacheKib}`)
   }
 
   /** Free pages go back to the disk when they are most of a large file: its time is that of what is left. */

@@ -1,0 +1,3 @@
+/** What -o takes. */
+export const outputFormats = ['json', 'yaml', 'wide', 'name'] as const
+export type OutputFormat = (typeof outputFormats)[number]
