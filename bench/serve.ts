@@ -1,7 +1,11 @@
 /** The embedded server alone, in the data directory named by argv[2]; prints the path of its kubeconfig when it is ready. */
-import { startServer } from '../src/server/index.ts'
+import { beginLeanStart, endLeanStart } from '../src/cli/lean-start.ts'
 
+// As `oarlock serve` does it, without what a command line needs besides.
+beginLeanStart()
+const { startServer } = await import('../src/server/index.ts')
 const server = await startServer({ dataDir: process.argv[2] as string, listen: { port: 0 } })
+endLeanStart()
 console.log(server.kubeconfigPath)
 process.on('SIGTERM', () => {
   void server.close().then(() => process.exit(0))

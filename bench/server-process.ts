@@ -18,12 +18,9 @@ export function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-// V8's default young generation takes up to 50 MB more and made no write cheaper.
-const serverFlags = ['--max-semi-space-size=8']
-
 /** Starts the embedded server alone in a process of its own. */
 export async function startServerProcess(dataDir: string): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [...serverFlags, join(import.meta.dirname, 'serve.ts'), dataDir], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'serve.ts'), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
   })

@@ -10,6 +10,8 @@ export type LoadOrder = {
   operation: 'create' | 'status' | 'update' | 'get'
   writers: number
   requests: number
+  /** How many objects there are; reads begin again after the last. Default: one for each request. */
+  objects?: number
   namespace: string
   /** Prefix of object names, so that runs do not meet each other. */
   prefix: string
@@ -49,7 +51,7 @@ async function versionsOf(connection: RawConnection, namespace: string): Promise
 }
 
 async function main(order: LoadOrder): Promise<LoadReport> {
-  const { operation, writers, requests, prefix, namespace, endpoint } = order
+  const { operation, writers, requests, objects = requests, prefix, namespace, endpoint } = order
   const connections = await Promise.all(Array.from({ length: writers }, () => RawConnection.open(endpoint)))
   // Custom resources are not updated without saying of which version.
   const versions = operation === 'update' ? await versionsOf(connections[0] as RawConnection, namespace) : new Map<string, string>()
@@ -60,7 +62,7 @@ async function main(order: LoadOrder): Promise<LoadReport> {
   let failed = 0
 
   const send = (connection: RawConnection, index: number) => {
-    const name = `${prefix}-${index}`
+    const name = `${prefix}-${index % objects}`
     const path = `${collection(namespace)}/${name}`
     switch (operation) {
       case 'create':
