@@ -24,7 +24,8 @@ export function mismatch(needs: Needs, { metadata, status }: Worker): string | u
   return versionMatches(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
 }
 
-function formatBytes(bytes: number): string {
+/** `512Mi`, or bytes where that is not a whole number. */
+export function formatBytes(bytes: number): string {
   const mebi = 2 ** 20
   return bytes % mebi === 0 ? `${bytes / mebi}Mi` : `${bytes}`
 }

@@ -1,7 +1,7 @@
 import type { Worker, WorkerPool } from '../../api/index.ts'
 import type { StartState } from '../pool/index.ts'
-import type { Lane, RunQueue } from '../queue/index.ts'
-import { mismatch } from './match-worker.ts'
+import type { Lane, Needs, RunQueue } from '../queue/index.ts'
+import { formatBytes, mismatch } from './match-worker.ts'
 
 /** Why a Run waits. `status.reason` of the Run, documented in docs/queue.md. */
 export type WaitReason =
@@ -90,8 +90,15 @@ export class WaitReasons {
         }
       }
     }
-    return waitForHands(pool, members.length + (state?.starting.length ?? 0), state, nowMs)
+    const why = waitForHands(pool, members.length + (state?.starting.length ?? 0), state, nowMs)
+    const wants = sayResources(needs)
+    if (wants === '' || !ready.some(({ status }) => status?.capacity)) return why
+    return { ...why, message: `${why.message}; this one waits for a slot with ${wants} left` }
   }
+}
+
+function sayResources({ cpuMillis, memoryBytes }: Needs): string {
+  return [cpuMillis > 0 && `cpu ${cpuMillis}m`, memoryBytes > 0 && `memory ${formatBytes(memoryBytes)}`].filter(Boolean).join(' and ')
 }
 
 function waitForHands(pool: WorkerPool, hands: number, state: StartState | undefined, nowMs: number): Why {
