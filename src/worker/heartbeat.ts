@@ -22,7 +22,8 @@ export class RegisterError extends Error {
 
 export type HeartbeatOptions = {
   client: Client
-  token: string
+  /** A function, where it is renewed: asked about once a second. */
+  token: string | (() => string)
   caCertificate: string | undefined
   name: string
   pool: string
@@ -58,6 +59,7 @@ export class Heartbeat {
   #guardSocket: string | undefined
   #alive: NodeJS.Timeout | undefined
   #isOver = false
+  #token = ''
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
@@ -102,7 +104,12 @@ export class Heartbeat {
     Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
     this.#showAlive()
-    this.#alive = setInterval(() => this.#showAlive(), aliveEveryMs)
+    this.#alive = setInterval(() => {
+      this.#showAlive()
+      const token = this.#tokenNow()
+      if (token !== this.#token) this.#tell({ kind: 'token', token })
+      this.#token = token
+    }, aliveEveryMs)
     this.#startThread()
     await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [] })
   }
@@ -157,11 +164,17 @@ export class Heartbeat {
     Atomics.store(this.#times, sharedIndex.aliveAtMs, BigInt(Math.floor(bootMs())))
   }
 
+  #tokenNow(): string {
+    const { token } = this.#options
+    return typeof token === 'string' ? token : token()
+  }
+
   #startThread(): void {
-    const { client, name, token, caCertificate, worker, timings, stuckMs = 120_000, onError } = this.#options
+    const { client, name, caCertificate, worker, timings, stuckMs = 120_000, onError } = this.#options
+    this.#token = this.#tokenNow()
     const workerData: HeartbeatData = {
       leaseUrl: `${client.server}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
-      ...{ leaseUid: this.#uid, token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
+      ...{ leaseUid: this.#uid, token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
       shared: this.#times.buffer as SharedArrayBuffer,
     }
     // The same file as this one, in the checkout (.ts) and in the package (.js).

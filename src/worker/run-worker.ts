@@ -106,7 +106,7 @@ class WorkerProcess {
       },
     })
     this.#heartbeat = new Heartbeat({
-      token: textOf(token),
+      token,
       caCertificate,
       worker: this.#guard.worker,
       client,
@@ -401,4 +401,3 @@ class WorkerProcess {
   }
 }
 
-const textOf = (token: string | (() => string)): string => (typeof token === 'string' ? token : token())

@@ -34,7 +34,9 @@ export function makeWorkerPod({ pool, workerName, environment, hasCredential }: 
   const template: JsonObject = structuredClone((spec.template?.spec ?? {}) as JsonObject)
   const containers = containersOf(template)
   const target = workerContainer(pool)
-  const told = { ...workerEnvironment(pool, workerName), ...environment }
+  // What makes isolation level Pod true: no other Run ever shares it.
+  const isAlone = (spec.lifecycle ?? 'OneShot') === 'OneShot' && (spec.slots ?? 1) === 1
+  const told = { ...workerEnvironment(pool, workerName), ...(isAlone && { OARLOCK_ISOLATION: 'Pod' }), ...environment }
   const env = Object.entries(told).map(([name, value]) => ({ name, value }))
   if (hasCredential) env.push({ name: 'OARLOCK_TOKEN_FILE', value: `${credentialDirectory}/token` })
   const names = new Set(env.map(({ name }) => name))
