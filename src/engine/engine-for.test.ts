@@ -4,10 +4,10 @@ import { describeDiagnostics } from './engine-error.ts'
 import { detectEngines, engineFor } from './index.ts'
 import { maskSecrets, secretValues } from './secret-values.ts'
 
-test('every engine is found by its name, and an unknown one is refused with the names there are', () => {
-  for (const name of ['terraform', 'opentofu', 'manifests', 'command']) assert.equal(engineFor(name).name, name)
-  assert.throws(
-    () => engineFor('pulumi'),
+test('every engine is found by its name, and an unknown one is refused with the names there are', async () => {
+  for (const name of ['terraform', 'opentofu', 'manifests', 'command']) assert.equal((await engineFor(name)).name, name)
+  await assert.rejects(
+    engineFor('pulumi'),
     /^RangeError: engine "pulumi" is not known: it must be one of terraform, opentofu, manifests, command$/,
   )
 })

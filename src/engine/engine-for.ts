@@ -1,24 +1,31 @@
-import { createCommandEngine } from './command/command.ts'
 import type { Detection, Engine } from './engine.ts'
-import { createManifestsEngine } from './manifests/manifests.ts'
-import { createTerraformEngine, opentofuFlavor, terraformFlavor } from './terraform/terraform.ts'
 
-const engines: readonly Engine[] = [
-  createTerraformEngine(terraformFlavor),
-  createTerraformEngine(opentofuFlavor),
-  createManifestsEngine(),
-  createCommandEngine(),
-]
+/** Loaded when a Run needs them: together they and what they import are a third of what a worker loads, and it uses one. */
+const engines: Readonly<Record<string, () => Promise<Engine>>> = {
+  terraform: async () => {
+    const { createTerraformEngine, terraformFlavor } = await import('./terraform/terraform.ts')
+    return createTerraformEngine(terraformFlavor)
+  },
+  opentofu: async () => {
+    const { createTerraformEngine, opentofuFlavor } = await import('./terraform/terraform.ts')
+    return createTerraformEngine(opentofuFlavor)
+  },
+  manifests: async () => (await import('./manifests/manifests.ts')).createManifestsEngine(),
+  command: async () => (await import('./command/command.ts')).createCommandEngine(),
+}
+const loaded = new Map<string, Promise<Engine>>()
 
 /** @throws {RangeError} for a name that no engine has. */
-export function engineFor(name: string): Engine {
-  const engine = engines.find(candidate => candidate.name === name)
-  if (engine) return engine
-  throw new RangeError(`engine ${JSON.stringify(name)} is not known: it must be one of ${engines.map(each => each.name).join(', ')}`)
+export async function engineFor(name: string): Promise<Engine> {
+  const load = Object.hasOwn(engines, name) ? engines[name] : undefined
+  if (!load) throw new RangeError(`engine ${JSON.stringify(name)} is not known: it must be one of ${Object.keys(engines).join(', ')}`)
+  const engine = loaded.get(name) ?? load()
+  loaded.set(name, engine)
+  return await engine
 }
 
 /** What this machine can run, by engine name. `env` is the environment to look in; nothing is installed or downloaded. */
 export async function detectEngines(env: Record<string, string | undefined> = process.env): Promise<Record<string, Detection>> {
-  const found = await Promise.all(engines.map(async engine => [engine.name, await engine.detect(env)] as const))
-  return Object.fromEntries(found)
+  const detect = async (name: string) => [name, await (await engineFor(name)).detect(env)] as const
+  return Object.fromEntries(await Promise.all(Object.keys(engines).map(detect)))
 }

@@ -179,18 +179,22 @@ class RunExecution {
     try {
       this.observe(run)
       log.line(sayBegin(run))
-      await this.#reporter.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
+      // Beside each other: whoever is told that the Run is not its own has an older epoch, too, and gets no lock that counts.
+      const preparing = this.#reporter.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
+      preparing.catch(() => {})
       const timeout = run.spec.stack.timeout ?? defaults.timeout
       this.#timeout = setTimeout(() => this.stop({ kind: 'Timeout', timeout }), Math.min(parseDuration(timeout), 2 ** 31 - 1))
       this.#abort.signal.throwIfAborted()
       if (isMutating(run.spec.type)) {
         const { broke } = await this.#state.lock({ signal: this.#abort.signal })
         isLocked = true
+        await preparing
         if (broke) log.line(`the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which is gone, was taken over`)
         const left = await killStackWriters(run.spec.stackRef.uid)
         if (left > 0)
           log.line(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
       }
+      await preparing
       directory = await createRunDirectory(this.#options.runsDir, run.metadata.uid)
       end = await this.#work(directory)
     } catch (error) {
@@ -204,6 +208,8 @@ class RunExecution {
     const { client, run, log } = this.#options
     const { signal } = this.#abort
     const { type, stack: spec } = run.spec
+    const loading = engineFor(spec.engine)
+    loading.catch(() => {})
     this.#isolation = await isolateRun({
       ...this.#options,
       directory,
@@ -234,7 +240,7 @@ class RunExecution {
     const source = await this.#fetch(directory, inputs)
     signal.throwIfAborted()
 
-    const engine = engineFor(spec.engine)
+    const engine = await loading
     const context = this.#context(directory, source, statePath, inputs)
     const found = await engine.detect(process.env)
     if (!found.found) {
@@ -266,10 +272,13 @@ class RunExecution {
   async #planAndApply(engine: Engine, context: EngineContext): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {
     const { client, run, log } = this.#options
     const { type, approvedPlan } = run.spec
-    await this.#reporter.phase({ phase: 'Planning', isolation: this.#isolation?.inForce })
+    // Not waited for: a plan writes nothing. What is wrong with it is known before anything is applied.
+    const planning = this.#reporter.phase({ phase: 'Planning', isolation: this.#isolation?.inForce })
+    planning.catch(error => error instanceof StopError && this.stop(error.cause))
     const plan = approvedPlan
       ? await this.#approved(engine, context, approvedPlan.digest)
       : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
+    await planning
     this.#abort.signal.throwIfAborted()
     const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
     for (const line of plan.summary) log.line(line)

@@ -110,7 +110,8 @@ export class Heartbeat {
       if (token !== this.#token) this.#tell({ kind: 'token', token })
       this.#token = token
     }, aliveEveryMs)
-    this.#startThread()
+    // A little later: the first Run may be here in a moment, and the first renewal is not due yet.
+    setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4).unref()
     await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [] })
   }
 
