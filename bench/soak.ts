@@ -31,7 +31,8 @@ export async function bench(args: string[]): Promise<Bench> {
   ]
   return {
     title: 'Soak',
-    about: '100 objects a round: made, changed, reconciled, deleted; drops, lost answers, delays, 409, 410, 429, 500, doubled writes, repeated and late events, cuts.',
+    about:
+      '100 objects a round: made, changed, reconciled, deleted; drops, lost answers, delays, 409, 410, 429, 500, doubled writes, repeated and late events, cuts.',
     rows,
   }
 }
