@@ -18,6 +18,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   import: () => import('./import.ts'),
   kyma: () => import('./kyma.ts'),
   'worker-start': () => import('./worker-start.ts'),
+  'kyma-curves': () => import('./kyma-curves.ts'),
   soak: () => import('./soak.ts'),
 }
 

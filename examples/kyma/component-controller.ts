@@ -17,7 +17,9 @@ export function componentController(manager: Manager, settings: Settings, counte
     priority: component => (settings.longestFirst ? leftSeconds(component.status?.status, component.spec.componentName) : 0),
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
+    resyncMs: settings.resyncMs,
     async reconcile({ object: component, signal }) {
+      counters.reconciles++
       if (!component || component.metadata.deletionTimestamp) return undefined
       const { componentName } = component.spec
       const decision = decideStep(componentName, component.status, Date.now(), settings.secondMs)

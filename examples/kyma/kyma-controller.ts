@@ -48,9 +48,11 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
     // Each has several creates under way: more of them would only stand in the way of the components' steps.
     maxConcurrent: settings.kymaWorkers,
     backoff: settings.backoff,
+    resyncMs: settings.resyncMs,
     // Whose missing components take longest goes first; what only has a status to tell comes behind.
     priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
     async reconcile({ key, object: kyma, signal }) {
+      counters.reconciles++
       if (!kyma || kyma.metadata.deletionTimestamp) return undefined
       const { name, namespace } = kyma.metadata
       const { components: wanted } = kyma.spec

@@ -2,6 +2,7 @@
 import { createClient } from '../../src/client/index.ts'
 import { coerceError, type Log, lowPriority, Manager } from '../../src/controller/index.ts'
 import { objectKey } from '../../src/kube/index.ts'
+import { withFaults } from '../../src/testing/index.ts'
 import { componentController } from './component-controller.ts'
 import { componentResource, kymaResource } from './kinds.ts'
 import { kymaController, ownerOf, succeededOf } from './kyma-controller.ts'
@@ -26,13 +27,17 @@ const client = await createClient({
   pace: settings.pace,
   connections: settings.connections,
 })
-const manager = new Manager({ client, log })
+const { faults } = settings
+const manager = new Manager({
+  client: faults > 0 ? withFaults(client, { internal: faults, only: ({ method }) => method !== 'GET' }) : client,
+  log,
+})
 const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
 const components = manager.informer(componentResource, {
   indexes: { owner: ownerOf, succeeded: succeededOf },
   hotObjects: settings.hotObjects,
 })
-const renderer = settings.render ? new Renderer() : undefined
+const renderer = settings.render === 'no' ? undefined : new Renderer(settings.render === 'once')
 const componentWalker = componentController(manager, settings, counters, renderer)
 const kymaWalker = kymaController(manager, settings, counters)
 manager.add(componentWalker)

@@ -17,7 +17,13 @@ export class Renderer {
   readonly #templates = readdirSync(join(chartDirectory, 'templates'))
     .sort()
     .map(name => readFileSync(join(chartDirectory, 'templates', name), 'utf8'))
+  readonly #keeps: boolean
   bytes = 0
+
+  /** @param keeps false renders anew each time, to see what that costs */
+  constructor(keeps = true) {
+    this.#keeps = keeps
+  }
 
   render(values: Values): readonly unknown[] {
     const digest = createHash('sha256').update(JSON.stringify(values)).digest('base64url')
@@ -26,7 +32,7 @@ export class Renderer {
       const text = this.#templates.map(template => fill(template, values)).join('\n---\n')
       rendered = { manifests: parseAllDocuments(text).map(document => document.toJS()), bytes: text.length }
       this.bytes += rendered.bytes
-      this.#byDigest.set(digest, rendered)
+      if (this.#keeps) this.#byDigest.set(digest, rendered)
     }
     return rendered.manifests
   }

@@ -3,6 +3,7 @@
  * components, shows how they come up, and prints what it took. `--help` lists what else can be set.
  */
 import { writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Client, createClient, installKinds } from '../../src/client/index.ts'
@@ -28,6 +29,9 @@ const help = `npm run kyma -- [options]
   --resync           afterwards reconcile everything once more
   --restart          kill the operator at half time and start another
   --render           render each component's chart, once per chart
+  --render-each      the same anew for every component
+  --faults RATE      this part of the operator's writes fails with 500, from 0 to 1; default 0
+  --resync-every MS  reconcile everything again after this long; default never
   --verify           watch that no step is skipped and nothing is made twice; always on with --restart
   --no-predicates    reconcile a Kyma at every change of a component, as the original did
   --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
@@ -54,6 +58,9 @@ const { values } = parseArgs({
     resync: { type: 'boolean', default: false },
     restart: { type: 'boolean', default: false },
     render: { type: 'boolean', default: false },
+    'render-each': { type: 'boolean', default: false },
+    faults: { type: 'string', default: '0' },
+    'resync-every': { type: 'string' },
     verify: { type: 'boolean', default: false },
     'no-predicates': { type: 'boolean', default: false },
     collect: { type: 'string', default: '200' },
@@ -92,7 +99,9 @@ const settings: Settings = {
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
   // The embedded server works on the requests of one connection at the same time; others may not.
   connections: values.connections ? positive('connections', values.connections) : server ? 2 : undefined,
-  render: values.render,
+  render: values['render-each'] ? 'each' : values.render ? 'once' : 'no',
+  faults: Number(values.faults),
+  resyncMs: values['resync-every'] === undefined ? undefined : positive('resync-every', values['resync-every']),
   createsAtOnce: positive('creates', values.creates),
   noPredicates: values['no-predicates'],
   collectMs: Number(values.collect),
@@ -106,7 +115,7 @@ const settings: Settings = {
  * much garbage it lets gather: without one it waits until the heap is four times what is live.
  */
 const operatorFlags = [
-  '--max-semi-space-size=8',
+  '--max-semi-space-size=16',
   `--max-old-space-size=${Math.max(256, Math.ceil(count / 16))}`,
   ...flags(values['operator-flags']),
 ]
@@ -173,7 +182,7 @@ async function experiment(): Promise<number> {
     components: findings.components,
     componentsSucceeded: findings.componentsSucceeded,
     creates,
-    createdTwice: findings.twice + sum(report, earlier, 'alreadyThere') * (values.restart ? 0 : 1),
+    createdTwice: findings.twice + sum(report, earlier, 'alreadyThere') * (values.restart || settings.faults > 0 ? 0 : 1),
     statusWrites,
     kymaStatusWrites: sum(report, earlier, 'kymaStatusWrites'),
     operatorRssMb: report.rssMb,
@@ -186,7 +195,9 @@ async function experiment(): Promise<number> {
     serverCpuSeconds: server ? cpuSecondsOf(server.pid) - serverCpuBefore : undefined,
     operatorErrors: sum(report, earlier, 'errors'),
     lastError: report.lastError,
-    renderedKb: values.render ? report.renderedKb : undefined,
+    renderedKb: settings.render === 'no' ? undefined : report.renderedKb,
+    reconciles: sum(report, earlier, 'reconciles'),
+    loadAverage: loadavg()[0],
     restartSeconds,
     stepsSeen: watcher?.steps,
     stepsSkipped: watcher?.skipped,
@@ -279,7 +290,7 @@ async function eachPage<Body>(client: Client, resource: Resource<Body>, visit: (
 function sum(
   report: Report,
   earlier: Report | undefined,
-  field: 'creates' | 'alreadyThere' | 'componentStatusWrites' | 'kymaStatusWrites' | 'cpuSeconds' | 'errors',
+  field: 'creates' | 'alreadyThere' | 'componentStatusWrites' | 'kymaStatusWrites' | 'reconciles' | 'cpuSeconds' | 'errors',
 ): number {
   return report[field] + (earlier?.[field] ?? 0)
 }

@@ -10,7 +10,12 @@ export type Settings = {
   pace: { qps: number; burst: number } | undefined
   /** Connections that writes spread over; undefined is the client's default. */
   connections: number | undefined
-  render: boolean
+  /** Whether each component's chart is rendered, and if so whether the result is kept for the next with the same inputs. */
+  render: 'no' | 'once' | 'each'
+  /** How many of the operator's requests fail, from 0 to 1. */
+  faults: number
+  /** Reconciles everything again after this long; undefined is never. */
+  resyncMs: number | undefined
   /** How many components of a Kyma are created before another Kyma has its turn. */
   createsAtOnce: number
   /** Every change of a component reconciles its Kyma, as the original did. */

@@ -7,6 +7,7 @@ export type Counters = {
   deletes: number
   componentStatusWrites: number
   kymaStatusWrites: number
+  reconciles: number
   lastSuccessAt: number
 }
 
@@ -16,6 +17,7 @@ export const newCounters = (): Counters => ({
   deletes: 0,
   componentStatusWrites: 0,
   kymaStatusWrites: 0,
+  reconciles: 0,
   lastSuccessAt: 0,
 })
 
