@@ -69,3 +69,14 @@ test('an address in use is a clear error, and the data directory is free again',
   await taken.close()
   rmSync(dataDir, { recursive: true, force: true })
 })
+
+test('an address that is none of this machine is told as such', async () => {
+  for (const host of ['203.0.113.1', 'no-such-host.invalid']) {
+    const dataDir = makeDataDir()
+    await assert.rejects(startTestServer({ dataDir, listen: { host, port: 1 } }), {
+      code: 'AddressInvalid',
+      message: /is no address of this machine/,
+    })
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})

@@ -24,7 +24,7 @@ import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
 import { Reviews, roleGuards } from './review/index.ts'
-import { ServerStartError, Store, writeWhole } from './storage/index.ts'
+import { ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
 /** What the server logs with: pino fits. */
@@ -282,21 +282,24 @@ function writable<T>(dataDir: string, write: () => T): T {
 function listenOn(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EADDRINUSE' && error.code !== 'EADDRNOTAVAIL' && error.code !== 'EACCES') {
-        reject(error)
-        return
-      }
-      const why = error.code === 'EADDRINUSE' ? 'is in use by another process' : `cannot be listened on (${error.code})`
-      reject(
-        new ServerStartError(
-          'AddressInUse',
-          `${host}:${port} ${why}: stop the other process, or choose another address (port 0 picks a free one)`,
-          { cause: error },
-        ),
-      )
+      const what = listenFaults[error.code ?? '']
+      reject(what ? new ServerStartError(what.code, `${host}:${port} ${what.text}`, { cause: error }) : error)
     })
     server.listen(port, host, () => resolve())
   })
+}
+
+const noAddress = { code: 'AddressInvalid', text: 'is no address of this machine: choose another, such as 127.0.0.1 or 0.0.0.0' } as const
+const listenFaults: Readonly<Record<string, { code: ServerStartErrorCode; text: string }>> = {
+  EADDRINUSE: {
+    code: 'AddressInUse',
+    text: 'is in use by another process: stop the other process, or choose another address (port 0 picks a free one)',
+  },
+  EACCES: { code: 'AddressInvalid', text: 'may not be listened on by this user: choose a port of 1024 or above' },
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+  EAI_AGAIN: noAddress,
+  EINVAL: noAddress,
 }
 
 /** Counts open connections; `getConnections` of node:net answers only later. */

@@ -2,6 +2,8 @@ export type ServerStartErrorCode =
   | 'DataTooNew'
   | 'DataInUse'
   | 'AddressInUse'
+  /** It is not of this machine, or not for this user. */
+  | 'AddressInvalid'
   | 'DiskFull'
   | 'DataCorrupt'
   /** The database is gone, though a server has run on this data directory before. */
