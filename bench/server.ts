@@ -1,6 +1,6 @@
 /**
  * The embedded server under load: `npm run bench -- server [--parts a,b] [--requests N] [--peer]`, N for each row of `writes`, default 10,000.
- * Parts: writes (and gets; the default), lists, watch, fanout, objects (memory and start with 72,000 of them), idle-watches, idle-connections, all.
+ * Parts: writes (and gets; the default), lists, watch, fanout, crds, objects (memory and start with 72,000 of them), idle-watches, idle-connections, all.
  * The column `bar` says what is to be reached: in the unit of the row, or `x` times as good as the peer.
  * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure gets its ratio.
  */
@@ -127,8 +127,7 @@ async function startTheirs(): Promise<Subject> {
 
 async function prepare({ endpoint }: Subject): Promise<void> {
   const connection = await RawConnection.open(endpoint)
-  const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
-  const { status, body } = await connection.request('POST', path, JSON.stringify(widgetCrd))
+  const { status, body } = await connection.request('POST', crdPath, JSON.stringify(widgetCrd))
   if (status !== 201) throw new Error(`the server refused the CRD of the bench: ${status} ${body}`)
   for (let i = 0; i < 300; i++) {
     const found = await connection.request('GET', '/apis/bench.oarlock.dev/v1/namespaces/default/widgets?limit=1')
@@ -203,6 +202,16 @@ const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerat
     }
   },
 
+  async *crds({ endpoint }) {
+    const connection = await RawConnection.open(endpoint)
+    const times: number[] = []
+    for (let i = 0; i < 11; i++) times.push(await timeToUse(connection, i))
+    connection.close()
+    const [first = 0, ...others] = times
+    yield less('a CRD is usable after its creation, the first one', 'ms', first, '≤ 50')
+    yield less('a CRD is usable after its creation, median of the next 10', 'ms', others.sort((a, b) => a - b)[5] ?? 0, '≤ 50')
+  },
+
   async *objects(subject) {
     yield* fill(subject, 'o', manyObjects)
     yield less('72,000 objects: memory', 'MB RSS', subject.rssMb(), '≤ 300')
@@ -221,6 +230,24 @@ const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerat
   async *'idle-connections'(subject) {
     yield* idleWatches(subject, 2_000, 0, '2,000 idle watches, each its own TLS connection')
   },
+}
+
+const crdPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+
+/** Creates a CRD of its own name and returns how long it takes until its resources can be listed. */
+async function timeToUse(connection: RawConnection, index: number): Promise<number> {
+  const kind = `Gadget${index}`
+  const plural = `${kind.toLowerCase()}s`
+  const names = { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` }
+  const definition = { ...widgetCrd, metadata: { name: `${plural}.bench.oarlock.dev` }, spec: { ...widgetCrd.spec, names } }
+  const startedMs = performance.now()
+  const { status, body } = await connection.request('POST', crdPath, JSON.stringify(definition))
+  if (status !== 201) throw new Error(`the server refused a CRD of the bench: ${status} ${body}`)
+  for (;;) {
+    const found = await connection.request('GET', `/apis/bench.oarlock.dev/v1/namespaces/${namespace}/${plural}?limit=1`)
+    if (found.status === 200) return performance.now() - startedMs
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
 }
 
 async function* idleWatches(subject: Subject, watches: number, perConnection: number, what: string): AsyncGenerator<Row> {
@@ -285,7 +312,8 @@ export async function bench(args: string[] = []): Promise<Bench> {
     for (const start of starts) {
       const subject = await start()
       try {
-        await prepare(subject)
+        // That part wants to make the first CRD itself.
+        if (name !== 'crds') await prepare(subject)
         const of: Row[] = []
         for await (const row of parts[name]!(subject, requests)) {
           console.error(`${start === startOurs ? 'oarlock' : 'peer'}: ${row.what}: ${row.value.toFixed(1)} ${row.unit}`)
