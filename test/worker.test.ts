@@ -490,6 +490,9 @@ test('invariant 2: cut off from the API, the engine is stopped before the Lease 
   const given = await giveRun(worker.name, { stack: { command: { apply } } })
   await eventually('the engine to start', () => existsSync(started))
   await eventually('Applying', async () => (await get(given)).status?.phase === 'Applying')
+  const renewedAt = async () => (await client.resource(leaseResource).get(worker.name, { namespace: systemNamespace })).spec?.renewTime
+  const before = await renewedAt()
+  await eventually('a renewal', async () => (await renewedAt()) !== before)
   proxy.cut()
   t.after(() => proxy.mend())
   const cutAt = performance.now()

@@ -73,7 +73,8 @@ function renew(): Promise<{ status: number; text: string }> {
 }
 
 async function beat(): Promise<void> {
-  for (let waitMs = renewMs; ; ) {
+  // Since the registration, which was a while ago.
+  for (let waitMs = Math.max(0, renewMs - (bootMs() - Number(Atomics.load(times, sharedIndex.renewedAtMs)))); ; ) {
     await delay(waitMs, undefined, { signal: stop.signal }).catch(() => {})
     if (stop.signal.aborted) return
     const standsStillMs = bootMs() - Number(Atomics.load(times, sharedIndex.aliveAtMs))
