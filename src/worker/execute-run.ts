@@ -485,7 +485,7 @@ class RunExecution {
         ...end,
         ...(usage && { usage, isolation: this.#isolation?.inForce }),
         finishedAt: rfc3339(Date.now()),
-        log: await log.close(),
+        log: await this.#unlessDead(log.close()),
       }
       if (status.message) status.message = clip(log.mask(status.message))
       if (!this.#isUnsaved) await directory?.remove()
@@ -505,9 +505,23 @@ class RunExecution {
     }
   }
 
+  /** What may take longer than there is time. @throws {StopError} */
+  async #unlessDead<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this.#dead
+    signal.throwIfAborted()
+    const dead = Promise.withResolvers<never>()
+    const onDead = () => dead.reject(signal.reason)
+    signal.addEventListener('abort', onDead, { once: true })
+    try {
+      return await Promise.race([work, dead.promise])
+    } finally {
+      signal.removeEventListener('abort', onDead)
+    }
+  }
+
   async #leave(): Promise<ExecuteResult> {
-    await this.#options.log.close().catch(() => {})
-    await this.#guarded?.abandon(abandonMs)
+    // The guard first: where packets vanish, the log may take long, and a worker that keeps its Run is taken for one that is stopped.
+    await Promise.all([this.#guarded?.abandon(abandonMs), this.#options.log.close().catch(() => {})])
     return 'silent'
   }
 

@@ -42,6 +42,9 @@ export type HeartbeatOptions = {
   onError(error: unknown): void
 }
 
+/** What a worker says of itself is worth this long. */
+const sayMs = 10_000
+
 /** How often the main thread shows that it turns. */
 const aliveEveryMs = 1_000
 
@@ -126,7 +129,9 @@ export class Heartbeat {
     pid?: number
     version?: string
   }): Promise<void> {
-    await this.#options.client.resource(workerResource).patchStatus(this.#options.name, { status })
+    // Where packets vanish, a worker that is fenced must not wait for its last words.
+    const signal = AbortSignal.timeout(sayMs)
+    await this.#options.client.resource(workerResource).patchStatus(this.#options.name, { status }, { signal })
   }
 
   /** The guard listens there now: it hears of each renewal from the thread itself. */

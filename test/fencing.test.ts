@@ -1,0 +1,315 @@
+/**
+ * Invariants 2 and 3 where it hurts: an event loop that stands still, a whole tree that was stopped and goes on, a network that drops
+ * packets, a disk that stands still. Workers are real processes; server and stores are in this one.
+ */
+import { equal, match, ok } from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { oarlockResources, type Run, runResource, type StackSpec, systemNamespace } from '../src/api/index.ts'
+import { type Client, crdResource, createClient, leaseResource, namespaceResource } from '../src/client/index.ts'
+import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
+import { findRunProcesses, readStartTime } from '../src/workspace/process/index.ts'
+import { processesOfRun } from './support/processes.ts'
+import { waitFor } from './support/wait-for.ts'
+import type { WorkerChildSettings } from './support/worker-child.ts'
+
+const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
+const lease = { durationMs: 3_000, renewMs: 400, interruptMs: 1_500, terminateMs: 2_000, killMs: 2_600 }
+const network = whyNoNetwork()
+/** The server listens where the other namespace reaches it, too. */
+const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
+let server: ApiServer
+let client: Client
+let states: StateStore
+let logs: LogStore
+
+before(async () => {
+  states = await openStateStore({ directory: join(base, 'state'), key: Buffer.alloc(32, 7) })
+  logs = openLogStore({ directory: join(base, 'logs') })
+  const stateHandler = createStateHandler({
+    store: states,
+    authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
+    isHolderGone: async () => true,
+  })
+  const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
+  const userOf = (user: { name: string; groups: readonly string[] } | undefined) => user && { name: user.name, groups: [...user.groups] }
+  server = await startServer({
+    dataDir: join(base, 'server'),
+    listen: { host: hostAddress, port: 0 },
+    storage: { synchronous: 'OFF' },
+    mounts: [
+      { prefix: '/state/', handler: (request, response, { user }) => stateHandler(request, response, { user: userOf(user) }) },
+      { prefix: '/logs/', handler: (request, response, { user }) => logHandler(request, response, { user: userOf(user) }) },
+    ],
+  })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
+  const isServed = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
+    client.discover(apiVersion, kind).then(
+      () => true,
+      () => false,
+    )
+  for (const resource of oarlockResources) await waitFor(`${resource.kind} to be served`, 20_000, () => isServed(resource))
+  for (const name of [systemNamespace, 'apps']) await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
+})
+after(async () => {
+  await client?.close()
+  await server?.close()
+  await states?.close()
+  await logs?.close()
+  disk.remove()
+  network.remove()
+  rmSync(base, { recursive: true, force: true })
+})
+
+type Network =
+  | { why: undefined; host: string; namespace: string; cut(): void; mend(): void; remove(): void }
+  | { why: string; remove(): void }
+
+/** A network namespace whose only wire leads here, and can be cut so that packets vanish. */
+function whyNoNetwork(): Network {
+  const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' })
+  const id = process.pid % 50_000
+  const [namespace, here, there] = [`oarlock-${id}`, `oa${id}`, `ob${id}`]
+  const subnet = `10.${200 + (id % 50)}.${Math.floor(id / 50) % 250}`
+  const remove = (): void => {
+    for (const args of [
+      ['link', 'del', here],
+      ['netns', 'del', namespace],
+    ]) {
+      try {
+        ip(...args)
+      } catch {
+        // Not made.
+      }
+    }
+  }
+  try {
+    ip('netns', 'add', namespace)
+    ip('link', 'add', here, 'type', 'veth', 'peer', 'name', there)
+    ip('link', 'set', there, 'netns', namespace)
+    ip('addr', 'add', `${subnet}.1/24`, 'dev', here)
+    ip('link', 'set', here, 'up')
+    for (const args of [
+      ['addr', 'add', `${subnet}.2/24`, 'dev', there],
+      ['link', 'set', there, 'up'],
+      ['link', 'set', 'lo', 'up'],
+    ])
+      ip('-n', namespace, ...args)
+    // Down at this end: what the other end sends goes nowhere, and nobody tells it.
+    const set = (state: string) => () => void ip('link', 'set', here, state)
+    return { why: undefined, host: `${subnet}.1`, namespace, cut: set('down'), mend: set('up'), remove }
+  } catch (error) {
+    remove()
+    return { why: `a network namespace cannot be made here: ${(error as Error).message.split('\n')[0]}`, remove }
+  }
+}
+
+type Started = { worker: ChildProcess; run: Run; guardPids(): number[]; name: string; runsDir: string }
+
+/** A worker with a Run whose engine says in `marks` that it has begun. */
+async function start(t: TestContext, script: string, more: { namespace?: string; runsDir?: string } = {}): Promise<Started> {
+  const id = randomUUID().slice(0, 8)
+  const name = `w-${id}`
+  const cacheDir = join(base, `cache-${id}`)
+  const runsDir = more.runsDir ?? join(base, `runs-${id}`)
+  const token = server.issueToken({ name: `system:oarlock:worker:${name}`, groups: ['system:masters'], ttlMs: 600_000 })
+  const settings: WorkerChildSettings = { name, server: server.url, caCertificate: server.caCertificate, token, runsDir, cacheDir, lease }
+  const args = [join(import.meta.dirname, 'support', 'worker-child.ts'), JSON.stringify(settings)]
+  const command = more.namespace ? ['ip', 'netns', 'exec', more.namespace, process.execPath, ...args] : [process.execPath, ...args]
+  const worker = spawn(command[0] as string, command.slice(1), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  t.after(() => worker.kill('SIGKILL'))
+  const stack: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['sh', '-c', script] } }
+  const run = await client.resource(runResource).create({
+    metadata: { name: `s-${id}-1`, namespace: 'apps' },
+    spec: {
+      ...{
+        type: 'Apply',
+        epoch: 1,
+        stack,
+        revision: 'sha256:any',
+        inputsDigest: 'any',
+        reason: 'NewGeneration',
+        pool: 'default',
+        priority: 0,
+      },
+      stackRef: { name: `s-${id}`, uid: randomUUID(), generation: 1 },
+      workerName: name,
+    },
+  })
+  await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
+  await waitFor('the engine to start', 30_000, async () => (await get(run)).status?.phase === 'Applying')
+  return { worker, run, name, runsDir, guardPids: () => keepersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
+}
+
+/** Worker and guard leave their ids in the Run's directory. */
+function keepersOf(directory: string): number[] {
+  return execFileSync('ls', [directory], { encoding: 'utf8' })
+    .split('\n')
+    .filter(entry => entry.startsWith('keeper-'))
+    .map(entry => Number(entry.slice('keeper-'.length)))
+}
+
+const get = (run: Run) => client.resource(runResource).get(run.metadata.name, { namespace: 'apps' })
+const keptAs = (run: Run) => `apps-${run.spec.stackRef.name}`
+const renewedAt = async (name: string) =>
+  Date.parse((await client.resource(leaseResource).get(name, { namespace: systemNamespace })).spec?.renewTime ?? '')
+/** A child of the engine may have ended since it was looked for. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+const exitOf = async (worker: ChildProcess) => worker.exitCode ?? ((await once(worker, 'exit')) as [number | null])[0]
+
+test('an event loop that stands still for twice the Lease loses nothing: the heartbeat has its own thread, and the guard hears it', async t => {
+  const done = join(base, `done-${randomUUID()}`)
+  const { worker, run, name } = await start(t, `while [ ! -e ${done} ]; do sleep 0.02; done; echo '{"made":1}' > $OARLOCK_STATE`)
+  await waitFor('a renewal', 10_000, async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs)
+  worker.send({ blockMs: 2 * lease.durationMs })
+  let longestMs = 0
+  for (const endMs = performance.now() + 2 * lease.durationMs; performance.now() < endMs; await sleep(100))
+    longestMs = Math.max(longestMs, Date.now() - (await renewedAt(name)))
+  ok(longestMs < lease.durationMs, `the Lease was not renewed for ${longestMs} ms`)
+  ok(processesOfRun(run.metadata.uid).length > 0, 'the engine was ended')
+  execFileSync('touch', [done])
+  equal(await exitOf(worker), 0)
+  equal((await get(run)).status?.phase, 'Succeeded')
+  match((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString() ?? '', /made/)
+})
+
+test('invariant 3: worker, guard and engine were all stopped past the Lease and go on: no write of theirs is accepted, nothing survives', async t => {
+  const { worker, run, guardPids, runsDir } = await start(
+    t,
+    `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > $OARLOCK_STATE; sleep 0.02; done`,
+  )
+  const stackUid = keptAs(run)
+  await waitFor('a state', 10_000, async () => (await states.readVersion({ stackUid })) !== undefined)
+  const engine = findRunProcesses(run.metadata.uid)
+  const tree = [...guardPids(), worker.pid!, ...engine]
+  for (const pid of tree) signal(pid, 'SIGSTOP')
+  await sleep(lease.durationMs + 300)
+  // What the controllers do: the Run is Lost, its lock is broken, the next epoch begins and writes.
+  await client
+    .resource(runResource)
+    .patchStatus(run.metadata.name, { status: { phase: 'Lost', reason: 'WorkerLost' } }, { namespace: 'apps' })
+  const next = { kind: 'Run', runName: 'the-next', epoch: 2 } as const
+  equal((await states.lock({ stackUid, holder: next }, async () => true)).kind, 'granted')
+  const written = await states.writeVersion({
+    stackUid,
+    runName: next.runName,
+    epoch: 2,
+    sequence: 1,
+    bytes: Buffer.from('{"new":1}'),
+    kind: 'terraform',
+  })
+  equal(written.kind, 'accepted')
+  // What an engine wrote before it was stopped and nobody has uploaded.
+  writeFileSync(join(runsDir, run.metadata.uid, 'scratch', 'terraform.tfstate'), '{"late":1}')
+  for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
+  await waitFor('the engine to be gone', 10_000, () => findRunProcesses(run.metadata.uid).every(pid => readStartTime(pid) === undefined))
+  await exitOf(worker)
+  await waitFor('the directory to go', 10_000, () => !existsSync(join(runsDir, run.metadata.uid)))
+  equal((await states.readVersion({ stackUid }))?.bytes.toString(), '{"new":1}', 'a write of the old worker was accepted')
+  equal((await get(run)).status?.phase, 'Lost', 'its status was written over')
+  // What the engine made before is not lost: it is kept aside, for "oarlock state recover".
+  const orphans = await states.orphans(stackUid)
+  ok(
+    orphans.every(({ epoch, reason }) => epoch === 1 && reason === 'StaleEpoch'),
+    JSON.stringify(orphans),
+  )
+  ok(orphans.length > 0, 'the last state of the old Run is kept aside')
+})
+
+test('invariant 2: packets vanish: the engine is interrupted, then gone, before the Lease can expire', {
+  skip: network.why ?? false,
+}, async t => {
+  if (network.why !== undefined) return
+  const { worker, run, name } = await start(t, `trap 'exit 1' INT; while :; do sleep 0.02; done`, { namespace: network.namespace })
+  await waitFor('a renewal', 10_000, async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs)
+  network.cut()
+  const cutAt = performance.now()
+  t.after(() => network.mend())
+  await waitFor('the engine to be gone', 10_000, () => findRunProcesses(run.metadata.uid).length === 0)
+  const tookMs = performance.now() - cutAt
+  ok(tookMs < lease.durationMs, `gone after ${tookMs} ms`)
+  await sleep(Math.max(0, lease.durationMs - tookMs))
+  network.mend()
+  equal(await exitOf(worker), 3)
+  equal((await get(run)).status?.phase, 'Applying', 'a Run that may be Lost is not written')
+})
+
+const disk = whyNoDisk()
+
+type FrozenDisk = { why: undefined; path: string; freeze(): void; thaw(): void; remove(): void } | { why: string; remove(): void }
+
+/** A file system of its own that can be frozen: writes to it wait in the kernel, where no signal reaches them. */
+function whyNoDisk(): FrozenDisk {
+  const image = join(base, 'disk.img')
+  const path = join(base, 'disk')
+  const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' })
+  const remove = (): void => {
+    for (const [command, ...args] of [
+      ['fsfreeze', '-u', path],
+      ['umount', '-l', path],
+    ] as [string, ...string[]][]) {
+      try {
+        run(command, ...args)
+      } catch {
+        // Not frozen, or not mounted.
+      }
+    }
+  }
+  try {
+    mkdirSync(path)
+    run('truncate', '-s', '32M', image)
+    run('mkfs.ext4', '-q', image)
+    run('mount', '-o', 'loop', image, path)
+    return { why: undefined, path, freeze: () => void run('fsfreeze', '-f', path), thaw: () => void run('fsfreeze', '-u', path), remove }
+  } catch (error) {
+    remove()
+    return { why: `a disk that can be frozen cannot be made here: ${(error as Error).message.split('\n')[0]}`, remove }
+  }
+}
+
+test('a disk that stands still for twice the Lease loses nothing: the Lease is renewed, and the Run goes on when the disk does', {
+  skip: disk.why ?? false,
+}, async t => {
+  if (disk.why !== undefined) return
+  const runsDir = join(disk.path, 'runs')
+  const done = join(base, `done-${randomUUID()}`)
+  const script = `i=0; while [ ! -e ${done} ]; do i=$((i+1)); echo "{\\"at\\":$i}" > $OARLOCK_STATE; sleep 0.05; done; echo '{"at":"end"}' > $OARLOCK_STATE`
+  const { worker, run, name } = await start(t, script, { runsDir })
+  disk.freeze()
+  try {
+    let longestMs = 0
+    for (const endMs = performance.now() + 2 * lease.durationMs; performance.now() < endMs; await sleep(100))
+      longestMs = Math.max(longestMs, Date.now() - (await renewedAt(name)))
+    ok(longestMs < lease.durationMs, `the Lease was not renewed for ${longestMs} ms`)
+  } finally {
+    disk.thaw()
+  }
+  execFileSync('touch', [done])
+  equal(await exitOf(worker), 0)
+  equal((await get(run)).status?.phase, 'Succeeded')
+  equal((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString().trim(), '{"at":"end"}')
+  ok(!existsSync(join(runsDir, run.metadata.uid)))
+})
+
+test('the guard’s record of a Run, which holds a credential, is for its owner only', async t => {
+  const { run, runsDir } = await start(t, 'sleep 20')
+  const directory = join(runsDir, run.metadata.uid)
+  const mode = execFileSync('stat', ['-c', '%a', directory, join(directory, 'guarded.json')], { encoding: 'utf8' })
+  equal(mode, '700\n600\n')
+  ok(readFileSync(join(directory, 'guarded.json'), 'utf8').includes(run.metadata.uid))
+})

@@ -1,0 +1,31 @@
+/** A worker in a process of its own, for tests that stop it, block it or cut its network: settings in argv, orders by messages. */
+import { createClient } from '../../src/client/index.ts'
+import { runWorker } from '../../src/worker/index.ts'
+
+export type WorkerChildSettings = {
+  name: string
+  server: string
+  caCertificate: string
+  token: string
+  runsDir: string
+  cacheDir: string
+  lease: { durationMs: number; renewMs: number; interruptMs: number; terminateMs: number; killMs: number }
+}
+
+const settings = JSON.parse(process.argv[2] ?? '{}') as WorkerChildSettings
+const { name, server, caCertificate, token, runsDir, cacheDir, lease } = settings
+process.on('message', (message: { blockMs: number }) => {
+  for (const endMs = performance.now() + message.blockMs; performance.now() < endMs; ) {
+    // Turns no event loop.
+  }
+  process.send?.('turns again')
+})
+const client = await createClient({ cluster: { server, caCertificate, token } })
+const say = (fields: object, message: string): void => console.error(`${name}: ${message} ${JSON.stringify(fields)}`)
+const log = process.env.OARLOCK_TEST_VERBOSE ? { info: say, warn: say } : { info: () => {}, warn: () => {} }
+const { exitCode } = await runWorker({
+  ...{ name, pool: 'default', once: true, client, storeUrl: server, caCertificate, token, runsDir, cacheDir, allowPaths: [], log, lease },
+  signal: new AbortController().signal,
+})
+await client.close()
+process.exit(exitCode)
