@@ -17,7 +17,7 @@ import {
 } from './auth/index.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
-import { backupMount, type Mount, makeHandler, makeListener } from './http/index.ts'
+import { backupMount, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { RequestMetrics, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
@@ -143,6 +143,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let isStopping = false
     let url = ''
     const fairness = new Fairness(options.limits)
+    const strangers = new Strangers()
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
@@ -191,6 +192,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
+      strangers,
       requestMetrics,
       metrics,
       health: { storageFault: () => store.fault, isStopping: () => isStopping },
@@ -198,6 +200,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
     const listener = makeListener({
+      strangers,
       tls: certificates,
       handler,
       nodePrefixes: allMounts.map(mount => mount.prefix),

@@ -14,6 +14,7 @@ import { measured } from './measure.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
 import { type Route, readRoute } from './route.ts'
+import type { Strangers } from './strangers.ts'
 import { selectedName, verbToAllow } from './who-asks.ts'
 
 export type HandlerOptions = {
@@ -27,6 +28,7 @@ export type HandlerOptions = {
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
+  strangers: Strangers
   requestMetrics: RequestMetrics
   /** What `/metrics` says beside the process. */
   metrics: () => string
@@ -61,6 +63,7 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   const path = question < 0 ? url : url.slice(0, question)
 
   const authentication = authenticate(request, tokens, services.store.nowMs)
+  if (typeof authentication !== 'string') options.strangers.delete(request.socket)
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
     const user = typeof authentication === 'string' ? undefined : authentication.user

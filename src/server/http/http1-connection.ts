@@ -113,6 +113,13 @@ export class Http1Connection implements ReplyCarrier {
     return this.#out.length + this.#socket.writableLength
   }
 
+  /** Also what waits behind the answer that is being sent: bytes of all requests that came one after another. */
+  get writableLength(): number {
+    let held = 0
+    for (const reply of this.#replies) held += reply.heldBytes
+    return held + this.backlog()
+  }
+
   destroy(): void {
     this.#socket.destroy()
   }

@@ -45,6 +45,11 @@ export class Http1Reply extends EventEmitter implements Reply {
     this.#hasBody = !isHead
   }
 
+  /** Bytes that wait for the answers before this one. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
   get writableLength(): number {
     return this.#heldBytes + this.#carrier.backlog()
   }

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events'
-import type { Http2Server, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Http2Server, Http2Session, IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { HeaderValue, Reply } from '../wire/index.ts'
+import type { Backlogs } from './backlogs.ts'
 import type { Handler, Incoming } from './exchange.ts'
 
 export type Http2Options = {
@@ -14,6 +15,7 @@ export type Http2Options = {
   maxHeaderBytes: number
   requestTimeoutMs: number
   idleTimeoutMs: number
+  backlogs: Backlogs
 }
 
 /** Requests and watches of one client at once, as Go's servers have it; its transport opens another connection for more. */
@@ -30,14 +32,15 @@ export type Http2 = {
 /** node:http2 is loaded when the first client speaks it: an idle server does without. */
 export async function openHttp2(options: Http2Options): Promise<Http2> {
   const { createServer, constants } = await import('node:http2')
-  const { handler, isForNode, onNode, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs } = options
+  const { handler, isForNode, onNode, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs, backlogs } = options
   const server: Http2Server = createServer({ settings: { maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes } })
   // Mounted routes get the compatible API from a server of their own: it makes an object of its own for every stream.
   const compatible = createServer(onNode as Parameters<typeof createServer>[0] & (() => void))
-  const sessions = new Set<ServerHttp2Session>()
+  const sessions = new Map<Http2Session, TLSSocket>()
+  let accepted: TLSSocket | undefined
   server.on('session', session => {
     let open = 0
-    sessions.add(session)
+    sessions.set(session, accepted!)
     session.on('error', () => {})
     session.on('close', () => sessions.delete(session))
     session.on('stream', stream => {
@@ -52,8 +55,11 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
   server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, rawHeaders: string[]) => {
     stream.on('error', () => {})
     const { session } = stream
+    const socket = session && sessions.get(session)
     // Gone already.
-    if (!session || stream.destroyed) return
+    if (!socket || stream.destroyed) return
+    backlogs.add(stream)
+    stream.once('close', () => backlogs.delete(stream))
     const url = String(headers[':path'] ?? '/')
     if (isForNode(url)) {
       compatible.emit('stream', stream, headers, flags, rawHeaders)
@@ -66,16 +72,21 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
       stream.once('end', () => clearTimeout(timer))
       stream.once('close', () => clearTimeout(timer))
     }
-    const request = new Http2Request(stream, headers, url, session.socket)
+    const request = new Http2Request(stream, headers, url, socket)
     handler(request, new Http2Reply(stream, request.method === 'HEAD'))
   })
   return {
-    accept: socket => void server.emit('connection', socket),
+    accept(socket) {
+      // Its session is made at once.
+      accepted = socket
+      server.emit('connection', socket)
+      accepted = undefined
+    },
     stop() {
-      for (const session of sessions) session.close()
+      for (const session of sessions.keys()) session.close()
     },
     destroy() {
-      for (const session of sessions) session.destroy()
+      for (const session of sessions.keys()) session.destroy()
     },
   }
 }
@@ -87,7 +98,7 @@ class Http2Request implements Incoming {
   readonly headers: IncomingHttpHeaders
   readonly socket: Socket
 
-  /** @param socket the session's: a proxy that stays the same for its life and lets through what is asked of it here. */
+  /** @param socket the connection itself, of which the session gives out a proxy only. */
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, url: string, socket: Socket) {
     this.#stream = stream
     this.socket = socket

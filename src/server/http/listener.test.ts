@@ -12,8 +12,9 @@ import fc from 'fast-check'
 import { readCertificates } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 import type { Incoming } from './exchange.ts'
-import { type Listener, makeListener } from './listener.ts'
+import { type Listener, type ListenerOptions, makeListener } from './listener.ts'
 import { readBody } from './read-body.ts'
+import { Strangers } from './strangers.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))
 let tls: { certificate: string; key: string; ca: string }
@@ -28,7 +29,7 @@ const wayOf = (request: Incoming) => (request.body ? 'own' : request instanceof 
 type Opened = { listener: Listener; port: number; held: Map<string, Reply> }
 
 /** Says which way a request came and its body; `/hold/NAME` waits in `held`, `/stream` sends three pieces. */
-async function withListener(run: (opened: Opened) => Promise<void>): Promise<void> {
+async function withListener(run: (opened: Opened) => Promise<void>, options: Partial<ListenerOptions> = {}): Promise<void> {
   const held = new Map<string, Reply>()
   const handler = (request: Incoming, reply: Reply) => {
     const url = request.url ?? ''
@@ -39,7 +40,7 @@ async function withListener(run: (opened: Opened) => Promise<void>): Promise<voi
       reply.end()
     } else void readBody(request).then(body => answer(reply, `${request.method} ${url} ${wayOf(request)} ${body}`))
   }
-  const listener = makeListener({ tls, handler, nodePrefixes: ['/mounted/'], onTlsError() {} })
+  const listener = makeListener({ tls, handler, nodePrefixes: ['/mounted/'], onTlsError() {}, ...options })
   listener.server.listen(0, '127.0.0.1')
   await once(listener.server, 'listening')
   try {
@@ -226,3 +227,68 @@ test('garbage where HTTP/2 or HTTP/1.1 was promised harms nobody else', () =>
     assert.match(await until('/after own'), /GET \/after own/)
     socket.destroy()
   }))
+
+test('of connections that nobody has said a word of who they are, the oldest goes when there are too many', async () => {
+  const strangers = new Strangers(3)
+  await withListener(
+    async ({ port }) => {
+      const first = await open(port)
+      const gone = once(first.socket, 'close')
+      const others = [await open(port), await open(port), await open(port)]
+      await gone
+      first.socket.on('error', () => {})
+      assert.equal(strangers.size, 3)
+      for (const { socket } of others) socket.destroy()
+    },
+    { strangers },
+  )
+})
+
+test('more connections than there may be are not accepted', async () => {
+  await withListener(
+    async ({ port }) => {
+      const [a, b] = [await open(port), await open(port)]
+      await assert.rejects(open(port))
+      a.socket.destroy()
+      await once(a.socket, 'close')
+      for (let isOpen = false; !isOpen; ) {
+        isOpen = await open(port).then(
+          ({ socket }) => !socket.destroy().connecting,
+          () => false,
+        )
+      }
+      b.socket.destroy()
+    },
+    { maxConnections: 2 },
+  )
+})
+
+for (const way of ['http/1.1', 'h2']) {
+  test(`a client that takes nothing of its answer is cut off: ${way}`, async () => {
+    await withListener(
+      async ({ port, held }) => {
+        const cut = Promise.withResolvers<void>()
+        if (way === 'h2') {
+          const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: tls.ca, settings: { initialWindowSize: 0 } })
+          session.on('error', () => {})
+          const stream = session.request({ ':path': '/hold/x' })
+          stream.on('error', () => {})
+          stream.on('close', () => cut.resolve())
+        } else {
+          const socket = connect({ host: '127.0.0.1', port, ca: tls.ca }, () =>
+            socket.pause().write('GET /hold/x HTTP/1.1\r\nHost: x\r\n\r\n'),
+          )
+          socket.on('error', () => {})
+        }
+        while (!held.has('x')) await new Promise(resolve => setTimeout(resolve, 5))
+        const reply = held.get('x')!
+        reply.on('close', () => cut.resolve())
+        reply.writeHead(200, {})
+        // More than the kernel takes.
+        for (let i = 0; i < 40; i++) reply.write('x'.repeat(1024 * 1024), 'latin1')
+        await cut.promise
+      },
+      { backlogLimits: { stalledSweeps: 1 } },
+    )
+  })
+}

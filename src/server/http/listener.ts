@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
+import { type BacklogLimits, Backlogs } from './backlogs.ts'
 import type { Handler } from './exchange.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
+import { Strangers } from './strangers.ts'
 
 export type ListenerOptions = {
   /** PEM. */
@@ -12,6 +14,11 @@ export type ListenerOptions = {
   /** Prefixes of paths whose handlers want node:http's own objects. */
   nodePrefixes: readonly string[]
   onTlsError: (error: Error) => void
+  /** Is told of connections; whoever authenticates requests takes them off. Default: one of its own. */
+  strangers?: Strangers
+  /** Connections beyond are not accepted. Default 35,000: as many watches as there may be, and some. */
+  maxConnections?: number
+  backlogLimits?: Partial<BacklogLimits>
 }
 
 /** The TLS listener of the API server. */
@@ -26,12 +33,17 @@ const headersTimeoutMs = 30_000
 const requestTimeoutMs = 60_000
 const maxHeaderBytes = 32 * 1024
 const sweepEveryMs = 5_000
+const backlogSweepEveryMs = 1_000
+const handshakeTimeoutMs = 10_000
+const defaultMaxConnections = 35_000
 
 /**
  * One port, three ways to read requests: HTTP/2 when the client asks for it in the handshake, our own HTTP/1.1 for plain requests, and
  * node:http for whatever is not plain. All end in the same handler.
  */
-export function makeListener({ tls, handler, nodePrefixes, onTlsError }: ListenerOptions): Listener {
+export function makeListener(options: ListenerOptions): Listener {
+  const { tls, handler, nodePrefixes, onTlsError, strangers = new Strangers(), maxConnections = defaultMaxConnections } = options
+  const backlogs = new Backlogs(options.backlogLimits)
   const server = createServer(
     {
       cert: tls.certificate,
@@ -46,10 +58,12 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
       keepAliveTimeout: keepAliveTimeoutMs,
       headersTimeout: headersTimeoutMs,
       requestTimeout: requestTimeoutMs,
+      handshakeTimeout: handshakeTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
     },
     (request: IncomingMessage, response: ServerResponse) => handler(request, response),
   )
+  server.maxConnections = maxConnections
   const isForNode = (url: string) => nodePrefixes.some(prefix => url.startsWith(prefix))
   const connections = new Set<Http1Connection>()
   let http2: Promise<Http2> | undefined
@@ -59,6 +73,7 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
   const [toNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', socket => {
+    strangers.add(socket)
     if (socket.alpnProtocol === 'h2') {
       // Until node:http2 is there.
       socket.on('error', () => {})
@@ -69,6 +84,7 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
         maxHeaderBytes,
         requestTimeoutMs,
         idleTimeoutMs: keepAliveTimeoutMs,
+        backlogs,
       })
       void http2.then(({ accept }) => (isStopping || socket.destroyed ? socket.destroy() : accept(socket)))
       return
@@ -77,13 +93,19 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
       handler,
       isForNode,
       onUnusual: (taken, rest) => {
+        backlogs.add(taken)
+        taken.once('close', () => backlogs.delete(taken))
         taken.unshift(rest)
         toNodeHttp?.call(server, taken)
         taken.resume()
       },
-      onClose: closed => connections.delete(closed),
+      onClose: closed => {
+        connections.delete(closed)
+        backlogs.delete(closed)
+      },
     })
     connections.add(connection)
+    backlogs.add(connection)
   })
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
@@ -94,6 +116,8 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
     for (const connection of connections) connection.sweep(keepAliveTimeoutMs / sweepEveryMs, headersTimeoutMs / sweepEveryMs)
   }, sweepEveryMs)
   sweep.unref()
+  const backlogSweep = setInterval(() => backlogs.sweep(), backlogSweepEveryMs)
+  backlogSweep.unref()
 
   return {
     server,
@@ -102,6 +126,7 @@ export function makeListener({ tls, handler, nodePrefixes, onTlsError }: Listene
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       onClosing()
       clearInterval(sweep)
+      clearInterval(backlogSweep)
       for (const connection of connections) connection.stop()
       const opened = await http2
       opened?.stop()
