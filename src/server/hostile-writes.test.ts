@@ -229,3 +229,17 @@ test('deleting many at once answers with all of them, a piece at a time', async 
   deepEqual([code, body.items.length], [200, 400])
   equal((await t.call(`${maps}?labelSelector=many`)).body.items.length, 0)
 })
+
+test('nobody holds up the deletion of an object of another namespace by naming it as an owner', async () => {
+  for (const name of ['victim', 'attacker']) {
+    equal((await t.call('/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } })).code, 201)
+  }
+  const victim = '/api/v1/namespaces/victim/configmaps'
+  const { body: owner } = await t.call(victim, { body: configMap('owner') })
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid, blockOwnerDeletion: true }]
+  const dependent = (name: string) => ({ ...configMap(name), metadata: { name, ownerReferences, finalizers: ['attacker.test/stay'] } })
+  // An owner in another namespace is none, so the collector deletes it: its finalizer keeps it.
+  equal((await t.call('/api/v1/namespaces/attacker/configmaps', { body: dependent('holds') })).code, 201)
+  await t.call(`${victim}/owner`, { method: 'DELETE', body: { propagationPolicy: 'Foreground' } })
+  while ((await t.call(`${victim}/owner`)).code !== 404);
+})

@@ -107,7 +107,7 @@ export class GarbageCollector {
     const entry = table.get(key)
     if (!entry?.deleting) return
     const finalizers = parseEntry(entry).metadata.finalizers ?? []
-    const dependents = this.#dependentsOf(entry.uid)
+    const dependents = this.#dependentsOf(entry)
     if (finalizers.includes(orphan)) {
       await Promise.all(dependents.map(([other, dependent]) => this.#dropOwners(other, dependent.key, [entry.uid])))
       await this.#dropFinalizer(table, entry, orphan)
@@ -122,13 +122,22 @@ export class GarbageCollector {
     }
     await Promise.all(dependents.map(([other, dependent]) => this.#collect(other, dependent.key, entry.uid)))
     // Each dependent that goes brings us back here.
-    if (!this.#dependentsOf(entry.uid).some(isBlocking)) await this.#dropFinalizer(table, entry, foreground)
+    if (!this.#dependentsOf(entry).some(isBlocking)) await this.#dropFinalizer(table, entry, foreground)
   }
 
-  #dependentsOf(uid: string): [Table, Entry][] {
+  // A uid is no secret: what names it from another namespace, or under another name, must not hold up an owner that is not its own.
+  #dependentsOf(owner: Entry): [Table, Entry][] {
     const found: [Table, Entry][] = []
     for (const table of this.#store.tables()) {
-      for (const key of table.ownedBy(uid) ?? []) found.push([table, table.get(key)!])
+      for (const key of table.ownedBy(owner.uid) ?? []) {
+        const dependent = table.get(key)!
+        const isOwn = (reference: OwnerReference) => {
+          if (reference.uid !== owner.uid) return false
+          const { state } = this.#stateOf(dependent, reference)
+          return state === 'unknown' ? owner.namespace === '' || owner.namespace === dependent.namespace : state !== 'absent'
+        }
+        if (referencesOf(dependent).some(isOwn)) found.push([table, dependent])
+      }
     }
     return found
   }

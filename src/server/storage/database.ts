@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, openSync, statfsSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
 import { checksumSeed, rowChecksum } from './checksum.ts'
@@ -61,6 +61,8 @@ export class Database {
   readonly #begin: StatementSync
   readonly #commit: StatementSync
   readonly #seeds = new Map<string, number>()
+  /** The file and its log as they were after the first write: what others of these names would be, nobody will read. */
+  #written: string | undefined
   /** The format that was found when it was opened; 0 for a new database. */
   readonly foundFormat: number
   /** What compaction gave back to the disk. */
@@ -189,11 +191,25 @@ export class Database {
       }
       for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
       this.#commit.run()
+      this.#checkIsThere()
     } catch (error) {
       // SQLite rolls some failures back by itself, and then there is no transaction to end.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       throw error
     }
+  }
+
+  /**
+   * SQLite writes on into files that were deleted, moved away or replaced, and all of it is gone with the process: what cannot be
+   * found by name again must not be acknowledged.
+   */
+  #checkIsThere(): void {
+    const found = [this.#file, `${this.#file}-wal`].map(path => statSync(path, { throwIfNoEntry: false })?.ino ?? 'gone').join(' ')
+    this.#written ??= found
+    if (found === this.#written && !found.includes('gone')) return
+    throw new Error(
+      `${this.#file} or its -wal was removed or replaced while the server runs: put it back and restart, or restore a backup; nothing more is stored`,
+    )
   }
 
   #seed(resource: string): number {
