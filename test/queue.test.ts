@@ -57,7 +57,7 @@ const ask = async (query = '') => {
   const response = await fetch(`${hub.httpUrl}/queue${query}`)
   return { status: response.status, body: (await response.json()) as QueueReport & { message?: string } }
 }
-const token = () => /token: (\S+)/.exec(readFileSync(hub.kubeconfigPath, 'utf8'))![1]!
+const token = () => /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(hub.kubeconfigPath, 'utf8'))![1]!
 
 describe('what waiting Runs are told', () => {
   test('why they wait and where they stand: in the status, and at /queue', async () => {

@@ -44,6 +44,8 @@ export type AllInOneOptions = {
   allowPaths?: readonly string[]
   /** `max`: how many Runs at once. Default: one per core, at least 2. Only for a WorkerPool `default` that does not exist yet, unless given. */
   pool?: { max?: number }
+  /** Never more Runs at once, over all pools. Default: no limit. */
+  maxRunning?: number
   /** The program and first arguments that start a worker, such as Node and bin/oarlock. */
   launcher: readonly string[]
   version: string
@@ -168,7 +170,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })
-    const dispatch = addDispatchController(manager, { poolDriver: pool, registry, log })
+    const dispatch = addDispatchController(manager, { poolDriver: pool, maxRunning: options.maxRunning, registry, log })
     const stacks = manager.informer(stackResource)
     const runs = manager.informer(runResource)
     const workers = manager.informer(workerResource)
@@ -298,12 +300,12 @@ async function startOnPort(listen: Address, kubeconfigPath: string, start: (addr
 
 function lastPort(kubeconfigPath: string): number | undefined {
   if (!existsSync(kubeconfigPath)) return undefined
-  const [, port] = /server: https:\/\/\S+:(\d+)\s/.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
+  const [, port] = /server: "?https:\/\/\S+:(\d+)"?\s/.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
   return port === undefined ? undefined : Number(port)
 }
 
 function readAdminToken(kubeconfigPath: string): string {
-  const [, token = ''] = /^\s*token: (\S+)$/m.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
+  const [, token = ''] = /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
   if (token === '') throw new Error(`${kubeconfigPath} has no token`)
   return token
 }
