@@ -51,6 +51,7 @@ export function makeProgram(exitWith: ExitWith): Command {
     .option('--http <host:port>', 'address of the status page and metrics', '127.0.0.1:7467')
     .option('--allow-path <dir>', 'allow Stacks to use source.path below this directory (repeatable)', collect, [])
     .option('--max-workers <n>', 'how many Runs at once (default: one per core, at least 2)', wholeNumber)
+    .option('--max-running <n>', 'never more Runs at once, over all WorkerPools (default: no limit)', wholeNumber)
     .option('--sample', 'apply the sample fleet of examples/stacks')
     .option('--apply <file>', 'apply a file or directory once it is up (repeatable)', collect, [])
     .option('--exit-when-ready', 'exit when every applied Stack is as expected')

@@ -23,6 +23,7 @@ export type UpOptions = {
   http: string
   allowPath: string[]
   maxWorkers?: number
+  maxRunning?: number
   sample?: boolean
   apply: string[]
   exitWhenReady?: boolean
@@ -102,6 +103,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       http: parseAddress(options.http),
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
+      maxRunning: options.maxRunning,
       launcher: [process.execPath, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock')],
       version: packageVersion(),
       log,
