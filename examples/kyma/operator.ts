@@ -1,8 +1,7 @@
 /** The operator in a process of its own: settings as JSON in argv[2]; reports to its parent over IPC. */
-import { createClient } from '../../src/client/index.ts'
+import { type Client, createClient } from '../../src/client/index.ts'
 import { coerceError, type Log, lowPriority, Manager } from '../../src/controller/index.ts'
 import { objectKey } from '../../src/kube/index.ts'
-import { withFaults } from '../../src/testing/index.ts'
 import { componentController } from './component-controller.ts'
 import { componentResource, kymaResource } from './kinds.ts'
 import { kymaController, ownerOf, succeededOf } from './kyma-controller.ts'
@@ -28,10 +27,7 @@ const client = await createClient({
   connections: settings.connections,
 })
 const { faults } = settings
-const manager = new Manager({
-  client: faults > 0 ? withFaults(client, { internal: faults, only: ({ method }) => method !== 'GET' }) : client,
-  log,
-})
+const manager = new Manager({ client: faults > 0 ? await faulty() : client, log })
 const kymas = manager.informer(kymaResource, { hotObjects: settings.hotObjects })
 const components = manager.informer(componentResource, {
   indexes: { owner: ownerOf, succeeded: succeededOf },
@@ -56,6 +52,12 @@ kymas.onChange({
     succeeded -= isSuccess(kyma)
   },
 })
+
+/** Loaded only where it is wanted: with it comes an API server. */
+async function faulty(): Promise<Client> {
+  const { withFaults } = await import('../../src/testing/index.ts')
+  return withFaults(client, { internal: faults, only: ({ method }) => method !== 'GET' })
+}
 
 const send = (message: FromOperator) => process.send?.(message)
 const report = () =>
