@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox'
-import { defineResource, type ObjectOf } from '../../src/kube/index.ts'
+import type { Static } from 'typebox'
+import { defineResource, type ObjectOf, Type } from '../../src/kube/index.ts'
 
 const group = 'inventory.kyma-project.io'
 const version = 'v1alpha1'
