@@ -171,6 +171,8 @@ const maxPlaces = 2_000
 const maxValuesOfAll = 10_000
 /** Long strings seldom come twice, and to look for one costs more. */
 const maxValueLength = 64
+/** So many values are looked through one by one. */
+const maxCompared = 8
 /** A place that showed so many strings, most of them new ones, is one of names or times: nothing is looked for there any more. */
 const trialStrings = 64
 
@@ -196,6 +198,7 @@ class Place {
   #isVaried = false
   readonly #known: Known
   #seen = 0
+  #last = 0
 
   constructor(known: Known) {
     this.#known = known
@@ -205,12 +208,18 @@ class Place {
   /** Where `value` stands among the values of this place, which may learn it now; -1 if it is not one. */
   indexOf(value: string): number {
     if (this.#isVaried || value.length > maxValueLength) return -1
+    const { values } = this
     this.#seen++
-    const known = this.#indexes.get(value)
-    if (known !== undefined) return known
-    if (this.values.length >= maxValues || this.#known.values >= maxValuesOfAll) return -1
+    if (values[this.#last] === value) return this.#last
+    // A map enters each string it is asked for into V8's table of strings, which costs more than to compare a few.
+    const known = values.length <= maxCompared ? values.indexOf(value) : (this.#indexes.get(value) ?? -1)
+    if (known >= 0) {
+      this.#last = known
+      return known
+    }
+    if (values.length >= maxValues || this.#known.values >= maxValuesOfAll) return -1
     this.#known.values++
-    const index = this.values.push(value) - 1
+    const index = values.push(value) - 1
     this.#indexes.set(value, index)
     if (this.#seen >= trialStrings && index * 2 > this.#seen) {
       this.#isVaried = true

@@ -10,12 +10,12 @@ export class OwnWrites {
   /** Keys that hold the answer of a write which the watch has not brought yet, with its version. */
   readonly #pending = new Map<string, string>()
   /** The same the other way round, and of earlier writes to the same key too: versions that need not be read when they come. */
-  readonly #echoes = new Map<string, string>()
+  readonly #echoes = new Map<number | string, string>()
 
   /** The cache shows `version` of `key` from now on. */
   add(key: string, version: string): void {
     this.#pending.set(key, version)
-    this.#echoes.set(version, key)
+    this.#echoes.set(echoId(version), key)
   }
 
   /** The watch or a list brought this version of the key, or a later one. */
@@ -48,13 +48,20 @@ export class OwnWrites {
     const start = line.indexOf(versionField) + versionField.length
     if (start < versionField.length) return undefined
     const version = line.slice(start, line.indexOf('"', start))
-    const key = this.#echoes.get(version)
+    const id = echoId(version)
+    const key = this.#echoes.get(id)
     if (key === undefined) return undefined
-    this.#echoes.delete(version)
+    this.#echoes.delete(id)
     const uid = uidOf(key)
     // The version alone might be a field of another object that names this one.
     if (uid === undefined || !line.includes(uid)) return undefined
     if (this.#pending.get(key) === version) this.#pending.delete(key)
     return version
   }
+}
+
+/** Versions are whole numbers with all servers we know: as such a map need not enter each one into V8's table of strings. */
+function echoId(version: string): number | string {
+  const id = Number(version)
+  return Number.isSafeInteger(id) ? id : version
 }
