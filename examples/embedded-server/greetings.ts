@@ -1,0 +1,45 @@
+/**
+ * A program with a Kubernetes API of its own: it starts the server, defines a kind and is the controller for it.
+ * `node examples/embedded-server/greetings.ts [DATA-DIRECTORY [HOST:PORT]]`
+ */
+import { createClient, installKinds } from '../../src/client/index.ts'
+import { consoleLog, controller, Manager, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
+import { defineResource, Type } from '../../src/kube/index.ts'
+import { ServerStartError, startServer } from '../../src/server/index.ts'
+
+const greetingResource = defineResource({
+  group: 'example.com',
+  version: 'v1',
+  kind: 'Greeting',
+  plural: 'greetings',
+  scope: 'Namespaced',
+  description: 'Whom to greet.',
+  spec: Type.Object({ to: Type.String({ minLength: 1 }) }),
+  status: Type.Object({ text: Type.Optional(Type.String()) }),
+})
+
+const [dataDir = 'greetings-data', address = '127.0.0.1:7466'] = process.argv.slice(2)
+const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? []
+const server = await startServer({ dataDir, listen: { host, port: Number(port) }, log: consoleLog() }).catch(error => {
+  // Its message says what to do: the address is taken, another process has the data, the disk is full.
+  console.error(error instanceof ServerStartError ? error.message : error)
+  process.exit(1)
+})
+const client = await createClient({ kubeconfig: server.kubeconfigPath })
+await installKinds(client, [greetingResource])
+const manager = new Manager({ client, log: consoleLog() })
+manager.add(
+  controller({
+    name: 'greetings',
+    for: greetingResource,
+    predicates: [predicates.generationChanged],
+    async reconcile({ object: greeting }) {
+      if (greeting) await patchStatusIfChanged(client, greeting, { text: `Hello, ${greeting.spec.to}!` })
+    },
+  }),
+)
+console.log(`kubectl --kubeconfig ${server.kubeconfigPath} get greetings`)
+// Until SIGTERM or Ctrl-C: the controller stops first, the server it talks to last.
+await manager.run()
+await client.close()
+await server.close()
