@@ -82,6 +82,7 @@ test('serve: the API server alone, with a kubeconfig; backup while it runs; SIGT
   const done = await oarlock('restore', file, '--data', restored)
   equal(done.code, 0, done.output)
   deepEqual(readdirSync(restored), ['oarlock.db'])
+  ok(!existsSync(`${file}-wal`) && !existsSync(`${file}-shm`), 'the backup is as it was')
   match((await oarlock('restore', file, '--data', restored)).output, /oarlock\.db exists: .*--force/)
   const again = await serve(restored)
   const reader = await clientOf(restored)

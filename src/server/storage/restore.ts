@@ -91,6 +91,8 @@ function copyWithLog(file: string, copy: string): void {
 
 // A copy of a file that is being written to would be neither the old nor the new one.
 function refuseIfOpen(file: string): void {
+  // Who has it open keeps a log beside it. To look without need would leave one there.
+  if (!existsSync(`${file}-wal`)) return
   let db: DatabaseSync | undefined
   try {
     db = new DatabaseSync(file, { readOnly: true, timeout: 250 })
