@@ -19,7 +19,7 @@ import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import { backupMount, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
-import { RequestMetrics, serverMetrics } from './metrics/index.ts'
+import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
@@ -56,25 +56,6 @@ export type ServerOptions = {
   storage?: { synchronous?: 'FULL' | 'OFF' }
   /** How much one user, and all together, may ask at once. */
   limits?: Partial<FairnessLimits>
-}
-
-export type ServerStats = {
-  objects: number
-  objectBytes: number
-  watchers: number
-  connections: number
-  writes: number
-  commits: number
-  failedWrites: number
-  queuedWrites: number
-  lastCommitMs: number
-  /** Requests that are being worked on. */
-  inFlight: number
-  /** Requests that wait until it is their user's turn. */
-  waitingRequests: number
-  /** Requests refused with 429 since the start, as their user had too many. */
-  rejectedRequests: number
-  rssBytes: number
 }
 
 export type ApiServer = {

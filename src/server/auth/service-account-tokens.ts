@@ -6,7 +6,7 @@ import type { KnownToken } from './tokens.ts'
 import { named, type User } from './user.ts'
 
 /** As in most clusters, so that what was written for Kubernetes finds the audience it expects. */
-export const defaultIssuer = 'https://kubernetes.default.svc'
+const defaultIssuer = 'https://kubernetes.default.svc'
 const legacyIssuer = 'kubernetes/serviceaccount'
 const legacyPrefix = 'kubernetes.io/serviceaccount'
 
@@ -15,7 +15,7 @@ const deletedLeewayMs = 60_000
 // A clock that was set back must not lock out who has just been given a token.
 const clockLeewayMs = 60_000
 
-export const serviceAccountPrefix = 'system:serviceaccount:'
+const serviceAccountPrefix = 'system:serviceaccount:'
 
 export type Reference = { readonly name: string; readonly uid: string }
 

@@ -8,7 +8,7 @@ export type User = {
 }
 
 export const adminsGroup = 'system:masters'
-export const authenticatedGroup = 'system:authenticated'
+const authenticatedGroup = 'system:authenticated'
 
 /** What a request is allowed or refused by. Resource requests have a resource, all others a path. */
 export type Attributes = {

@@ -1,7 +1,7 @@
 import { parseEntry, readRevision, type Store } from '../storage/index.ts'
 
 /** How long an Event is kept after its last write, as in Kubernetes. */
-export const eventLifeMs = 60 * 60_000
+const eventLifeMs = 60 * 60_000
 
 /** Removes Events older than {@link eventLifeMs} (invariant 10). A revision says when it was written. */
 export async function expireEvents(store: Store): Promise<number> {

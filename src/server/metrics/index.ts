@@ -6,4 +6,4 @@
  */
 export { processMetrics } from './process-metrics.ts'
 export { type RequestLabels, RequestMetrics } from './request-metrics.ts'
-export { serverMetrics } from './server-metrics.ts'
+export { type ServerStats, serverMetrics } from './server-metrics.ts'

@@ -48,7 +48,7 @@ function podUsage({ spec, status }: KubeObject): Amounts {
 }
 
 /** Requests and limits under the names that quotas have for them. */
-export function namedAmounts(requests: Amounts, limits: Amounts): Amounts {
+function namedAmounts(requests: Amounts, limits: Amounts): Amounts {
   const usage: Amounts = new Map([['pods', one]])
   for (const [name, amount] of requests) {
     if (computeNames.includes(name) || name.startsWith('hugepages-')) usage.set(name, amount)

@@ -11,8 +11,10 @@ import {
 import { ageColumn, column, creationTimestampText, nameColumn } from '../columns.ts'
 import {
   containerResourceName,
+  countedResources,
   type Fields,
   fieldsOf,
+  isStandardResource,
   itemsOf,
   quantityErrors,
   resourceName,
@@ -61,38 +63,6 @@ function sayQuota({ status }: KubeObject, ofLimits: boolean): string {
     .join(', ')
 }
 
-const quotaNames = new Set([
-  'cpu',
-  'memory',
-  'ephemeral-storage',
-  'requests.cpu',
-  'requests.memory',
-  'requests.storage',
-  'requests.ephemeral-storage',
-  'limits.cpu',
-  'limits.memory',
-  'limits.ephemeral-storage',
-  'pods',
-  'resourcequotas',
-  'services',
-  'replicationcontrollers',
-  'secrets',
-  'persistentvolumeclaims',
-  'configmaps',
-  'services.nodeports',
-  'services.loadbalancers',
-])
-const countNames = new Set([
-  'pods',
-  'resourcequotas',
-  'services',
-  'replicationcontrollers',
-  'secrets',
-  'configmaps',
-  'persistentvolumeclaims',
-  'services.nodeports',
-  'services.loadbalancers',
-])
 const podScopes = [
   'Terminating',
   'NotTerminating',
@@ -111,10 +81,10 @@ function amountErrors(path: string, amounts: unknown): StatusCause[] {
   return Object.entries(fieldsOf(amounts)).flatMap(([name, amount]) => {
     const at = `${path}[${name}]`
     const causes = [...resourceName(at, name), ...quantityErrors(at, amount)]
-    if (!name.includes('/') && !quotaNames.has(name) && !/^(requests\.)?hugepages-/.test(name)) {
+    if (!name.includes('/') && (!isStandardResource(name) || name === 'storage')) {
       causes.push(invalidValue(at, name, 'must be a standard resource for quota'))
     }
-    if ((countNames.has(name) || name.startsWith('count/')) && parseQuantity(textOf(amount)).nanos % 1_000_000_000n !== 0n) {
+    if ((countedResources.has(name) || name.startsWith('count/')) && parseQuantity(textOf(amount)).nanos % 1_000_000_000n !== 0n) {
       causes.push(invalidValue(at, amount, 'must be an integer'))
     }
     return causes

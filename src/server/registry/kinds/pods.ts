@@ -121,7 +121,7 @@ function count(name: string, description: string, read: (object: KubeObject) => 
 }
 
 /** `a,b` of a pod template. */
-export function containerTexts(template: unknown, field: 'name' | 'image'): string {
+function containerTexts(template: unknown, field: 'name' | 'image'): string {
   return itemsOf(fieldsOf(fieldsOf(template).spec).containers)
     .map(container => textOf(container[field]))
     .join(',')

@@ -48,14 +48,3 @@ export type Row = {
 }
 
 export const text = (description: string): StructuralSchema => ({ type: 'string', description })
-export const textMap = (description: string, format?: string): StructuralSchema => ({
-  type: 'object',
-  description,
-  additionalProperties: format ? { type: 'string', format } : { type: 'string' },
-})
-export const localReference: StructuralSchema = {
-  type: 'object',
-  description: 'LocalObjectReference names an object in the same namespace.',
-  'x-kubernetes-map-type': 'atomic',
-  properties: { name: text('Name of the referent.') },
-}

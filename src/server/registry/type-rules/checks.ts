@@ -13,7 +13,6 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../kube/index.ts'
-import { portNameErrors, portNumberErrors } from './port-checks.ts'
 import type { Fields } from './type-rules.ts'
 
 /** A field's text, or the empty one: what Go's zero value is. */
@@ -38,7 +37,18 @@ export function inRange(path: string, value: unknown, min: number, max: number):
   return is >= min && is <= max ? [] : [invalidValue(path, is, `must be between ${min} and ${max}, inclusive`)]
 }
 
-export const portNumber = (path: string, value: unknown): StatusCause[] => portNumberErrors(intOf(value), path)
+export const portNumber = (path: string, value: unknown): StatusCause[] => inRange(path, value, 1, 65_535)
+
+/** Why `name` cannot be that of a port (an IANA service name). */
+export function portName(path: string, name: string): StatusCause[] {
+  const texts: string[] = []
+  if (name.length > 15) texts.push('must be no more than 15 characters')
+  if (!/^[-a-z0-9]+$/.test(name)) texts.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')
+  if (!/[a-z]/.test(name)) texts.push('must contain at least one letter (a-z)')
+  if (name.includes('--')) texts.push('must not contain consecutive hyphens')
+  if (name.startsWith('-') || name.endsWith('-')) texts.push('must not begin or end with a hyphen')
+  return texts.map(why => invalidValue(path, name, why))
+}
 
 /** A number from 0 to 2³¹-1, if there is one: users and groups. */
 export function optionalId(path: string, value: unknown): StatusCause[] {
@@ -50,7 +60,7 @@ export function notNegative(path: string, value: unknown): StatusCause[] {
 }
 
 export function portNumberOrName(path: string, port: unknown): StatusCause[] {
-  return typeof port === 'string' ? portNameErrors(port, path) : portNumber(path, port)
+  return typeof port === 'string' ? portName(path, port) : portNumber(path, port)
 }
 
 export function oneOf(path: string, value: unknown, allowed: readonly string[]): StatusCause[] {
@@ -75,7 +85,7 @@ export function duplicates(
 }
 
 /** A key of a ConfigMap or Secret. */
-export function configKeyErrors(key: string): string[] {
+function configKeyErrors(key: string): string[] {
   const errors: string[] = []
   if (key.length > 253) errors.push('must be no more than 253 characters')
   if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
@@ -170,16 +180,8 @@ export function containerResourceName(path: string, name: string): StatusCause[]
   return causes
 }
 
-const standardResources = new Set([
-  'cpu',
-  'memory',
-  'ephemeral-storage',
-  'requests.cpu',
-  'requests.memory',
-  'requests.ephemeral-storage',
-  'limits.cpu',
-  'limits.memory',
-  'limits.ephemeral-storage',
+/** Resources that are numbers of objects. */
+export const countedResources: ReadonlySet<string> = new Set([
   'pods',
   'resourcequotas',
   'services',
@@ -187,16 +189,22 @@ const standardResources = new Set([
   'secrets',
   'configmaps',
   'persistentvolumeclaims',
-  'storage',
-  'requests.storage',
   'services.nodeports',
   'services.loadbalancers',
 ])
+const amountResources = ['cpu', 'memory', 'ephemeral-storage', 'storage']
+
+/** A resource without a domain that Kubernetes knows, such as `limits.cpu`. */
+export function isStandardResource(name: string): boolean {
+  if (countedResources.has(name) || /^(requests\.)?hugepages-/.test(name)) return true
+  const [, prefix, amount = ''] = /^(requests\.|limits\.)?(.*)$/.exec(name) ?? []
+  return amountResources.includes(amount) && !(prefix === 'limits.' && amount === 'storage')
+}
 
 /** Name of any resource: a qualified name, and without a domain one that Kubernetes knows. */
 export function resourceName(path: string, name: string): StatusCause[] {
   const causes = qualifiedNameErrors(name).map(why => invalidValue(path, name, why))
-  if (causes.length === 0 && !name.includes('/') && !standardResources.has(name) && !/^(requests\.)?hugepages-/.test(name)) {
+  if (causes.length === 0 && !name.includes('/') && !isStandardResource(name)) {
     causes.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'))
   }
   return causes

@@ -10,12 +10,12 @@ import {
   notNegative,
   oneOf,
   optionalId,
+  portName,
   portNumber,
   portNumberOrName,
   resourceErrors,
   textOf,
 } from './checks.ts'
-import { portNameErrors } from './port-checks.ts'
 import type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
 
 /** `latest`, or nothing that says which: the image may be another one tomorrow. */
@@ -41,7 +41,7 @@ const container: TypeRules = {
   ],
 }
 
-const isPortName = (name: string) => portNameErrors(name, '').length === 0
+const isPortName = (name: string) => portName('', name).length === 0
 
 function containerName(path: string, { name }: Fields): StatusCause[] {
   return textOf(name) === '' ? [requiredValue(`${path}.name`)] : invalidName(`${path}.name`, textOf(name), 'dns1123Label')
@@ -151,7 +151,7 @@ const knownFieldPaths = new Set([
   'status.phase',
 ])
 
-export function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Place): StatusCause[] {
+function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Place): StatusCause[] {
   const name = textOf(resource)
   if (name === '') return [requiredValue(`${path}.resource`)]
   if (!/^(requests|limits)\.hugepages-/.test(name) && !containerResourcePaths.includes(name)) {
@@ -192,7 +192,7 @@ export const containerRules: RuleTable = {
   'core.v1.ContainerPort': {
     words: { protocol: ['SCTP', 'TCP', 'UDP'] },
     check: ({ name, containerPort, hostPort }, { path }) => [
-      ...(textOf(name) === '' ? [] : portNameErrors(textOf(name), `${path}.name`)),
+      ...(textOf(name) === '' ? [] : portName(`${path}.name`, textOf(name))),
       ...(intOf(containerPort) === 0 ? [requiredValue(`${path}.containerPort`)] : portNumber(`${path}.containerPort`, containerPort)),
       ...(hostPort === undefined ? [] : portNumber(`${path}.hostPort`, hostPort)),
     ],

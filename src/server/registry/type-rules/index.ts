@@ -9,9 +9,11 @@ export { ingressStatusErrors, serviceStatusErrors } from './balancer-status.ts'
 export { plainInvalid } from './batch-rules.ts'
 export {
   containerResourceName,
+  countedResources,
   fieldsOf,
   inRange,
   intOf,
+  isStandardResource,
   itemsOf,
   join,
   portNumberOrName,

@@ -9,9 +9,9 @@ import {
   unsupportedValue,
 } from '../../../kube/index.ts'
 import { domainPrefixedPathErrors } from './batch-rules.ts'
+import { portName, portNumber } from './checks.ts'
 import { cidrErrors, isAddress, isStrictlyWithin } from './ip-address.ts'
 import { numberOf } from './number-checks.ts'
-import { portNameErrors, portNumberErrors } from './port-checks.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
 const maxControllerBytes = 250
@@ -149,8 +149,8 @@ function backendErrors({ service, resource }: Fields, path: string): StatusCause
       : nameErrors(name, 'dns1123Label').map(why => invalidValue(`${path}.service.name`, name, why))
   const port = (service.port ?? {}) as Fields
   if (port.name && port.number) causes.push(invalidValue(path, '', 'cannot set both port name & port number'))
-  else if (port.name) causes.push(...portNameErrors(String(port.name), `${path}.service.port.name`))
-  else if (port.number) causes.push(...portNumberErrors(numberOf(port.number), `${path}.service.port.number`))
+  else if (port.name) causes.push(...portName(`${path}.service.port.name`, String(port.name)))
+  else if (port.number) causes.push(...portNumber(`${path}.service.port.number`, numberOf(port.number)))
   else causes.push(requiredValue(path, 'port name or number is required'))
   return causes
 }
@@ -183,13 +183,13 @@ function policyPortErrors({ protocol, port, endPort }: Fields, path: string): St
   const hasEnd = typeof endPort === 'number'
   const refuseEnd = (why: string) => causes.push(invalidValue(`${path}.endPort`, endPort, why))
   if (typeof port === 'number') {
-    causes.push(...portNumberErrors(port, `${path}.port`))
+    causes.push(...portNumber(`${path}.port`, port))
     // Kubernetes says the port here, not the end.
     if (hasEnd && endPort < port) causes.push(invalidValue(`${path}.endPort`, port, 'must be greater than or equal to `port`'))
-    if (hasEnd) causes.push(...portNumberErrors(endPort, `${path}.endPort`))
+    if (hasEnd) causes.push(...portNumber(`${path}.endPort`, endPort))
   } else if (typeof port === 'string') {
     if (hasEnd) refuseEnd('may not be specified when `port` is non-numeric')
-    causes.push(...portNameErrors(port, `${path}.port`))
+    causes.push(...portName(`${path}.port`, port))
   } else if (hasEnd) refuseEnd('may not be specified when `port` is not specified')
   return causes
 }

@@ -1,17 +1,15 @@
 import { invalidValue, type StatusCause } from '../../../kube/index.ts'
+import { notNegative } from './checks.ts'
 import type { Fields } from './type-rules.ts'
 
 /** What is wrong with those of `fields` that are numbers below zero. */
 export function negativeErrors(value: Fields, path: string, fields: readonly string[]): StatusCause[] {
-  return fields.flatMap(field => {
-    const count = value[field]
-    return typeof count === 'number' && count < 0 ? [invalidValue(`${path}.${field}`, count, 'must be greater than or equal to 0')] : []
-  })
+  return fields.flatMap(field => notNegative(`${path}.${field}`, value[field]))
 }
 
 /** `maxSurge` and its like: a whole number from 0 on, or a percentage. */
 export function intOrPercentErrors(value: unknown, path: string): StatusCause[] {
-  if (typeof value === 'number' && value < 0) return [invalidValue(path, value, 'must be greater than or equal to 0')]
+  if (typeof value === 'number') return notNegative(path, value)
   if (typeof value !== 'string' || isPercent(value)) return []
   const why = `a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')`
   return [invalidValue(path, value, why)]

@@ -80,7 +80,7 @@ export function sayableSelector({ matchLabels, matchExpressions }: LabelSelector
   }
 }
 
-export function isEmptySelector({ matchLabels, matchExpressions }: LabelSelectorObject): boolean {
+function isEmptySelector({ matchLabels, matchExpressions }: LabelSelectorObject): boolean {
   return Object.keys(matchLabels ?? {}).length + (matchExpressions?.length ?? 0) === 0
 }
 
