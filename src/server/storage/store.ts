@@ -55,6 +55,11 @@ type Write = {
 }
 
 const defaultHistory: HistoryLimits = { events: 8_192, bytes: 16 * 1024 * 1024 }
+/** How long history is kept at least, as long as the limits allow, and how many events of a table are kept for longer: as kube-apiserver and etcd do. */
+const historyMs = 300_000
+const lastingEvents = 100
+const forgetEveryMs = 60_000
+
 const maxWritesPerCommit = 2_000
 /** What one message to the storage thread may carry: both threads hold it, and a commit of this size takes some 0.1 s. */
 const maxBytesPerCommit = 8 * 1024 * 1024
@@ -93,6 +98,7 @@ export class Store {
   #backup: { resolve(): void; reject(error: Error): void } | undefined
   readonly #damage = new DamageReport()
   #report: OpenReport | undefined
+  #forgetting: NodeJS.Timeout | undefined
   #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
 
   private constructor(worker: Worker, takenBatches: Int32Array<SharedArrayBuffer>, options: StoreOptions) {
@@ -143,6 +149,7 @@ export class Store {
         store.#closing?.resolve()
       })
     })
+    store.#forgetting = setInterval(() => store.#forgetHistory(), forgetEveryMs).unref()
     return store
   }
 
@@ -270,7 +277,14 @@ export class Store {
     return this.#closed
   }
 
+  #forgetHistory(): void {
+    // A revision says when it was made.
+    const revision = nextRevision(0, this.#nowMs() - historyMs, this.#partition)
+    for (const table of this.#tables.values()) table.forgetUntil(revision, lastingEvents)
+  }
+
   async #close(): Promise<void> {
+    clearInterval(this.#forgetting)
     while (!this.#broken && (this.#queue.length > 0 || this.#inFlight.length > 0)) {
       await (this.#queue.at(-1) ?? this.#inFlight.at(-1))?.durable.catch(() => undefined)
     }

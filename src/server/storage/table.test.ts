@@ -32,6 +32,18 @@ test('history is bounded in bytes too', () => {
   assert.ok(table.eventsSince(table.floor)!.length <= 4)
 })
 
+test('history that is old is forgotten, but for the newest events of a table', () => {
+  const table = new Table('things', { events: 1_000, bytes: 1e6 })
+  for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
+  const left = () => table.eventsSince(table.floor)?.map(event => event.revision)
+  table.forgetUntil(3, 2)
+  assert.deepEqual([table.floor, left()], [3, [4, 5, 6, 7, 8, 9]])
+  table.forgetUntil(9, 2)
+  assert.deepEqual([table.floor, left(), table.eventsSince(6)], [7, [8, 9], undefined])
+  table.forgetUntil(9, 2)
+  assert.deepEqual(left(), [8, 9])
+})
+
 test('a key removed and created again stands once in the order', () => {
   const table = new Table('things', { events: 8, bytes: 1e6 })
   const [a, b] = [entry('a', 1), entry('b', 2)]

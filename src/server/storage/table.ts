@@ -175,6 +175,19 @@ export class Table {
     return event
   }
 
+  /**
+   * Drops the history up to `revision`, but for the newest `keep` events: after a burst of changes its many versions would stay
+   * for as long as nothing else happens.
+   */
+  forgetUntil(revision: number, keep: number): void {
+    const most = this.#events.length - keep
+    let drop = 0
+    while (drop < most && this.#events[drop]!.revision <= revision) this.#eventBytes -= this.#events[drop++]!.entry.text.length
+    if (drop === 0) return
+    this.#floor = this.#events[drop - 1]!.revision
+    this.#events = this.#events.slice(drop)
+  }
+
   // Drops a quarter at once, so that trimming costs little per event.
   #trim(): void {
     const keep = Math.floor(this.#limits.events * 0.75)
