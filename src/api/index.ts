@@ -10,7 +10,7 @@ import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
 export { cacheKey, maxCacheKeys } from './cache-key.ts'
-export { annotations, apiGroup, defaults, labels, systemNamespace } from './names.ts'
+export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
 export { raisedMemory } from './raised-memory.ts'
 export {
   endedPhases,

@@ -42,3 +42,7 @@ export const defaults = {
   /** How long an observer waits, by its own monotonic clock, before a Lease that does not change is expired (invariant 2). */
   leaseDurationMs: 10_000,
 } as const
+
+/** The Secret with all outputs of a Stack, and its type. */
+export const outputsSecretName = (stack: string): string => `${stack}-outputs`
+export const outputsSecretType = 'oarlock.dev/outputs'

@@ -22,6 +22,10 @@ export class Authenticator {
 
   /** The current credentials, without waiting if they are fresh. */
   get(): Authentication | Promise<Authentication> {
+    const { credentials } = this.#access
+    if (credentials.kind === 'changing-token' && this.#current?.authentication.authorization !== `Bearer ${credentials.get().trim()}`) {
+      this.#current = undefined
+    }
     if (this.#current && Date.now() < this.#current.freshUntilMs) return this.#current.authentication
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined
@@ -52,6 +56,7 @@ export class Authenticator {
           ? `${refused}: has the client certificate ended, or is it of another cluster?`
           : `${source} has no credentials: give a token, a client certificate or an exec plugin`
       case 'token':
+      case 'changing-token':
       case 'token-file':
         return `${refused}: is the token one of this cluster, and still valid?`
       case 'basic':
@@ -69,6 +74,8 @@ export class Authenticator {
         return this.#keep(undefined, undefined, fixed)
       case 'token':
         return this.#keep(`Bearer ${credentials.token.trim()}`, undefined, fixed)
+      case 'changing-token':
+        return this.#keep(`Bearer ${credentials.get().trim()}`, undefined, fixed)
       case 'basic': {
         const pair = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')
         return this.#keep(`Basic ${pair}`, undefined, fixed)

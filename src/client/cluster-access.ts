@@ -12,6 +12,7 @@ export type ExecPlugin = {
 export type Credentials =
   | { kind: 'none' }
   | { kind: 'token'; token: string }
+  | { kind: 'changing-token'; get: () => string }
   | { kind: 'token-file'; path: string }
   | { kind: 'basic'; username: string; password: string }
   | { kind: 'exec'; plugin: ExecPlugin }

@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { type ClusterAccess, type Pem, parseServer } from './cluster-access.ts'
+import { type ClusterAccess, type Credentials, type Pem, parseServer } from './cluster-access.ts'
 import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
 
 /** A cluster named directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
 export type ClusterOptions = {
   server: string
   caCertificate?: string | undefined
-  token?: string | undefined
+  /** A function is asked with every request: for one that is short-lived and kept fresh elsewhere. */
+  token?: string | (() => string) | undefined
   tokenFile?: string | undefined
   clientCertificate?: string | undefined
   clientKey?: string | undefined
@@ -92,7 +93,7 @@ function fromOptions(options: ClusterOptions): ClusterAccess {
   return {
     server: parseServer(options.server, 'cluster.server'),
     defaultNamespace: options.namespace ?? 'default',
-    credentials: tokenFile ? { kind: 'token-file', path: tokenFile } : token ? { kind: 'token', token } : { kind: 'none' },
+    credentials: tokenFile ? { kind: 'token-file', path: tokenFile } : tokenOf(token),
     ca: textOrFile(options.caCertificate),
     clientCertificate: textOrFile(options.clientCertificate),
     clientKey: textOrFile(options.clientKey),
@@ -100,6 +101,11 @@ function fromOptions(options: ClusterOptions): ClusterAccess {
     tlsServerName: options.tlsServerName,
     source: 'the options of createClient',
   }
+}
+
+function tokenOf(token: ClusterOptions['token']): Credentials {
+  if (typeof token === 'function') return { kind: 'changing-token', get: token }
+  return token ? { kind: 'token', token } : { kind: 'none' }
 }
 
 function textOrFile(value: string | undefined): Pem | undefined {

@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import {
+  apiGroup,
+  isEnded,
   oarlockResources,
   type Run,
   runResource,
@@ -22,9 +24,11 @@ import { addStackController } from '../stack/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../state/index.ts'
 import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../workspace/index.ts'
 import { type Address, formatAddress } from './address.ts'
-import { makeAuthorizer, workersGroup, workerUserName } from './authorize.ts'
+import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
+import { joinedGuards } from './authorize-joined.ts'
 import { giveBackMemoryWhenIdle } from './give-back-memory.ts'
 import { startHttpListener } from './http-listener.ts'
+import { createJoinHandler, createJoinToken, JoinDesk } from './join/index.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
@@ -40,6 +44,8 @@ export type AllInOneOptions = {
   listen?: Address
   /** Of the status page, metrics and health. Default 127.0.0.1:7467. */
   http?: Address
+  /** Further names and addresses that workers of other machines reach the API by; the certificate is made for them too. */
+  names?: readonly string[]
   /** Directories below which Stacks may name a `source.path` or a file:// repository. Default: none. */
   allowPaths?: readonly string[]
   /** `max`: how many Runs at once. Default: one per core, at least 2. Only for a WorkerPool `default` that does not exist yet, unless given. */
@@ -72,6 +78,8 @@ export type AllInOne = {
 
 /** A worker's token outlives the longest Run; it opens nothing but what its Worker is assigned (authorize.ts, store-access.ts). */
 const workerTokenTtlMs = 30 * 24 * 3_600_000
+/** A Pod that has not registered by then is given up before (10 minutes, unless its pool says otherwise). */
+const podTokenTtlMs = 60 * 60_000
 const hubTokenTtlMs = 10 * 365 * 24 * 3_600_000
 /** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
 const afterInterruptMs = 80_000
@@ -101,14 +109,23 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       stateHandler?: Mounted
       logHandler?: Mounted
       queueHandler?: ReturnType<typeof queueMount>
-      workerOfRun?: (namespace: string | undefined, name: string | undefined) => string | undefined
+      joinHandler?: ReturnType<typeof createJoinHandler>
+      peek?: ApiServer['peek']
+      runs?: Informer<Pick<Run, 'spec' | 'status'>>
     } = {}
+    const known: AuthorizerFacts = {
+      assignedTo: (namespace, name) => late.runs?.get(`${namespace}/${name}`)?.spec.workerName,
+      run: (namespace, name) => (name === undefined ? undefined : (late.peek?.(`runs.${apiGroup}`, namespace, name) as Run | undefined)),
+      runsOf: worker => late.runs?.byIndex('ofWorker', worker) ?? [],
+    }
     const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
       startServer({
         dataDir,
         listen: address,
         log,
-        authorize: makeAuthorizer((namespace, name) => late.workerOfRun?.(namespace, name)),
+        names: options.names,
+        authorize: makeAuthorizer(known),
+        guards: joinedGuards(workerOf, known),
         mounts: [
           { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
           { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
@@ -119,6 +136,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
               else response.writeHead(503, { 'Retry-After': '1' }).end()
             },
           },
+          { prefix: '/join', handler: (request, response, { user }) => serve(late.joinHandler, request, response, user) },
         ],
       }),
     )
@@ -128,6 +146,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     if (stateStart.status === 'fulfilled') undo.push(() => stateStart.value.close())
     // Where both fail, as on a directory that is in use, the server says it better.
     const server = await startingServer
+    late.peek = server.peek
     const stateStore = await openingState
     const logStore = openLogStore({ directory: join(dataDir, 'logs') })
     undo.push(() => logStore.close())
@@ -143,6 +162,8 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true }),
     ])
     await ensurePool(client, options.pool?.max)
+    const desk = new JoinDesk({ client, issueToken: user => server.issueToken(user) })
+    late.joinHandler = createJoinHandler({ desk, caCertificate: server.caCertificate })
 
     const pool = new ProcessPool({
       launcher,
@@ -170,9 +191,22 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })
-    const dispatch = addDispatchController(manager, { poolDriver: pool, maxRunning: options.maxRunning, registry, log })
+    const dispatch = addDispatchController(manager, {
+      poolDriver: pool,
+      podWorkers: {
+        environment: { OARLOCK_SERVER: server.url, OARLOCK_STORE_URL: server.url },
+        // For one use and one name, and soon over: what stands in a Secret beside the Pod opens nothing once the worker has joined.
+        credentialOf: async ({ metadata }, worker) =>
+          (await createJoinToken(client, server.caCertificate, { pool: metadata.name, worker, uses: 1, ttlMs: podTokenTtlMs })).text,
+      },
+      maxRunning: options.maxRunning,
+      registry,
+      log,
+    })
     const stacks = manager.informer(stackResource)
-    const runs = manager.informer(runResource)
+    const runs = manager.informer(runResource, {
+      indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
+    })
     const workers = manager.informer(workerResource)
     runs.onChange({ deleted: run => void forgetLog(run) })
 
@@ -183,7 +217,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
     }
     late.queueHandler = queueMount(client, dispatch.queue)
-    late.workerOfRun = (namespace, name) => runs.get(`${namespace}/${name}`)?.spec.workerName
+    late.runs = runs
     late.stateHandler = createStateHandler({
       store: stateStore,
       authorize: request => authorizeState(facts, request),

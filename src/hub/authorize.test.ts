@@ -2,7 +2,11 @@ import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
 
-const authorize = makeAuthorizer((namespace, name) => (`${namespace}/${name}` === 'shop/of-w2' ? 'w2' : undefined))
+const authorize = makeAuthorizer({
+  assignedTo: (namespace, name) => (`${namespace}/${name}` === 'shop/of-w2' ? 'w2' : undefined),
+  run: () => undefined,
+  runsOf: () => [],
+})
 const admin = { name: 'admin', groups: ['system:masters', 'system:authenticated'] }
 const worker = { name: workerUserName('w1'), groups: [workersGroup, 'system:authenticated'] }
 const stranger = { name: 'somebody', groups: ['system:authenticated'] }

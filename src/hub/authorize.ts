@@ -1,5 +1,6 @@
 import { apiGroup, systemNamespace } from '../api/index.ts'
 import { type Attributes, adminsGroup, type OwnAuthorizer } from '../server/index.ts'
+import { allowJoined, type JoinedFacts, joinedGroup } from './authorize-joined.ts'
 
 export const workersGroup = 'oarlock:workers'
 const workerUserPrefix = 'system:oarlock:worker:'
@@ -15,25 +16,29 @@ export function workerOf(user: { name: string; groups: readonly string[] } | und
 const reads = ['get', 'list', 'watch']
 const writes = ['create', 'update', 'patch', 'delete']
 
-/** The Worker that a Run is assigned to, as far as is known; undefined when not assigned or not seen yet. */
-export type WorkerOfRun = (namespace: string | undefined, runName: string | undefined) => string | undefined
+export type AuthorizerFacts = JoinedFacts & {
+  /** The Worker that a Run is assigned to, as far as is known; undefined when not assigned or not seen yet. */
+  assignedTo(namespace: string | undefined, runName: string | undefined): string | undefined
+}
 
 /**
  * Who may do what on the embedded server: administrators everything, a Worker what its table says; everyone else is left to RBAC.
- * Cluster and worker machine are one here: whoever may write a Stack may run commands as the user of this process. So the
+ * Workers of other machines have a narrower table of their own, `authorize-joined.ts`. For those of this one, cluster and worker
+ * machine are one: whoever may write a Stack may run commands as the user of this process. So the
  * table does not make Stacks safe from each other; it keeps a Worker from what decides about Runs, from the Runs of others, and
  * from reading Secrets in bulk. SECURITY.md says the same in words.
  */
-export function makeAuthorizer(workerOfRun: WorkerOfRun): OwnAuthorizer {
+export function makeAuthorizer(facts: AuthorizerFacts): OwnAuthorizer {
   return attributes => {
     const { user, group, resource, subresource, namespace, name } = attributes
     if (user.groups.includes(adminsGroup)) return true
     const worker = workerOf(user)
     if (worker === undefined) return undefined
+    if (user.groups.includes(joinedGroup)) return allowJoined(attributes, worker, facts)
     if (!allowWorker(attributes, worker)) return 'a worker may not do that'
     if (group === apiGroup && resource === 'runs' && subresource === 'status') {
       // A Run keeps its Worker for life, so what is known cannot be wrong, only missing: then the Run itself decides, by its phase.
-      const assigned = workerOfRun(namespace, name)
+      const assigned = facts.assignedTo(namespace, name)
       if (assigned !== undefined && assigned !== worker) return `the run is assigned to worker ${assigned}`
     }
     return true

@@ -11,6 +11,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   return await (await import('./all-in-one.ts')).startAllInOne(options)
 }
 
+/** Join tokens: made, listed, revoked. */
+export const joinTokens = async () => await import('./join/index.ts')
+
 /** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   return await (await import('./worker-process.ts')).runWorkerProcess(options)

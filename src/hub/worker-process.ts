@@ -1,5 +1,5 @@
-import { defaults, workerPoolResource } from '../api/index.ts'
-import { type Client, createClient } from '../client/index.ts'
+import { defaults, type WorkerPool, workerPoolResource } from '../api/index.ts'
+import { type Client, ConnectionError, createClient } from '../client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../kube/index.ts'
 import {
   runWorker,
@@ -10,6 +10,7 @@ import {
   workerOptionsFromEnv,
   workerSignals,
 } from '../worker/index.ts'
+import { looksLikeJoinToken } from './join/join-token.ts'
 
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>
@@ -18,45 +19,88 @@ export type WorkerProcessOptions = WorkerOverrides & {
   print(line: string): void
 }
 
+/** How the worker gets in: what it is called there, and a credential that may change. */
+type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate'> & { token: string | (() => string); close(): void }
+
 /** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   const { env, version, print, ...overrides } = options
   const { signal, interruptSignal, dispose } = workerSignals()
+  const line = (level: string) => (fields: object, message: string) =>
+    print(JSON.stringify({ time: new Date().toISOString(), level, ...fields, message }))
+  const log = { info: line('info'), warn: line('warn') }
   try {
     const settings = workerOptionsFromEnv(env, overrides)
-    const { server, caCertificate, token } = settings
+    const access = looksLikeJoinToken(settings.token)
+      ? await join(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
+      : asItIs(settings)
+    const { server } = settings
+    const { caCertificate, token } = access
     const client = await createClient({ cluster: { server, caCertificate, token }, userAgent: 'oarlock-worker', fieldManager: 'oarlock' })
-    const line = (level: string) => (fields: object, message: string) =>
-      print(JSON.stringify({ time: new Date().toISOString(), level, ...fields, message }))
     try {
-      const log = { info: line('info'), warn: line('warn') }
-      const way = await wayOfLife(client, settings)
-      const { exitCode } = await runWorker({ ...settings, ...way, client, version, log, signal, interruptSignal })
+      const way = await wayOfLife(client, settings, access.pool)
+      const { exitCode } = await runWorker({ ...settings, ...access, ...way, client, version, log, signal, interruptSignal })
       return exitCode
     } finally {
+      access.close()
       await client.close()
     }
   } catch (error) {
-    if (error instanceof StatusError) {
-      print(`oarlock worker: ${error.message}`)
-      return isReason(error, 'Unauthorized', 'Forbidden') ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered
-    }
-    if (!(error instanceof WorkerOptionError)) throw error
-    print(`oarlock worker: ${error.message}`)
-    return workerExitCodes.badSetting
+    const exitCode = exitCodeOf(error)
+    if (exitCode === undefined) throw error
+    print(`oarlock worker: ${(error as Error).message}`)
+    return exitCode
   } finally {
     dispose()
   }
 }
 
+/** Undefined for what nobody foresaw. */
+function exitCodeOf(error: unknown): number | undefined {
+  if (error instanceof WorkerOptionError) return workerExitCodes.badSetting
+  const isRefused = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRefused?: unknown }).isRefused === true
+  if (isRefused) return workerExitCodes.notAdmitted
+  const isUnreached = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
+  return isUnreached ? workerExitCodes.notRegistered : undefined
+}
+
+const asItIs = ({ name, pool, caCertificate, token }: WorkerSettings): Access => ({
+  name,
+  pool,
+  caCertificate,
+  token,
+  close: () => undefined,
+})
+
+/** Exchanges a join token for a credential of its own, and keeps that fresh. */
+async function join(
+  { server, token: text, pool }: WorkerSettings,
+  wanted: string | undefined,
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
+): Promise<Access> {
+  // Loaded only here: a worker that this process's own server starts has its credential already.
+  const { askToJoin, Credential, fetchPinnedCa, parseJoinToken } = await import('./join/index.ts')
+  const token = parseJoinToken(text)
+  if (!token) throw new WorkerOptionError('the join token is not whole: it has four parts, as "oarlock token create" printed it')
+  if (!server.startsWith('https://')) throw new WorkerOptionError(`the server ${server} must be an https:// URL to be joined with a token`)
+  const caCertificate = await fetchPinnedCa(server, token)
+  const admission = await askToJoin(server, caCertificate, text, wanted)
+  log.info({ worker: admission.worker, pool: admission.pool, server }, 'joined')
+  if (pool !== defaults.pool && pool !== admission.pool)
+    log.warn({ pool }, `the join token is for pool ${admission.pool}, whatever --pool says`)
+  const onError = (error: Error) => log.warn({ worker: admission.worker, error: error.message }, 'the credential could not be renewed')
+  const credential = new Credential({ server, caCertificate, admission, onError })
+  return { name: admission.worker, pool: admission.pool, caCertificate, token: credential.get, close: () => credential.stop() }
+}
+
 type WayOfLife = { once: boolean; slots: number; drainGraceMs: number; recycle: { afterRuns?: number; aboveMemoryBytes?: number } }
 
 /** How the worker lives: as its driver or its command line says, else as its pool does, else warm with one slot. */
-async function wayOfLife(client: Client, settings: WorkerSettings): Promise<WayOfLife> {
-  const { lifecycle, slots, pool, drainGraceMs, recycleAfterRuns, recycleAboveBytes } = settings
+async function wayOfLife(client: Client, settings: WorkerSettings, pool: string): Promise<WayOfLife> {
+  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes } = settings
   // Who started it for a pool has said it all: no question before a one-shot worker's Run.
   const isTold = lifecycle !== undefined && (slots !== undefined || lifecycle === 'OneShot')
-  const spec = isTold ? undefined : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
+  const spec: WorkerPool['spec'] | undefined = isTold ? undefined : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
   const afterRuns = recycleAfterRuns ?? spec?.recycle?.afterRuns
   const aboveMemory = spec?.recycle?.aboveMemory
   const aboveMemoryBytes = recycleAboveBytes ?? (aboveMemory === undefined ? undefined : quantityValue(parseQuantity(aboveMemory)))

@@ -2,16 +2,19 @@ import { mkdirSync } from 'node:fs'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
-import { StatusError } from '../kube/index.ts'
+import { type KubeObject, StatusError } from '../kube/index.ts'
 import {
   Authorization,
   makeKubeconfig,
   type OwnAuthorizer,
+  type OwnGuard,
   openIdDocument,
   Rbac,
+  rbacGroup,
   readCertificates,
   ServiceAccountTokens,
   SigningKey,
+  type TokenRequest,
   Tokens,
   writeSecretFile,
 } from './auth/index.ts'
@@ -22,9 +25,9 @@ import { Lifecycle } from './lifecycle/index.ts'
 import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
-import { PagedLists, type Services } from './rest/index.ts'
+import { type Guard, PagedLists, type Services } from './rest/index.ts'
 import { Reviews, roleGuards } from './review/index.ts'
-import { ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
+import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
 /** What the server logs with: pino fits. */
@@ -51,6 +54,10 @@ export type ServerOptions = {
    * by default: `system:masters` may do everything, everyone else what RBAC says.
    */
   authorize?: OwnAuthorizer
+  /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
+  guards?: ReadonlyMap<string, OwnGuard>
+  /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
+  names?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
   namespaceDefaults?: boolean
   storage?: { synchronous?: 'FULL' | 'OFF' }
@@ -64,8 +71,10 @@ export type ApiServer = {
   /** PEM. */
   readonly caCertificate: string
   readonly kubeconfigPath: string
-  /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over. */
-  issueToken(user: { name: string; groups: string[]; ttlMs: number }): string
+  /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
+  issueToken(user: TokenRequest): string
+  /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
+  peek(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   stats(): ServerStats
   /** What `/metrics` serves, in Prometheus' format, without what is about the process. */
   metrics(): string
@@ -111,8 +120,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       store,
       writable(dataDir, () => new SigningKey(pkiDir)),
     )
-    const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts))
-    const certificates = readCertificates(pkiDir, host, store.nowMs)
+    const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
+    const certificates = readCertificates(pkiDir, host, store.nowMs, options.names)
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,
@@ -169,7 +178,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       tokens,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
-      guards: roleGuards(rbac, authorization),
+      guards: new Map([...roleGuards(rbac, authorization), ...ownGuards(options.guards)]),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
@@ -205,6 +214,10 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       caCertificate: certificates.ca,
       kubeconfigPath,
       issueToken: user => tokens.issue(user, store.nowMs),
+      peek(table, namespace, name) {
+        const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
+        return entry && parseEntry(entry)
+      },
       stats,
       metrics,
       backUp: path =>
@@ -235,6 +248,22 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     }
     throw error
   }
+}
+
+function ownGuards(guards: ReadonlyMap<string, OwnGuard> = new Map()): [string, Guard][] {
+  return [...guards]
+    .filter(([table]) => !table.endsWith(`.${rbacGroup}`))
+    .map(([table, guard]) => [
+      table,
+      ({ user, verb, namespace, name, subresource, kind }, object, before) => {
+        const why = guard(user, { verb, namespace, name, subresource }, object, before)
+        if (why === undefined) return
+        const what = `${kind.plural}${kind.group ? `.${kind.group}` : ''} ${JSON.stringify(object.metadata.name ?? name)} is forbidden: ${why}`
+        throw new StatusError('Forbidden', what, {
+          details: { name: object.metadata.name ?? name, group: kind.group || undefined, kind: kind.plural },
+        })
+      },
+    ])
 }
 
 function makeDirectories(dataDir: string, pkiDir: string): void {

@@ -1,8 +1,8 @@
-import type { Run, StackSpec, VariablesFrom } from '../api/index.ts'
+import { outputsSecretName, type Run, type StackSpec, type VariablesFrom } from '../api/index.ts'
 import { type Client, type ConfigMapBody, configMapResource, type SecretBody, secretResource } from '../client/index.ts'
 import { getOwn, type Json, type KubeObject, setOwn } from '../kube/index.ts'
 import { InputError } from './input-error.ts'
-import { outputsSecretName, sensitiveAnnotation } from './outputs.ts'
+import { sensitiveAnnotation } from './outputs.ts'
 
 /** What the cluster gives to a Run. */
 export type Inputs = {

@@ -1,19 +1,16 @@
 import { createHash } from 'node:crypto'
-import { labels, type Run, stackResource } from '../api/index.ts'
+import { labels, outputsSecretName, outputsSecretType, type Run, stackResource } from '../api/index.ts'
 import { type Client, type SecretBody, secretResource } from '../client/index.ts'
 import { isReason, type Json, type KubeObject, type OwnerReference } from '../kube/index.ts'
 
 /** What an engine says a Stack gives to others. */
 export type Outputs = Record<string, { value: Json; sensitive: boolean }>
 
-export const outputsType = 'oarlock.dev/outputs'
 /** On the Secret: the JSON list of the outputs that are secret; those of other Stacks that take them mask these, and only these. */
 export const sensitiveAnnotation = 'oarlock.dev/sensitive-outputs'
 
 /** A Secret holds at most 1 MiB; some room is left for its metadata. */
 const maxOutputBytes = 900_000
-
-export const outputsSecretName = (stack: string): string => `${stack}-outputs`
 
 /** Outputs that cannot be kept. */
 export class OutputsError extends Error {
@@ -109,10 +106,10 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs): 
   for (let attempt = 1; ; attempt++) {
     const existing = await secrets.getOrUndefined(name, { namespace })
     try {
-      if (!existing) await secrets.create({ metadata, type: outputsType, data })
+      if (!existing) await secrets.create({ metadata, type: outputsSecretType, data })
       else if (ownerOf(existing) === uid) {
         await secrets.update({ metadata: { ...metadata, resourceVersion: existing.metadata.resourceVersion }, type: existing.type, data })
-      } else if (existing.type === outputsType) {
+      } else if (existing.type === outputsSecretType) {
         // Left by a Stack of the same name that is gone.
         await secrets.delete(name, { namespace, preconditions: { uid: existing.metadata.uid } })
         continue

@@ -31,7 +31,16 @@ export type WorkerSettings = {
 }
 
 /** What stands on the command line; it wins over the environment. */
-export type WorkerOverrides = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string }
+export type WorkerOverrides = {
+  name?: string
+  pool?: string
+  once?: boolean
+  slots?: number
+  idleTimeout?: string
+  server?: string
+  token?: string
+  tokenFile?: string
+}
 
 /** A setting that is missing or wrong: exit code 2. */
 export class WorkerOptionError extends Error {
@@ -45,7 +54,8 @@ export class WorkerOptionError extends Error {
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
-  const server = required(env, 'OARLOCK_SERVER', 'the address of the API, such as https://127.0.0.1:7466')
+  const server =
+    overrides.server ?? required(env, 'OARLOCK_SERVER', 'the address of the API, such as https://127.0.0.1:7466; or say --server')
   const name = overrides.name ?? env.OARLOCK_WORKER_NAME ?? defaultName()
   const [wrong] = nameErrors(name, 'dns1123Subdomain')
   if (wrong) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${wrong}`)
@@ -60,9 +70,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     recycleAboveBytes: bytes('OARLOCK_RECYCLE_ABOVE_MEMORY', env.OARLOCK_RECYCLE_ABOVE_MEMORY),
     server: url('OARLOCK_SERVER', server),
     caCertificate: env.OARLOCK_CA_FILE ? readSetting('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE) : undefined,
-    token: env.OARLOCK_TOKEN_FILE
-      ? readSetting('OARLOCK_TOKEN_FILE', env.OARLOCK_TOKEN_FILE).trim()
-      : required(env, 'OARLOCK_TOKEN', "the worker's credential; or name a file that holds it in OARLOCK_TOKEN_FILE"),
+    token: token(env, overrides),
     storeUrl: url('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
@@ -94,6 +102,13 @@ function pathList(env: Readonly<Record<string, string | undefined>>, name: strin
     }
   }
   return paths
+}
+
+function token(env: Readonly<Record<string, string | undefined>>, { token, tokenFile }: WorkerOverrides): string {
+  if (token) return token
+  if (tokenFile) return readSetting('--token-file', tokenFile).trim()
+  if (env.OARLOCK_TOKEN_FILE) return readSetting('OARLOCK_TOKEN_FILE', env.OARLOCK_TOKEN_FILE).trim()
+  return required(env, 'OARLOCK_TOKEN', 'a join token or a credential; or name a file that holds it in OARLOCK_TOKEN_FILE')
 }
 
 function span(name: string, text: string): number

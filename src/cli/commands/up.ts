@@ -21,6 +21,7 @@ export type UpOptions = {
   data?: string
   listen: string
   http: string
+  tlsSan: string[]
   allowPath: string[]
   maxWorkers?: number
   maxRunning?: number
@@ -101,6 +102,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       dataDir,
       listen: parseAddress(options.listen),
       http: parseAddress(options.http),
+      names: options.tlsSan,
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,

@@ -18,7 +18,7 @@ test('a client certificate names its user until its end, also on a connection th
     await store.close()
     rmSync(dataDir, { recursive: true, force: true })
   })
-  const tokens = new Tokens(pkiDir, new ServiceAccountTokens(store, new SigningKey(pkiDir)))
+  const tokens = new Tokens(pkiDir, new ServiceAccountTokens(store, new SigningKey(pkiDir)), store.table('secrets'))
   const nowMs = Date.now()
   const hourMs = 3_600_000
   const { ca, certificate, key } = readCertificates(pkiDir, '127.0.0.1', nowMs)
@@ -49,7 +49,7 @@ test('an issued token ends by itself, also on a connection that used it', async 
     await store.close()
     rmSync(dataDir, { recursive: true, force: true })
   })
-  const tokens = new Tokens(dataDir, new ServiceAccountTokens(store, new SigningKey(dataDir)))
+  const tokens = new Tokens(dataDir, new ServiceAccountTokens(store, new SigningKey(dataDir)), store.table('secrets'))
   const nowMs = Date.now()
   const authorization = `Bearer ${tokens.issue({ name: 'a', groups: [], ttlMs: 60_000 }, nowMs)}`
   const request = { headers: { authorization }, socket: {} as TLSSocket }

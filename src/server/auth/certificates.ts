@@ -1,5 +1,6 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
+import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { readIfThere, writeSecretFile } from './secret-file.ts'
 import { type CertificateOrder, type Signer, signCertificate } from './x509.ts'
@@ -19,8 +20,8 @@ export type ServingCertificates = Pair & { ca: string }
  * The server's own certificate authority and the certificate it serves with, kept in `pkiDir`. Both are made when
  * missing; the serving certificate is made again when it nears its end or does not name `host`.
  */
-export function readCertificates(pkiDir: string, host: string, nowMs: number): ServingCertificates {
-  const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? [] : [host])])]
+export function readCertificates(pkiDir: string, host: string, nowMs: number, others: readonly string[] = []): ServingCertificates {
+  const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? ownNames() : [host]), ...others])]
   const found = readPair(pkiDir, 'ca')
   const ca = found && isGood(found.certificate, nowMs) ? found : makeAuthority(pkiDir, nowMs)
   const serving = readPair(pkiDir, 'serving')
@@ -104,6 +105,16 @@ function isSignedBy(pem: string, caPem: string): boolean {
 function coversAll(pem: string, names: string[]): boolean {
   const certificate = parse(pem)
   return names.every(name => (isIP(name) ? certificate?.checkIP(name) : certificate?.checkHost(name)))
+}
+
+/** By what others reach a server that listens on every address. Link-local ones are good for one link only, and change. */
+function ownNames(): string[] {
+  const addresses = Object.values(networkInterfaces()).flatMap(some => some ?? [])
+  const name = hostname()
+  return [
+    ...(/^[a-zA-Z0-9.-]+$/.test(name) ? [name] : []),
+    ...addresses.filter(({ internal, scopeid }) => !internal && !scopeid).map(({ address }) => address),
+  ]
 }
 
 function isWildcard(host: string): boolean {

@@ -1,5 +1,6 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
+import type { Table } from '../storage/index.ts'
 import { readOrMake } from './secret-file.ts'
 import type { ReadToken, ServiceAccountTokens } from './service-account-tokens.ts'
 import { decode, encode } from './signing-key.ts'
@@ -9,8 +10,10 @@ const issuer = 'oarlock'
 const maxRemembered = 10_000
 const maxTokenLength = 8_192
 
-/** Whom `issueToken` makes a token for. */
-export type TokenRequest = { name: string; groups: string[]; ttlMs: number }
+/**
+ * Whom `issueToken` makes a token for. One that is `boundTo` a Secret ends with it, at once; only the Secret's existence matters.
+ */
+export type TokenRequest = { name: string; groups: string[]; ttlMs: number; boundTo?: { namespace: string; name: string; uid: string } }
 
 /** `isLive` says whether what the token hangs on is still there; absent for a token that hangs on nothing. */
 export type KnownToken = { readonly user: User; readonly expiresMs: number; readonly isLive?: () => boolean }
@@ -24,20 +27,24 @@ export class Tokens {
   readonly #adminDigest: Buffer
   readonly #key: Buffer
   readonly #serviceAccounts: ServiceAccountTokens
+  readonly #secrets: Pick<Table, 'get'>
   // By digest, never by the token itself: a lookup that is not constant in time says nothing about a token.
   readonly #remembered = new Map<string, KnownToken>()
 
-  constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens) {
+  constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens, secrets: Pick<Table, 'get'>) {
     this.#serviceAccounts = serviceAccounts
+    this.#secrets = secrets
     this.adminToken = readOrMake(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
     this.#key = Buffer.from(readOrMake(join(pkiDir, 'token-key'), () => randomBytes(32).toString('base64url')).trim(), 'base64url')
     this.#adminDigest = digest(this.adminToken)
   }
 
-  issue({ name, groups, ttlMs }: TokenRequest, nowMs: number): string {
+  issue({ name, groups, ttlMs, boundTo }: TokenRequest, nowMs: number): string {
     if (!name) throw new TypeError('a token needs the name of its user')
     if (!Number.isFinite(ttlMs) || ttlMs <= 0) throw new RangeError(`ttlMs must be a number above 0, got ${ttlMs}`)
-    const claims = { iss: issuer, sub: name, groups, iat: Math.floor(nowMs / 1_000), exp: Math.ceil((nowMs + ttlMs) / 1_000) }
+    const times = { iat: Math.floor(nowMs / 1_000), exp: Math.ceil((nowMs + ttlMs) / 1_000) }
+    const secret = boundTo && { namespace: boundTo.namespace, name: boundTo.name, uid: boundTo.uid }
+    const claims = { iss: issuer, sub: name, groups, ...times, ...(secret && { secret }) }
     const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`
     return `${signed}.${this.#sign(signed).toString('base64url')}`
   }
@@ -81,9 +88,13 @@ export class Tokens {
     if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) return undefined
     const [header, claims] = token.slice(0, end).split('.').map(decode)
     if (header?.alg !== 'HS256' || claims?.iss !== issuer) return undefined
-    const { sub, groups, exp } = claims
+    const { sub, groups, exp, secret } = claims
     if (typeof sub !== 'string' || typeof exp !== 'number' || !Array.isArray(groups)) return undefined
-    return { user: named(sub, groups.map(String)), expiresMs: exp * 1_000 }
+    const known: KnownToken = { user: named(sub, groups.map(String)), expiresMs: exp * 1_000 }
+    if (secret === undefined) return known
+    const { namespace, name, uid } = secret as Record<string, unknown>
+    const isLive = () => this.#secrets.get(`${namespace}/${name}`)?.uid === uid
+    return isLive() ? { ...known, isLive } : undefined
   }
 
   #sign(text: string): Buffer {

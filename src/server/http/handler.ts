@@ -149,6 +149,7 @@ async function answerResource(
     subresource: subresource || undefined,
     namespace: within || undefined,
     name: askedName || undefined,
+    fieldSelector: (asked === 'list' || asked === 'watch' ? query?.get('fieldSelector') : undefined) || undefined,
   })
   if (allowed !== true) throw forbidden(user, asked, { ...route, namespace: within, name: askedName }, allowed)
   const kind = services.registry.find(group, version, plural)

@@ -1,0 +1,298 @@
+/** Workers of other machines: they join with a token, get what their own Runs need, and nothing else. */
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { get } from 'node:https'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type Run, runResource, type StackSpec, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { type Client, createClient, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
+import { joinTokens } from '../src/hub/index.ts'
+import { isReason } from '../src/kube/index.ts'
+import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { runOarlock } from './support/run-program.ts'
+import { StackRig } from './support/stacks.ts'
+import { waitFor } from './support/wait-for.ts'
+
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+
+describe('workers that join', () => {
+  let oarlock: OarlockProcess
+  let admin: Client
+  let ca: string
+  const dataDir = makeDataDir()
+  const started: ChildProcess[] = []
+
+  before(async () => {
+    oarlock = await startOarlock(dataDir)
+    admin = oarlock.client
+    await admin.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External', lifecycle: 'Warm', slots: 2 } })
+    for (const name of ['shop', 'other']) await admin.resource(namespaceResource).create({ metadata: { name } })
+    ca = await (await admin.request({ method: 'GET', path: '/join/ca' })).text()
+  })
+  after(async () => {
+    for (const child of started) child.kill('SIGKILL')
+    await oarlock?.stop()
+    removeDirectory(dataDir)
+  })
+
+  const cli = (...args: string[]) => runOarlock([...args, '--kubeconfig', oarlock.kubeconfig])
+  const newToken = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await cli('token', 'create', '--pool', 'edge', ...args)
+    equal(code, 0, stderr)
+    return stdout.trim()
+  }
+
+  /** `oarlock worker` as on another machine: it knows the address and the token, and has no certificate. */
+  function startWorker(token: string, name: string) {
+    const file = join(dataDir, `${name}.token`)
+    writeFileSync(file, `${token}\n`, { mode: 0o600 })
+    const home = join(dataDir, `machine-${name}`)
+    const env = { PATH: process.env.PATH, OARLOCK_RUNS_DIR: join(home, 'runs'), OARLOCK_CACHE_DIR: join(home, 'cache') }
+    const child = spawn(process.execPath, [launcher, 'worker', '--server', admin.server, '--token-file', file, '--name', name], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env,
+    })
+    started.push(child)
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', text => (said += text))
+    const exited = once(child, 'exit').then(([code]) => code as number | null)
+    return { child, exited, said: () => said }
+  }
+
+  const joinedWorker = (name: string) =>
+    waitFor(`${name} to join`, 30_000, async () => {
+      const { items } = await admin.resource(workerResource).listAll()
+      return items.find(({ metadata, status }) => metadata.name.startsWith(`${name}-`) && status !== undefined)
+    })
+
+  /** A worker of the test's own: what somebody could do who has taken over a machine. */
+  async function captured(name: string): Promise<{ worker: string; client: Client; credential: string }> {
+    const { askToJoin } = await joinTokens()
+    const { worker, credential, pool } = await askToJoin(admin.server, ca, await newToken('--uses', '1'), name)
+    equal(pool, 'edge')
+    const client = await createClient({ cluster: { server: admin.server, caCertificate: ca, token: credential } })
+    return { worker, client, credential }
+  }
+
+  /** A Run that is the worker's, or that of another one, as dispatch would have made it. */
+  async function giveRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
+    const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
+    const { metadata } = await new StackRig(admin, namespace).create(stack, spec)
+    const run = await admin.resource(runResource).create({
+      metadata: { name: `${stack}-1`, namespace },
+      spec: {
+        ...{ type: 'Apply', epoch: 1, revision: 'r', inputsDigest: 'i', reason: 'NewGeneration', pool: 'edge', priority: 0, workerName },
+        stackRef: { name: stack, uid: metadata.uid, generation: 1 },
+        stack: { ...spec, variablesFrom: [{ secretRef: { name: secret } }] },
+      },
+    })
+    const secrets = admin.resource(secretResource)
+    await secrets.create({ metadata: { name: secret, namespace }, stringData: { password: `of-${stack}` } })
+    return await admin.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace })
+  }
+
+  const refused = async (what: string, attempt: () => Promise<unknown>, reasons: readonly string[] = ['Forbidden']): Promise<void> => {
+    await rejects(attempt, (error: unknown) => {
+      ok(isReason(error, ...(reasons as ['Forbidden'])), `${what}: ${(error as Error).message}`)
+      return true
+    })
+  }
+
+  function answerOf(path: string, headers: Record<string, string>): Promise<{ status: number }> {
+    return new Promise((resolve, reject) => {
+      get(new URL(path, admin.server), { ca, headers, agent: false }, response => {
+        response.resume().on('end', () => resolve({ status: response.statusCode ?? 0 }))
+      }).on('error', reject)
+    })
+  }
+
+  test('a worker joins with nothing but an address and a token, does Runs with their Secrets, two at once, and leaves nothing', async () => {
+    const token = await newToken('--ttl', '1h')
+    match(token, /^oarlock1\.[a-z0-9]{10}\.[\w-]{43}\.[\w-]{43}$/)
+    // Stored is a hash: who reads every Secret cannot join with what is there.
+    const kept = await admin.resource(secretResource).listAll({ namespace: systemNamespace, labelSelector: 'oarlock.dev/join-token' })
+    const texts = kept.items.flatMap(({ data = {} }) => Object.values(data).map(value => Buffer.from(value, 'base64').toString()))
+    ok(!texts.some(text => text.includes(token.split('.')[2]!)))
+
+    const { child, exited, said } = startWorker(token, 'vm1')
+    const worker = await joinedWorker('vm1')
+    deepEqual([worker.spec.pool, worker.spec.slots, worker.spec.lifecycle], ['edge', 2, 'Warm'])
+    await admin.resource(secretResource).create({ metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'hunter22' } })
+    const rig = new StackRig(admin, 'shop')
+    const meet = join(dataDir, 'meet')
+    // Each waits for the other: one after the other they would never end.
+    const apply = (own: string, other: string) =>
+      `touch ${meet}-${own}; while [ ! -e ${meet}-${other} ]; do sleep 0.02; done; echo "{\\"length\\":\${#OARLOCK_VAR_password}}" > $OARLOCK_OUTPUTS`
+    for (const [own, other] of [
+      ['left', 'right'],
+      ['right', 'left'],
+    ] as const) {
+      await rig.create(own, {
+        engine: 'command',
+        pool: 'edge',
+        source: { inline: { files: { a: '' } } },
+        command: { apply: ['sh', '-c', apply(own, other)] },
+        variablesFrom: [{ secretRef: { name: 'login' } }],
+      })
+    }
+    for (const name of ['left', 'right']) {
+      const outputs = await waitFor(`${name} to be applied: ${said()}`, 60_000, async () => {
+        const { items } = await admin.resource(runResource).listAll({ namespace: 'shop' })
+        const run = items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Succeeded')
+        return run?.status?.outputs
+      })
+      deepEqual(outputs, { length: 8 })
+    }
+    ok(!said().includes('hunter22'))
+    child.kill('SIGTERM')
+    equal(await exited, 0, said())
+    equal(await admin.resource(workerResource).getOrUndefined(worker.metadata.name), undefined)
+  })
+
+  test('a captured worker sees only what its own Runs name', async () => {
+    const { worker, client, credential } = await captured('spy')
+    const own = await giveRun('shop', 'own', worker, 'own-secret')
+    const foreign = await giveRun('shop', 'foreign', 'somebody-else', 'foreign-secret')
+    const secrets = client.resource(secretResource)
+    const runs = client.resource(runResource)
+    await waitFor('its own Secret', 10_000, async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined))
+    equal((await runs.get(own.metadata.name, { namespace: 'shop' })).spec.workerName, worker)
+
+    await refused("another Run's Secret", () => secrets.get('foreign-secret', { namespace: 'shop' }))
+    await refused('all Secrets', () => secrets.listAll({ namespace: 'shop' }))
+    await refused('join tokens', () => secrets.listAll({ namespace: systemNamespace }))
+    await refused('another Run', () => runs.get(foreign.metadata.name, { namespace: 'shop' }))
+    await refused('all Runs', () => runs.listAll())
+    await refused("another's Runs", () => runs.listAll({ fieldSelector: 'spec.workerName=somebody-else' }))
+    await refused("another Run's status", () =>
+      runs.patchStatus(foreign.metadata.name, { status: { phase: 'Succeeded' } }, { namespace: 'shop' }),
+    )
+    await refused('to give itself a Run', () =>
+      runs.patch(foreign.metadata.name, { spec: { workerName: worker } }, { type: 'merge', namespace: 'shop' }),
+    )
+    await refused('a Lease of a controller', () => client.resource(leaseResource).listAll({ namespace: systemNamespace }))
+    await refused('to make a Lease of another name', () =>
+      client.resource(leaseResource).create({ metadata: { name: 'default-1', namespace: systemNamespace }, spec: {} }),
+    )
+    const workers = client.resource(workerResource)
+    const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' } as const
+    await refused('to be another worker', () => workers.create({ metadata: { name: 'default-1' }, spec }))
+    await refused('to be of another pool', () => workers.create({ metadata: { name: worker }, spec: { ...spec, pool: 'default' } }))
+    await workers.create({ metadata: { name: worker }, spec })
+    await refused('to move to another pool', () => workers.patch(worker, { spec: { pool: 'default' } }, { type: 'merge' }))
+    await refused('a token of a ServiceAccount, made by the server into a Secret', () =>
+      secrets.create({
+        metadata: { name: 'own-outputs', namespace: 'shop', annotations: { 'kubernetes.io/service-account.name': 'default' } },
+        type: 'kubernetes.io/service-account-token',
+      }),
+    )
+    const asked = (path: string, body?: unknown) => client.request({ method: body === undefined ? 'GET' : 'POST', path, body })
+    /** The stores answer in words of their own: here the number counts. */
+    const forbidden = async (path: string) => {
+      const headers = { authorization: `Bearer ${credential}`, 'oarlock-epoch': '1' }
+      equal((await answerOf(path, headers)).status, 403, path)
+    }
+    await refused('a token of a ServiceAccount', () =>
+      asked('/api/v1/namespaces/shop/serviceaccounts/default/token', {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: {},
+      }),
+    )
+    for (const what of ['state', 'inventory', 'lock']) await forbidden(`/state/shop/foreign/run/foreign-1/${what}`)
+    await forbidden('/state/shop/own/run/foreign-1/state')
+    await forbidden('/logs/shop/foreign-1')
+    await forbidden('/logs/shop/own-1')
+    await refused('a backup of everything', () => asked('/backup'))
+    await refused('Pods', () => asked('/api/v1/namespaces/shop/pods'))
+    await client.close()
+  })
+
+  test('a Secret is open to a worker only while its Run goes on', async () => {
+    const { worker, client } = await captured('late')
+    const run = await giveRun('other', 'brief', worker, 'brief-secret')
+    const read = () => client.resource(secretResource).get('brief-secret', { namespace: 'other' })
+    await waitFor('its Secret', 10_000, async () => await read().catch(() => undefined))
+    const status = { phase: 'Succeeded' as const }
+    await client.resource(runResource).patchStatus(run.metadata.name, { status }, { namespace: 'other' })
+    await waitFor(
+      'the Secret to be closed',
+      10_000,
+      async () =>
+        await read().then(
+          () => false,
+          error => isReason(error, 'Forbidden'),
+        ),
+    )
+    await client.close()
+  })
+
+  test('revoking takes effect at once, on connections that are open, and ends the worker', async () => {
+    const token = await newToken()
+    const { exited, said } = startWorker(token, 'leaver')
+    const worker = await joinedWorker('leaver')
+    const spy = await captured('other')
+    const list = await cli('token', 'list')
+    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +any +1\\n`))
+    const { code, stdout } = await cli('token', 'revoke', token.split('.')[1]!)
+    equal(code, 0)
+    match(stdout, new RegExp(`worker/${worker.metadata.name} has no credential any more`))
+    // Its Lease cannot be renewed: it ends as a worker does that was cut off (invariant 2).
+    equal(await exited, 3, said())
+    const again = startWorker(token, 'again')
+    equal(await again.exited, 5)
+    match(again.said(), /the join token is wrong, over, used up or revoked/)
+
+    await spy.client.resource(workerPoolResource).get('edge')
+    equal((await cli('token', 'revoke', '--worker', spy.worker)).code, 0)
+    await refused('anything', () => spy.client.resource(workerPoolResource).get('edge'), ['Unauthorized'])
+    equal(await codeOfRenewal(spy.credential), 401)
+    await spy.client.close()
+  })
+
+  test('tokens end, are used up, and are refused by a server they are not for', async () => {
+    const { askToJoin, fetchPinnedCa, parseJoinToken } = await joinTokens()
+    const once = await newToken('--uses', '1')
+    const both = await Promise.allSettled([askToJoin(admin.server, ca, once, 'a'), askToJoin(admin.server, ca, once, 'a')])
+    deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+    const brief = await newToken('--ttl', '1s')
+    await waitFor(
+      'its end',
+      10_000,
+      async () =>
+        await askToJoin(admin.server, ca, brief, 'b').then(
+          () => false,
+          () => true,
+        ),
+    )
+    const forged = { ...parseJoinToken(once)!, pin: 'x'.repeat(43) }
+    await rejects(fetchPinnedCa(admin.server, forged), /is not the server that the token is for/)
+    const [, id, , pin] = once.split('.')
+    await rejects(askToJoin(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, 'c'), /answered 401/)
+    const cut = startWorker(once.slice(0, -3), 'cut')
+    equal(await cut.exited, 2)
+    match(cut.said(), /the join token is not whole/)
+  })
+
+  async function codeOfRenewal(credential: string): Promise<number> {
+    const client = await createClient({ cluster: { server: admin.server, caCertificate: ca, token: credential } })
+    try {
+      return (await client.request({ method: 'POST', path: '/join/renew', body: {} })).status
+    } catch (error) {
+      return (error as { code?: number }).code ?? 0
+    } finally {
+      await client.close()
+    }
+  }
+
+  test('no token and no credential is in the log of the server (invariant 9)', async () => {
+    const token = await newToken()
+    const { client, credential } = await captured('quiet')
+    await client.request({ method: 'POST', path: '/join', body: { token: token.replace(/.$/, '!') } }).catch(() => undefined)
+    const log = readFileSync(join(dataDir, 'oarlock.log'), 'utf8')
+    for (const secret of [token.split('.')[2]!, credential.split('.')[2]!]) ok(!log.includes(secret))
+    await client.close()
+  })
+})
