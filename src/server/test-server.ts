@@ -18,7 +18,7 @@ export type TestServer = {
   adminToken: string
   call<T = Answer['body']>(path: string, options?: RequestOptions): Promise<Answer<T>>
   /** Opens a watch and reads its events one by one; `stop` ends it. */
-  watch(path: string): Promise<{ next(): Promise<WatchEvent | undefined>; stop(): void }>
+  watch(path: string, token?: string): Promise<{ next(): Promise<WatchEvent | undefined>; stop(): void }>
   close(): Promise<void>
 }
 
@@ -51,9 +51,9 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
       const isJson = response.headers.get('content-type')?.startsWith('application/json') && answer !== ''
       return { code: response.status, headers: response.headers as unknown as Headers, body: (isJson ? JSON.parse(answer) : answer) as T }
     },
-    async watch(path: string) {
+    async watch(path: string, token?: string) {
       const abort = new AbortController()
-      const response = await fetch(server.url + path, { headers: headersOf({}), dispatcher: agent, signal: abort.signal })
+      const response = await fetch(server.url + path, { headers: headersOf({ token }), dispatcher: agent, signal: abort.signal })
       if (response.status !== 200) throw new Error(`the watch was answered with ${response.status}: ${await response.text()}`)
       const lines = readLines(response.body as AsyncIterable<Uint8Array>)
       return {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { notFound, StatusError } from '../../kube/index.ts'
-import { type Authorizer, authenticate, type OpenIdDocument, type Tokens, type User } from '../auth/index.ts'
+import { type Attributes, type Authorizer, authenticate, type OpenIdDocument, type Tokens, type User } from '../auth/index.ts'
 import type { Discovery } from '../discovery/index.ts'
 import type { Fairness, Flow } from '../fairness/index.ts'
 import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
@@ -126,7 +126,7 @@ function declaredBytes({ method, headers }: Incoming): number {
 }
 
 async function answerResource(
-  { services, authorize, reviews, guards, fairness }: HandlerOptions,
+  { services, authorize, reviews, guards, fairness, tokens }: HandlerOptions,
   flow: Flow,
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
@@ -141,7 +141,7 @@ async function answerResource(
   const verb = verbOf(method, name, subresource, query)
   const asked = verbToAllow(method, name, query)
   const askedName = name || selectedName(asked, query)
-  const allowed = authorize({
+  const attributes: Attributes = {
     user,
     verb: asked,
     group,
@@ -150,7 +150,8 @@ async function answerResource(
     namespace: within || undefined,
     name: askedName || undefined,
     fieldSelector: (asked === 'list' || asked === 'watch' ? query?.get('fieldSelector') : undefined) || undefined,
-  })
+  }
+  const allowed = authorize(attributes)
   if (allowed !== true) throw forbidden(user, asked, { ...route, namespace: within, name: askedName }, allowed)
   const kind = services.registry.find(group, version, plural)
   if (!kind) {
@@ -212,6 +213,7 @@ async function answerResource(
           }
         : undefined,
     guard: guards.get(kind.storageName),
+    mayGoOn: verb === 'watch' ? () => isStillAllowed(request, tokens, services.store.nowMs, authorize, attributes) : undefined,
   }
   // All that a request computes happens before it first waits.
   const startMs = performance.now()
@@ -224,6 +226,12 @@ async function answerResource(
     fairness.spent(flow, performance.now() - startMs)
   }
   await done
+}
+
+/** True while who opened a watch is still known by what they showed, and may still watch. */
+function isStillAllowed(request: Incoming, tokens: Tokens, nowMs: number, authorize: Authorizer, attributes: Attributes): boolean {
+  const known = authenticate(request, tokens, nowMs)
+  return typeof known !== 'string' && authorize({ ...attributes, user: known.user }) === true
 }
 
 function verbsOf(subresource: string): readonly Verb[] {

@@ -40,6 +40,8 @@ export type Call = {
   readonly response: Reply
   /** Of updates and patches that may create: throws when this user may not. */
   readonly checkCreate?: () => void
+  /** Of watches: false when a new one would be refused by now. */
+  readonly mayGoOn?: () => boolean
   /** Has a say in what is written of this kind. */
   readonly guard?: Guard
 }

@@ -25,7 +25,9 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
   response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
   response.flushHeaders()
-  const watcher = watches.open({ kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes }, timeoutMs)
+  const { mayGoOn } = call
+  const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, mayGoOn }
+  const watcher = watches.open(options, timeoutMs)
   if (!missed) {
     // Also for a revision from the future: it comes from another life of this data, and listing again heals that.
     const oldest = `too old resource version: ${from} (${table.floor})`

@@ -4,6 +4,8 @@ import { Watcher, type WatcherOptions } from './watcher.ts'
 
 const sweepEveryMs = 500
 const bookmarkEveryMs = 45_000
+/** So long a watch may go on after the right to it was taken away, its token has ended, or its ServiceAccount is gone. */
+const checkEveryMs = 15_000
 const sliceMs = 4
 /**
  * Deliveries rest at least as long as the last ones took, so that requests get half of the event loop, and up to this multiple of it while
@@ -22,6 +24,7 @@ const longRestMs = 4
 export class WatchHub {
   readonly #byTable = new Map<Table, TableWatchers>()
   readonly #store: Store
+  readonly #checkEveryMs: number
   readonly #timer: NodeJS.Timeout
   readonly #onError: (error: unknown) => void
   #pending = new Set<TableWatchers>()
@@ -31,8 +34,9 @@ export class WatchHub {
   #size = 0
 
   /** @param onError told why a watch that could not be served was ended. */
-  constructor(store: Store, onError: (error: unknown) => void = () => {}) {
+  constructor(store: Store, onError: (error: unknown) => void = () => {}, limits: { checkEveryMs?: number } = {}) {
     this.#store = store
+    this.#checkEveryMs = limits.checkEveryMs ?? checkEveryMs
     this.#onError = onError
     this.#timer = setInterval(() => this.#sweep(), sweepEveryMs)
     this.#timer.unref()
@@ -55,6 +59,7 @@ export class WatchHub {
     watcher.deadlineMs = nowMs + timeoutMs
     // Spread, so that thousands of watches do not get their bookmarks at once.
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs * (0.5 + Math.random())
+    watcher.nextCheckMs = nowMs + this.#checkEveryMs * (0.5 + Math.random() / 2)
     watchers.add(watcher)
     this.#size++
     return watcher
@@ -127,10 +132,17 @@ export class WatchHub {
     for (const watchers of this.#byTable.values()) {
       const { isQuiet } = watchers
       for (const watcher of watchers) {
-        if (watcher.deadlineMs <= nowMs) watcher.end()
+        if (watcher.deadlineMs <= nowMs || !this.#mayGoOn(watcher, nowMs)) watcher.end()
         else if (isQuiet) this.#bookmark(watcher, this.#store.revision, nowMs)
       }
     }
+  }
+
+  // Its client asks again, and is told why it may not.
+  #mayGoOn(watcher: Watcher, nowMs: number): boolean {
+    if (watcher.nextCheckMs > nowMs) return true
+    watcher.nextCheckMs = nowMs + this.#checkEveryMs
+    return watcher.mayGoOn
   }
 
   #bookmark(watcher: Watcher, revision: number, nowMs: number): void {

@@ -12,6 +12,8 @@ export type WatcherOptions = {
   response: Reply
   wantsBookmarks: boolean
   nowMs: () => number
+  /** False when who opened it may not watch any more; asked now and then. Default: always true. */
+  mayGoOn?: (() => boolean) | undefined
   /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
   maxBufferedBytes: number
   onClose: (watcher: Watcher) => void
@@ -31,10 +33,15 @@ export class Watcher {
   skips = 0
   deadlineMs = Number.POSITIVE_INFINITY
   nextBookmarkMs = Number.POSITIVE_INFINITY
+  nextCheckMs = Number.POSITIVE_INFINITY
 
   constructor(options: WatcherOptions) {
     this.#options = options
     options.response.on('close', () => this.#release())
+  }
+
+  get mayGoOn(): boolean {
+    return this.#options.mayGoOn?.() ?? true
   }
 
   get wantsBookmarks(): boolean {
