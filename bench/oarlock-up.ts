@@ -6,7 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, createClient } from '../src/client/index.ts'
 import { cpuSecondsOf, rssMbOf } from './server-process.ts'
 
-export type Up = { startedAtMs: number; client: Client; rssMb(): number; cpuSeconds(): number; stop(): Promise<void> }
+export type Up = {
+  startedAtMs: number
+  client: Client
+  rssMb(): number
+  cpuSeconds(): number
+  stop(): Promise<void>
+  kill(): Promise<void>
+}
 
 /** Starts `oarlock up` on free ports in its own process; resolves when its API answers. Times count from before the spawn. */
 export async function up(dataDir: string, args: string[] = []): Promise<Up> {
@@ -35,6 +42,12 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
     client: ready,
     rssMb: () => rssMbOf(pid),
     cpuSeconds: () => cpuSecondsOf(pid),
+    kill: async () => {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+      await ready.close()
+    },
     stop: async () => {
       await ready.close()
       const ended = once(child, 'exit')

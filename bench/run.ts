@@ -19,6 +19,8 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   kyma: () => import('./kyma.ts'),
   'worker-start': () => import('./worker-start.ts'),
   'kyma-curves': () => import('./kyma-curves.ts'),
+  kill: () => import('./faults/kill.ts'),
+  pause: () => import('./faults/pause.ts'),
   soak: () => import('./soak.ts'),
 }
 

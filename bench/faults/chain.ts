@@ -1,0 +1,115 @@
+/** Stacks that take some seconds and say in a ledger what they did: what the benches of faults are counted by. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
+import type { Client } from '../../src/client/index.ts'
+import { isConditionTrue } from '../../src/kube/index.ts'
+
+export const resources = 6
+export const secondsPerResource = 0.7
+
+/** A chain of resources; each notes when it begins and when it is done, and is made anew when `generation` changes. */
+export function chain(ledger: string, generation = 0): StackSpec {
+  const note = (what: string, index: number) => `echo ${what} ${generation}.${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}`
+  const resource = (index: number) => `
+resource "terraform_data" "r${index}" {
+  ${index > 0 ? `depends_on = [terraform_data.r${index - 1}]` : ''}
+  triggers_replace = "${generation}"
+  provisioner "local-exec" {
+    command = "${note('begin', index)}; sleep ${secondsPerResource}; ${note('done', index)}"
+  }
+}`
+  const files = { 'main.tf': Array.from({ length: resources }, (_, index) => resource(index)).join('\n') }
+  return { engine: 'terraform', source: { inline: { files } }, retry: { initial: '500ms', max: '2s', limit: 1_000 } }
+}
+
+export type Line = { what: string; item: string; runUid: string; atMs: number }
+
+export function readLedger(path: string): Line[] {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean)
+  return lines.map(line => line.split(' ')).map(([what = '', item = '', runUid = '', atMs]) => ({ what, item, runUid, atMs: Number(atMs) }))
+}
+
+/** Live processes that carry the mark of the Run. */
+export function processesOf(runUid: string): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter(pid => pid > 1 && read(`/proc/${pid}/environ`).split('\0').includes(`OARLOCK_RUN_UID=${runUid}`))
+    .filter(pid => !/^State:\s+Z/m.test(read(`/proc/${pid}/status`)))
+}
+
+/** The guard of a data directory's workers: a process that was given its directory. */
+export function guardOf(dataDir: string): number | undefined {
+  return readdirSync('/proc')
+    .map(Number)
+    .find(
+      pid =>
+        pid > 1 && read(`/proc/${pid}/cmdline`).includes(`guard-main`) && read(`/proc/${pid}/environ`).includes(join(dataDir, 'cache')),
+    )
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // It ended by itself meanwhile.
+  }
+}
+
+export async function until<T>(
+  what: string,
+  timeoutMs: number,
+  get: () => Promise<T | undefined | false> | T | undefined | false,
+): Promise<T> {
+  for (const endMs = performance.now() + timeoutMs; performance.now() < endMs; await sleep(25)) {
+    const value = await get()
+    if (value !== undefined && value !== false) return value
+  }
+  throw new Error(`waited ${timeoutMs / 1_000} s for ${what}`)
+}
+
+export async function runsOf(client: Client, stack: string): Promise<Run[]> {
+  const { items } = await client.resource(runResource).listAll({ namespace: 'default', labelSelector: `oarlock.dev/stack=${stack}` })
+  return items.sort((a, b) => a.spec.epoch - b.spec.epoch)
+}
+
+export async function isReady(client: Client, name: string): Promise<Stack | undefined> {
+  const stack = await client.resource(stackResource).get(name, { namespace: 'default' })
+  const { conditions, observedGeneration } = stack.status ?? {}
+  return observedGeneration === stack.metadata.generation && isConditionTrue(conditions, 'Ready') ? stack : undefined
+}
+
+export async function lockOf(client: Client, stack: string): Promise<object> {
+  return (await (await client.request({ method: 'GET', path: `/state/default/${stack}/lock` })).json()) as object
+}
+
+export function needTerraform(): void {
+  try {
+    execFileSync('terraform', ['version'], { stdio: 'ignore' })
+  } catch {
+    throw new Error('terraform is not on PATH')
+  }
+}
+
+/** `--name=value` or `--name value` of the command line. */
+export function argument(args: string[], name: string, otherwise: string): string {
+  const at = args.findIndex(arg => arg === `--${name}` || arg.startsWith(`--${name}=`))
+  if (at < 0) return otherwise
+  return args[at]?.includes('=') ? (args[at].split('=')[1] ?? otherwise) : (args[at + 1] ?? otherwise)
+}
+
+export function spread(values: number[]): { p50: number; max: number } {
+  const sorted = values.toSorted((a, b) => a - b)
+  return { p50: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN }
+}

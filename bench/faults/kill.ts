@@ -1,0 +1,193 @@
+/** kill -9 at random instants of real terraform applies: of workers (and their engines or guard), or of the all-in-one process. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
+import type { Client } from '../../src/client/index.ts'
+import { type Up, up } from '../oarlock-up.ts'
+import type { Bench } from '../run.ts'
+import {
+  argument,
+  chain,
+  guardOf,
+  isReady,
+  lockOf,
+  needTerraform,
+  processesOf,
+  readLedger,
+  resources,
+  runsOf,
+  secondsPerResource,
+  signal,
+  spread,
+  until,
+} from './chain.ts'
+
+const leaseMs = 10_000
+const victims = ['worker', 'worker-and-engine', 'worker-and-guard', 'all-in-one'] as const
+type Victim = (typeof victims)[number]
+
+/**
+ * `--what worker|worker-and-engine|worker-and-guard|all-in-one` (default worker), `--times N` (default 100; 50 for all-in-one),
+ * `--at-once N` (default 2; 20 for all-in-one): more Runs than cores starve each other, and workers then rightly stop themselves.
+ */
+export async function bench(args: string[]): Promise<Bench> {
+  needTerraform()
+  const what = argument(args, 'what', 'worker') as Victim
+  if (!victims.includes(what)) throw new Error(`--what ${what} must be one of ${victims.join(', ')}`)
+  const isHub = what === 'all-in-one'
+  const times = Number(argument(args, 'times', isHub ? '50' : '100'))
+  const atOnce = Number(argument(args, 'at-once', isHub ? '20' : '2'))
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  mkdirSync(join(directory, 'ledgers'))
+  try {
+    return isHub ? await killHub(directory, times, atOnce) : await killWorkers(directory, what, times, atOnce)
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
+}
+
+type Outcome = { lostMs: number; takenUpMs: number; readyMs: number; again: number; processes: number; locks: number; directories: number }
+
+async function killWorkers(directory: string, what: Victim, times: number, atOnce: number): Promise<Bench> {
+  const dataDir = join(directory, 'data')
+  // Two workers for each: the one that is killed, until its Lease has run out, and the one that takes over.
+  const { client, stop } = await up(dataDir, ['--max-workers', String(2 * atOnce)])
+  const outcomes: (Outcome | Error)[] = []
+  try {
+    let next = 0
+    const one = async () => {
+      while (next < times) {
+        const name = `kill-${next++}`
+        outcomes.push(await killOnce(client, dataDir, join(directory, 'ledgers', name), name, what).catch(error => error as Error))
+        process.stderr.write(`\r${outcomes.length}/${times} `)
+      }
+    }
+    await Promise.all(Array.from({ length: atOnce }, one))
+  } finally {
+    await stop()
+  }
+  const good = outcomes.filter(each => !(each instanceof Error)) as Outcome[]
+  for (const each of outcomes) if (each instanceof Error) console.error(each.message)
+  const sum = (key: keyof Outcome) => good.reduce((total, each) => total + each[key], 0)
+  const [lost, taken, ready] = (['lostMs', 'takenUpMs', 'readyMs'] as const).map(key => spread(good.map(each => each[key] / 1_000)))
+  return {
+    title: `kill -9 of ${what} at ${times} random instants during terraform applies, ${atOnce} at once`,
+    about: `Seconds from the kill: until the Run is Lost, until the next Run of the Stack is at work (bar: Lease ${leaseMs / 1_000} s + 5 s), until Ready. "again": resources finished 1 s before the kill that were begun again (bar: 0).`,
+    rows: [
+      {
+        killed: times,
+        recovered: good.length,
+        'Lost p50 s': lost!.p50,
+        'Lost max s': lost!.max,
+        'next Run p50 s': taken!.p50,
+        'next Run max s': taken!.max,
+        'over 15 s': good.filter(each => each.takenUpMs > leaseMs + 5_000).length,
+        'Ready max s': ready!.max,
+        again: sum('again'),
+        'processes left': sum('processes'),
+        'locks left': sum('locks'),
+        'directories left': sum('directories'),
+      },
+    ],
+  }
+}
+
+async function killOnce(client: Client, dataDir: string, ledger: string, name: string, what: Victim): Promise<Outcome> {
+  await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
+  await until(`${name} to begin`, 120_000, () => readLedger(ledger).length > 0)
+  await sleep(Math.random() * resources * secondsPerResource * 900)
+  const [first] = await runsOf(client, name)
+  if (!first) throw new Error(`${name}: no Run`)
+  const worker = await client.resource(workerResource).get(first.spec.workerName as string)
+  const engines = processesOf(first.metadata.uid)
+  const guard = what === 'worker-and-guard' ? guardOf(dataDir) : undefined
+  const killedAtMs = Date.now()
+  if (guard !== undefined) signal(guard, 'SIGKILL')
+  signal(worker.status?.pid as number, 'SIGKILL')
+  if (what === 'worker-and-engine') for (const pid of engines) signal(pid, 'SIGKILL')
+  const runs = client.resource(runResource)
+  await until(
+    `${name} to be Lost`,
+    60_000,
+    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
+  )
+  const lostMs = Date.now() - killedAtMs
+  // Invariant 2: by the time it is called Lost, nothing of it lives.
+  const processes = processesOf(first.metadata.uid).length
+  await until(`${name} to be taken up`, 60_000, async () =>
+    (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+  )
+  const takenUpMs = Date.now() - killedAtMs
+  await until(`${name} to be Ready`, 120_000, () => isReady(client, name))
+  const lines = readLedger(ledger)
+  const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
+  const again = lines.filter(
+    line => line.what === 'begin' && line.runUid !== first.metadata.uid && safe.some(done => done.item === line.item),
+  )
+  return {
+    ...{ lostMs, takenUpMs, readyMs: Date.now() - killedAtMs, again: again.length, processes },
+    locks: Object.keys(await lockOf(client, name)).length > 0 ? 1 : 0,
+    directories: existsSync(join(dataDir, 'runs', first.metadata.uid)) ? 1 : 0,
+  }
+}
+
+async function killHub(directory: string, times: number, stacks: number): Promise<Bench> {
+  const dataDir = join(directory, 'data')
+  const args = ['--max-workers', String(stacks)]
+  const names = Array.from({ length: stacks }, (_, index) => `hub-${index}`)
+  const ledgerOf = (name: string) => join(directory, 'ledgers', name)
+  let oarlock: Up = await up(dataDir, args)
+  const backMs: number[] = []
+  const runs = new Set<string>()
+  try {
+    for (let generation = 1; generation <= times; generation++) {
+      for (const name of names) {
+        const spec = chain(ledgerOf(name), generation)
+        await oarlock.client.resource(stackResource).apply({ metadata: { name, namespace: 'default' }, spec }, { force: true })
+      }
+      const isUnderWay = (name: string) => readLedger(ledgerOf(name)).some(({ item }) => item.startsWith(`${generation}.`))
+      await until('every Run to be under way', 300_000, () => names.every(isUnderWay))
+      await sleep(Math.random() * resources * secondsPerResource * 900)
+      await oarlock.kill()
+      const killedMs = performance.now()
+      oarlock = await up(dataDir, args)
+      backMs.push(performance.now() - killedMs)
+      const { client } = oarlock
+      for (const name of names) await until(`${name} to be Ready`, 300_000, () => isReady(client, name))
+      for (const run of (await client.resource(runResource).listAll()).items) runs.add(run.metadata.uid)
+      process.stderr.write(`\r${generation}/${times} `)
+    }
+    const { client } = oarlock
+    const counts = new Map<string, number>()
+    for (const name of names) {
+      for (const { what, item } of readLedger(ledgerOf(name)))
+        if (what === 'done') counts.set(`${name} ${item}`, (counts.get(`${name} ${item}`) ?? 0) + 1)
+    }
+    const locks = await Promise.all(names.map(name => lockOf(client, name)))
+    await until('the directories of Runs to go', 30_000, () => readdirSync(join(dataDir, 'runs')).length === 0).catch(() => {})
+    return {
+      title: `kill -9 of the all-in-one at ${times} random instants with ${stacks} Runs active`,
+      about:
+        'Every Stack changes, its terraform is under way, everything but workers and guard is killed, and started again. "twice": resources that were done twice; "lost": never done.',
+      rows: [
+        {
+          kills: times,
+          'back p50 s': spread(backMs).p50 / 1_000,
+          'back max s': spread(backMs).max / 1_000,
+          Runs: runs.size,
+          'Stacks Ready': names.length,
+          done: counts.size,
+          twice: [...counts.values()].filter(count => count > 1).length,
+          lost: times * stacks * resources - counts.size,
+          'processes left': [...runs].reduce((sum, uid) => sum + processesOf(uid).length, 0),
+          'locks left': locks.filter(lock => Object.keys(lock).length > 0).length,
+          'directories left': readdirSync(join(dataDir, 'runs')).length,
+        },
+      ],
+    }
+  } finally {
+    await oarlock.stop()
+  }
+}

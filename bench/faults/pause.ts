@@ -1,0 +1,126 @@
+/** SIGSTOP of workers for longer than their Lease, alone and with everything beside them, during real terraform applies. */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
+import type { Client } from '../../src/client/index.ts'
+import type { OrphanInfo, VersionInfo } from '../../src/state/index.ts'
+import { up } from '../oarlock-up.ts'
+import type { Bench } from '../run.ts'
+import {
+  argument,
+  chain,
+  guardOf,
+  isReady,
+  needTerraform,
+  processesOf,
+  readLedger,
+  resources,
+  runsOf,
+  secondsPerResource,
+  signal,
+  spread,
+  until,
+} from './chain.ts'
+
+const leaseMs = 10_000
+
+type Outcome = { engineGoneMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
+
+/** `--times N` (default 20) of each kind, one after the other: a guard that is stopped is every worker's. */
+export async function bench(args: string[]): Promise<Bench> {
+  needTerraform()
+  const times = Number(argument(args, 'times', '20'))
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  mkdirSync(join(directory, 'ledgers'))
+  const dataDir = join(directory, 'data')
+  const { client, stop } = await up(dataDir, ['--max-workers', '4'])
+  const rows: Bench['rows'] = []
+  try {
+    for (const kind of ['alone', 'tree'] as const) {
+      const outcomes: Outcome[] = []
+      for (let round = 0; round < times; round++) {
+        const name = `pause-${kind}-${round}`
+        outcomes.push(await pauseOnce(client, dataDir, join(directory, 'ledgers', name), name, kind))
+        process.stderr.write(`\r${kind} ${round + 1}/${times} `)
+      }
+      const gone = spread(outcomes.map(({ engineGoneMs }) => engineGoneMs / 1_000))
+      const sum = (key: 'processes' | 'late' | 'orphans') => outcomes.reduce((total, each) => total + each[key], 0)
+      rows.push({
+        stopped: kind === 'alone' ? 'the worker alone' : 'worker, guard and engine',
+        times,
+        'engine gone p50 s': gone.p50,
+        'max s': gone.max,
+        'workers that survive': outcomes.filter(each => each.workerSurvives).length,
+        'processes left': sum('processes'),
+        'old writes accepted': sum('late'),
+        'kept aside': sum('orphans'),
+      })
+    }
+  } finally {
+    await stop()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
+  return {
+    title: 'SIGSTOP for longer than the Lease, then SIGCONT',
+    about: `Engine gone: from SIGSTOP where the worker is stopped alone (bar: before the Lease of ${leaseMs / 1_000} s ends), from SIGCONT where all are. Old writes: state versions of the old epoch after one of the new (bar: 0).`,
+    rows,
+  }
+}
+
+async function pauseOnce(client: Client, dataDir: string, ledger: string, name: string, kind: 'alone' | 'tree'): Promise<Outcome> {
+  await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
+  await until(`${name} to begin`, 120_000, () => readLedger(ledger).length > 0)
+  await sleep(Math.random() * resources * secondsPerResource * 800)
+  const [first] = await runsOf(client, name)
+  if (!first) throw new Error(`${name}: no Run`)
+  const { uid } = first.metadata
+  const workerPid = (await client.resource(workerResource).get(first.spec.workerName as string)).status?.pid as number
+  const guard = guardOf(dataDir)
+  const tree = kind === 'alone' ? [workerPid] : [guard as number, workerPid, ...processesOf(uid)]
+  const isEngine = () => processesOf(uid).some(pid => pid !== workerPid)
+  for (const pid of tree) signal(pid, 'SIGSTOP')
+  let startedMs = performance.now()
+  if (kind === 'alone') {
+    await until(`the engine of ${name} to go`, 30_000, () => !isEngine())
+    const engineGoneMs = performance.now() - startedMs
+    await sleep(Math.max(0, leaseMs + 2_000 - engineGoneMs))
+    for (const pid of tree) signal(pid, 'SIGCONT')
+    return { engineGoneMs, ...(await aftermath(client, name, uid, workerPid)) }
+  }
+  const runs = client.resource(runResource)
+  await until(
+    `${name} to be Lost`,
+    60_000,
+    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
+  )
+  await until(`${name} to be taken up`, 60_000, async () =>
+    (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+  )
+  await sleep(1_000)
+  for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
+  startedMs = performance.now()
+  await until(`the engine of ${name} to go`, 30_000, () => !isEngine())
+  return { engineGoneMs: performance.now() - startedMs, ...(await aftermath(client, name, uid, workerPid)) }
+}
+
+async function aftermath(client: Client, name: string, runUid: string, workerPid: number): Promise<Omit<Outcome, 'engineGoneMs'>> {
+  await until(`${name} to be Ready`, 180_000, () => isReady(client, name))
+  const list = async (what: string) =>
+    (await (await client.request({ method: 'GET', path: `/state/default/${name}/${what}` })).json()) as unknown
+  const { versions } = (await list('versions')) as { versions: VersionInfo[] }
+  const { orphans } = (await list('orphans')) as { orphans: OrphanInfo[] }
+  const rising = versions.toSorted((a, b) => a.version - b.version)
+  const late = rising.filter((each, index) => rising.slice(0, index).some(before => before.epoch > each.epoch)).length
+  const isAlive = () => {
+    try {
+      process.kill(workerPid, 0)
+      return true
+    } catch {
+      return false
+    }
+  }
+  await until('the worker to go', 20_000, () => !isAlive()).catch(() => {})
+  return { workerSurvives: isAlive(), processes: processesOf(runUid).length, late, orphans: orphans.length }
+}
