@@ -24,6 +24,7 @@ export {
   createProcessRunner,
   defaultMaxLineBytes,
   type ExitResult,
+  findCgroupParent,
   findRunProcesses,
   groupExists,
   type InterruptTimes,

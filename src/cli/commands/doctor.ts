@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { detectEngines } from '../../engine/index.ts'
+import { checkIsolation, findCgroupParent } from '../../workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { tell } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
@@ -20,6 +21,8 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     node(),
     ...(await engines()),
     await program('git', ['--version'], 'sources from git repositories'),
+    await sandbox(),
+    limits(),
     data(options.data),
     await server(options),
   ]
@@ -64,6 +67,27 @@ async function program(name: string, args: string[], purpose: string): Promise<F
     return { what: name, state: 'ok', detail: stdout.trim().split('\n')[0] ?? '' }
   } catch {
     return { what: name, state: 'missing', detail: 'not found', fix: `needed for ${purpose}; install it with your package manager` }
+  }
+}
+
+async function sandbox(): Promise<Finding> {
+  const what = 'sandbox'
+  const found = await checkIsolation('Sandbox')
+  if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, by ${found.bwrap}` }
+  return { what, state: 'missing', detail: found.why, fix: 'needed for Stacks with spec.isolation.level Sandbox' }
+}
+
+function limits(): Finding {
+  const what = 'limits'
+  const parent = findCgroupParent()
+  const kept = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
+  if (kept.length === 3) return { what, state: 'ok', detail: `kept by the kernel, in ${parent?.path}` }
+  const where = parent ? `cgroup v2 ${parent.path} has ${kept.join(', ') || 'no controllers'}` : 'no cgroup v2 that may be written'
+  return {
+    what,
+    state: 'missing',
+    detail: `${where}; memory and pids are watched by the worker, cpu is not enforced`,
+    fix: 'delegate a cgroup and name it in OARLOCK_CGROUP: docs/isolation.md',
   }
 }
 

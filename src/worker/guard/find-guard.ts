@@ -19,6 +19,8 @@ const startMs = 15_000
  * module; 53 MB (19) with it, the same as plain JavaScript. The cache also takes the start from 240 to 100 ms on two busy cores.
  */
 const guardFlags = ['--max-semi-space-size=1']
+/** A guard greets at once; on a machine that is very busy, soon. */
+const greetingMs = 3_000
 /** The longest path a Unix socket may have (sockaddr_un), less a socket's name. */
 const maxDirectoryLength = 80
 
@@ -42,9 +44,7 @@ export async function connectToGuard(cacheDir: string): Promise<{ socket: Socket
   const deadline = performance.now() + startMs
   for (let waitMs = 2; performance.now() < deadline; waitMs = Math.min(waitMs * 1.5, 50)) {
     const found = await tryConnect(directory)
-    if (found) {
-      return found
-    }
+    if (found) return found
     if (mayStart(directory)) startGuard(directory, cacheDir)
     await delay(waitMs)
   }
@@ -60,8 +60,14 @@ async function tryConnect(directory: string): Promise<{ socket: Socket; path: st
   }
   return await new Promise(resolve => {
     const socket = connect(path)
-    socket.once('error', () => resolve(undefined))
-    socket.once('connect', () => {
+    // One that is stopped takes the connection and says nothing.
+    const silent = setTimeout(() => socket.destroy(new Error('the guard says nothing')), greetingMs)
+    socket.once('error', () => {
+      clearTimeout(silent)
+      resolve(undefined)
+    })
+    socket.once('readable', () => {
+      clearTimeout(silent)
       socket.removeAllListeners('error')
       resolve({ socket, path })
     })

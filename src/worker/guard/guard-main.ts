@@ -46,16 +46,16 @@ function onConnection(socket: Socket): void {
       case 'hello':
         ward = new Ward(message.worker, message.times, answer)
         wards.set(keyOf(message.worker), ward)
-        answer({ kind: 'ready', pid: process.pid })
         void sweep(message.runsDir)
         return
       case 'renewed':
         wards.get(keyOf(message.worker))?.renewed(message.atMs)
+        if (ward) answer({ kind: 'alive' })
         return
       case 'goodbye':
         if (ward) {
           wards.delete(keyOf(ward.worker))
-          void work(ward.settled())
+          void work(ward.release())
         }
         ward = undefined
         return
@@ -65,6 +65,7 @@ function onConnection(socket: Socket): void {
   })
   // A worker that dies while it is written to is only one that died.
   socket.on('error', () => {})
+  answer({ kind: 'ready', pid: process.pid })
   socket.on('close', () => {
     connections.delete(socket)
     usedAtMs = performance.now()

@@ -32,11 +32,14 @@ export type GuardMessage =
   | { kind: 'done'; uid: string }
   /** The rest of the Run is the guard's, as if the worker had died. */
   | { kind: 'abandoned'; uid: string }
-  /** The worker ends as it should. */
+  /** The worker ends as it should, or has gone over to another guard. */
   | { kind: 'goodbye' }
 
 export type GuardAnswer =
+  /** Said to everybody who connects, before anything is asked: a guard that is stopped takes connections, too. */
   | { kind: 'ready'; pid: number }
+  /** To each renewal that comes from the worker itself. */
+  | { kind: 'alive' }
   /** The Run's engines die also if worker and guard die at once; `fifo` is to be held open by the worker. */
   | { kind: 'armed'; uid: string; fifo: string }
   /** What was abandoned is cleaned up, as far as it can be. */

@@ -10,6 +10,8 @@ import { type GuardAnswer, type GuardedRun, type GuardMessage, onJsonLines, type
 /** Guards lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
 const maxQuickEnds = 3
 const quickMs = 5_000
+/** A guard that has not answered for so long is stopped, or as good as. */
+const silentMs = 5_000
 
 export type GuardOptions = {
   times: FenceTimes
@@ -36,6 +38,8 @@ export class Guard {
   #renewedAtMs: number
   #isOver = false
   #quickEnds = 0
+  /** When the oldest renewal was told that the guard has not answered yet. */
+  #unansweredSinceMs: number | undefined
 
   constructor(options: GuardOptions) {
     this.#options = options
@@ -56,7 +60,21 @@ export class Guard {
 
   renewed(atMs: number): void {
     this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
+    this.#unansweredSinceMs ??= bootMs()
     this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
+    // An event loop that stood still has answers to read first.
+    if (bootMs() - this.#unansweredSinceMs > silentMs) setTimeout(() => this.#leaveIfSilent(), 500).unref()
+  }
+
+  /** A guard that is stopped keeps no deadline: another one is found or started. */
+  #leaveIfSilent(): void {
+    if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < silentMs) return
+    // Read when it goes on: it must not take this worker for dead.
+    this.#send({ kind: 'goodbye' })
+    this.#socket?.end()
+    this.#socket?.destroySoon()
+    const socket = this.#socket
+    if (socket) this.#onEnd(socket, 0)
   }
 
   /** From now on the Run is guarded; its engine may start when `armed` has resolved. */
@@ -94,6 +112,8 @@ export class Guard {
     socket.on('error', () => {})
     const answered = new Promise<void>((resolve, reject) => {
       onJsonLines<GuardAnswer>(socket as unknown as Parameters<typeof onJsonLines>[0], answer => {
+        this.#unansweredSinceMs = undefined
+        if (answer.kind === 'alive') return
         if (answer.kind === 'ready') {
           this.#pid = answer.pid
           resolve()
@@ -101,7 +121,7 @@ export class Guard {
       })
       socket.once('close', () => {
         reject(new Error('the guard process ended'))
-        if (this.#socket === socket) this.#onEnd(connectedMs)
+        this.#onEnd(socket, connectedMs)
       })
     })
     answered.catch(() => {})
@@ -115,8 +135,10 @@ export class Guard {
     socket.unref()
   }
 
-  #onEnd(connectedMs: number): void {
+  #onEnd(socket: Socket, connectedMs: number): void {
+    if (this.#socket !== socket) return
     this.#socket = undefined
+    this.#unansweredSinceMs = undefined
     this.#pid = undefined
     if (this.#isOver) return
     this.#quickEnds = bootMs() - connectedMs < quickMs ? this.#quickEnds + 1 : 1
@@ -204,7 +226,7 @@ export class RunGuard {
     if (this.#savedDigest) this.#send({ kind: 'saved', uid, digest: this.#savedDigest })
   }
 
-  answered(answer: Exclude<GuardAnswer, { kind: 'ready' }>): void {
+  answered(answer: Extract<GuardAnswer, { uid: string }>): void {
     if (answer.kind === 'finished') {
       this.#finished.resolve()
       return

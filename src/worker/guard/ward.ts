@@ -119,7 +119,9 @@ export class Ward {
     clearTimeout(this.#timer)
     let waitMs = Number.POSITIVE_INFINITY
     for (const guarded of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(guarded))
-    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#keepDeadlines(), Math.min(waitMs, lookEveryMs))
+    // A guard that was stopped itself reads first what came meanwhile: renewals, or that its worker has another one.
+    const look = () => setImmediate(() => this.#keepDeadlines())
+    if (this.#runs.size > 0) this.#timer = setTimeout(look, Math.min(waitMs, lookEveryMs))
   }
 
   /** Says in how many milliseconds to look again. */
@@ -154,6 +156,14 @@ export class Ward {
   async onWorkerDeath(): Promise<void> {
     this.#isWorkerGone = true
     for (const guarded of this.#runs.values()) this.#finish(guarded)
+    await this.settled()
+  }
+
+  /** The worker needs no guard any more, or has another: what was left to this one is finished, the rest is let go of. */
+  async release(): Promise<void> {
+    clearTimeout(this.#timer)
+    for (const guarded of this.#runs.values()) if (!guarded.isOurs) this.#forget(guarded)
+    this.#keepDeadlines()
     await this.settled()
   }
 
