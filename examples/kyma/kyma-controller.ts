@@ -61,6 +61,8 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
       const missing = wanted.filter(entry => !componentCache.has(keyOf(entry)))
       if (settings.longestFirst) missing.sort((left, right) => right.name.length - left.name.length)
       await Promise.all(missing.splice(0, settings.createsAtOnce).map(entry => create(kyma, entry, signal)))
+      // The rest in another turn, so that the slow components of every Kyma begin before the quick ones of any.
+      if (missing.length > 0) return { requeueAfterMs: 0, priority: settings.longestFirst ? longest(missing) : 0 }
 
       const keys = new Set(wanted.map(keyOf))
       for (const owned of componentCache.indexKeys('owner', key)) {
@@ -79,8 +81,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
         counters.kymaStatusWrites++
         if (status.status === 'success') counters.lastSuccessAt = Date.now()
       }
-      // The rest in another turn, so that the slow components of every Kyma begin before the quick ones of any.
-      return missing.length > 0 ? { requeueAfterMs: 0, priority: settings.longestFirst ? longest(missing) : 0 } : undefined
+      return undefined
     },
   })
 }

@@ -252,7 +252,7 @@ async function createKymas(client: Client, count: number): Promise<void> {
       await kymas.create({ metadata: { name: kymaName(index), namespace }, spec: { components: [...defaultComponents] } })
     }
   }
-  await Promise.all(Array.from({ length: 32 }, worker))
+  await Promise.all(Array.from({ length: 128 }, worker))
 }
 
 /** Asks the server, not the operator, what there is in the end. */
