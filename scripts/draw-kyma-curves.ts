@@ -46,8 +46,8 @@ const pictures: Picture[] = [
 ]
 
 const width = 860
-const height = 330
-const frame = { left: 56, right: 24, top: 74, bottom: 58 }
+const height = 350
+const frame = { left: 56, right: 24, top: 94, bottom: 58 }
 const gap = 40
 const ink = { text: '#24292f', faint: '#6e7781', grid: '#d8dee4', mark: '#0969da', floor: '#cf222e' }
 
@@ -71,7 +71,7 @@ function draw({ title, unit, shape, panels }: Picture, own: Row[]): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" role="img" aria-label="${escaped(title)}">`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     text(frame.left - 36, 28, title, 17, ink.text, 'start', 600),
-    text(width - frame.right, 28, about, 11, ink.faint, 'end'),
+    text(frame.left - 36, 46, about, 11, ink.faint, 'start'),
     ...parts,
     '</svg>\n',
   ].join('\n')
@@ -109,7 +109,7 @@ function drawPanel({ column, title, line }: Panel, shape: Picture['shape'], unit
         `<rect x="${x(index) - bar / 2}" y="${y(value)}" width="${bar}" height="${bottomY - y(value)}" fill="${ink.mark}" rx="2"/>`,
       )
     }
-    parts.push(text(x(index), y(value) - 8, say(value), 10, ink.text, 'middle'))
+    parts.push(halo(x(index), y(value) - 9, say(value)))
     const words = wrap(String(own[index]?.value), step / 5.2)
     for (const [row, word] of words.entries()) parts.push(text(x(index), bottomY + 16 + row * 12, word, 10, ink.faint, 'middle'))
   }
@@ -140,6 +140,11 @@ function wrap(words: string, most: number): string[] {
 
 function text(x: number, y: number, words: string, size: number, fill: string, anchor: 'start' | 'middle' | 'end', weight = 400): string {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${size}" fill="${fill}" text-anchor="${anchor}" font-weight="${weight}">${escaped(words)}</text>`
+}
+
+/** A number over a line: with a white rim, so that the line does not cross it. */
+function halo(x: number, y: number, words: string): string {
+  return text(x, y, words, 10, ink.text, 'middle').replace('<text ', '<text paint-order="stroke" stroke="#ffffff" stroke-width="3" ')
 }
 
 function escaped(words: string): string {
