@@ -1,6 +1,5 @@
 // For the guard process: it starts in every Run and must stay small, so this file imports nothing but Node's own modules, and lazily.
-import { constants } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { constants, readFile } from 'node:fs/promises'
 
 export type SalvageOptions = {
   /** The engine's state file. */
@@ -50,9 +49,9 @@ export async function salvageState(options: SalvageOptions): Promise<SalvageResu
       if (answer.status === 200) return { kind: 'saved', version: Number(answer.body.version) }
       if (answer.status === 409 && answer.body.orphan !== undefined) return { kind: 'orphaned', orphan: Number(answer.body.orphan) }
     }
-    const isFinal =
-      !(answer instanceof Error) && answer.status >= 400 && answer.status < 500 && answer.status !== 408 && answer.status !== 429
-    const waitMs = Math.min(100 * 2 ** attempt, 2_000)
+    // A server that has just started may not know yet who asks, or for which Run: only what is wrong with the content stays wrong.
+    const isFinal = !(answer instanceof Error) && (answer.status === 400 || answer.status === 413)
+    const waitMs = Math.min(100 * 2 ** attempt, 1_000)
     if (isFinal || performance.now() + waitMs >= endMs) {
       const why = answer instanceof Error ? answer.message : `it answered ${answer.status}`
       throw new Error(`could not upload ${path} to ${new URL(url).origin}: ${why}`, { cause: answer instanceof Error ? answer : undefined })

@@ -411,7 +411,7 @@ test('salvage: the last state of a dead worker is saved once, or kept as an orph
       await setup.store.lock({ stackUid: 'uid', holder: { kind: 'Run', runName: 'run-2', epoch: 2 } }, async () => true)
       writeFileSync(path, '{"serial":7}')
       deepStrictEqual(await salvageState(options), { kind: 'orphaned', orphan: 3 })
-      await rejects(salvageState({ ...options, token: 'wrong' }), /could not upload .* it answered 403/)
+      await rejects(salvageState({ ...options, token: 'wrong', deadlineMs: 150 }), /could not upload .* it answered 403/)
       await rejects(salvageState({ ...options, url: 'https://127.0.0.1:1/x', deadlineMs: 150 }), /could not upload/)
       await late.close()
     },

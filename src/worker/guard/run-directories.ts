@@ -28,8 +28,9 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
     await cgroupOfRun(name)?.remove()
     const isKept = list(root).includes(unsavedMark)
     if (isKept && nowMs - atMs < keepMs) continue
-    if (!isKept && !(await isSaved(root))) {
-      keepForPerson(root, recordName)
+    const why = isKept ? undefined : await whyUnsaved(root)
+    if (why !== undefined) {
+      keepForPerson(root, recordName, why)
       continue
     }
     await removeTree(root)
@@ -38,15 +39,15 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
   return removed
 }
 
-async function isSaved(root: string): Promise<boolean> {
+async function whyUnsaved(root: string): Promise<string | undefined> {
   let run: GuardedRun
   try {
     run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as GuardedRun
   } catch {
     // Killed before it was guarded: no engine has started.
-    return true
+    return undefined
   }
-  return run.salvage === undefined || (await salvage(run.salvage, undefined, salvageMs))
+  return run.salvage && (await salvage(run.salvage, undefined, salvageMs))
 }
 
 function isAlive(root: string, keeper: string): boolean {

@@ -192,35 +192,45 @@ export class Ward {
     await killRunProcesses(run.uid)
     await cgroupOfRun(run.uid)?.remove()
     this.#forget(guarded)
-    const isSaved = run.salvage === undefined || (await salvage(run.salvage, guarded.savedDigest, salvageMs))
-    if (isSaved) await removeTree(run.directory)
-    else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`)
+    const why = run.salvage && (await salvage(run.salvage, guarded.savedDigest, salvageMs))
+    if (why === undefined) await removeTree(run.directory)
+    else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`, why)
     this.#answer({ kind: 'finished', uid: run.uid })
   }
 }
 
-/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it. */
-export function keepForPerson(directory: string, fileThere: string): void {
-  renameSync(join(directory, fileThere), join(directory, unsavedMark))
+/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it; `why` only if it can. */
+export function keepForPerson(directory: string, fileThere: string, why: string): void {
+  const mark = join(directory, unsavedMark)
+  renameSync(join(directory, fileThere), mark)
+  try {
+    writeFileSync(mark, `${why}\n`)
+  } catch {
+    // The mark alone says enough.
+  }
 }
 
 /** As in salvage.ts. */
 const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** True when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3). */
-export async function salvage({ path, ...target }: SalvageTarget, savedDigest: string | undefined, deadlineMs: number): Promise<boolean> {
+/** Undefined when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3); else why it could not be. */
+export async function salvage(
+  { path, ...target }: SalvageTarget,
+  savedDigest: string | undefined,
+  deadlineMs: number,
+): Promise<string | undefined> {
   try {
     if (
       createHash('sha256')
         .update(readFileSync(path, { flag: plainFile }))
         .digest('hex') === savedDigest
     )
-      return true
+      return undefined
     const { salvageState } = await import('../../state/salvage.ts')
     await salvageState({ path, ...target, deadlineMs })
-    return true
+    return undefined
   } catch (error) {
     // No file: the engine wrote no state. Anything else leaves it where it is, for a person.
-    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : (error as Error).message
   }
 }
