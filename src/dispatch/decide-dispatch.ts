@@ -1,5 +1,5 @@
 import type { Worker, WorkerPool } from '../api/index.ts'
-import { type Assignment, decidePlacement, mismatch, type PlacementInput } from './place/index.ts'
+import { type Assignment, decidePlacement, enginesOf, mismatch, type PlacementInput } from './place/index.ts'
 import { decidePools, type PoolDemand, type PoolsDecision, type StartState } from './pool/index.ts'
 import { type RunQueue, type Shape, wantedIn } from './queue/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
@@ -48,7 +48,8 @@ function demandOf(
       const example = examples.get(name)
       const known = members.length > 0 ? members : example ? [example] : []
       // One more of workers of which none will do helps nobody.
-      const helps = ({ needs }: Shape) => known.length === 0 || known.some(worker => mismatch(needs, worker) === undefined)
+      const helps = ({ needs }: Shape) =>
+        known.length === 0 || known.some(worker => !worker.status?.engines || mismatch(needs, worker, enginesOf(known)) === undefined)
       const { max = 4, slots = 1 } = spec
       const wanted = wantedIn(queue, name, (shapesOf.get(name) ?? []).filter(helps), Math.max(1, max) * slots)
       return [name, { queued: queue.queuedIn(name), wanted }] as const

@@ -7,6 +7,7 @@ import { isReason, rfc3339, rfc3339Micro } from '../kube/index.ts'
 import { bootMs, type WorkerIdentity } from './guard/index.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
+import type { WorkerTraits } from './traits.ts'
 
 /** Why a worker could not register. */
 export class RegisterError extends Error {
@@ -29,6 +30,7 @@ export type HeartbeatOptions = {
   pool: string
   once: boolean
   slots: number
+  traits: WorkerTraits
   version: string | undefined
   timings: LeaseTimings
   /** This process, as the guard knows it. */
@@ -78,7 +80,7 @@ export class Heartbeat {
    * @throws {RegisterError} when the name is taken or the API refuses.
    */
   async start(): Promise<void> {
-    const { client, name, pool, once, slots, version, timings } = this.#options
+    const { client, name, pool, once, slots, version, timings, traits } = this.#options
     const sentAtMs = bootMs()
     try {
       const [lease, worker] = await Promise.all([
@@ -92,7 +94,7 @@ export class Heartbeat {
           },
         }),
         client.resource(workerResource).create({
-          metadata: { name, labels: { [labels.pool]: pool } },
+          metadata: { name, labels: { ...traits.labels, [labels.pool]: pool } },
           spec: { pool, slots, lifecycle: once ? 'OneShot' : 'Warm' },
         }),
       ])
@@ -115,12 +117,14 @@ export class Heartbeat {
     }, aliveEveryMs)
     // A little later: the first Run may be here in a moment, and the first renewal is not due yet.
     setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4).unref()
-    await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [] })
+    const { engines, capacity } = traits
+    const known = { ...(engines && { engines }), ...(capacity && { capacity }) }
+    await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [], ...known })
   }
 
   /** Sets the Worker's status. */
   async say(status: {
-    phase: 'Ready' | 'Busy' | 'Draining'
+    phase?: 'Ready' | 'Busy' | 'Draining'
     reason?: string
     /** Null: it is not idle. */
     idleSince?: string | null
@@ -128,6 +132,9 @@ export class Heartbeat {
     host?: string
     pid?: number
     version?: string
+    engines?: Readonly<Record<string, string>>
+    capacity?: WorkerTraits['capacity']
+    caches?: readonly string[]
   }): Promise<void> {
     // Where packets vanish, a worker that is fenced must not wait for its last words.
     const signal = AbortSignal.timeout(sayMs)

@@ -1,4 +1,4 @@
-import { type Run, runResource, type Worker, workerResource } from '../api/index.ts'
+import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../api/index.ts'
 import { type Client, listWatch } from '../client/index.ts'
 import { objectKey, rfc3339 } from '../kube/index.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
@@ -9,6 +9,7 @@ import { Heartbeat, RegisterError } from './heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
+import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
 
 /** As much of a logger as a worker needs. */
 export type WorkerLog = {
@@ -23,6 +24,8 @@ export type RunWorkerOptions = {
   once: boolean
   /** Runs at once. Default: 1. */
   slots?: number
+  /** What it says of itself. Default: nothing. */
+  traits?: WorkerTraits
   client: Client
   /** Where state and logs are kept, such as `https://127.0.0.1:7466`. */
   storeUrl: string
@@ -85,6 +88,8 @@ class WorkerProcess {
   #exitCode: number = workerExitCodes.ok
   #crash: unknown
   #idleSinceMs = performance.now()
+  /** Keys of the sources it has worked with. */
+  #caches: readonly string[] = []
   #saying: Promise<void> = Promise.resolve()
   #said = JSON.stringify(['Ready', []])
   #wake: () => void = () => {}
@@ -92,7 +97,7 @@ class WorkerProcess {
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
     this.#options = options
     this.#timings = timings
-    const { client, token, caCertificate, name, pool, once, slots = 1, version, cacheDir, runsDir, log } = options
+    const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
     this.#guard = new Guard({
       times: timings,
       renewedAtMs: bootMs(),
@@ -114,6 +119,7 @@ class WorkerProcess {
       pool,
       once,
       slots,
+      traits,
       version,
       timings,
       onRenewed: atMs => {
@@ -146,6 +152,7 @@ class WorkerProcess {
       return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
     }
     this.#isRegistered = true
+    void this.#sayEngines()
     this.#idleSinceMs = performance.now()
     const onDrain = () => void this.#drain('Signal')
     const onInterrupt = () => this.#stopRuns({ kind: 'WorkerDrained' })
@@ -166,6 +173,21 @@ class WorkerProcess {
       await watching
     }
     return { exitCode: this.#exitCode }
+  }
+
+  /**
+   * Which engines it has, where nobody told it: found out while it works, by a worker that stays. One that takes a single Run
+   * leaves the time that costs to the Run, which looks for its own engine only.
+   */
+  async #sayEngines(): Promise<void> {
+    const { once, traits, log, name } = this.#options
+    if (once || traits === undefined || traits.engines !== undefined) return
+    try {
+      const { detectEngines } = await import('../engine/index.ts')
+      await this.#heartbeat.say({ engines: foundEngines(await detectEngines(process.env)) })
+    } catch (error) {
+      log.warn({ worker: name, error: String(error) }, 'could not say which engines it has')
+    }
   }
 
   /** Takes Runs until {@link decideStep} says that it is over. */
@@ -226,6 +248,7 @@ class WorkerProcess {
     const key = objectKey(run)
     this.#given.delete(key)
     this.#begun.add(uid)
+    this.#rememberSource(run)
     const entry = { key, execution: undefined as Execution | undefined, done: Promise.resolve() }
     this.#running.set(uid, entry)
     const end = (thrown?: unknown) => {
@@ -305,6 +328,12 @@ class WorkerProcess {
     this.#wake()
   }
 
+  /** The newest last; a worker that ends with its Run need not say it. */
+  #rememberSource({ spec }: Run): void {
+    const key = this.#options.once ? undefined : cacheKey(spec.stack)
+    if (key !== undefined) this.#caches = [...this.#caches.filter(other => other !== key), key].slice(-maxCacheKeys)
+  }
+
   #stopRuns(cause: StopCause): void {
     this.#stopAll ??= cause
     for (const { execution } of this.#running.values()) execution?.stop(cause)
@@ -322,7 +351,7 @@ class WorkerProcess {
       if (text === this.#said) return
       this.#said = text
       await this.#heartbeat
-        .say({ phase, runs, idleSince, ...(reason && { reason }) })
+        .say({ phase, runs, idleSince, ...(reason && { reason }), ...(this.#caches.length > 0 && { caches: this.#caches }) })
         .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'))
     })
     return this.#saying

@@ -3,6 +3,8 @@ import { hostname, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults } from '../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../kube/index.ts'
+import { traitsFromEnv, type WorkerTraits } from './traits.ts'
+import { WorkerOptionError } from './worker-option-error.ts'
 
 /** Everything a worker process is told from outside, apart from what its caller makes (client, log, signals). */
 export type WorkerSettings = {
@@ -11,6 +13,7 @@ export type WorkerSettings = {
   /** Undefined when nobody said so: then the pool does. */
   lifecycle: 'OneShot' | 'Warm' | undefined
   slots: number | undefined
+  traits: WorkerTraits
   /** A worker that has had no Run for so long ends; undefined: never by itself. */
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
@@ -36,21 +39,17 @@ export type WorkerOverrides = {
   pool?: string
   once?: boolean
   slots?: number
+  label?: string[]
   idleTimeout?: string
   server?: string
   token?: string
   tokenFile?: string
 }
 
-/** A setting that is missing or wrong: exit code 2. */
-export class WorkerOptionError extends Error {
-  override readonly name = 'WorkerOptionError'
-}
-
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
- * OARLOCK_SLOTS, OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
+ * OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link traitsFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
@@ -64,6 +63,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
     lifecycle: overrides.once ? 'OneShot' : lifecycle(env.OARLOCK_LIFECYCLE),
+    traits: traitsFromEnv(env, overrides.label),
     slots: overrides.slots ?? count('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
     idleTimeoutMs: span('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
     recycleAfterRuns: count('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),

@@ -2,7 +2,7 @@ import { runWorkerProcess } from '../../hub/index.ts'
 import { note } from '../console.ts'
 import { packageVersion } from '../version.ts'
 
-export type WorkerCommandOptions = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string }
+export type WorkerCommandOptions = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string; label?: string[] }
 
 /** `oarlock worker`: a pair of hands for a server, named by the environment (OARLOCK_SERVER, OARLOCK_TOKEN, …). Returns the exit code. */
 export async function worker(options: WorkerCommandOptions): Promise<number> {

@@ -79,10 +79,16 @@ describe('what a Worker lacks', () => {
       has({}),
       'engine terraform ~> 1.9, it does not say which version it has',
     ],
+    [
+      'an engine that nobody of the pool has: the Run will say so',
+      { engine: 'command' },
+      has({ engines: { opentofu: '1.10.0' } }),
+      undefined,
+    ],
     ['memory', { resources: { memory: '8Gi' } }, has({ capacity: { memory: '4Gi' } }), 'memory 8192Mi, it has 4Gi in all'],
     ['cpu', { resources: { cpu: '1.5' } }, has({ capacity: { cpu: '1' } }), 'cpu 1500m, it has 1 in all'],
     ['enough of both', { resources: { cpu: '1', memory: '4Gi' } }, has({ capacity: { cpu: '1', memory: '4Gi' } }), undefined],
   ] as const) {
-    test(what, () => assert.equal(mismatch(needs(stack), worker), want))
+    test(what, () => assert.equal(mismatch(needs(stack), worker, new Set(['terraform', 'opentofu'])), want))
   }
 })

@@ -18,6 +18,8 @@ type PoolWorkers = {
   readonly free: Hand[]
   /** Runs by failure domain. */
   readonly activeIn: Map<string, number>
+  /** Those that its Workers say they have. */
+  readonly engines: Set<string>
 }
 
 /** The Workers of one decision, with what is given to them while it is made. */
@@ -32,6 +34,7 @@ export class FreeWorkers {
       const { active, cpuMillis = 0, memoryBytes = 0 } = loadOf(worker, load)
       const domain = domainOf(worker)
       pool.activeIn.set(domain, (pool.activeIn.get(domain) ?? 0) + active)
+      for (const engine of Object.keys(worker.status?.engines ?? {})) pool.engines.add(engine)
       if (!canTakeRuns(worker)) continue
       const { cpu, memory } = worker.status?.capacity ?? {}
       const hand: Hand = {
@@ -50,7 +53,7 @@ export class FreeWorkers {
   take(needs: Needs, cacheKey: string | undefined): string | undefined {
     const pool = this.#pools.get(needs.pool)
     if (!pool || pool.free.length === 0) return undefined
-    const fits = (hand: Hand) => fitsNow(needs, hand)
+    const fits = (hand: Hand) => fitsNow(needs, hand, pool.engines)
     let candidates = sample(pool.free, this.#random).filter(fits)
     // None of a few says nothing about the others.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(fits)
@@ -61,14 +64,15 @@ export class FreeWorkers {
 
   /** Whether a free Worker would do now. */
   has(needs: Needs): boolean {
-    return this.#pools.get(needs.pool)?.free.some(hand => fitsNow(needs, hand)) ?? false
+    const pool = this.#pools.get(needs.pool)
+    return pool?.free.some(hand => fitsNow(needs, hand, pool.engines)) ?? false
   }
 
   /** The Worker that would do once its Runs have ended: the one with the fewest. */
   promising(needs: Needs): string | undefined {
-    const hands = (this.#pools.get(needs.pool)?.members ?? []).filter(
-      ({ worker }) => isLasting(worker) && mismatch(needs, worker) === undefined,
-    )
+    const pool = this.#pools.get(needs.pool)
+    if (!pool) return undefined
+    const hands = pool.members.filter(({ worker }) => isLasting(worker) && mismatch(needs, worker, pool.engines) === undefined)
     return hands.sort((a, b) => a.active - b.active || (a.worker.metadata.name < b.worker.metadata.name ? -1 : 1))[0]?.worker.metadata.name
   }
 
@@ -76,7 +80,7 @@ export class FreeWorkers {
   takeFrom(name: string, needs: Needs): string | undefined {
     const pool = this.#pools.get(needs.pool)
     const hand = pool?.free.find(({ worker }) => worker.metadata.name === name)
-    return pool && hand && fitsNow(needs, hand) ? this.#give(pool, hand, needs) : undefined
+    return pool && hand && fitsNow(needs, hand, pool.engines) ? this.#give(pool, hand, needs) : undefined
   }
 
   /** Nobody gets this Worker in this decision. False when there is no such Worker any more. */
@@ -102,15 +106,15 @@ export class FreeWorkers {
   #pool(name: string): PoolWorkers {
     let pool = this.#pools.get(name)
     if (!pool) {
-      pool = { members: [], free: [], activeIn: new Map() }
+      pool = { members: [], free: [], activeIn: new Map(), engines: new Set() }
       this.#pools.set(name, pool)
     }
     return pool
   }
 }
 
-function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: Hand): boolean {
-  return needs.cpuMillis <= cpuMillis && needs.memoryBytes <= memoryBytes && mismatch(needs, worker) === undefined
+function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: Hand, engines: ReadonlySet<string>): boolean {
+  return needs.cpuMillis <= cpuMillis && needs.memoryBytes <= memoryBytes && mismatch(needs, worker, engines) === undefined
 }
 
 /** A one-shot worker that is busy has nothing to give when its Run has ended. */

@@ -5,7 +5,7 @@
  */
 export { type Candidate, chooseWorker, failureDomainLabel, sample } from './choose-worker.ts'
 export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, PlacementMemory } from './decide-placement.ts'
-export { mismatch } from './match-worker.ts'
+export { enginesOf, mismatch } from './match-worker.ts'
 export { Placer } from './placer.ts'
 export { Teller } from './teller.ts'
 export { type WaitReason, WaitReasons, type Why } from './wait-reason.ts'

@@ -5,8 +5,11 @@ import { type Needs, versionMatches } from '../queue/index.ts'
 /**
  * Why the Worker will not do for the needs, however idle it is; undefined when it will. A Worker that does not say which
  * engines it has is taken to have them, in any version but a required one.
+ *
+ * @param engines those that Workers of its pool say they have. A Run whose engine none has, and that needs no version of it, is given
+ * to any: it ends as EngineNotFound, which says how to get it, and that is more than waiting says.
  */
-export function mismatch(needs: Needs, { metadata, status }: Worker): string | undefined {
+export function mismatch(needs: Needs, { metadata, status }: Worker, engines: ReadonlySet<string>): string | undefined {
   for (const [key, value] of Object.entries(needs.labels)) {
     const has = metadata.labels?.[key]
     if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
@@ -18,10 +21,15 @@ export function mismatch(needs: Needs, { metadata, status }: Worker): string | u
   }
   const { engine, engineVersion } = needs
   const version = status?.engines?.[engine]
-  if (status?.engines && version === undefined) return `engine ${engine}`
+  if (engines.has(engine) && status?.engines && version === undefined) return `engine ${engine}`
   if (engineVersion === undefined) return undefined
   if (version === undefined) return `engine ${engine} ${engineVersion}, it does not say which version it has`
   return versionMatches(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
+}
+
+/** What {@link mismatch} is told of the Workers of a pool. */
+export function enginesOf(workers: readonly Worker[]): Set<string> {
+  return new Set(workers.flatMap(({ status }) => Object.keys(status?.engines ?? {})))
 }
 
 /** `512Mi`, or bytes where that is not a whole number. */

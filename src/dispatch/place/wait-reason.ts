@@ -1,7 +1,7 @@
 import type { Worker, WorkerPool } from '../../api/index.ts'
 import type { StartState } from '../pool/index.ts'
 import type { Lane, Needs, RunQueue } from '../queue/index.ts'
-import { formatBytes, mismatch } from './match-worker.ts'
+import { enginesOf, formatBytes, mismatch } from './match-worker.ts'
 
 /** Why a Run waits. `status.reason` of the Run, documented in docs/queue.md. */
 export type WaitReason =
@@ -80,7 +80,7 @@ export class WaitReasons {
     const ready = members.filter(({ status, spec }) => status !== undefined && !spec.drain)
     const state = starts.get(needs.pool)
     if (ready.length > 0) {
-      const misses = ready.map(worker => mismatch(needs, worker))
+      const misses = ready.map(worker => mismatch(needs, worker, enginesOf(members)))
       if (misses.every(miss => miss !== undefined)) {
         const which = ready.length === 1 ? `worker ${ready[0]!.metadata.name}` : `none of the ${ready.length} workers`
         const verb = ready.length === 1 ? 'lacks' : 'has'

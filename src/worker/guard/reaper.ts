@@ -32,7 +32,8 @@ export class Reaper {
       detached: true,
       stdio: ['ignore', 'pipe', 'ignore'],
       cwd: '/',
-      env: { PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin' },
+      // Also where PATH leads to few programs: the script needs mkfifo, grep and sleep.
+      env: { PATH: `${process.env.PATH ?? ''}:/usr/local/bin:/usr/bin:/bin` },
     })
     this.#child.on('error', () => {})
     this.#child.stdout?.once('data', () => {
