@@ -195,7 +195,8 @@ export class Heartbeat {
     const thread = new Thread(file, {
       workerData,
       execArgv: [],
-      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+      // Undefined would become a directory of that name.
+      env: process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {},
       resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
     })
     this.#thread = thread
