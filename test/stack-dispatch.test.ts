@@ -156,7 +156,7 @@ describe('from a Stack to Ready', () => {
     )
     assert.ok(events)
     const metrics = await registry.metrics()
-    assert.match(metrics, /oarlock_runs_total\{pool="default",type="Apply",phase="Succeeded"\} 1/)
+    assert.match(metrics, /oarlock_runs_total\{pool="default",tenant="default",type="Apply",phase="Succeeded"\} 1/)
     assert.match(metrics, /oarlock_runs_queued\{pool="default"\} 0/)
     assert.match(metrics, /oarlock_run_queue_seconds_count\{pool="default"\} 1/)
   })

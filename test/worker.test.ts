@@ -575,6 +575,44 @@ test('a warm worker takes one Run after the other', async t => {
   equal(await worker.done, 0)
 })
 
+test('a worker with two slots does two Runs at once; after as many Runs as its pool says it makes place for another', async t => {
+  const worker = startWorker(t, { once: false, slots: 2, recycle: { afterRuns: 3 } })
+  const [left, right] = [marker(), marker()]
+  // Each waits for the other.
+  const meet = (own: string, other: string) => ({ command: { apply: sh(`touch ${own}; while [ ! -e ${other} ]; do sleep 0.02; done`) } })
+  const both = [await giveRun(worker.name, { stack: meet(left, right) }), await giveRun(worker.name, { stack: meet(right, left) })]
+  for (const run of both) await eventually('its end', async () => (await get(run)).status?.phase === 'Succeeded')
+  const idle = await eventually('it to be idle', async () => {
+    const found = await client.resource(workerResource).get(worker.name)
+    return found.status?.phase === 'Ready' && found.status.idleSince ? found : undefined
+  })
+  equal(idle.spec.slots, 2)
+  const last = await giveRun(worker.name, { stack: { command: { apply: ['true'] } } })
+  equal(await worker.done, 0)
+  equal((await get(last)).status?.phase, 'Succeeded')
+  ok(
+    worker.said.some(line => line.startsWith('drains') && line.includes('RunsDone')),
+    worker.said.join('\n'),
+  )
+})
+
+test('a worker that holds more memory than its pool says ends after its Run; one whose object was deleted waits for nothing', async t => {
+  const fat = startWorker(t, { once: false, recycle: { aboveMemoryBytes: 1 } })
+  const given = await giveRun(fat.name, { stack: { command: { apply: ['true'] } } })
+  equal(await fat.done, 0)
+  equal((await get(given)).status?.phase, 'Succeeded')
+  ok(
+    fat.said.some(line => line.includes('MemoryHigh')),
+    fat.said.join('\n'),
+  )
+
+  const forgotten = startWorker(t, { once: false })
+  const registered = async () => (await client.resource(workerResource).getOrUndefined(forgotten.name))?.status?.phase === 'Ready'
+  await eventually('it to register', registered)
+  await client.resource(workerResource).delete(forgotten.name)
+  equal(await forgotten.done, 0)
+})
+
 const hasTerraform = isInstalled('terraform')
 function isInstalled(program: string): boolean {
   try {

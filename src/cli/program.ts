@@ -111,6 +111,7 @@ export function makeProgram(exitWith: ExitWith): Command {
     .option('--once', 'take one Run, then exit (default: as its pool says)')
     .option('--slots <n>', 'Runs at once (default: as its pool says)', wholeNumber)
     .option('--label <key=value>', 'a label of the Worker, for spec.placement.workerLabels of Stacks (repeatable)', collect, [])
+    .option('--health <host:port>', 'serve /livez, /readyz and /startupz there (default: OARLOCK_HEALTH, or nowhere)')
     .option('--idle-timeout <duration>', 'exit after so long without a Run (default: never)', duration)
     .action(async options => exitWith(await (await import('./commands/worker.ts')).worker(options)))
 

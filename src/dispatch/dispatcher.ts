@@ -127,7 +127,7 @@ export class Dispatcher {
         },
         updated: (old, run) => {
           this.#queue.see(run)
-          if (!isEnded(old) && isEnded(run)) this.#shared.metrics.runEnded(run)
+          if (!isEnded(old) && isEnded(run)) this.#shared.metrics.runEnded(run, this.#queue.queue.tenantOf(run.metadata.namespace ?? ''))
           if (hasBegun(run) && !hasBegun(old)) this.#pools.proven(run.spec.workerName!)
           // Progress of a Run is none of our business: it would be a pass for each resource an engine finishes.
           if (isNews(old, run)) kick()

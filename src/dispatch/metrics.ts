@@ -4,7 +4,7 @@ import type { Run } from '../api/index.ts'
 /** What dispatch tells Prometheus; every number comes from the queue itself, never from a sample of it. */
 export type DispatchMetrics = {
   /** A Run has ended as its status says. */
-  runEnded(run: Run): void
+  runEnded(run: Run, tenant: string): void
   runAssigned(run: Run, queuedSeconds: number): void
   /** A decision to start workers, or to let go of some, and why. */
   scaled(pool: string, direction: 'up' | 'down', reason: string, count: number): void
@@ -33,11 +33,14 @@ export const noMetrics: DispatchMetrics = {
 
 /** Names that users choose, such as those of pools: so many are told apart, later ones are counted as `other` (invariant 10). */
 const maxLabelValues = 200
+/** Each of these comes with every pool, type and phase. */
+const maxTenants = 50
 
 /** Registers the metrics of dispatch on `registry`; the gauges are read when somebody scrapes. */
 export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
   const registers = [registry]
   const boundedPool = bounded(maxLabelValues)
+  const boundedTenant = bounded(maxTenants)
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[], fill: (self: Gauge<Label>) => void) => {
     const made: Gauge<Label> = new Gauge({
       name,
@@ -73,7 +76,7 @@ export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchM
   })
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers })
-  const total = counter('oarlock_runs_total', 'Runs that ended.', ['pool', 'type', 'phase'])
+  const total = counter('oarlock_runs_total', 'Runs that ended.', ['pool', 'tenant', 'type', 'phase'])
   const lost = counter('oarlock_runs_lost_total', 'Runs whose worker died.', ['pool'])
   const scaled = counter('oarlock_pool_scale_total', 'Workers started (up) and let go (down), by reason.', ['pool', 'direction', 'reason'])
   const failed = counter('oarlock_pool_start_failures_total', 'Workers that did not come up, by reason.', ['pool', 'reason'])
@@ -84,11 +87,30 @@ export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchM
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200],
     registers,
   })
+  const cpu = new Histogram({
+    name: 'oarlock_run_cpu_seconds',
+    help: 'User and system time of the engine of a Run and of all it started.',
+    labelNames: ['pool'],
+    buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
+    registers,
+  })
+  const mebibyte = 1_024 * 1_024
+  const memory = new Histogram({
+    name: 'oarlock_run_peak_memory_bytes',
+    help: 'The most memory that the engine of a Run and all it started held at once.',
+    labelNames: ['pool'],
+    buckets: [32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192].map(count => count * mebibyte),
+    registers,
+  })
   return {
-    runEnded({ spec, status }) {
+    runEnded({ spec, status }, tenant) {
       const pool = boundedPool(spec.pool)
       const phase = status?.phase ?? 'Queued'
-      total.inc({ pool, type: spec.type, phase })
+      total.inc({ pool, tenant: boundedTenant(tenant), type: spec.type, phase })
+      if (status?.usage) {
+        cpu.observe({ pool }, status.usage.cpuSeconds)
+        memory.observe({ pool }, status.usage.peakMemoryBytes)
+      }
       if (phase === 'Lost') lost.inc({ pool })
     },
     runAssigned: ({ spec }, queuedSeconds) => seconds.observe({ pool: boundedPool(spec.pool) }, queuedSeconds),

@@ -31,7 +31,7 @@ import { giveBackMemoryWhenIdle } from './give-back-memory.ts'
 import { startHttpListener } from './http-listener.ts'
 import { createJoinHandler, createJoinToken, JoinDesk } from './join/index.ts'
 import { readStateKey } from './keys.ts'
-import { makeRegistry } from './metrics.ts'
+import { makeRegistry, recoveredLocks } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
 import { answerQueue, queueMount } from './queue-endpoint.ts'
 import { startError } from './start-error.ts'
@@ -188,6 +188,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       }),
     })
     const registry = makeRegistry({ workers: () => pool.running().length })
+    const locks = recoveredLocks(registry)
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
       checkSource: stack => sourceErrors(stack.spec.source),
@@ -226,13 +227,23 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       authorize: request => authorizeState(facts, request),
       isHolderGone: makeIsHolderGone(client),
       onError: error => log.error({ err: error }, 'a request to the state store failed'),
+      onLockTaken: () => locks.inc(),
     })
     late.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
 
+    let hasStarted = false
+    let isStopping = false
+    const readiness = (): string[] => {
+      // Whoever asks is to send its work elsewhere from the moment on when nothing new is begun here.
+      const reasons = isStopping ? ['oarlock stops'] : manager.readyz().reasons
+      hasStarted ||= reasons.length === 0
+      return reasons
+    }
     const listener = await startHttpListener({
       address: http,
       healthz: () => manager.healthz().reasons,
-      readyz: () => manager.readyz().reasons,
+      readyz: () => readiness(),
+      startupz: () => (hasStarted ? [] : readiness()),
       metrics: async () => ({ contentType: registry.contentType, text: (await registry.metrics()) + server.metrics() }),
       page: () =>
         renderStatusPage({
@@ -276,6 +287,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       kubeconfigPath: server.kubeconfigPath,
       interrupt: () => pool.interrupt(),
       stop: ({ graceMs = 30_000, onProgress } = {}) => {
+        isStopping = true
         stopping ??= (async () => {
           // Controllers first: nothing new is assigned. The API stays until the workers have reported.
           const controllers = manager.stop({ graceMs: controllersGraceMs })

@@ -15,6 +15,8 @@ export type HttpListenerOptions = {
   /** Empty when all is well, else why not. */
   healthz(): string[]
   readyz(): string[]
+  /** Like `readyz` until that was empty once; from then on empty. */
+  startupz(): string[]
   metrics(): Promise<{ contentType: string; text: string }>
   page(): string
   /** `/queue` as JSON, for scripts; gets the path with its query. */
@@ -79,6 +81,7 @@ async function answer(
   }
   if (path === '/healthz' || path === '/livez') return sendHealth(response, options.healthz())
   if (path === '/readyz') return sendHealth(response, options.readyz())
+  if (path === '/startupz') return sendHealth(response, options.startupz())
   // A name we are not called by means a page elsewhere that had its name point at us (DNS rebinding).
   if (!isOwnName(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
   if (path !== '/' && path !== '/metrics' && path !== '/queue')

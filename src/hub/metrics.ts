@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 export type MetricSources = { workers(): number }
 
@@ -16,4 +16,10 @@ export function makeRegistry(sources: MetricSources): Registry {
     },
   })
   return registry
+}
+
+/** State locks that were taken over from a holder that is gone (invariant 4). */
+export function recoveredLocks(registry: Registry): Counter {
+  const help = 'State locks taken over from Runs that had ended or whose worker was gone.'
+  return new Counter({ name: 'oarlock_locks_recovered_total', help, registers: [registry] })
 }

@@ -3,6 +3,7 @@ import { type Client, ConnectionError, createClient } from '../client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../kube/index.ts'
 import {
   runWorker,
+  type WorkerHealth,
   WorkerOptionError,
   type WorkerOverrides,
   type WorkerSettings,
@@ -37,11 +38,18 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     const { server } = settings
     const { caCertificate, token } = access
     const client = await createClient({ cluster: { server, caCertificate, token }, userAgent: 'oarlock-worker', fieldManager: 'oarlock' })
+    let health = (): WorkerHealth => ({ live: [], ready: notYet, started: notYet })
+    let endpoint: { close(): void } | undefined
     try {
+      if (settings.health !== undefined) endpoint = await serveHealth(settings.health, () => health())
       const way = await wayOfLife(client, settings, access.pool)
-      const { exitCode } = await runWorker({ ...settings, ...access, ...way, client, version, log, signal, interruptSignal })
+      const onHealth = (now: () => WorkerHealth) => {
+        health = now
+      }
+      const { exitCode } = await runWorker({ ...settings, ...access, ...way, client, version, log, signal, interruptSignal, onHealth })
       return exitCode
     } finally {
+      endpoint?.close()
       access.close()
       await client.close()
     }
@@ -91,6 +99,18 @@ async function join(
   const onError = (error: Error) => log.warn({ worker: admission.worker, error: error.message }, 'the credential could not be renewed')
   const credential = new Credential({ server, caCertificate, admission, onError })
   return { name: admission.worker, pool: admission.pool, caCertificate, token: credential.get, close: () => credential.stop() }
+}
+
+const notYet = ['the worker has not registered yet']
+
+async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ close(): void }> {
+  // Loaded only for who asks for it.
+  const [{ parseAddress }, { startWorkerHealth }] = await Promise.all([import('./address.ts'), import('./worker-health.ts')])
+  try {
+    return await startWorkerHealth(parseAddress(text), health)
+  } catch (error) {
+    throw new WorkerOptionError(`--health: ${(error as Error).message}`)
+  }
 }
 
 type WayOfLife = { once: boolean; slots: number; drainGraceMs: number; recycle: { afterRuns?: number; aboveMemoryBytes?: number } }

@@ -33,6 +33,8 @@ export type StateHandlerOptions = {
   bodyIdleMs?: number
   /** Called with what the client only sees as `InternalError`. */
   onError?: (error: unknown) => void
+  /** A lock was taken over from a holder that is gone. */
+  onLockTaken?: () => void
 }
 
 export type StateHandler = (
@@ -49,7 +51,7 @@ const maxLockInfoBytes = 64 * 1024
  * Never rejects and never answers 500 for what a client did. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
-  const { store, authorize, isHolderGone, bodyIdleMs = 30_000, onError } = options
+  const { store, authorize, isHolderGone, bodyIdleMs = 30_000, onError, onLockTaken } = options
   const budget = new BodyBudget(store.limits.pendingBytes)
   const body = (req: IncomingMessage, maxBytes: number) => readBody(req, { maxBytes, idleMs: bodyIdleMs, budget })
 
@@ -94,6 +96,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       case 'POST lock': {
         const result = await store.lock({ stackUid, holder }, isHolderGone)
         if (result.kind === 'refused') throw lockRefused(result)
+        if (result.broke) onLockTaken?.()
         return sendJson(res, 200, result)
       }
       case 'POST unlock': {

@@ -364,7 +364,9 @@ class WorkerProcess {
     const isLate = this.#isRegistered && sinceMs >= this.#timings.interruptMs
     const lease = isLate ? [`the Lease was renewed ${seconds(sinceMs)} ago; it lasts ${seconds(this.#timings.durationMs)}`] : []
     const draining = this.#drainReason === undefined ? [] : [`the worker drains (${this.#drainReason}) and takes no Run`]
-    return { started, live: this.#isGone ? ['the Lease was taken away'] : [], ready: [...started, ...lease, ...draining] }
+    // By then it should have ended by itself: whoever asks may as well end it.
+    const isStuck = this.#isRegistered && sinceMs >= 2 * this.#timings.durationMs
+    return { started, live: isStuck ? lease : [], ready: [...started, ...lease, ...draining] }
   }
 
   #onRun(run: Run): void {

@@ -18,6 +18,8 @@ export type WorkerSettings = {
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
   recycleAboveBytes: number | undefined
+  /** Where the worker's health is served, as HOST:PORT; undefined: nowhere. */
+  health: string | undefined
   /** `https://host:port` of the API. */
   server: string
   caCertificate: string | undefined
@@ -44,12 +46,13 @@ export type WorkerOverrides = {
   server?: string
   token?: string
   tokenFile?: string
+  health?: string
 }
 
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
- * OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link traitsFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
+ * OARLOCK_HEALTH (HOST:PORT), OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link traitsFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
@@ -71,6 +74,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     server: url('OARLOCK_SERVER', server),
     caCertificate: env.OARLOCK_CA_FILE ? readSetting('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE) : undefined,
     token: token(env, overrides),
+    health: overrides.health ?? (env.OARLOCK_HEALTH || undefined),
     storeUrl: url('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
