@@ -174,6 +174,7 @@ export class RunGuard {
     this.#run = run
     this.#send = send
     this.#onOver = onOver
+    this.#armed.promise.catch(() => {})
   }
 
   /** Resolves when the engine would die also if worker and guard died at once. */
@@ -231,9 +232,14 @@ export class RunGuard {
       this.#finished.resolve()
       return
     }
-    // For reading, too, so that opening does not wait for somebody at the other end.
-    this.#fifo ??= openSync(answer.fifo, constants.O_RDWR | constants.O_NONBLOCK)
-    this.#armed.resolve()
+    try {
+      // For reading, too, so that opening does not wait for somebody at the other end.
+      this.#fifo ??= openSync(answer.fifo, constants.O_RDWR | constants.O_NONBLOCK)
+      this.#armed.resolve()
+    } catch (error) {
+      // Its directory is gone: the guard has ended the Run meanwhile, and nothing of it may start.
+      this.#armed.reject(error)
+    }
   }
 
   forget(): void {

@@ -37,7 +37,12 @@ export class Reaper {
     })
     this.#child.on('error', () => {})
     this.#child.stdout?.once('data', () => {
-      this.#fifo = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK)
+      try {
+        this.#fifo = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK)
+      } catch {
+        // The Run is over already, and its directory gone.
+        return
+      }
       onArmed()
     })
     this.#child.unref()

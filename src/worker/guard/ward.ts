@@ -44,6 +44,9 @@ export class Ward {
   #renewedAtMs = bootMs()
   #timer: NodeJS.Timeout | undefined
   #killedAtMs: number | undefined
+  /** Runs that were ended here and that the worker has not let go of. */
+  readonly #suspects = new Set<string>()
+  #suspicion: NodeJS.Timeout | undefined
   #isWorkerGone = false
   readonly #finishing = new Set<Promise<void>>()
 
@@ -60,6 +63,8 @@ export class Ward {
   on(message: Exclude<GuardMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
     if (message.kind === 'run') this.#watch(message.run)
     else {
+      if (message.kind === 'done' || message.kind === 'abandoned') this.#suspects.delete(message.uid)
+      if (this.#suspects.size === 0) this.#killedAtMs = undefined
       const guarded = this.#runs.get(message.uid)
       if (guarded) this.#onRun(guarded, message)
     }
@@ -135,15 +140,24 @@ export class Ward {
       guarded.sent = send
       this.#signal(guarded, send)
     }
-    if (guarded.sent === 'SIGKILL') this.#endStoppedWorker()
+    if (guarded.sent === 'SIGKILL') {
+      // While the Lease still stands nobody takes over: what the engine wrote last is saved as the newest state, not as an orphan.
+      this.#finish(guarded)
+      this.#suspects.add(guarded.run.uid)
+      this.#killedAtMs ??= bootMs()
+      this.#endStoppedWorker()
+    }
     return againInMs
   }
 
   /** A worker that lives lets go of its Run after SIGKILL. One that does not is stopped, and must not wake up and go on. */
   #endStoppedWorker(): void {
-    this.#killedAtMs ??= bootMs()
-    if (this.#isWorkerGone || bootMs() - this.#killedAtMs < this.#times.killMs) return
-    if (readStartTime(this.worker.pid) === this.worker.startTime) process.kill(this.worker.pid, 'SIGKILL')
+    clearTimeout(this.#suspicion)
+    if (this.#isWorkerGone || this.#suspects.size === 0 || this.#killedAtMs === undefined) return
+    if (bootMs() - this.#killedAtMs >= this.#times.killMs && readStartTime(this.worker.pid) === this.worker.startTime) {
+      process.kill(this.worker.pid, 'SIGKILL')
+    }
+    this.#suspicion = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), lookEveryMs)
   }
 
   #signal(guarded: Guarded, signal: NodeJS.Signals): void {
@@ -162,6 +176,7 @@ export class Ward {
   /** The worker needs no guard any more, or has another: what was left to this one is finished, the rest is let go of. */
   async release(): Promise<void> {
     clearTimeout(this.#timer)
+    this.#suspects.clear()
     for (const guarded of this.#runs.values()) if (!guarded.isOurs) this.#forget(guarded)
     this.#keepDeadlines()
     await this.settled()
