@@ -18,8 +18,24 @@ const mayImport: Record<string, readonly string[]> = {
   worker: ['client', 'engine', 'workspace', 'state', 'log', 'api', 'kube'],
   dispatch: ['controller', 'api', 'kube'],
   stack: ['controller', 'api', 'kube'],
+  simulate: ['stack', 'dispatch', 'api', 'kube'],
   hub: ['stack', 'dispatch', 'worker', 'engine', 'workspace', 'state', 'log', 'api', 'controller', 'client', 'server', 'kube'],
-  cli: ['hub', 'stack', 'dispatch', 'worker', 'engine', 'workspace', 'state', 'log', 'api', 'controller', 'client', 'server', 'kube'],
+  cli: [
+    'hub',
+    'simulate',
+    'stack',
+    'dispatch',
+    'worker',
+    'engine',
+    'workspace',
+    'state',
+    'log',
+    'api',
+    'controller',
+    'client',
+    'server',
+    'kube',
+  ],
 }
 
 /** Doors of a room other than its index, each with its reason. */

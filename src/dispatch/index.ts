@@ -16,16 +16,22 @@ export {
   overdueAfterMs,
   overdueEvery,
   PlacementMemory,
+  sample,
+  sampleSize,
   type WaitReason,
   WaitReasons,
 } from './place/index.ts'
 export {
   type DrivenWorker,
   type DriverListener,
+  decidePoolSize,
+  idleTimeoutMs,
   noStarts,
   type PodWorkers,
+  type PoolCounts,
   type PoolDriver,
   type PoolNumbers,
+  type PoolSize,
   StartError,
   type StartState,
   type StartTrouble,
@@ -48,5 +54,6 @@ export {
   requestOf,
   TenantBook,
   UsageScale,
+  wantedIn,
 } from './queue/index.ts'
-export type { WorkerLoad, WorkerLoads } from './worker-load.ts'
+export { type WorkerLoad, type WorkerLoads, withRun } from './worker-load.ts'

@@ -3,7 +3,7 @@
  * `choose-worker.ts` for the Worker and `wait-reason.ts` for what is said; `placer.ts` writes `spec.workerName` at the
  * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
  */
-export { type Candidate, chooseWorker, failureDomainLabel, sample } from './choose-worker.ts'
+export { type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
 export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, PlacementMemory } from './decide-placement.ts'
 export { enginesOf, mismatch } from './match-worker.ts'
 export { Placer } from './placer.ts'

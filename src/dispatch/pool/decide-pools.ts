@@ -1,4 +1,4 @@
-import { defaults, type Worker, type WorkerPool } from '../../api/index.ts'
+import { defaults, type Worker, type WorkerPool, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kube/index.ts'
 import { canTakeRuns, isSpent, loadOf, type WorkerLoads } from '../worker-load.ts'
 import type { StartState } from './start-state.ts'
@@ -46,6 +46,58 @@ export type PoolsDecision = {
   readonly requeueAfterMs?: number
 }
 
+/** What the size of one pool follows from. */
+export type PoolCounts = {
+  readonly spec: Pick<WorkerPoolSpec, 'slots' | 'max'>
+  /** As in {@link PoolDemand}. */
+  readonly wanted: number
+  /** All that are registered. */
+  readonly workers: number
+  readonly busy: number
+  /** Those that would take a Run now. */
+  readonly idle: number
+  /** Workers to keep whatever the queue says: `min`, or that of the schedule. */
+  readonly min: number
+  readonly state: StartState | undefined
+  readonly nowMs: number
+}
+
+export type PoolSize = {
+  readonly desired: number
+  /** Idle workers that may go once they have been idle for long enough; less than 0: so many are missing. */
+  readonly surplus: number
+  /** Workers to start now. */
+  readonly start: number
+  readonly reason: 'Queue' | 'Minimum'
+  /** When a start may be tried again. */
+  readonly againInMs?: number
+}
+
+/**
+ * The arithmetic of {@link decidePools} for one pool, in O(1): `simulate/` asks it for each of a million events.
+ *
+ * @returns how many workers there should be, and how many to start now.
+ */
+export function decidePoolSize({ spec, wanted, workers, busy, idle, min, state, nowMs }: PoolCounts): PoolSize {
+  const { slots = 1, max = 4 } = spec
+  const needed = busy + Math.ceil(wanted / slots)
+  const desired = Math.max(Math.min(needed, max), Math.min(min, max))
+  const starting = state?.starting.length ?? 0
+  const surplus = busy + idle + starting - desired
+  const missing = Math.min(-surplus, max - workers - starting)
+  const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
+  // After failed starts one worker is tried, not all of them.
+  const isOnTrial = state !== undefined && state.failures > 0
+  const allowed = isInBackoff ? 0 : isOnTrial ? Math.min(missing, 1 - starting - state.unproven.length) : missing
+  return {
+    desired,
+    surplus,
+    start: Math.max(0, allowed),
+    reason: needed >= min ? 'Queue' : 'Minimum',
+    ...(missing > 0 && isInBackoff && { againInMs: state.notBeforeMs - nowMs }),
+  }
+}
+
 /** Workers of a pool that was deleted, and does not come back, go after this long without a Run. */
 const poolGoneMs = 60_000
 
@@ -81,7 +133,7 @@ export function decidePools({ demand, workers, load, pools, starts, nowMs }: Poo
 
   for (const pool of pools) {
     const { name } = pool.metadata
-    const { slots = 1, max = 4, mode } = pool.spec
+    const { mode } = pool.spec
     const { queued, wanted } = demand.get(name) ?? { queued: 0, wanted: 0 }
     const members = membersOf.get(name) ?? []
     membersOf.delete(name)
@@ -90,24 +142,18 @@ export function decidePools({ demand, workers, load, pools, starts, nowMs }: Poo
     if (warm.againInMs !== undefined) again(warm.againInMs)
     const isBusy = (worker: Worker) => loadOf(worker, load).active > 0 || worker.status?.phase === 'Busy'
     const busy = members.filter(isBusy).length
-    const needed = busy + Math.ceil(wanted / slots)
-    const desired = Math.max(Math.min(needed, max), Math.min(warm.min, max))
     const state = starts.get(name)
     const starting = state?.starting.length ?? 0
+    const idle = members.filter(worker => !isBusy(worker) && canTakeRuns(worker) && !isSpent(worker, load))
+    const size = decidePoolSize({ spec: pool.spec, wanted, workers: members.length, busy, idle: idle.length, min: warm.min, state, nowMs })
+    const { desired, surplus } = size
     numbers.set(name, { queued, busy, starting, workers: members.length, desired })
 
-    const idle = members.filter(worker => !isBusy(worker) && canTakeRuns(worker) && !isSpent(worker, load))
-    const surplus = busy + idle.length + starting - desired
     if (mode !== 'External' || pool.spec.idleTimeout !== undefined) letGo(name, idle, surplus, idleTimeoutMs(pool), 'Idle')
     if (mode === 'External') continue
 
-    const missing = Math.min(-surplus, max - members.length - starting)
-    const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
-    if (missing > 0 && isInBackoff) again(state.notBeforeMs - nowMs)
-    // After failed starts one worker is tried, not all of them.
-    const isOnTrial = state !== undefined && state.failures > 0
-    const allowed = isInBackoff ? 0 : isOnTrial ? Math.min(missing, 1 - starting - state.unproven.length) : missing
-    if (allowed > 0) start.push({ pool: name, count: allowed, reason: needed >= warm.min ? 'Queue' : 'Minimum' })
+    if (size.againInMs !== undefined) again(size.againInMs)
+    if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
   for (const [pool, members] of membersOf) {
     const idle = members.filter(worker => loadOf(worker, load).active === 0 && worker.status?.phase === 'Ready' && canTakeRuns(worker))
@@ -116,7 +162,8 @@ export function decidePools({ demand, workers, load, pools, starts, nowMs }: Poo
   return { start, drain, pools: numbers, errors, ...(inMs < Number.POSITIVE_INFINITY && { requeueAfterMs: inMs }) }
 }
 
-function idleTimeoutMs({ spec }: WorkerPool): number {
+/** How long an idle worker stays that nobody needs. */
+export function idleTimeoutMs({ spec }: { readonly spec: Pick<WorkerPoolSpec, 'idleTimeout' | 'lifecycle'> }): number {
   return parseDuration(spec.idleTimeout ?? (spec.lifecycle === 'Warm' ? defaults.warmIdleTimeout : defaults.oneShotIdleTimeout))
 }
 

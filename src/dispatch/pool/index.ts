@@ -5,9 +5,13 @@
  * In: how many Runs want a worker of each pool (from `place/`). Not done here: which Worker gets which Run.
  */
 export {
+  decidePoolSize,
   decidePools,
+  idleTimeoutMs,
+  type PoolCounts,
   type PoolDemand,
   type PoolNumbers,
+  type PoolSize,
   type PoolsDecision,
   type PoolsInput,
   type ScaleReason,

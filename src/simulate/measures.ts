@@ -1,0 +1,126 @@
+import type { Cause, StackLoad } from './stack-load.ts'
+import type { WorkerFleet } from './worker-fleet.ts'
+
+/** How long Runs waited from when they were wanted until a worker had them, in milliseconds. */
+export type WaitSummary = {
+  readonly count: number
+  readonly meanMs: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
+}
+
+/** What one size of the pool came to, within the hours that were looked at. */
+export type SimulationResult = {
+  /** The pool's maximum. */
+  readonly max: number
+  readonly hours: number
+  readonly wait: { readonly all: WaitSummary; readonly Change: WaitSummary; readonly DriftCheck: WaitSummary }
+  /** Runs that ended, and those of them that failed. */
+  readonly ended: number
+  readonly failed: number
+  /** Runs that waited at the end; their wait until then is counted. */
+  readonly queuedAtEnd: number
+  /** Share of the slots of all workers, those that start included, that had a Run. 0 to 1. */
+  readonly utilisation: number
+  readonly workers: { readonly mean: number; readonly peak: number; readonly started: number }
+  readonly workerHours: number
+  /** When the last Run ended, in milliseconds from the start. */
+  readonly lastEndMs: number
+  /** The tenant whose Runs waited longest on average. */
+  readonly slowestTenant: { readonly name: string; readonly meanMs: number }
+}
+
+/** Counts while a simulation goes on. Nothing before `fromMs` counts. */
+export class Measures {
+  readonly #fromMs: number
+  readonly #waits: Record<Cause, number[]> = { DriftCheck: [], Change: [] }
+  readonly #tenantWaits: Float64Array
+  readonly #tenantRuns: Float64Array
+  #asked = 0
+  #ended = 0
+  #failed = 0
+  #queuedAtEnd = 0
+  #lastEndMs = 0
+  #lastMs = 0
+  #paidMs = 0
+  #busyMs = 0
+  #running = 0
+  #peak = 0
+
+  constructor(fromMs: number, tenants: number) {
+    this.#fromMs = fromMs
+    this.#tenantWaits = new Float64Array(tenants)
+    this.#tenantRuns = new Float64Array(tenants)
+  }
+
+  /** Time has passed until `nowMs` with the workers as they are. */
+  passed(nowMs: number, { paid }: WorkerFleet): void {
+    const tookMs = nowMs - Math.max(this.#lastMs, this.#fromMs)
+    this.#lastMs = nowMs
+    if (tookMs <= 0) return
+    this.#paidMs += paid * tookMs
+    this.#busyMs += this.#running * tookMs
+    if (paid > this.#peak) this.#peak = paid
+  }
+
+  /** One more Run is wanted. Returns its number. */
+  asked(): number {
+    return ++this.#asked
+  }
+
+  started(stack: StackLoad, nowMs: number): void {
+    this.#running++
+    this.#waited(stack, nowMs)
+  }
+
+  ended(isFailed: boolean, nowMs: number): void {
+    this.#running--
+    this.#lastEndMs = nowMs
+    if (nowMs < this.#fromMs) return
+    this.#ended++
+    if (isFailed) this.#failed++
+  }
+
+  stillWaits(stack: StackLoad, nowMs: number): void {
+    this.#queuedAtEnd++
+    this.#waited(stack, nowMs)
+  }
+
+  result(workers: WorkerFleet, endMs: number): SimulationResult {
+    const { DriftCheck, Change } = this.#waits
+    let slowest = 0
+    const meanOf = (tenant: number) => (this.#tenantWaits[tenant] ?? 0) / Math.max(1, this.#tenantRuns[tenant] ?? 0)
+    for (let tenant = 1; tenant < this.#tenantWaits.length; tenant++) if (meanOf(tenant) > meanOf(slowest)) slowest = tenant
+    const hourMs = 3_600_000
+    const hours = (endMs - this.#fromMs) / hourMs
+    return {
+      max: workers.max,
+      hours,
+      wait: { all: summary([...DriftCheck, ...Change]), Change: summary(Change), DriftCheck: summary(DriftCheck) },
+      ended: this.#ended,
+      failed: this.#failed,
+      queuedAtEnd: this.#queuedAtEnd,
+      utilisation: this.#paidMs === 0 ? 0 : this.#busyMs / (this.#paidMs * workers.slots),
+      workers: { mean: this.#paidMs / hourMs / hours, peak: this.#peak, started: workers.started },
+      workerHours: this.#paidMs / hourMs,
+      lastEndMs: this.#lastEndMs,
+      slowestTenant: { name: `tenant-${slowest}`, meanMs: meanOf(slowest) },
+    }
+  }
+
+  #waited({ askedMs, cause, tenant }: StackLoad, nowMs: number): void {
+    if (nowMs < this.#fromMs) return
+    const waitedMs = nowMs - askedMs
+    this.#waits[cause].push(waitedMs)
+    this.#tenantWaits[tenant]! += waitedMs
+    this.#tenantRuns[tenant]! += 1
+  }
+}
+
+function summary(waits: readonly number[]): WaitSummary {
+  const sorted = Float64Array.from(waits).sort()
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  const sum = sorted.reduce((total, wait) => total + wait, 0)
+  return { count: sorted.length, meanMs: sorted.length === 0 ? 0 : sum / sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
+}
