@@ -26,7 +26,7 @@ const swept = new Map<string, number>()
 let busy = 0
 let usedAtMs = performance.now()
 
-const keyOf = ({ pid, startTime }: WorkerIdentity): string => `${pid} ${startTime}`
+const keyOf = ({ id, pid }: WorkerIdentity): string => `${pid} ${id}`
 
 function onConnection(socket: Socket): void {
   connections.add(socket)

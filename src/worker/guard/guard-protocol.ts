@@ -13,8 +13,8 @@ export type SalvageTarget = {
 /** What the guard has to clean up. `endsByMs`: when it must be over at the latest, by `bootMs`, however well its worker seems. */
 export type GuardedRun = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
 
-/** A worker process for good: pids are reused. */
-export type WorkerIdentity = { pid: number; startTime: string }
+/** A worker for good: pids are reused, and a process may hold several workers. */
+export type WorkerIdentity = { id: string; pid: number; startTime: string }
 
 /** From a worker to the guard of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
 export type GuardMessage =

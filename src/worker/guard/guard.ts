@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { closeSync, constants, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -29,7 +30,7 @@ export type GuardOptions = {
  * next one is found or started at once, and when that does not help, `onLost` is called: without a guard no engine may run (invariant 2).
  */
 export class Guard {
-  readonly worker: WorkerIdentity = { pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
+  readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
   readonly #options: GuardOptions
   readonly #runs = new Map<string, RunGuard>()
   #socket: Socket | undefined
