@@ -197,6 +197,22 @@ export function makeProgram(exitWith: ExitWith): Command {
 
   addState(program)
 
+  access(program.command('hollow'))
+    .description('try how much a server holds: many workers in this process that register, renew and report, and do nothing')
+    .requiredOption('--workers <n>', 'how many workers', wholeNumber)
+    .option('--runs-per-second <n>', 'make Stacks, and change them so often (default: none)', positiveNumber)
+    .option('--stacks <n>', 'how many Stacks take turns in being changed (default: ten for each run per second)', wholeNumber)
+    .option('--profile <file>', 'how long Runs take and how many fail, as JSON (default: no time, none)')
+    .option('--pool <pool>', 'a WorkerPool of mode External; made, and deleted at the end, if there is none', 'hollow')
+    .option('--renew <duration>', 'how often each worker renews its Lease, which lasts five times as long', duration, '2s')
+    .option('--duration <duration>', 'end so long after all workers have registered (default: with Ctrl-C)', duration)
+    .option('--connections <n>', 'connections to the server; 2 are cheapest with the embedded one', wholeNumber, 16)
+    .option('--server <url>', 'address of the API, instead of a kubeconfig; with --token-file, and OARLOCK_CA_FILE')
+    .option('--token-file <file>', 'with --server: a file with the token')
+    .option('--keep', 'leave the Stacks and the WorkerPool at the end')
+    .addOption(output(['json']))
+    .action(async options => exitWith(await (await import('./commands/hollow.ts')).hollow(options)))
+
   const token = program.command('token').description('tokens with which workers of other machines join a pool')
   access(token.command('create'))
     .description('make a join token; it is printed once and kept nowhere')
@@ -310,6 +326,12 @@ const collect = (value: string, previous: string[] = []) => [...previous, value]
 function duration(text: string): string {
   if (!new RegExp(durationPattern).test(text)) throw new InvalidArgumentError('write it as 90s, 5m or 1h30m.')
   return text
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text)
+  if (!(value > 0 && value < Infinity)) throw new InvalidArgumentError('it must be a number above 0.')
+  return value
 }
 
 function wholeNumber(text: string): number {

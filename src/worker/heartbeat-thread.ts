@@ -11,6 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { bootMs } from './guard/clock.ts'
 import type { GuardMessage } from './guard/guard-protocol.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
+import { leaseRenewal } from './lease-renewal.ts'
 
 const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
 let { token } = workerData as HeartbeatData
@@ -47,7 +48,7 @@ function tellGuard(): void {
 
 /** The status of the answer. Rejects with what went wrong on the way. */
 function renew(): Promise<{ status: number; text: string }> {
-  const body = JSON.stringify({ metadata: { uid: leaseUid }, spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } })
+  const body = JSON.stringify(leaseRenewal(leaseUid, Date.now()))
   const headers = {
     authorization: `Bearer ${token}`,
     'content-type': 'application/merge-patch+json',

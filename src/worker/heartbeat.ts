@@ -1,25 +1,14 @@
 import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Worker as Thread } from 'node:worker_threads'
-import { labels, systemNamespace, workerResource } from '../api/index.ts'
-import { type Client, leaseResource } from '../client/index.ts'
-import { isReason, rfc3339, rfc3339Micro } from '../kube/index.ts'
+import { systemNamespace } from '../api/index.ts'
+import type { Client } from '../client/index.ts'
+import { rfc3339 } from '../kube/index.ts'
 import { bootMs, type WorkerIdentity } from './guard/index.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
+import { deregister, type Registration, register, say, type WorkerSays } from './registration.ts'
 import type { WorkerTraits } from './traits.ts'
-
-/** Why a worker could not register. */
-export class RegisterError extends Error {
-  override readonly name = 'RegisterError'
-  /** The API answered, and does not let this worker in: trying again with the same credential is of no use. */
-  readonly isRefused: boolean
-
-  constructor(message: string, options: { cause: unknown }) {
-    super(message, options)
-    this.isRefused = isReason(options.cause, 'Unauthorized', 'Forbidden')
-  }
-}
 
 export type HeartbeatOptions = {
   client: Client
@@ -58,8 +47,7 @@ export class Heartbeat {
   readonly #options: HeartbeatOptions
   /** Invariant 2: from before the last successful renewal was sent. */
   readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
-  #uid = ''
-  #workerUid = ''
+  #registration: Registration | undefined
   #thread: Thread | undefined
   #guardSocket: string | undefined
   #alive: NodeJS.Timeout | undefined
@@ -82,30 +70,14 @@ export class Heartbeat {
   async start(): Promise<void> {
     const { client, name, pool, once, slots, version, timings, traits } = this.#options
     const sentAtMs = bootMs()
-    try {
-      const [lease, worker] = await Promise.all([
-        client.resource(leaseResource).create({
-          metadata: { name, namespace: systemNamespace, labels: { [labels.pool]: pool } },
-          spec: {
-            holderIdentity: name,
-            leaseDurationSeconds: Math.ceil(timings.durationMs / 1_000),
-            acquireTime: rfc3339Micro(Date.now()),
-            renewTime: rfc3339Micro(Date.now()),
-          },
-        }),
-        client.resource(workerResource).create({
-          metadata: { name, labels: { ...traits.labels, [labels.pool]: pool } },
-          spec: { pool, slots, lifecycle: once ? 'OneShot' : 'Warm' },
-        }),
-      ])
-      this.#uid = lease.metadata.uid
-      this.#workerUid = worker.metadata.uid
-    } catch (error) {
-      const why = isReason(error, 'AlreadyExists')
-        ? `worker name ${JSON.stringify(name)} is taken; choose another with --name, or wait until its Lease in ${systemNamespace} is removed`
-        : `worker ${JSON.stringify(name)} could not register at ${client.server}: ${(error as Error).message}`
-      throw new RegisterError(why, { cause: error })
-    }
+    this.#registration = await register(client, {
+      name,
+      pool,
+      slots,
+      lifecycle: once ? 'OneShot' : 'Warm',
+      labels: traits.labels,
+      leaseDurationMs: timings.durationMs,
+    })
     Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
     this.#showAlive()
@@ -123,22 +95,9 @@ export class Heartbeat {
   }
 
   /** Sets the Worker's status. */
-  async say(status: {
-    phase?: 'Ready' | 'Busy' | 'Draining'
-    reason?: string
-    /** Null: it is not idle. */
-    idleSince?: string | null
-    runs?: string[]
-    host?: string
-    pid?: number
-    version?: string
-    engines?: Readonly<Record<string, string>>
-    capacity?: WorkerTraits['capacity']
-    caches?: readonly string[]
-  }): Promise<void> {
+  async say(status: WorkerSays): Promise<void> {
     // Where packets vanish, a worker that is fenced must not wait for its last words.
-    const signal = AbortSignal.timeout(sayMs)
-    await this.#options.client.resource(workerResource).patchStatus(this.#options.name, { status }, { signal })
+    await say(this.#options.client, this.#options.name, status, AbortSignal.timeout(sayMs))
   }
 
   /** The guard listens there now: it hears of each renewal from the thread itself. */
@@ -151,18 +110,7 @@ export class Heartbeat {
   async end(): Promise<void> {
     await this.halt()
     const { client, name, onError } = this.#options
-    const signal = AbortSignal.timeout(5_000)
-    const gone = (error: unknown): void => {
-      if (!isReason(error, 'NotFound', 'Conflict')) onError(error)
-    }
-    await client
-      .resource(workerResource)
-      .delete(name, { preconditions: { uid: this.#workerUid }, signal })
-      .catch(gone)
-    await client
-      .resource(leaseResource)
-      .delete(name, { namespace: systemNamespace, preconditions: { uid: this.#uid }, signal })
-      .catch(gone)
+    if (this.#registration) await deregister(client, name, this.#registration, { signal: AbortSignal.timeout(5_000), onError })
   }
 
   /** Stops renewing and leaves everything as it is. */
@@ -187,7 +135,7 @@ export class Heartbeat {
     this.#token = this.#tokenNow()
     const workerData: HeartbeatData = {
       leaseUrl: `${client.server}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
-      ...{ leaseUid: this.#uid, token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
+      ...{ leaseUid: this.#registration?.leaseUid ?? '', token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
       shared: this.#times.buffer as SharedArrayBuffer,
     }
     // The same file as this one, in the checkout (.ts) and in the package (.js).

@@ -6,6 +6,17 @@
  * Not here: which Run, on which worker, and when (`stack/`, `dispatch/`); how an engine works (`engine/`).
  */
 export { workerExitCodes } from './exit-codes.ts'
+export {
+  type FleetCounts,
+  HollowFleet,
+  type HollowProfile,
+  hollowLabel,
+  type Latencies,
+  noWork,
+  ProfileError,
+  parseProfile,
+  StackLoad,
+} from './hollow/index.ts'
 export { defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 export type { RunLog } from './run-log.ts'
 export { type RunWorkerOptions, runWorker, type WorkerHealth, type WorkerLog } from './run-worker.ts'
@@ -13,3 +24,6 @@ export { workerSignals } from './signals.ts'
 export { foundEngines, type WorkerTraits } from './traits.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
 export { type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
+
+/** Hollow workers, for trying how much a server holds; loaded by who asks, as a real worker has no use for them. */
+export const hollowWorkers = () => import('./hollow/index.ts')

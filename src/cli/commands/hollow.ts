@@ -1,0 +1,265 @@
+import { readFile } from 'node:fs/promises'
+import { workerPoolResource } from '../../api/index.ts'
+import { type Client, createClient } from '../../client/index.ts'
+import { formatDuration, isReason, parseDuration } from '../../kube/index.ts'
+import { type HollowFleet, type HollowProfile, hollowWorkers, type Latencies, type StackLoad } from '../../worker/index.ts'
+import { type AccessOptions, findKubeconfig } from '../access.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { LiveScreen } from '../output/live-screen.ts'
+import { serialise } from '../output/print-objects.ts'
+import { packageVersion } from '../version.ts'
+
+export type HollowOptions = AccessOptions & {
+  workers: number
+  runsPerSecond?: number
+  stacks?: number
+  profile?: string
+  pool: string
+  renew: string
+  duration?: string
+  connections: number
+  server?: string
+  tokenFile?: string
+  keep?: boolean
+  output?: string
+}
+
+/** What `-o json` prints at the end, and what the last line says. Times are in milliseconds. */
+export type HollowReport = {
+  workers: { asked: number; registered: number; lost: number }
+  renewals: { answered: number; late: number; failed: number; p50Ms: number; p99Ms: number; maxMs: number }
+  runs?: {
+    changes: number
+    skipped: number
+    begun: number
+    succeeded: number
+    failed: number
+    canceled: number
+    taken: number
+    changeToAssigned: { p50Ms: number; p99Ms: number; maxMs: number }
+    changeToEnd: { p50Ms: number; p99Ms: number; maxMs: number }
+  }
+  seconds: number
+  rssMb: number
+  errors: number
+}
+
+/** How long Runs under way, and then Stacks that are deleted, may take to end. */
+const endWithinMs = 60_000
+const progressEveryMs = 1_000
+
+/**
+ * `oarlock hollow --workers N`: registers N workers that do nothing, and with --runs-per-second makes Stacks for them to work on. Ends
+ * after --duration or with the first signal, and takes away what it made; a second signal ends it at once. Returns the exit code.
+ */
+export async function hollow(options: HollowOptions): Promise<number> {
+  const { HollowFleet, StackLoad, noWork } = await hollowWorkers()
+  const profile = options.profile === undefined ? noWork : await readProfile(options.profile)
+  const client = await connect(options)
+  const stop = stopper(options.duration)
+  const prefix = `hollow-${Math.floor(Math.random() * 36 ** 5)
+    .toString(36)
+    .padStart(5, '0')}`
+  const errors = new Errors()
+  const onError = (error: unknown) => errors.see(error)
+  const { workers, pool, runsPerSecond } = options
+  const load =
+    runsPerSecond === undefined
+      ? undefined
+      : new StackLoad({
+          ...{ client, prefix, pool, runsPerSecond, onError },
+          namespace: options.namespace ?? client.defaultNamespace,
+          stacks: options.stacks ?? Math.max(1, Math.ceil(runsPerSecond * 10)),
+        })
+  const fleet = new HollowFleet({
+    ...{ client, prefix, workers, pool, profile, onError },
+    renewMs: parseDuration(options.renew),
+    version: packageVersion(),
+    onRun: run => load?.seen(run),
+    onEnd: (run, phase) => load?.ended(run, phase),
+  })
+  const startedMs = performance.now()
+  const report = () => reportOf(fleet, load, { asked: workers, seconds: (performance.now() - startedMs) / 1_000, errors: errors.count })
+  const progress = showProgress(report, options.output === 'json')
+  let isPoolOurs = false
+  let left = 0
+  let final: HollowReport
+  try {
+    isPoolOurs = await makePool(client, pool, workers)
+    await Promise.race([fleet.start(), stop.stopped])
+    fleet.resetTimes()
+    load?.start()
+    stop.begin()
+    await stop.stopped
+  } finally {
+    stop.ending()
+    await load?.stop(endWithinMs)
+    final = report()
+    if (load && !options.keep) left = await load.remove(endWithinMs)
+    await fleet.end()
+    if (isPoolOurs && !options.keep) await client.resource(workerPoolResource).delete(pool).catch(onError)
+    await client.close()
+    progress.end()
+    stop.end()
+  }
+  if (options.output === 'json') print(await serialise(final, 'json'))
+  else for (const line of linesOf(final)) print(line)
+  errors.tell()
+  if (left > 0) note(`${left} Stacks or Runs are not gone yet; look with: oarlock get stacks,runs`)
+  return final.workers.lost > 0 || final.errors > 0 || left > 0 ? exitCodes.failed : exitCodes.done
+}
+
+async function connect({ server, tokenFile, kubeconfig, context, connections, namespace }: HollowOptions): Promise<Client> {
+  const common = { connections, userAgent: 'oarlock-hollow', fieldManager: 'oarlock-hollow' }
+  if (server === undefined) return await createClient({ ...common, kubeconfig: findKubeconfig(kubeconfig), context })
+  if (tokenFile === undefined) throw usageError('--server needs --token-file', 'or name a kubeconfig with --kubeconfig')
+  const caCertificate = process.env.OARLOCK_CA_FILE || undefined
+  return await createClient({ ...common, cluster: { server, tokenFile, caCertificate, namespace } })
+}
+
+async function readProfile(path: string): Promise<HollowProfile> {
+  const { parseProfile, ProfileError } = await hollowWorkers()
+  try {
+    return parseProfile(JSON.parse(await readFile(path, 'utf8')))
+  } catch (error) {
+    const { message } = error as Error
+    if (error instanceof ProfileError || error instanceof SyntaxError)
+      throw usageError(`--profile ${path}: ${message}`, 'see docs/hollow.md')
+    throw usageError(`--profile cannot be read: ${message}`)
+  }
+}
+
+/** True when it was made, and is to be taken away at the end. */
+async function makePool(client: Client, name: string, workers: number): Promise<boolean> {
+  try {
+    const spec = { mode: 'External', lifecycle: 'Warm', max: workers } as const
+    await client.resource(workerPoolResource).create({ metadata: { name }, spec })
+    return true
+  } catch (error) {
+    if (!isReason(error, 'AlreadyExists')) throw error
+  }
+  const { mode } = (await client.resource(workerPoolResource).get(name)).spec
+  if (mode !== 'External') {
+    throw new CliError(`pool "${name}" has mode ${mode}; hollow workers join one of mode External`, {
+      exitCode: exitCodes.usage,
+      hint: 'name another with --pool; one that does not exist is made',
+    })
+  }
+  return false
+}
+
+/** Ends when the time that was asked for is over, counted from `begin`, or with a signal; a second signal ends the process. */
+function stopper(duration: string | undefined): { stopped: Promise<void>; begin(): void; ending(): void; end(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let timer: NodeJS.Timeout | undefined
+  let isEnding = false
+  const onSignal = () => {
+    if (isEnding) process.exit(exitCodes.interrupted)
+    isEnding = true
+    note('takes away what it made; once more ends at once, and leaves it')
+    resolve()
+  }
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  return {
+    stopped: promise,
+    begin: () => {
+      if (duration !== undefined) timer = setTimeout(resolve, Math.min(parseDuration(duration), 2 ** 31 - 1))
+    },
+    ending: () => clearTimeout(timer),
+    end: () => void process.off('SIGINT', onSignal).off('SIGTERM', onSignal),
+  }
+}
+
+/** Errors of a fleet come by the thousand: each text is told once, with how often it came. */
+class Errors {
+  readonly #counts = new Map<string, number>()
+  count = 0
+
+  see(error: unknown): void {
+    this.count++
+    const text = String((error as Error)?.message ?? error).replaceAll(/hollow-\w+-\d+(-\w+)*/g, 'hollow-…')
+    if (this.#counts.has(text) || this.#counts.size < 20) this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1)
+  }
+
+  tell(): void {
+    for (const [text, count] of this.#counts) note(`${count} times: ${text}`)
+  }
+}
+
+function reportOf(
+  { counts, renewalTimes }: HollowFleet,
+  load: StackLoad | undefined,
+  { asked, seconds, errors }: { asked: number; seconds: number; errors: number },
+): HollowReport {
+  const { registered, lost, renewals, lateRenewals, failedRenewals, begun, succeeded, failed, canceled, taken } = counts
+  return {
+    workers: { asked, registered, lost },
+    renewals: { answered: renewals, late: lateRenewals, failed: failedRenewals, ...timesOf(renewalTimes) },
+    ...(load && {
+      runs: {
+        ...{ changes: load.changes, skipped: load.skipped, begun, succeeded, failed, canceled, taken },
+        changeToAssigned: timesOf(load.assignedTimes),
+        changeToEnd: timesOf(load.endedTimes),
+      },
+    }),
+    seconds: rounded(seconds),
+    rssMb: rounded(process.memoryUsage.rss() / 1e6),
+    errors,
+  }
+}
+
+const rounded = (value: number) => Math.round(value * 10) / 10
+const timesOf = (times: Latencies) => ({
+  p50Ms: rounded(times.percentile(50)),
+  p99Ms: rounded(times.percentile(99)),
+  maxMs: rounded(times.maxMs),
+})
+const said = ({ p50Ms, p99Ms, maxMs }: { p50Ms: number; p99Ms: number; maxMs: number }) =>
+  `p50 ${p50Ms} ms, p99 ${p99Ms} ms, max ${maxMs} ms`
+
+function linesOf({ workers, renewals, runs, seconds, rssMb }: HollowReport): string[] {
+  return [
+    `workers   ${workers.registered} registered, ${workers.lost} lost; ${formatDuration(seconds * 1_000)}, ${rssMb} MB`,
+    `renewals  ${renewals.answered} answered, ${renewals.late} late, ${renewals.failed} failed; ${said(renewals)}`,
+    ...(runs
+      ? [
+          `changes   ${runs.changes} sent, ${runs.skipped} skipped`,
+          `runs      ${runs.begun} begun, ${runs.succeeded} succeeded, ${runs.failed} failed, ${runs.canceled} canceled, ${runs.taken} taken`,
+          `assigned  ${said(runs.changeToAssigned)} after the change`,
+          `ended     ${said(runs.changeToEnd)} after the change`,
+        ]
+      : []),
+  ]
+}
+
+/** One line a second on a terminal; in a log, one every ten. */
+function showProgress(report: () => HollowReport, isQuiet: boolean): { end(): void } {
+  const isLive = process.stderr.isTTY === true
+  const screen = isLive ? new LiveScreen(process.stderr) : undefined
+  let before = report()
+  const timer = setInterval(
+    () => {
+      const now = report()
+      const perSecond = (what: (report: HollowReport) => number) => Math.round((what(now) - what(before)) / (now.seconds - before.seconds))
+      const { workers, renewals, runs } = now
+      const line = [
+        `${workers.registered}/${workers.asked} workers${workers.lost > 0 ? `, ${workers.lost} lost` : ''}`,
+        `${perSecond(({ renewals }) => renewals.answered)} renewals/s, p99 ${renewals.p99Ms} ms`,
+        ...(runs ? [`${perSecond(({ runs }) => runs?.succeeded ?? 0)} runs/s, ${runs.succeeded} succeeded, ${runs.skipped} skipped`] : []),
+        ...(now.errors > 0 ? [`${now.errors} errors`] : []),
+      ].join(' · ')
+      if (screen) screen.draw([line.slice(0, (process.stderr.columns ?? 80) - 1)])
+      else if (!isQuiet) note(line)
+      before = now
+    },
+    isLive ? progressEveryMs : progressEveryMs * 10,
+  )
+  return {
+    end: () => {
+      clearInterval(timer)
+      screen?.end()
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { labels, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
+import type { HollowReport } from '../src/cli/commands/hollow.ts'
+import { type Client, leaseResource } from '../src/client/index.ts'
+import { type AllInOne, startAllInOne } from '../src/hub/index.ts'
+import { hollowWorkers, type StackLoad } from '../src/worker/index.ts'
+import { eventually } from './support/eventually.ts'
+import { runOarlock } from './support/run-program.ts'
+
+// The real all-in-one: server, Stack controller, dispatch. Only the work is not done.
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-hollow-'))
+const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock')]
+let hub: AllInOne
+let client: Client
+
+before(async () => {
+  const port = { host: '127.0.0.1', port: 0 }
+  hub = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  client = hub.client
+})
+
+after(async () => {
+  await hub?.stop({ graceMs: 1_000 })
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+async function leftOf(pool: string) {
+  const labelSelector = `${labels.pool}=${pool}`
+  const [workers, leases, stacks, runs] = await Promise.all([
+    client.resource(workerResource).listAll({ labelSelector }),
+    client.resource(leaseResource).listAll({ namespace: systemNamespace, labelSelector }),
+    client.resource(stackResource).listAll({ labelSelector: 'oarlock.dev/hollow' }),
+    client.resource(runResource).listAll({}),
+  ])
+  return { workers: workers.items.length, leases: leases.items.length, stacks: stacks.items.length, runs: runs.items.length }
+}
+
+const nothing = { workers: 0, leases: 0, stacks: 0, runs: 0 }
+
+describe('hollow workers', () => {
+  test('20 of them take the Runs of 40 Stacks to Succeeded, and nothing is left of them', async () => {
+    const { HollowFleet, StackLoad, parseProfile } = await hollowWorkers()
+    const pool = 'twenty'
+    await client.resource(workerPoolResource).create({ metadata: { name: pool }, spec: { mode: 'External', max: 20 } })
+    const errors: unknown[] = []
+    const onError = (error: unknown) => errors.push(error)
+    const load: StackLoad = new StackLoad({ client, namespace: 'default', prefix: 'h', pool, runsPerSecond: 200, stacks: 40, onError })
+    const fleet = new HollowFleet({
+      ...{ client, prefix: 'h', workers: 20, pool, renewMs: 500, onError },
+      profile: parseProfile({ phases: { preparing: '5ms', planning: { p0: '1ms', p99: '20ms' }, applying: '10ms' } }),
+      onRun: run => load.seen(run),
+      onEnd: (run, phase) => load.ended(run, phase),
+    })
+    await fleet.start()
+    assert.deepEqual(await leftOf(pool), { ...nothing, workers: 20, leases: 20 })
+    load.start()
+    await eventually(() => load.changes >= 40, '40 changes', 30_000)
+    await load.stop(30_000)
+    assert.equal(load.underWay, 0)
+    const { begun, succeeded, registered, lost, taken } = fleet.counts
+    assert.deepEqual({ begun, registered, lost, taken }, { begun: succeeded, registered: 20, lost: 0, taken: 0 })
+    assert.ok(succeeded >= 40, `${succeeded} Runs`)
+    assert.equal(load.endedTimes.count, load.changes)
+    assert.ok(load.assignedTimes.percentile(50) <= load.endedTimes.percentile(50))
+    await eventually(() => fleet.counts.renewals >= 20, 'a renewal of each')
+    assert.equal(await load.remove(30_000), 0)
+    await fleet.end()
+    assert.deepEqual(await leftOf(pool), nothing)
+    assert.deepEqual(errors, [])
+  })
+
+  test('a worker whose Lease is taken away is lost: it reports nothing more', async () => {
+    const { HollowFleet, noWork } = await hollowWorkers()
+    const fleet = new HollowFleet({ client, prefix: 'gone', workers: 2, pool: 'gone', renewMs: 200, profile: noWork })
+    await fleet.start()
+    await client.resource(leaseResource).delete('gone-1', { namespace: systemNamespace })
+    await eventually(() => fleet.counts.lost === 1, 'the loss is noticed')
+    await fleet.end()
+    await client.resource(workerResource).delete('gone-1')
+    assert.deepEqual(await leftOf('gone'), nothing)
+  })
+
+  test('the command says what it did as JSON, and takes away its pool, too', async () => {
+    const profile = join(dataDir, 'profile.json')
+    writeFileSync(profile, JSON.stringify({ phases: { planning: '2ms' }, changeShare: 0.5 }))
+    const args = ['--workers', '5', '--runs-per-second', '20', '--stacks', '5', '--duration', '1s', '--renew', '300ms', '-o', 'json']
+    const { code, stdout, stderr } = await runOarlock(['hollow', ...['--kubeconfig', hub.kubeconfigPath, '--profile', profile], ...args])
+    assert.equal(code, 0, stderr)
+    const report = JSON.parse(stdout) as HollowReport
+    assert.deepEqual(report.workers, { asked: 5, registered: 5, lost: 0 })
+    assert.ok(report.renewals.answered >= 5)
+    assert.ok(report.runs && report.runs.succeeded >= 5 && report.runs.failed === 0)
+    assert.deepEqual(await leftOf('hollow'), nothing)
+    assert.equal(await client.resource(workerPoolResource).getOrUndefined('hollow'), undefined)
+  })
+
+  test('a profile that cannot be meant ends the command before it does anything', async () => {
+    const profile = join(dataDir, 'wrong.json')
+    writeFileSync(profile, JSON.stringify({ failureShare: 7 }))
+    const { code, stderr } = await runOarlock([...['hollow', '--workers', '1', '--kubeconfig', hub.kubeconfigPath, '--profile', profile]])
+    assert.equal(code, 2)
+    assert.match(stderr, /failureShare 7 must be a number from 0 to 1/)
+  })
+})
