@@ -45,7 +45,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
     for: kymaResource,
     predicates: [predicates.generationChanged],
     owns: [{ resource: componentResource, predicate: settings.noPredicates ? undefined : successChanged, delayMs: settings.collectMs }],
-    // Each has several creates under way: more of them would only stand in the way of the components' steps.
+    // Their creates stand in the way of the components' steps, which are as urgent.
     maxConcurrent: settings.kymaWorkers,
     backoff: settings.backoff,
     resyncMs: settings.resyncMs,

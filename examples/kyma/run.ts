@@ -22,8 +22,8 @@ const help = `npm run kyma -- [options]
   --qps N --burst N  client-side pace of the operator; default none
   --backoff MIN..MAX after failures, such as 1s..1000s; default 5ms..1000s
   --workers N        reconciles of components at once; default 64
-  --kyma-workers N   reconciles of Kymas at once; default an 8th of that, at least 4
-  --creates N        components of one Kyma that are created before another Kyma has its turn; default 3
+  --kyma-workers N   reconciles of Kymas at once; default half of that, at least 4
+  --creates N        components of one Kyma that are created before another Kyma has its turn; default 1
   --connections N    connections that writes spread over; default 2 with the embedded server, else 16
   --churn            afterwards change 1% of the Kymas a minute, for 5 minutes
   --resync           afterwards reconcile everything once more
@@ -52,7 +52,7 @@ const { values } = parseArgs({
     backoff: { type: 'string' },
     workers: { type: 'string', default: '64' },
     'kyma-workers': { type: 'string' },
-    creates: { type: 'string', default: '3' },
+    creates: { type: 'string', default: '1' },
     connections: { type: 'string' },
     churn: { type: 'boolean', default: false },
     resync: { type: 'boolean', default: false },
@@ -94,7 +94,7 @@ const settings: Settings = {
   workers: positive('workers', values.workers),
   kymaWorkers: values['kyma-workers']
     ? positive('kyma-workers', values['kyma-workers'])
-    : Math.max(4, Math.round(positive('workers', values.workers) / 8)),
+    : Math.max(4, Math.round(positive('workers', values.workers) / 2)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
   // The embedded server works on the requests of one connection at the same time; others may not.
