@@ -139,12 +139,12 @@ test('a proxy named in the kubeconfig is used', async () => {
 test('a client certificate works as PEM text, and from an exec plugin that gives a new one after each expiry', async () => {
   const user = { name: 'ann', groups: [adminsGroup], ttlMs: 60_000 }
   const ca = { server: server.url, caCertificate: server.caCertificate }
-  const { certificate, key } = issueClientCertificate(join(dataDir, 'pki'), user, Date.now())
+  const { certificate, key } = await issueClientCertificate(join(dataDir, 'pki'), user, Date.now())
   const direct = await createClient({ cluster: { ...ca, clientCertificate: certificate, clientKey: key } })
   ok((await direct.resource(configMapResource).list()).metadata.resourceVersion)
   await direct.close()
 
-  const other = issueClientCertificate(join(dataDir, 'pki'), { ...user, name: 'bob' }, Date.now())
+  const other = await issueClientCertificate(join(dataDir, 'pki'), { ...user, name: 'bob' }, Date.now())
   const plugin = join(dataDir, 'plugin.sh')
   const credential = (pair: { certificate: string; key: string }, seconds: number) =>
     JSON.stringify({

@@ -142,7 +142,7 @@ describe('who may do what', { timeout: 60_000 }, () => {
   async function withCertificate(name: string, groups: string[], isForeign: boolean, ageMs = 0): Promise<Agent> {
     const other = isForeign ? await startTestServer() : undefined
     const pki = `${(other ?? server).dataDir}/pki`
-    const { certificate, key: privateKey } = issueClientCertificate(pki, { name, groups, ttlMs: 3_600_000 }, Date.now() - ageMs)
+    const { certificate, key: privateKey } = await issueClientCertificate(pki, { name, groups, ttlMs: 3_600_000 }, Date.now() - ageMs)
     await other?.close()
     const agent = new Agent({ connect: { ca: server.server.caCertificate, cert: certificate, key: privateKey } })
     agents.push(agent)

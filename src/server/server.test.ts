@@ -671,7 +671,7 @@ describe('who may ask', () => {
   })
 
   test('a client certificate of our authority names its user', async () => {
-    const { certificate, key } = issueClientCertificate(
+    const { certificate, key } = await issueClientCertificate(
       join(server.dataDir, 'pki'),
       { name: 'carl', groups: ['system:masters'], ttlMs: 3_600_000 },
       Date.now(),

@@ -121,7 +121,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       writable(dataDir, () => new SigningKey(pkiDir)),
     )
     const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
-    const certificates = readCertificates(pkiDir, host, store.nowMs, options.names)
+    const certificates = await readCertificates(pkiDir, host, store.nowMs, options.names)
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,

@@ -21,11 +21,11 @@ test('a client certificate names its user until its end, also on a connection th
   const tokens = new Tokens(pkiDir, new ServiceAccountTokens(store, new SigningKey(pkiDir)), store.table('secrets'))
   const nowMs = Date.now()
   const hourMs = 3_600_000
-  const { ca, certificate, key } = readCertificates(pkiDir, '127.0.0.1', nowMs)
+  const { ca, certificate, key } = await readCertificates(pkiDir, '127.0.0.1', nowMs)
   const server = createServer({ ca, cert: certificate, key, requestCert: true, rejectUnauthorized: false }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const user = issueClientCertificate(pkiDir, { name: 'sailor', groups: ['crew', 'deck'], ttlMs: hourMs }, nowMs)
+  const user = await issueClientCertificate(pkiDir, { name: 'sailor', groups: ['crew', 'deck'], ttlMs: hourMs }, nowMs)
   const client = connect({ port, host: '127.0.0.1', ca, cert: user.certificate, key: user.key })
   client.on('error', () => {})
   const [socket] = (await once(server, 'secureConnection')) as [TLSSocket]

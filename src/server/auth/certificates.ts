@@ -20,10 +20,15 @@ export type ServingCertificates = Pair & { ca: string }
  * The server's own certificate authority and the certificate it serves with, kept in `pkiDir`. Both are made when
  * missing; the serving certificate is made again when it nears its end or does not name `host`.
  */
-export function readCertificates(pkiDir: string, host: string, nowMs: number, others: readonly string[] = []): ServingCertificates {
+export async function readCertificates(
+  pkiDir: string,
+  host: string,
+  nowMs: number,
+  others: readonly string[] = [],
+): Promise<ServingCertificates> {
   const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? ownNames() : [host]), ...others])]
   const found = readPair(pkiDir, 'ca')
-  const ca = found && isGood(found.certificate, nowMs) ? found : makeAuthority(pkiDir, nowMs)
+  const ca = found && isGood(found.certificate, nowMs) ? found : await makeAuthority(pkiDir, nowMs)
   const serving = readPair(pkiDir, 'serving')
   if (
     serving &&
@@ -33,39 +38,45 @@ export function readCertificates(pkiDir: string, host: string, nowMs: number, ot
   ) {
     return { ca: ca.certificate, ...serving }
   }
-  const made = issue([['CN', 'oarlock']], { serves: names }, servingLifeMs, ca, nowMs)
+  const made = await issue([['CN', 'oarlock']], { serves: names }, servingLifeMs, ca, nowMs)
   writeSecretFile(join(pkiDir, 'serving.key'), made.key)
   writeSecretFile(join(pkiDir, 'serving.crt'), made.certificate)
   return { ca: ca.certificate, ...made }
 }
 
 /** Signs a client certificate: `CN` is the user, `O` its groups. Its key is made here. */
-export function issueClientCertificate(
+export async function issueClientCertificate(
   pkiDir: string,
   user: { name: string; groups: readonly string[]; ttlMs: number },
   nowMs: number,
-): Pair {
+): Promise<Pair> {
   const ca = readPair(pkiDir, 'ca')
   if (!ca) throw new Error(`there is no certificate authority in ${pkiDir}: start the server once`)
   return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
 
-function makeAuthority(pkiDir: string, nowMs: number): Pair {
+async function makeAuthority(pkiDir: string, nowMs: number): Promise<Pair> {
   const { publicKey, privateKey } = makeKeys()
   const subject = [['CN', `oarlock-ca-${randomBytes(4).toString('hex')}`]] as const
   const life = { notBeforeMs: nowMs - clockSkewMs, notAfterMs: nowMs + caLifeMs }
-  const certificate = signCertificate({ subject, publicKey, ...life, use: 'ca' }, { key: privateKey })
+  const certificate = await signCertificate({ subject, publicKey, ...life, use: 'ca' }, { key: privateKey })
   const key = pemOf(privateKey)
   writeSecretFile(join(pkiDir, 'ca.key'), key)
   writeSecretFile(join(pkiDir, 'ca.crt'), certificate)
   return { certificate, key }
 }
 
-function issue(subject: CertificateOrder['subject'], use: CertificateOrder['use'], lifeMs: number, ca: Pair, nowMs: number): Pair {
+async function issue(
+  subject: CertificateOrder['subject'],
+  use: CertificateOrder['use'],
+  lifeMs: number,
+  ca: Pair,
+  nowMs: number,
+): Promise<Pair> {
   const { publicKey, privateKey } = makeKeys()
   const signer: Signer = { key: createPrivateKey(ca.key), certificate: new X509Certificate(ca.certificate) }
   const notAfterMs = Math.min(nowMs + lifeMs, Date.parse(signer.certificate!.validTo))
-  const certificate = signCertificate({ subject, publicKey, notBeforeMs: nowMs - clockSkewMs, notAfterMs, use }, signer)
+  const certificate = await signCertificate({ subject, publicKey, notBeforeMs: nowMs - clockSkewMs, notAfterMs, use }, signer)
   return { certificate, key: pemOf(privateKey) }
 }
 

@@ -19,7 +19,7 @@ import { Strangers } from './strangers.ts'
 const dir = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))
 let tls: { certificate: string; key: string; ca: string }
 before(async () => {
-  tls = readCertificates(dir, '127.0.0.1', Date.now())
+  tls = await readCertificates(dir, '127.0.0.1', Date.now())
 })
 after(() => rmSync(dir, { recursive: true }))
 
