@@ -115,7 +115,7 @@ const settings: Settings = {
  * much garbage it lets gather: without one it waits until the heap is four times what is live.
  */
 const operatorFlags = [
-  '--max-semi-space-size=16',
+  '--max-semi-space-size=8',
   `--max-old-space-size=${Math.max(256, Math.ceil(count / 16))}`,
   ...flags(values['operator-flags']),
 ]

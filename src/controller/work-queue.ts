@@ -123,7 +123,8 @@ export class WorkQueue {
       this.#observer?.retried()
       // Already wanted now: running it sooner says the same.
       if (entry.line || entry.isWantedAgain) return
-      const dueMs = this.#timers.nowMs() + delayMs
+      // Whole milliseconds: V8 keeps them in place, and a fraction in an object of its own, twice for each key that waits.
+      const dueMs = Math.ceil(this.#timers.nowMs() + delayMs)
       if (entry.dueMs === undefined) {
         this.#due++
         entry.priority = priority
