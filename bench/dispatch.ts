@@ -1,22 +1,83 @@
-/** Time from a change of a Stack to its Run being assigned to a Worker. */
+/**
+ * Time from a change of a Stack to its Run being assigned to a Worker. `--hollow`: at a pace, with Runs that are reported to their end:
+ * `--workers N`, `--runs-per-second R`, `--stacks N`, `--duration S`.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { labels, runResource, stackResource, systemNamespace, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { type Client, leaseResource } from '../src/client/index.ts'
 import { rfc3339Micro } from '../src/kube/index.ts'
+import { startHollow } from './leases.ts'
 import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 
 const rounds = 200
 const concurrencies = [1, 20]
 
+export async function bench(args: string[]): Promise<Bench> {
+  return args.includes('--hollow') ? await benchHollow(args) : await benchIdle()
+}
+
+/** Everything of Oarlock in one process, the hollow workers and the changes of Stacks in another. */
+async function benchHollow(args: string[]): Promise<Bench> {
+  const text = (value: string) => ({ type: 'string', default: value }) as const
+  const options = { workers: text('2000'), 'runs-per-second': text('1000'), stacks: text('4000'), duration: text('60') } as const
+  const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  const hub = await up(dataDir)
+  try {
+    const beforeMb = hub.rssMb()
+    const cpuBefore = hub.cpuSeconds()
+    const fleet = startHollow([
+      ...['--kubeconfig', join(dataDir, 'kubeconfig'), '--workers', String(values.workers), '--stacks', String(values.stacks)],
+      ...['--runs-per-second', String(values['runs-per-second']), '--duration', `${values.duration}s`, '--connections', '2', '-o', 'json'],
+    ])
+    let highestMb = 0
+    const looking = setInterval(() => {
+      highestMb = Math.max(highestMb, hub.rssMb())
+    }, 500)
+    const { workers, runs, renewals, loadSeconds, errors } = await fleet.ended.finally(() => clearInterval(looking))
+    if (!runs) throw new Error('bug: oarlock hollow was asked for Runs and reports none')
+    return {
+      title: `Stack change → Run assigned → Succeeded, ${values['runs-per-second']} changes a second wanted`,
+      about:
+        `${workers.registered} hollow workers; every write durable and over TLS. A change that is due while all ${values.stacks} Stacks have a Run is skipped. ` +
+        'Runs/s: those that succeeded, from the first change to the end of the last Run. Memory is that of the hub: before, the highest, after.',
+      rows: [
+        {
+          changes: runs.changes,
+          skipped: runs.skipped,
+          succeeded: runs.succeeded,
+          'runs/s': runs.succeeded / loadSeconds,
+          'assigned p50 ms': runs.changeToAssigned.p50Ms,
+          'p99 ms': runs.changeToAssigned.p99Ms,
+          'ended p50 ms': runs.changeToEnd.p50Ms,
+          'ended p99 ms': runs.changeToEnd.p99Ms,
+          'renewal p99 ms': renewals.p99Ms,
+          lost: workers.lost,
+          errors,
+          'before MB': beforeMb,
+          'highest MB': highestMb,
+          'after MB': hub.rssMb(),
+          'hub cpu ms/run': ((hub.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded),
+          load: loadavg()[0] ?? 0,
+        },
+      ],
+    }
+  } finally {
+    await hub.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
 /**
  * The workers here are registrations with a Lease that never do anything, in a pool of mode External:
  * what is measured is the two controllers and the server, with every write durable and over TLS.
  */
-export async function bench(): Promise<Bench> {
+async function benchIdle(): Promise<Bench> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
   const process = await up(dataDir)
   try {

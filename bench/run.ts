@@ -12,6 +12,7 @@ const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Ben
   idle: () => import('./idle.ts'),
   server: () => import('./server.ts'),
   dispatch: () => import('./dispatch.ts'),
+  leases: () => import('./leases.ts'),
   rank: () => import('./rank.ts'),
   queue: () => import('./queue.ts'),
   informer: () => import('./informer.ts'),

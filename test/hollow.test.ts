@@ -67,7 +67,13 @@ describe('hollow workers', () => {
     assert.equal(load.endedTimes.count, load.changes)
     assert.ok(load.assignedTimes.percentile(50) <= load.endedTimes.percentile(50))
     await eventually(() => fleet.counts.renewals >= 20, 'a renewal of each')
+    let patchesOfNothing = 0
+    const stopCounting = client.observeRequests(({ method, code }) => {
+      if (method === 'PATCH' && code === '404') patchesOfNothing++
+    })
     assert.equal(await load.remove(30_000), 0)
+    stopCounting()
+    assert.equal(patchesOfNothing, 0, 'what was let go is not let go again while the watch has not told that it is gone')
     await fleet.end()
     assert.deepEqual(await leftOf(pool), nothing)
     assert.deepEqual(errors, [])

@@ -135,6 +135,7 @@ export class Dispatcher {
         },
         deleted: run => {
           this.#queue.forget(run)
+          this.#shared.writes.forget(run)
           kick()
         },
       }),

@@ -21,6 +21,8 @@ export class RunWrites {
   /** Keys of Runs that a write is under way for. */
   readonly #inFlight = new Set<string>()
   readonly #settling = new Set<Promise<void>>()
+  /** Uids of Runs that were let go, and that the cache still has: the next passes have nothing to do for them. */
+  readonly #released = new Set<string>()
 
   constructor(parts: RunWritesParts) {
     this.#parts = parts
@@ -33,6 +35,19 @@ export class RunWrites {
   /** How many more may begin: what has to wait gets another pass when one ends. */
   get room(): number {
     return Math.max(0, maxInFlight - this.#inFlight.size)
+  }
+
+  isReleased({ metadata }: Run): boolean {
+    return this.#released.has(metadata.uid)
+  }
+
+  released({ metadata }: Run): void {
+    if (this.#parts.caches.runs.has(objectKey({ metadata }))) this.#released.add(metadata.uid)
+  }
+
+  /** The cache knows that the Run is gone. */
+  forget({ metadata }: Run): void {
+    this.#released.delete(metadata.uid)
   }
 
   /** Runs one write for a Run at a time. What is refused because the Run moved on comes back with its newer version. */

@@ -1,4 +1,5 @@
 import { isEnded, type Run, runResource, stackResource } from '../api/index.ts'
+import { isReason } from '../kube/index.ts'
 import { notTaken, takeWithinMs } from './bury/index.ts'
 import { assignedFinalizer } from './caches.ts'
 import type { Shared } from './dispatch-parts.ts'
@@ -20,7 +21,8 @@ export function tidyRuns(shared: Shared, orphans: Iterable<string>): number {
     if (!run.status || run.status.phase === 'Queued') writes.begin(run, () => writes.markAssigned(run))
   }
   for (const run of runs.byIndex('deleted', 'yes')) if (!run.spec.cancel) writes.begin(run, () => cancel(shared, run))
-  for (const run of runs.byIndex('leaving', 'yes')) if (isEnded(run)) writes.begin(run, () => release(shared, run))
+  for (const run of runs.byIndex('leaving', 'yes'))
+    if (isEnded(run) && !writes.isReleased(run)) writes.begin(run, () => release(shared, run))
   for (const run of notTaken(untaken, nowMs)) {
     if (run.status?.reason !== 'NotTaken') writes.begin(run, () => reportNotTaken(shared, run))
   }
@@ -54,10 +56,16 @@ async function cancel({ manager, caches }: Shared, run: Run): Promise<void> {
   caches.runs.applyLocal(await manager.client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace }))
 }
 
-async function release({ manager }: Shared, run: Run): Promise<void> {
+/** The Run may be gone with this: until the cache knows, it looks as if it were still to be done. */
+async function release({ manager, writes }: Shared, run: Run): Promise<void> {
   const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
   const patch = { metadata: { finalizers: finalizers.filter(one => one !== assignedFinalizer) } }
-  await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+  try {
+    await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+  } catch (error) {
+    if (!isReason(error, 'NotFound')) throw error
+  }
+  writes.released(run)
 }
 
 async function reportNotTaken({ events, writes }: Shared, run: Run): Promise<void> {

@@ -44,7 +44,7 @@ export type StackControllerOptions = {
   removeStackData?(stackUid: string): Promise<void>
   /** Wall clock in milliseconds. */
   nowMs?: () => number
-  /** Stacks worked on at the same time; default 16. */
+  /** Stacks worked on at the same time, most of which wait for a write; default 64. */
   maxConcurrent?: number
 }
 
@@ -72,6 +72,8 @@ class StackReconciler {
   readonly #revisions: Revisions
   readonly #events: EventRecorder
   readonly #nowMs: () => number
+  /** Uids of Stacks that were let go, and that the cache still has: there is nothing left to do for them. */
+  readonly #released = new Set<string>()
 
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#manager = manager
@@ -103,11 +105,16 @@ class StackReconciler {
         watching(secretResource, usersOf('secret'), { predicate: haveKeysChanged, informer: { transform: withoutValues } }),
         watching(configMapResource, usersOf('configMap'), { predicate: haveKeysChanged, informer: { transform: withoutValues } }),
       ],
-      maxConcurrent: options.maxConcurrent ?? 16,
+      maxConcurrent: options.maxConcurrent ?? 64,
       backoff: { maxDelayMs: 30_000 },
       reconcile: request => this.#reconcile(request),
     })
-    this.#stacks.onChange({ deleted: stack => this.#revisions.forget(stack.metadata.uid) })
+    this.#stacks.onChange({
+      deleted: ({ metadata }) => {
+        this.#revisions.forget(metadata.uid)
+        this.#released.delete(metadata.uid)
+      },
+    })
   }
 
   #neighbours(stack: KubeObject<StackBody>): string[] {
@@ -118,7 +125,7 @@ class StackReconciler {
 
   async #reconcile({ key, namespace = '' }: ReconcileRequest): Promise<Result> {
     const stack = this.#stacks.get(key)
-    if (!stack) return
+    if (!stack || this.#released.has(stack.metadata.uid)) return
     const inNamespace = (name: string) => this.#stacks.get(`${namespace}/${name}`)
     const inputs = resolveInputs(
       stack.spec,
@@ -210,6 +217,7 @@ class StackReconciler {
     this.#revisions.forget(stack.metadata.uid)
     // Where other finalizers hold it, it is still there.
     if (released.metadata.finalizers?.length) this.#stacks.applyLocal(released)
+    else if (this.#stacks.has(objectKey(stack))) this.#released.add(stack.metadata.uid)
   }
 
   #tell(stack: Stack, { events }: StackDecision): void {

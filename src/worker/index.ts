@@ -6,17 +6,7 @@
  * Not here: which Run, on which worker, and when (`stack/`, `dispatch/`); how an engine works (`engine/`).
  */
 export { workerExitCodes } from './exit-codes.ts'
-export {
-  type FleetCounts,
-  HollowFleet,
-  type HollowProfile,
-  hollowLabel,
-  type Latencies,
-  noWork,
-  ProfileError,
-  parseProfile,
-  StackLoad,
-} from './hollow/index.ts'
+export type { HollowFleet, HollowProfile, Latencies, StackLoad } from './hollow/index.ts'
 export { defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 export type { RunLog } from './run-log.ts'
 export { type RunWorkerOptions, runWorker, type WorkerHealth, type WorkerLog } from './run-worker.ts'

@@ -41,7 +41,10 @@ export type HollowReport = {
     changeToAssigned: { p50Ms: number; p99Ms: number; maxMs: number }
     changeToEnd: { p50Ms: number; p99Ms: number; maxMs: number }
   }
+  /** From the beginning of the registration. */
   seconds: number
+  /** From when all had registered until the last Run had ended. */
+  loadSeconds: number
   rssMb: number
   errors: number
 }
@@ -81,7 +84,12 @@ export async function hollow(options: HollowOptions): Promise<number> {
     onEnd: (run, phase) => load?.ended(run, phase),
   })
   const startedMs = performance.now()
-  const report = () => reportOf(fleet, load, { asked: workers, seconds: (performance.now() - startedMs) / 1_000, errors: errors.count })
+  let readyMs = Number.POSITIVE_INFINITY
+  const report = () => {
+    const nowMs = performance.now()
+    const [seconds, loadSeconds] = [(nowMs - startedMs) / 1_000, Math.max(0, nowMs - readyMs) / 1_000]
+    return reportOf(fleet, load, { asked: workers, seconds, loadSeconds, errors: errors.count })
+  }
   const progress = showProgress(report, options.output === 'json')
   let isPoolOurs = false
   let left = 0
@@ -90,6 +98,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
     isPoolOurs = await makePool(client, pool, workers)
     await Promise.race([fleet.start(), stop.stopped])
     fleet.resetTimes()
+    readyMs = performance.now()
     load?.start()
     stop.begin()
     await stop.stopped
@@ -191,7 +200,7 @@ class Errors {
 function reportOf(
   { counts, renewalTimes }: HollowFleet,
   load: StackLoad | undefined,
-  { asked, seconds, errors }: { asked: number; seconds: number; errors: number },
+  { asked, seconds, loadSeconds, errors }: { asked: number; seconds: number; loadSeconds: number; errors: number },
 ): HollowReport {
   const { registered, lost, renewals, lateRenewals, failedRenewals, begun, succeeded, failed, canceled, taken } = counts
   return {
@@ -205,6 +214,7 @@ function reportOf(
       },
     }),
     seconds: rounded(seconds),
+    loadSeconds: rounded(loadSeconds),
     rssMb: rounded(process.memoryUsage.rss() / 1e6),
     errors,
   }

@@ -1,0 +1,109 @@
+/** Many workers' Leases on the embedded server. `--workers N`, `--duration S`, `--renew S` (seconds). */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { oarlockResources, systemNamespace } from '../src/api/index.ts'
+import type { HollowReport } from '../src/cli/commands/hollow.ts'
+import { createClient, installKinds, namespaceResource } from '../src/client/index.ts'
+import { isReason } from '../src/kube/index.ts'
+import type { Bench } from './run.ts'
+import { rssMbOf, startServerProcess } from './server-process.ts'
+
+/** The server alone, every write durable and over TLS; all workers in one other process. The server's memory is the highest seen. */
+export async function bench(args: string[]): Promise<Bench> {
+  const { workers, seconds, renew } = optionsOf(args)
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  const server = await startServerProcess(dataDir)
+  try {
+    await prepare(server.kubeconfigPath)
+    const idleMb = server.rssMb()
+    const fleet = startHollow([
+      ...['--kubeconfig', server.kubeconfigPath, '--workers', String(workers), '--renew', `${renew}s`, '--duration', `${seconds}s`],
+      ...['--connections', '2', '-o', 'json'],
+    ])
+    let serverMb = 0
+    let fleetMb = 0
+    let bothMb = 0
+    const cpuBefore = server.cpuSeconds()
+    const looking = setInterval(() => {
+      const [one, other] = [server.rssMb(), rssMbOf(fleet.pid)]
+      serverMb = Math.max(serverMb, one)
+      fleetMb = Math.max(fleetMb, other)
+      bothMb = Math.max(bothMb, one + other)
+    }, 500)
+    const report = await fleet.ended.finally(() => clearInterval(looking))
+    const { renewals } = report
+    return {
+      title: `${workers.toLocaleString('en-US')} workers' Leases, each renewed every ${renew} s`,
+      about:
+        'Time from when a renewal was due until its answer, for the renewals after all had registered; the embedded server alone, the workers in one process. ' +
+        'Memory is the highest that was seen, registering and taking away included.',
+      rows: [
+        {
+          workers: report.workers.registered,
+          lost: report.workers.lost,
+          'seconds in all': report.seconds,
+          renewals: renewals.answered,
+          late: renewals.late,
+          'p50 ms': renewals.p50Ms,
+          'p99 ms': renewals.p99Ms,
+          'max ms': renewals.maxMs,
+          'server idle MB': idleMb,
+          'server MB': serverMb,
+          'workers MB': fleetMb,
+          'both MB': bothMb,
+          'server cpu s': server.cpuSeconds() - cpuBefore,
+          load: loadavg()[0] ?? 0,
+        },
+      ],
+    }
+  } finally {
+    await server.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function optionsOf(args: string[]): { workers: number; seconds: number; renew: number } {
+  const text = (value: string) => ({ type: 'string', default: value }) as const
+  const { values } = parseArgs({
+    args,
+    strict: false,
+    allowPositionals: true,
+    options: { workers: text('50000'), duration: text('60'), renew: text('10') },
+  })
+  const [workers = 0, seconds = 0, renew = 0] = [values.workers, values.duration, values.renew].map(Number)
+  if (workers > 0 && seconds > 0 && renew > 0) return { workers, seconds, renew }
+  throw new Error('--workers, --duration and --renew must be numbers above 0; duration and renew in seconds')
+}
+
+async function prepare(kubeconfig: string): Promise<void> {
+  const client = await createClient({ kubeconfig })
+  await installKinds(client, oarlockResources)
+  await client
+    .resource(namespaceResource)
+    .create({ metadata: { name: systemNamespace } })
+    .catch(error => {
+      if (!isReason(error, 'AlreadyExists')) throw error
+    })
+  await client.close()
+}
+
+/** `oarlock hollow` in a process of its own. */
+export function startHollow(args: string[]): { pid: number; ended: Promise<HollowReport> } {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock'), 'hollow', ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  // A bench that fails or is interrupted leaves nothing behind.
+  process.once('exit', () => child.kill('SIGKILL'))
+  const ended = (async () => {
+    let text = ''
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part))
+    const [code] = await once(child, 'close')
+    if (text === '') throw new Error(`oarlock hollow ended with ${code}, and printed nothing`)
+    return JSON.parse(text) as HollowReport
+  })()
+  return { pid: child.pid as number, ended }
+}
