@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -49,6 +49,9 @@ describe('without a server', () => {
       5,
       /kubeconfig \/nowhere\/kubeconfig cannot be read/,
     ],
+    ['a range of workers that falls', ['simulate', '--workers', '20..10'], 2, /write it as 20\.\.200, the smaller number first/],
+    ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6: there are only 5 Stacks/],
+    ['a profile that is not there', ['simulate', '--profile', '/nowhere.json'], 2, /--profile \/nowhere\.json cannot be read/],
     ['a worker without settings', ['worker', '--once'], 2, /OARLOCK_SERVER is not set/],
   ] as const) {
     test(`${name} exits with ${code}`, async () => {
@@ -58,6 +61,32 @@ describe('without a server', () => {
       equal(result.stdout, '')
     })
   }
+
+  test('simulate answers in a table, in JSON and in a picture', async () => {
+    const profile = join(dataDir, 'profile.json')
+    const svg = join(dataDir, 'simulate.svg')
+    mkdirSync(dataDir, { recursive: true })
+    writeFileSync(profile, JSON.stringify({ workerStart: { fixed: '1s' }, price: { currency: 'EUR' } }))
+    const args = ['simulate', '--stacks', '100', '--hours', '2', '--workers', '2..8', '--profile', profile]
+    const table = await oarlock([...args, '--svg', svg])
+    equal(table.code, 0, table.stderr)
+    match(
+      table.stdout,
+      /^100 Stacks: \d+ Runs in 2h, .*EUR\/day.*\nRecommendation: set max: \d .*a pod per Stack, 100 × 24h × 0\.05, is 120\n$/s,
+    )
+    match(readFileSync(svg, 'utf8'), /^<svg /)
+    const json = await oarlock([...args, '-o', 'json'])
+    const { sizes, recommendation } = JSON.parse(json.stdout)
+    deepEqual(
+      sizes.map(({ max }: { max: number }) => max),
+      [2, 3, 4, 5, 6, 7, 8],
+    )
+    ok(table.stdout.includes(recommendation.text))
+    writeFileSync(profile, JSON.stringify({ durations: { Change: { p50: '1' } } }))
+    const wrong = await oarlock(args)
+    match(wrong.stderr, /--profile .*profile\.durations\.Change\.p50/)
+    equal(wrong.code, 2)
+  })
 
   test('--help shows the exit codes', async () => {
     const { code, stdout } = await oarlock(['--help'])

@@ -138,6 +138,28 @@ export function makeProgram(exitWith: ExitWith): Command {
     .addOption(output(['json', 'yaml', 'wide']))
     .action(async options => (await import('./commands/queue.ts')).queue(options))
 
+  program
+    .command('simulate')
+    .description('say how many workers a fleet needs, what its Runs would wait and what it costs; talks to no server')
+    .option('--stacks <n>', 'Stacks of the fleet', wholeNumber, 1_000)
+    .option('--interval <duration>', 'drift checks of each Stack; 0s: none', duration, '1h')
+    .option('--tenants <n>', 'tenants; the k-th has a k-th of the Stacks of the first', wholeNumber, 1)
+    .option('--profile <file>', 'JSON: how long Runs take, how many are changes, what fails, what a worker costs (docs/simulate.md)')
+    .option(
+      '--workers <from..to>',
+      'sizes to look at: the maximum of the pool, about ten of the range, or one number (default: 10..100)',
+      sizeRange,
+    )
+    .option('--slots <n>', 'Runs per worker at once', wholeNumber, 1)
+    .addOption(new Option('--lifecycle <lifecycle>', 'of the workers').choices(['OneShot', 'Warm']).default('OneShot'))
+    .option('--min <n>', 'workers kept even when nothing is queued (default: 0)', wholeNumber)
+    .option('--wait <duration>', 'what to aim at: 99 of 100 changes wait no longer for a worker', duration, '1m')
+    .option('--hours <n>', 'how long to look, from midnight', wholeNumber, 24)
+    .option('--seed <n>', 'of the random numbers; the same seed gives the same answer', wholeNumber, 1)
+    .option('--svg <file>', 'draw a picture, too')
+    .addOption(output(['json', 'yaml']))
+    .action(async options => (await import('./commands/simulate.ts')).simulate(options))
+
   access(program.command('describe'))
     .description('show an object with its conditions, Runs and events')
     .argument('<type>', 'a type, or TYPE/NAME')
@@ -332,6 +354,15 @@ function positiveNumber(text: string): number {
   const value = Number(text)
   if (!(value > 0 && value < Infinity)) throw new InvalidArgumentError('it must be a number above 0.')
   return value
+}
+
+/** `20..200` or `50`. */
+function sizeRange(text: string): { from: number; to: number } {
+  const [, from = '', to = from] = /^(\d+)(?:\.\.(\d+))?$/.exec(text) ?? []
+  const range = { from: Number(from), to: Number(to) }
+  const isRange = from !== '' && range.from >= 1 && range.to >= range.from
+  if (!isRange) throw new InvalidArgumentError('write it as 20..200, the smaller number first, or as one number of at least 1.')
+  return range
 }
 
 function wholeNumber(text: string): number {

@@ -1,6 +1,6 @@
 import { defaults, type WorkerPoolSpec } from '../api/index.ts'
 import { decidePlacement, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
-import { formatDuration, parseDuration } from '../kube/index.ts'
+import { parseDuration } from '../kube/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { samplerOf } from './distribution.ts'
 import { EventHeap } from './event-heap.ts'
@@ -92,8 +92,7 @@ class Simulation {
     this.#fleet = fleet
     this.#warmUpMs = fleet.warmUpMs ?? (begin === 'New' ? 0 : hourMs / 2)
     this.#endMs = this.#warmUpMs + hours * hourMs
-    const interval = intervalMs === undefined ? {} : { interval: formatDuration(intervalMs) }
-    this.#settings = { ...settingsOf({ engine: 'command', source: {}, ...interval }), intervalMs }
+    this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
     this.#workers = new WorkerFleet({ mode: 'Process', ...shape }, epochMs)
     this.#measures = new Measures(this.#warmUpMs, tenants)
     this.#tookMs = { DriftCheck: samplerOf(profile.durations.DriftCheck), Change: samplerOf(profile.durations.Change) }

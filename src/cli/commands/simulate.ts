@@ -1,0 +1,94 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseDuration } from '../../kube/index.ts'
+import {
+  chartLines,
+  compareCosts,
+  defaultProfile,
+  drawSvg,
+  headline,
+  type Profile,
+  ProfileError,
+  parseProfile,
+  recommend,
+  sayCount,
+  sayMs,
+  sayPrice,
+  simulateSizes,
+  sizesOf,
+} from '../../simulate/index.ts'
+import { CliError, usageError } from '../cli-error.ts'
+import { note, print } from '../console.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { serialise } from '../output/print-objects.ts'
+
+export type SimulateOptions = {
+  stacks: number
+  tenants: number
+  interval: string
+  profile?: string
+  workers?: { from: number; to: number }
+  slots: number
+  lifecycle: 'OneShot' | 'Warm'
+  min?: number
+  wait: string
+  hours: number
+  seed: number
+  svg?: string
+  output?: 'json' | 'yaml'
+}
+
+/** `oarlock simulate`: how many workers a fleet needs, what its Runs wait and what it costs. Talks to no server. */
+export async function simulate(options: SimulateOptions): Promise<void> {
+  const { stacks, tenants, hours, seed, slots, lifecycle, min, svg, output } = options
+  if (tenants > stacks) throw usageError(`--tenants ${tenants}: there are only ${stacks} Stacks`, 'a tenant has one Stack at least')
+  const profile = options.profile === undefined ? defaultProfile : readProfile(options.profile)
+  const intervalMs = parseDuration(options.interval)
+  const fleet = { stacks, tenants, intervalMs: intervalMs === 0 ? undefined : intervalMs, profile, hours, seed }
+  const changeMs = parseDuration(options.wait)
+  const target = { changeMs, driftCheckMs: Math.max(changeMs, intervalMs / 10) }
+  const pool = { slots, lifecycle, ...(min !== undefined && { min }) }
+  const { from, to } = options.workers ?? { from: 10, to: 100 }
+  const beganMs = performance.now()
+  const results = await simulateSizes(fleet, pool, sizesOf(from, to))
+  // The largest has made its Runs in time; what is too small makes fewer.
+  const largest = results.at(-1)
+  if (!largest) return
+  const tookMs = performance.now() - beganMs
+  const recommendation = recommend(results, target)
+  if (svg !== undefined) writeFileSync(svg, drawSvg(results, stacks, profile, target))
+  if (output !== undefined) {
+    const sizes = results.map(result => ({ ...result, costPerDay: compareCosts(result, stacks, profile) }))
+    print(await serialise({ fleet, pool, target, sizes, recommendation }, output))
+    return
+  }
+  const { currency, perPodHour } = profile.price
+  const chosen = results.find(({ max }) => max === recommendation.max) ?? largest
+  const cost = compareCosts(chosen, stacks, profile)
+  print(`${headline(largest, stacks)}; ${lifecycle} workers, slots: ${slots}`)
+  print('')
+  for (const line of chartLines(results, stacks, profile, target)) print(line)
+  print('')
+  print(`Aim: p99 of changes within ${sayMs(target.changeMs)}, of drift checks within ${sayMs(target.driftCheckMs)}`)
+  print(`Recommendation: ${recommendation.text}`)
+  print(
+    `Cost: ${sayPrice(cost.workers)} ${currency} a day at max ${chosen.max}; a pod per Stack, ${sayCount(stacks)} × 24h × ${perPodHour}, is ${sayPrice(cost.podPerStack)}`,
+  )
+  if (options.profile === undefined) note('The profile is an assumption: --profile says how your own Runs are (docs/simulate.md)')
+  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${sayMs(tookMs)}`)
+}
+
+function readProfile(file: string): Profile {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new CliError(`--profile ${file} cannot be read: ${(error as Error).message}`, { exitCode: exitCodes.usage, cause: error })
+  }
+  try {
+    return parseProfile(JSON.parse(text))
+  } catch (error) {
+    const hint = 'docs/simulate.md shows a profile with every field'
+    if (error instanceof ProfileError) throw usageError(`--profile ${file}: ${error.message}`, hint)
+    throw usageError(`--profile ${file} is not JSON: ${(error as Error).message}`, hint)
+  }
+}
