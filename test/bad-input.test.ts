@@ -523,8 +523,8 @@ describe('a disk that takes nothing', { concurrency: 3 }, () => {
     mounted.push(disk)
     return disk
   }
-  after(() => {
-    for (const disk of mounted) disk.unmount()
+  after(async () => {
+    for (const disk of mounted) await disk.unmount()
   })
 
   test('a read-only data directory: exit 7, and it works once it is writable', { skip }, async () => {

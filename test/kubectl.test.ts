@@ -117,7 +117,10 @@ describe('kubectl', { skip: skipWithout('kubectl'), concurrency: 3 }, () => {
       /^NAME +STACK +TYPE +PHASE +REASON +AGE\nhello-\w{5}-1 +hello +Apply +Succeeded +\d+s\n$/,
     )
     match(await says('get runs --field-selector=metadata.namespace=default -A'), /^NAMESPACE/)
-    match(await says('get workerpools'), /^NAME +MODE +QUEUED +BUSY +WORKERS +MAX +AGE\ndefault +Process +\d+ +\d+ +\d+ +4 +\d+s\n$/)
+    match(
+      await says('get workerpools'),
+      /^NAME +MODE +QUEUED +BUSY +WORKERS +DESIRED +MAX +READY +AGE\ndefault +Process +\d+ +\d+ +\d+ +\d+ +4 +True +\d+s\n$/,
+    )
     const all = await says('get stacks,runs,workers -A')
     match(all, /^NAMESPACE +NAME +ENGINE/)
     match(all, /stack\.oarlock\.dev\/hello +command/)
@@ -177,6 +180,7 @@ describe('kubectl', { skip: skipWithout('kubectl'), concurrency: 3 }, () => {
       [
         ['runs', 'run', 'oarlock.dev/v1alpha1', 'true', 'Run'],
         ['stacks', 'stk', 'oarlock.dev/v1alpha1', 'true', 'Stack'],
+        ['tenants', 'tnt', 'oarlock.dev/v1alpha1', 'false', 'Tenant'],
         ['workerpools', 'pool', 'oarlock.dev/v1alpha1', 'false', 'WorkerPool'],
         ['workers', 'oarlock.dev/v1alpha1', 'false', 'Worker'],
       ],

@@ -11,6 +11,7 @@ import { StackRig } from './support/stacks.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
 const dataDir = makeDataDir()
+type Kept = { version: number; kind: 'terraform' | 'inventory' }
 let oarlock: OarlockProcess
 let rig: StackRig
 
@@ -69,8 +70,8 @@ test('list, show, versions and pull: secrets only where they are asked for', asy
   )
   for (const { stdout } of [list, show, json, versions]) doesNotMatch(stdout, /hunter22/)
   equal(JSON.parse(json.stdout).serial, 2)
-  const kept = JSON.parse(versions.stdout).versions as { version: number }[]
-  equal(kept.length, 2)
+  const kept = JSON.parse(versions.stdout).versions as Kept[]
+  equal(kept.filter(({ kind }) => kind === 'terraform').length, 2)
 
   const to = join(dataDir, 'pulled.tfstate')
   equal((await cli('pull', 'net', '--to', to)).code, 0)
@@ -80,13 +81,19 @@ test('list, show, versions and pull: secrets only where they are asked for', asy
   deepEqual([again.code, /already exists|EEXIST/.test(again.stderr)], [1, true])
 })
 
+async function oldestState(): Promise<string> {
+  const { versions } = JSON.parse((await cli('versions', 'net', '-o', 'json')).stdout) as { versions: Kept[] }
+  return String(Math.min(...versions.filter(({ kind }) => kind === 'terraform').map(({ version }) => version)))
+}
+
 test('errors say what is wrong and what there is', async () => {
+  const oldest = await oldestState()
   for (const [args, code, says] of [
     [['show', 'nat'], 3, /stack "nat" not found[\s\S]*did you mean net/],
     [['show', 'net', '--version', '999'], 3, /has no version 999[\s\S]*it has \d/],
     [['show', 'net', '--version', 'x'], 2, /a version is a whole number, got "x"/],
     [['rollback', 'net'], 2, /required option '--to <n>'/],
-    [['rollback', 'net', '--to', '1'], 2, /cannot be asked: this is not a terminal[\s\S]*say --yes/],
+    [['rollback', 'net', '--to', oldest], 2, /cannot be asked: this is not a terminal[\s\S]*say --yes/],
     [['recover', 'net'], 0, /no orphaned versions: nothing was refused/],
     [['unlock', 'net'], 0, /is not locked/],
     [['pull', 'net', '--orphan'], 2, /--orphan needs --version/],
@@ -116,10 +123,8 @@ test('lock holds Runs off and names who holds it; unlock lets them go', async ()
 
 test('rollback, push and recover make new versions and never go back in serial', async () => {
   const now = async () => JSON.parse((await cli('show', 'net', '-o', 'json')).stdout) as { serial: number; resources: unknown[] }
-  const versions = JSON.parse((await cli('versions', 'net', '-o', 'json')).stdout).versions as { version: number }[]
-  const oldest = Math.min(...versions.map(({ version }) => version))
   const before = await now()
-  equal((await cli('rollback', 'net', '--to', String(oldest), '--yes')).code, 0)
+  equal((await cli('rollback', 'net', '--to', await oldestState(), '--yes')).code, 0)
   const rolledBack = await now()
   deepEqual([rolledBack.serial, rolledBack.resources.length], [before.serial + 1, 1])
 

@@ -90,7 +90,7 @@ test('a read-only disk is a clear error, and the server starts when it can be wr
     disk.setReadOnly(false)
     await (await start()).close()
   } finally {
-    disk.unmount()
+    await disk.unmount()
   }
 })
 

@@ -106,7 +106,7 @@ export async function rollback(target: string, options: AccessOptions & Yes & { 
   await withState(target, options, async ({ state, name }) => {
     const version = (await state.versions()).find(each => each.version === number)
     if (version?.kind === 'inventory')
-      throw new CliError(`version ${number} is an inventory of the engine manifests, which is not rolled back`)
+      throw new CliError(`version ${number} is the engine's own record of what it made, which is not rolled back`)
     const content = await state.read(number)
     if (content === '') throw new CliError(`version ${number} says that the state was deleted; there is nothing to go back to`)
     await replaceBy(state, name, `version ${number}`, content, options)
