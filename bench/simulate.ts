@@ -68,10 +68,10 @@ async function realRows(lifecycle: 'OneShot' | 'Warm'): Promise<Bench['rows']> {
 
 function predict({ startMs, extraMs }: Round, lifecycle: 'OneShot' | 'Warm'): { waitMs: number; longestMs: number; spanMs: number } {
   const profile = parseProfile({
-    durations: { Change: { quantiles: { 0: ms(shortestMs + extraMs), 1: ms(longestMs + extraMs) } } },
+    phases: { preparing: ms(extraMs), applying: { p0: ms(shortestMs), p100: ms(longestMs) } },
     changesPerStackPerDay: 0,
     failureShare: 0,
-    workerStart: { fixed: ms(startMs) },
+    workerStart: ms(startMs),
   })
   const results = Array.from({ length: seeds }, (_, seed) =>
     simulateFleet({ stacks, intervalMs: undefined, profile, hours: 1, begin: 'New', seed }, { max, lifecycle }),

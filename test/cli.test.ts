@@ -66,7 +66,7 @@ describe('without a server', () => {
     const profile = join(dataDir, 'profile.json')
     const svg = join(dataDir, 'simulate.svg')
     mkdirSync(dataDir, { recursive: true })
-    writeFileSync(profile, JSON.stringify({ workerStart: { fixed: '1s' }, price: { currency: 'EUR' } }))
+    writeFileSync(profile, JSON.stringify({ workerStart: '1s', price: { currency: 'EUR' } }))
     const args = ['simulate', '--stacks', '100', '--hours', '2', '--workers', '2..8', '--profile', profile]
     const table = await oarlock([...args, '--svg', svg])
     equal(table.code, 0, table.stderr)
@@ -82,9 +82,9 @@ describe('without a server', () => {
       [2, 3, 4, 5, 6, 7, 8],
     )
     ok(table.stdout.includes(recommendation.text))
-    writeFileSync(profile, JSON.stringify({ durations: { Change: { p50: '1' } } }))
+    writeFileSync(profile, JSON.stringify({ phases: { applying: { p50: '1' } } }))
     const wrong = await oarlock(args)
-    match(wrong.stderr, /--profile .*profile\.durations\.Change\.p50/)
+    match(wrong.stderr, /--profile .*profile\.phases\.applying\.p50/)
     equal(wrong.code, 2)
   })
 

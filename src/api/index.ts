@@ -11,6 +11,7 @@ import { workerPoolResource } from './worker-pool.ts'
 
 export { cacheKey, maxCacheKeys } from './cache-key.ts'
 export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
+export { ProfileError, profileRecord, type Times, timesOf, type WorkPhase, workPhases } from './profile-times.ts'
 export { raisedMemory } from './raised-memory.ts'
 export {
   endedPhases,

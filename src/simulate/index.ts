@@ -6,7 +6,7 @@
  * `stack/`, the very ones that run a fleet; time is a number, chance comes from the seed, so the same question has the same answer.
  * Not done here: engines, the API server and its delays (milliseconds), workers that fail or are lost.
  */
-export { defaultProfile, type Profile, ProfileError, parseProfile } from './profile.ts'
+export { defaultProfile, type Profile, parseProfile } from './profile.ts'
 export { type CostComparison, compareCosts, type Recommendation, recommend, sizesOf, type Target } from './recommend.ts'
 export { chartLines, drawSvg, headline, sayCount, sayMs, sayPrice } from './report/index.ts'
 export { type FleetSpec, type PoolShape, type SimulationResult, simulateFleet, type WaitSummary } from './simulate-fleet.ts'

@@ -1,31 +1,39 @@
 import { deepEqual, ok, throws } from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { samplerOf } from './distribution.ts'
-import { defaultProfile, ProfileError, parseProfile } from './profile.ts'
+import { ProfileError } from '../api/index.ts'
+import { defaultProfile, parseProfile, tookOf } from './profile.ts'
 import { Random } from './random.ts'
 
-test('what a profile leaves out is as in the default one', () => {
+test('what a profile leaves out is as in the default one; of its phases, it takes no time', () => {
   deepEqual(parseProfile({}), defaultProfile)
-  const { price, workerStart } = parseProfile({ price: { perWorkerHour: 0.2 }, workerStart: { fixed: '300ms' } })
+  const { price, workerStart, phases } = parseProfile({ price: { perWorkerHour: 0.2 }, workerStart: '300ms', phases: { planning: '5s' } })
   deepEqual(price, { currency: 'USD', perWorkerHour: 0.2, perPodHour: 0.2 })
-  deepEqual(workerStart, { fixed: '300ms' })
+  deepEqual([workerStart, phases.planning, phases.applying], ['300ms', '5s', undefined])
+})
+
+test('the profile of docs/simulate.md is the default one, and that of hollow workers can be read', () => {
+  const [, example = ''] = /```json\n(\{.*?\n\})\n```/s.exec(readFileSync('docs/simulate.md', 'utf8')) ?? []
+  deepEqual(parseProfile(JSON.parse(example)), defaultProfile)
+  deepEqual(parseProfile(JSON.parse(readFileSync('examples/hollow/profile.json', 'utf8'))).changeShare, 0.3)
 })
 
 for (const { name, value, says } of [
   { name: 'an unknown field', value: { failures: 0.1 }, says: /profile\.failures: there is no such field/ },
+  { name: 'an unknown phase', value: { phases: { waiting: '1s' } }, says: /profile\.phases\.waiting: there is no such field/ },
   { name: 'no object', value: [], says: /profile/ },
-  { name: 'a share beyond its range', value: { failureShare: 2 }, says: /profile\.failureShare: .*0\.9/ },
-  { name: 'a duration without a unit', value: { workerStart: { fixed: '5' } }, says: /profile\.workerStart\.fixed/ },
-  { name: 'a spread said twice', value: { workerStart: { fixed: '5s', p50: '1s', p99: '2s' } }, says: /workerStart: say it one way/ },
-  { name: 'half a spread', value: { durations: { Change: { p50: '1s' } } }, says: /durations\.Change: .*p99 is missing/ },
+  { name: 'a share beyond its range', value: { failureShare: 2 }, says: /profile\.failureShare: .*1/ },
+  { name: 'a duration without a unit', value: { workerStart: '5' }, says: /profile\.workerStart: duration "5" must be numbers with units/ },
   {
-    name: 'p99 below p50',
-    value: { workerStart: { p50: '3s', p99: '2s' } },
-    says: /workerStart\.p99 2s: must not be less than p50 \(3s\)/,
+    name: 'a percentile that is none',
+    value: { phases: { applying: { median: '1s' } } },
+    says: /profile\.phases\.applying\.median must be a perc/,
   },
-  { name: 'quantiles without ends', value: { workerStart: { quantiles: { 0.5: '1s', 1: '2s' } } }, says: /shares 0 .*and 1/ },
-  { name: 'quantiles that fall', value: { workerStart: { quantiles: { 0: '3s', 0.5: '1s', 1: '4s' } } }, says: /0\.5 is shorter than 0/ },
-  { name: 'a share that is none', value: { workerStart: { quantiles: { 0: '1s', p99: '2s', 1: '4s' } } }, says: /"p99" is not a share/ },
+  {
+    name: 'percentiles that fall',
+    value: { workerStart: { p50: '3s', p99: '2s' } },
+    says: /workerStart: p99 must not be shorter than p50/,
+  },
   { name: 'hours without changes', value: { changesByHour: Array.from({ length: 24 }, () => 0) }, says: /one weight at least/ },
   { name: '23 hours', value: { changesByHour: Array.from({ length: 23 }, () => 1) }, says: /profile\.changesByHour/ },
 ]) {
@@ -37,19 +45,21 @@ for (const { name, value, says } of [
   })
 }
 
-test('times are drawn as the profile says: median and 99th percentile, or straight lines between quantiles', () => {
-  const draw = (spread: Parameters<typeof samplerOf>[0]) => {
-    const random = new Random(1)
-    const sampler = samplerOf(spread)
-    return Array.from({ length: 20_000 }, () => sampler(random)).sort((a, b) => a - b)
+test('a drift check looks; a change looks and, as often as the profile says, applies', () => {
+  const profile = parseProfile({
+    phases: { preparing: '1s', planning: '10s', applying: { p0: '20s', p50: '40s', p100: '160s' } },
+    changeShare: 0.5,
+  })
+  const { DriftCheck, Change } = tookOf(profile)
+  const { next } = new Random(1)
+  deepEqual(DriftCheck(next), 11_000)
+  const times = Array.from({ length: 20_000 }, () => Change(next)).sort((a, b) => a - b)
+  const isNear = (share: number, expected: number) => {
+    const got = times[Math.floor(share * times.length)] ?? 0
+    ok(Math.abs(got / expected - 1) < 0.05, `${got}, expected ${expected}`)
   }
-  const isNear = (got: number | undefined, expected: number) =>
-    ok(got && Math.abs(got / expected - 1) < 0.05, `${got}, expected ${expected}`)
-  const lognormal = draw({ p50: '10s', p99: '60s' })
-  isNear(lognormal[10_000], 10_000)
-  isNear(lognormal[19_800], 60_000)
-  const quantiles = draw({ quantiles: { 0: '1s', 0.5: '3s', 1: '13s' } })
-  isNear(quantiles[0], 1_000)
-  isNear(quantiles[10_000], 3_000)
-  isNear(quantiles[15_000], 8_000)
+  isNear(0.25, 11_000)
+  isNear(0.75, 51_000)
+  // A quarter from the end in the upper half of those that apply: in the middle of 40 s and 160 s on a logarithmic axis.
+  isNear(0.875, 91_000)
 })

@@ -1,32 +1,23 @@
 import type { Static } from 'typebox'
-import { durationPattern, pruneUnknown, Type, toStructuralSchema, validateSchema } from '../kube/index.ts'
-import { type Spread, spreadError } from './distribution.ts'
+import { ProfileError, type Times, timesOf, type WorkPhase, workPhases } from '../api/index.ts'
+import { pruneUnknown, Type, toStructuralSchema, validateSchema } from '../kube/index.ts'
 
-const duration = (description: string) => Type.Optional(Type.String({ pattern: durationPattern, description }))
-
-const spread = (description: string) =>
-  Type.Optional(
-    Type.Object(
-      {
-        fixed: duration('Always the same.'),
-        p50: duration('The median of a lognormal distribution; with p99.'),
-        p99: duration('Its 99th percentile.'),
-        quantiles: Type.Optional(
-          Type.Record(Type.String(), Type.String({ pattern: durationPattern }), {
-            description: 'What was measured: durations by share from "0" to "1", straight lines between them.',
-          }),
-        ),
-      },
-      { description },
-    ),
-  )
+const times = (description: string) => Type.Optional(Type.Unknown({ description }))
 
 const schema = Type.Object({
-  durations: Type.Optional(
+  phases: Type.Optional(
     Type.Object(
-      { DriftCheck: spread('Runs that find nothing to do.'), Change: spread('Runs of changes.') },
-      { description: 'How long the engine works on a Run, by its cause.' },
+      {
+        preparing: times('Sources and dependencies.'),
+        planning: times('Looking what there is to do: all of a drift check.'),
+        applying: times('Doing it; only in Runs of changes.'),
+      },
+      { description: 'How long a worker is busy with each phase of a Run.' },
     ),
+  ),
+  failureShare: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Of all Runs; they are tried again as Stacks say.' })),
+  changeShare: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1, description: 'Of the Runs of changes: those that have something to apply.' }),
   ),
   changesPerStackPerDay: Type.Optional(Type.Number({ minimum: 0, description: 'How often a Stack changes.' })),
   stacksPerChange: Type.Optional(
@@ -39,8 +30,7 @@ const schema = Type.Object({
       description: 'A weight for each hour of the day, from midnight.',
     }),
   ),
-  failureShare: Type.Optional(Type.Number({ minimum: 0, maximum: 0.9, description: 'Of all Runs; they are tried again as Stacks say.' })),
-  workerStart: spread('From asking for a worker until it takes a Run.'),
+  workerStart: times('From asking for a worker until it takes a Run.'),
   price: Type.Optional(
     Type.Object(
       {
@@ -55,17 +45,18 @@ const schema = Type.Object({
   ),
 })
 
-/** What a profile file may say. */
-export type ProfileFile = Static<typeof schema>
+type ProfileFile = Static<typeof schema>
 
-/** How the Runs of a fleet are, with what a file left out filled in. Times as text, such as `90s`. */
+/** How the Runs of a fleet are, with what a file left out filled in. Times are text, as in the file, so that threads can be told. */
 export type Profile = {
-  readonly durations: { readonly DriftCheck: Spread; readonly Change: Spread }
+  /** A phase that is missing takes no time. */
+  readonly phases: Readonly<Partial<Record<WorkPhase, Times>>>
+  readonly failureShare: number
+  readonly changeShare: number
   readonly changesPerStackPerDay: number
   readonly stacksPerChange: number
   readonly changesByHour: readonly number[]
-  readonly failureShare: number
-  readonly workerStart: Spread
+  readonly workerStart: Times
   readonly price: { readonly currency: string; readonly perWorkerHour: number; readonly perPodHour: number }
 }
 
@@ -78,30 +69,25 @@ const evenings = [4, 3, 2, 2, 1, 1]
  * their image, of one CPU and 2 GB at what clouds ask for that on demand. An assumption and not a measurement: say what your own are.
  */
 export const defaultProfile: Profile = {
-  durations: { DriftCheck: { p50: '25s', p99: '4m' }, Change: { p50: '60s', p99: '15m' } },
+  phases: {
+    preparing: { p0: '500ms', p50: '3s', p99: '20s' },
+    planning: { p0: '3s', p50: '20s', p90: '1m', p99: '4m' },
+    applying: { p0: '2s', p50: '30s', p90: '4m', p99: '15m' },
+  },
+  failureShare: 0.03,
+  changeShare: 1,
   changesPerStackPerDay: 1,
   stacksPerChange: 3,
   changesByHour: [...nights, ...officeHours, ...evenings],
-  failureShare: 0.03,
-  workerStart: { p50: '8s', p99: '30s' },
+  workerStart: { p0: '3s', p50: '8s', p99: '30s' },
   price: { currency: 'USD', perWorkerHour: 0.05, perPodHour: 0.05 },
-}
-
-/** A profile that cannot be used. `problems` has a line for each thing that is wrong. */
-export class ProfileError extends Error {
-  override readonly name = 'ProfileError'
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    super(problems.join('; '))
-    this.problems = problems
-  }
 }
 
 const structure = toStructuralSchema(schema, 'profile')
 
 /**
- * Reads a profile: what it leaves out is as in {@link defaultProfile}.
+ * Reads a profile: what it leaves out is as in {@link defaultProfile}; of its `phases`, those left out take no time. A profile of
+ * `oarlock hollow` is one, too.
  *
  * @throws {ProfileError} if it has unknown fields, values of the wrong type or out of their range.
  */
@@ -110,21 +96,33 @@ export function parseProfile(value: unknown): Profile {
   for (const path of pruneUnknown(structure, value, 'profile').pruned) {
     problems.push(`${path}: there is no such field; docs/simulate.md lists them`)
   }
-  if (problems.length > 0) throw new ProfileError(problems)
-  const { durations, price, ...rest } = value as ProfileFile
+  if (problems.length > 0) throw new ProfileError(problems.join('; '))
+  const { phases, workerStart, price, ...rest } = value as ProfileFile
+  if (rest.changesByHour?.every(weight => weight === 0))
+    throw new ProfileError('profile.changesByHour: one weight at least must be more than 0')
   const { currency = defaultProfile.price.currency, perWorkerHour = defaultProfile.price.perWorkerHour } = price ?? {}
-  const profile: Profile = {
+  return {
     ...defaultProfile,
     ...rest,
-    durations: { ...defaultProfile.durations, ...durations },
+    ...(phases && { phases: Object.fromEntries(workPhases.map(phase => [phase, checkedTimes(`profile.phases.${phase}`, phases[phase])])) }),
+    ...(workerStart !== undefined && { workerStart: checkedTimes('profile.workerStart', workerStart) ?? defaultProfile.workerStart }),
     price: { currency, perWorkerHour, perPodHour: price?.perPodHour ?? perWorkerHour },
   }
-  const found = [
-    spreadError(profile.durations.DriftCheck, 'profile.durations.DriftCheck'),
-    spreadError(profile.durations.Change, 'profile.durations.Change'),
-    spreadError(profile.workerStart, 'profile.workerStart'),
-    profile.changesByHour.every(weight => weight === 0) ? 'profile.changesByHour: one weight at least must be more than 0' : undefined,
-  ].filter(problem => problem !== undefined)
-  if (found.length > 0) throw new ProfileError(found)
-  return profile
+}
+
+function checkedTimes(field: string, value: unknown): Times | undefined {
+  timesOf(field, value)
+  return value as Times | undefined
+}
+
+/** Draws how long a worker is busy with a Run, in milliseconds. */
+export type Took = (chance: () => number) => number
+
+/** By cause of a Run. A drift check looks; a change looks, and has something to apply as often as the profile says. */
+export function tookOf({ phases, changeShare }: Profile): { readonly DriftCheck: Took; readonly Change: Took } {
+  const preparing = timesOf('profile.phases.preparing', phases.preparing)
+  const planning = timesOf('profile.phases.planning', phases.planning)
+  const applying = timesOf('profile.phases.applying', phases.applying)
+  const look: Took = chance => preparing(chance()) + planning(chance())
+  return { DriftCheck: look, Change: chance => look(chance) + (chance() < changeShare ? applying(chance()) : 0) }
 }

@@ -1,24 +1,24 @@
 import { ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Spread } from './distribution.ts'
+import type { Times } from '../api/index.ts'
 import { parseProfile, simulateFleet } from './index.ts'
 
 /**
  * A Poisson stream of changes of many Stacks, workers that are there all the time: what queueing theory has formulas for.
  * Returns the mean wait in seconds.
  */
-function simulatedWait(options: { workers: number; utilisation: number; meanSeconds: number; duration: Spread; days: number }): number {
+function simulatedWait(options: { workers: number; utilisation: number; meanSeconds: number; duration: Times; days: number }): number {
   const { workers, utilisation, meanSeconds, duration, days } = options
   // So many that hardly ever one changes again while it waits, which would not be a new Run.
   const stacks = 10_000
   const perDay = (utilisation * workers * 86_400) / meanSeconds
   const profile = parseProfile({
-    durations: { Change: duration },
+    phases: { applying: duration },
     changesPerStackPerDay: perDay / stacks,
     stacksPerChange: 1,
     changesByHour: Array.from({ length: 24 }, () => 1),
     failureShare: 0,
-    workerStart: { fixed: '0s' },
+    workerStart: '0s',
   })
   const fleet = { stacks, intervalMs: undefined, profile, hours: 24 * days, seed: 7 }
   const result = simulateFleet(fleet, { max: workers, min: workers, lifecycle: 'Warm' })
@@ -43,15 +43,16 @@ function erlangWait(c: number, rho: number): number {
 }
 
 test('M/D/1: one worker, Runs of one length: the mean wait is that of Pollaczek and Khinchine', () => {
-  const got = simulatedWait({ workers: 1, utilisation: 0.7, meanSeconds: 60, duration: { fixed: '60s' }, days: 80 })
+  const got = simulatedWait({ workers: 1, utilisation: 0.7, meanSeconds: 60, duration: '60s', days: 80 })
   isNear(got, (0.7 * 60) / (2 * 0.3), 0.06)
 })
 
-test('M/G/1: lognormal lengths wait longer, as much as Pollaczek and Khinchine say', () => {
-  const sigma = Math.log(4) / 2.326_347_874
-  const mean = 60 * Math.exp(sigma ** 2 / 2)
-  const meanOfSquares = 3_600 * Math.exp(2 * sigma ** 2)
-  const got = simulatedWait({ workers: 1, utilisation: 0.6, meanSeconds: mean, duration: { p50: '60s', p99: '240s' }, days: 80 })
+test('M/G/1: Runs of many lengths wait longer, as much as Pollaczek and Khinchine say', () => {
+  // Evenly on a logarithmic axis from 20 s to 180 s.
+  const mean = (180 - 20) / Math.log(9)
+  const meanOfSquares = (180 ** 2 - 20 ** 2) / (2 * Math.log(9))
+  const duration = { p0: '20s', p100: '180s' }
+  const got = simulatedWait({ workers: 1, utilisation: 0.6, meanSeconds: mean, duration, days: 80 })
   isNear(got, ((0.6 / mean) * meanOfSquares) / (2 * 0.4), 0.08)
 })
 
@@ -60,7 +61,7 @@ for (const { workers, utilisation } of [
   { workers: 10, utilisation: 0.9 },
 ]) {
   test(`M/D/${workers} at ${utilisation}: the mean wait is that of Cosmetatos' approximation, which is within 2% of the exact one`, () => {
-    const got = simulatedWait({ workers, utilisation, meanSeconds: 60, duration: { fixed: '60s' }, days: 200 / workers })
+    const got = simulatedWait({ workers, utilisation, meanSeconds: 60, duration: '60s', days: 200 / workers })
     const c = workers
     const rho = utilisation
     const correction = 1 + ((1 - rho) * (c - 1) * (Math.sqrt(4 + 5 * c) - 2)) / (16 * rho * c)

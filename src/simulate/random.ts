@@ -18,11 +18,6 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
   }
 
-  /** Standard normal, by Box and Muller (1958). */
-  normal(): number {
-    return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next())
-  }
-
   /** Exponential with this mean: the time between two events that know nothing of each other. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.next())

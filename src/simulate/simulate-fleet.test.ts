@@ -7,10 +7,10 @@ import { afterRun, makeStackLoad } from './stack-load.ts'
 import { WorkerFleet } from './worker-fleet.ts'
 
 const quiet = parseProfile({
-  durations: { DriftCheck: { fixed: '60s' }, Change: { fixed: '60s' } },
+  phases: { planning: '60s' },
   changesPerStackPerDay: 0,
   failureShare: 0,
-  workerStart: { fixed: '10s' },
+  workerStart: '10s',
 })
 const fleet = { stacks: 200, tenants: 5, intervalMs: 3_600_000, profile: defaultProfile, hours: 6 }
 

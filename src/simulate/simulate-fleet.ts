@@ -1,11 +1,10 @@
-import { defaults, type WorkerPoolSpec } from '../api/index.ts'
+import { defaults, timesOf, type WorkerPoolSpec } from '../api/index.ts'
 import { decidePlacement, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
 import { parseDuration } from '../kube/index.ts'
 import { settingsOf } from '../stack/index.ts'
-import { samplerOf } from './distribution.ts'
 import { EventHeap } from './event-heap.ts'
 import { Measures, type SimulationResult } from './measures.ts'
-import type { Profile } from './profile.ts'
+import { type Profile, tookOf } from './profile.ts'
 import { Random } from './random.ts'
 import { afterRun, type Cause, makeStackLoad, pool, type StackLoad } from './stack-load.ts'
 import { type Hand, WorkerFleet } from './worker-fleet.ts'
@@ -95,8 +94,8 @@ class Simulation {
     this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
     this.#workers = new WorkerFleet({ mode: 'Process', ...shape }, epochMs)
     this.#measures = new Measures(this.#warmUpMs, tenants)
-    this.#tookMs = { DriftCheck: samplerOf(profile.durations.DriftCheck), Change: samplerOf(profile.durations.Change) }
-    this.#startMs = samplerOf(profile.workerStart)
+    this.#tookMs = tookOf(profile)
+    this.#startMs = timesOf('profile.workerStart', profile.workerStart)
     const sum = profile.changesByHour.reduce((total, weight) => total + weight, 0)
     this.#hourWeights = profile.changesByHour.map(weight => (24 * weight) / sum)
     const dice = new Random(seed)
@@ -183,7 +182,7 @@ class Simulation {
       const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!
       stack.phase = 'Running'
       this.#measures.started(stack, this.#nowMs)
-      const tookMs = Math.min(this.#timeoutMs, this.#tookMs[stack.cause](this.#runDice))
+      const tookMs = Math.min(this.#timeoutMs, this.#tookMs[stack.cause](this.#runDice.next))
       this.#events.put(this.#nowMs + tookMs, { kind: 'Ended', stack, hand: this.#workers.give(worker) })
     }
   }
@@ -192,7 +191,7 @@ class Simulation {
     const { start } = this.#workers.size(this.#wanted(), this.#nowMs)
     for (let i = 0; i < start; i++) {
       const worker = this.#workers.start(this.#nowMs)
-      this.#events.put(this.#nowMs + this.#startMs(this.#startDice), { kind: 'Registered', worker })
+      this.#events.put(this.#nowMs + this.#startMs(this.#startDice.next()), { kind: 'Registered', worker })
     }
   }
 

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { ProfileError } from '../../api/index.ts'
 import { parseDuration } from '../../kube/index.ts'
 import {
   chartLines,
@@ -7,7 +8,6 @@ import {
   drawSvg,
   headline,
   type Profile,
-  ProfileError,
   parseProfile,
   recommend,
   sayCount,

@@ -1,8 +1,6 @@
-import { parseDuration } from '../../kube/index.ts'
+import { ProfileError, profileRecord, timesOf, type WorkPhase, workPhases } from '../../api/index.ts'
 
-/** The phases of a Run in which its worker works. */
-export const workPhases = ['preparing', 'planning', 'applying'] as const
-export type WorkPhase = (typeof workPhases)[number]
+export { ProfileError }
 
 /** How long simulated Runs take and how they end. */
 export type HollowProfile = {
@@ -14,12 +12,13 @@ export type HollowProfile = {
   readonly changeShare: number
 }
 
-/** A profile that cannot be used; the message names the field, what came and what is allowed. */
-export class ProfileError extends Error {
-  override readonly name = 'ProfileError'
-}
-
-const fields = ['phases', 'failureShare', 'changeShare']
+/** One file serves `oarlock simulate`, too: the last ones are read there only. */
+const fields = [
+  'phases',
+  'failureShare',
+  'changeShare',
+  ...['changesPerStackPerDay', 'stacksPerChange', 'changesByHour', 'workerStart', 'price'],
+]
 
 /**
  * Reads a profile: `{ "phases": { "preparing": T, "planning": T, "applying": T }, "failureShare": 0.02, "changeShare": 0.3 }`.
@@ -29,9 +28,9 @@ const fields = ['phases', 'failureShare', 'changeShare']
  * @throws {ProfileError}
  */
 export function parseProfile(value: unknown): HollowProfile {
-  const profile = record('the profile', value)
+  const profile = profileRecord('the profile', value)
   onlyKnown('the profile', profile, fields)
-  const phases = record('phases', profile.phases ?? {})
+  const phases = profileRecord('phases', profile.phases ?? {})
   onlyKnown('phases', phases, workPhases)
   return {
     phases: {
@@ -47,59 +46,10 @@ export function parseProfile(value: unknown): HollowProfile {
 /** No work at all: what is measured then is everything around it. */
 export const noWork = parseProfile({})
 
-function timesOf(field: string, value: unknown): (chance: number) => number {
-  if (value === undefined) return () => 0
-  if (typeof value === 'string') {
-    const ms = durationOf(field, value)
-    return () => ms
-  }
-  const points = Object.entries(record(field, value)).map(([name, text]) => {
-    const percent = /^p\d+(\.\d+)?$/.test(name) ? Number(name.slice(1)) : Number.NaN
-    if (!(percent <= 100)) throw new ProfileError(`${field}.${name} must be a percentile from p0 to p100, such as p50 or p99.9`)
-    return { share: percent / 100, ms: durationOf(`${field}.${name}`, text) }
-  })
-  if (points.length === 0) throw new ProfileError(`${field} {} must have at least one percentile, such as "p50": "4s"`)
-  points.sort((a, b) => a.share - b.share)
-  for (const [index, { ms, share }] of points.entries()) {
-    const before = points[index - 1]
-    if (before && before.ms > ms) {
-      throw new ProfileError(
-        `${field}: p${share * 100} must not be shorter than p${before.share * 100}, got ${ms} ms after ${before.ms} ms`,
-      )
-    }
-  }
-  return chance => between(points, chance)
-}
-
-function between(points: readonly { share: number; ms: number }[], chance: number): number {
-  const index = points.findIndex(({ share }) => share > chance)
-  const above = points[index]
-  if (!above) return points.at(-1)?.ms ?? 0
-  const below = points[index - 1]
-  if (!below) return above.ms
-  const part = (chance - below.share) / (above.share - below.share)
-  // Logarithms have no zero: a millisecond stands for it.
-  return Math.max(1, below.ms) * (Math.max(1, above.ms) / Math.max(1, below.ms)) ** part
-}
-
-function durationOf(field: string, value: unknown): number {
-  if (typeof value !== 'string') throw new ProfileError(`${field} ${JSON.stringify(value)} must be a duration such as "250ms" or "1m30s"`)
-  try {
-    return parseDuration(value)
-  } catch (error) {
-    throw new ProfileError(`${field}: ${(error as Error).message}`)
-  }
-}
-
 function share(field: string, value: unknown, ifAbsent: number): number {
   if (value === undefined) return ifAbsent
   if (typeof value === 'number' && value >= 0 && value <= 1) return value
   throw new ProfileError(`${field} ${JSON.stringify(value)} must be a number from 0 to 1`)
-}
-
-function record(field: string, value: unknown): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw new ProfileError(`${field} must be a JSON object, got ${JSON.stringify(value)?.slice(0, 100)}`)
 }
 
 function onlyKnown(field: string, value: Record<string, unknown>, known: readonly string[]): void {
