@@ -35,6 +35,8 @@ const renewalsPerLease = 5
 const mayWriteShare = 0.9
 /** Registrations and ends under way at once. */
 const atOnce = 64
+/** Renewals under way at once; more wait here, as a server answers 429 to one user who has too many waiting there. */
+const renewalsAtOnce = 128
 /** How often the wheel of renewals is turned. */
 const turnEveryMs = 10
 
@@ -93,6 +95,9 @@ export class HollowFleet {
   }
   /** From when a renewal was due to its answer. */
   renewalTimes = new Latencies()
+  /** Renewals that are due, by index of the worker, with since when; each worker is in it once at most. */
+  readonly #due = new Map<number, number>()
+  #renewing = 0
   #timer: NodeJS.Timeout | undefined
   #watching: Promise<void> | undefined
   #starting: Promise<void> | undefined
@@ -166,7 +171,22 @@ export class HollowFleet {
       return
     }
     hand.isRenewing = true
-    void this.#sendRenewal(index, hand, dueMs)
+    this.#due.set(index, dueMs)
+    this.#sendDue()
+  }
+
+  #sendDue(): void {
+    for (const [index, dueMs] of this.#due) {
+      if (this.#renewing >= renewalsAtOnce) return
+      this.#due.delete(index)
+      const hand = this.#hands[index]
+      if (!hand) continue
+      this.#renewing++
+      void this.#sendRenewal(index, hand, dueMs).finally(() => {
+        this.#renewing--
+        this.#sendDue()
+      })
+    }
   }
 
   async #sendRenewal(index: number, hand: Hand, dueMs: number): Promise<void> {
