@@ -131,7 +131,9 @@ export class Dispatcher {
           if (hasBegun(run) && !hasBegun(old)) this.#pools.proven(run.spec.workerName!)
           // Progress of a Run is none of our business: it would be a pass for each resource an engine finishes.
           if (isNews(old, run)) kick()
-          if (old.spec.workerName !== run.spec.workerName) kickLost()
+          const { workerName } = run.spec
+          // A pass looks at every Lease: not for each Run that a worker gets whose Lease is watched anyway.
+          if (old.spec.workerName !== workerName && (workerName === undefined || !this.#undertaker.isObserved(workerName))) kickLost()
         },
         deleted: run => {
           this.#queue.forget(run)

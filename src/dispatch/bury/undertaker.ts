@@ -27,6 +27,11 @@ export class Undertaker {
     return this.#burying.has(worker) || this.#observer.ageMs(worker, monotonicMs) >= this.#shared.leaseDurationMs / 2
   }
 
+  /** True for a worker whose deadline a pass will come for by itself. */
+  isObserved(worker: string): boolean {
+    return this.#observer.isObserved(worker)
+  }
+
   /** A renewal only moves the deadline, which the pass at the deadline finds out by itself. */
   seeRenewal(worker: string, token: string): void {
     if (this.#observer.isObserved(worker)) this.#observer.observe(worker, token, this.#shared.monotonicMs())
