@@ -83,7 +83,7 @@ export async function up(options: UpOptions): Promise<number> {
     watch.stop()
     await hub.stop({
       graceMs: options.exitWhenReady ? readyGraceMs : parseDuration(options.grace),
-      onProgress: running => note(`waiting for ${running === 1 ? '1 Run' : `${running} Runs`} to finish (Ctrl-C again interrupts)`),
+      onProgress: running => note(`waiting for ${running === 1 ? '1 worker' : `${running} workers`} to finish (Ctrl-C again interrupts)`),
     })
     if (!options.exitWhenReady) print('stopped; the next start continues where this one ended')
     return exitCode
