@@ -21,6 +21,9 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
   const components = client.resource(componentResource, { managedFields: false })
   const componentCache = manager.informer(componentResource)
 
+  /** When the status of a Kyma that still waits was written last, by key: forgotten when it waits no more. */
+  const toldAtMs = new Map<string, number>()
+
   const create = async (kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
     const object = {
       metadata: {
@@ -53,7 +56,10 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
     priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
     async reconcile({ key, object: kyma, signal }) {
       counters.reconciles++
-      if (!kyma || kyma.metadata.deletionTimestamp) return undefined
+      if (!kyma || kyma.metadata.deletionTimestamp) {
+        toldAtMs.delete(key)
+        return undefined
+      }
       const { name, namespace } = kyma.metadata
       const { components: wanted } = kyma.spec
       const keyOf = (entry: ComponentEntry) => `${namespace}/${name}-${entry.name}`
@@ -75,7 +81,13 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
 
       const succeeded = new Set(componentCache.indexKeys('succeeded', key))
       const waitingFor = wanted.filter(entry => !succeeded.has(keyOf(entry))).map(entry => entry.name)
-      const status = { status: waitingFor.length === 0 ? 'success' : 'pending', waitingFor }
+      const isWaiting = waitingFor.length > 0
+      // Progress is told at intervals, however many components finish in between; the end at once.
+      const holdMs = isWaiting ? (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + settings.progressMs - performance.now() : 0
+      if (holdMs > 0) return { requeueAfterMs: holdMs }
+      if (isWaiting) toldAtMs.set(key, performance.now())
+      else toldAtMs.delete(key)
+      const status = { status: isWaiting ? 'pending' : 'success', waitingFor }
       const written = await patchStatusIfChanged(kymas, kyma, status)
       if (written !== kyma) {
         counters.kymaStatusWrites++

@@ -35,6 +35,7 @@ const help = `npm run kyma -- [options]
   --verify           watch that no step is skipped and nothing is made twice; always on with --restart
   --no-predicates    reconcile a Kyma at every change of a component, as the original did
   --collect MS       collect changes of components this long before their Kyma is reconciled; default 200
+  --progress MS      between two status writes of a Kyma that still waits for components; default 10000
   --hot N            how many objects of each cache are kept parsed; default 128
   --order ORDER      longest-first (default) or listed: which components go first when many are due
   --second MS        how long a second of the simulated installation takes; default 1000, less for a short look
@@ -64,6 +65,7 @@ const { values } = parseArgs({
     verify: { type: 'boolean', default: false },
     'no-predicates': { type: 'boolean', default: false },
     collect: { type: 'string', default: '200' },
+    progress: { type: 'string', default: '10000' },
     hot: { type: 'string', default: '128' },
     order: { type: 'string', default: 'longest-first' },
     second: { type: 'string', default: '1000' },
@@ -105,6 +107,7 @@ const settings: Settings = {
   createsAtOnce: positive('creates', values.creates),
   noPredicates: values['no-predicates'],
   collectMs: Number(values.collect),
+  progressMs: Number(values.progress) * (positive('second', values.second) / 1_000),
   hotObjects: positive('hot', values.hot),
   longestFirst: order(values.order) === 'longest-first',
   secondMs: positive('second', values.second),

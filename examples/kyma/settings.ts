@@ -22,6 +22,8 @@ export type Settings = {
   noPredicates: boolean
   /** How long changes of components are collected before their Kyma is reconciled. */
   collectMs: number
+  /** How long after one status write of a Kyma that still waits the next is held back; its success never is. */
+  progressMs: number
   /** How many objects of a cache are kept parsed. */
   hotObjects: number
   /** Creates the components that take longest first, and lets those go first that still need longest. */
