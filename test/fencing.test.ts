@@ -22,7 +22,7 @@ import { waitFor } from './support/wait-for.ts'
 import type { WorkerChildSettings } from './support/worker-child.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
-const lease = { durationMs: 3_000, renewMs: 400, interruptMs: 1_500, terminateMs: 2_000, killMs: 2_600 }
+const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
 const network = whyNoNetwork()
 /** The server listens where the other namespace reaches it, too. */
 const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
@@ -191,7 +191,8 @@ test('an event loop that stands still for twice the Lease loses nothing: the hea
 test('invariant 3: worker, guard and engine were all stopped past the Lease and go on: no write of theirs is accepted, nothing survives', async t => {
   const { worker, run, guardPids, runsDir } = await start(
     t,
-    `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > $OARLOCK_STATE; sleep 0.02; done`,
+    // Renamed into place: a file that is written where it lies may be cut off by the kill, and then there is nothing to keep.
+    `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > next; mv next $OARLOCK_STATE; sleep 0.02; done`,
   )
   const stackUid = keptAs(run)
   await waitFor('a state', 10_000, async () => (await states.readVersion({ stackUid })) !== undefined)

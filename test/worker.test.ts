@@ -30,13 +30,15 @@ import {
 import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.ts'
 import { type ApiServer, startServer } from '../src/server/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
-import { defaultLeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
+import { defaultLeaseTimings, type LeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
 import { checkIsolation, findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
 const runsDir = join(base, 'runs')
-/** A quarter of the real ones and less, so that no test waits ten seconds. */
-const lease = { durationMs: 2_500, renewMs: 300, interruptMs: 1_200, terminateMs: 1_700, killMs: 2_200 }
+/** As in use, since a busy machine may let a process wait for seconds; but a Lease that was taken away is noticed soon. */
+const lease: LeaseTimings = { ...defaultLeaseTimings, renewMs: 1_000 }
+/** For a Lease that is to run out. */
+const shortLease: LeaseTimings = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
 let server: ApiServer
 let client: Client
 let states: StateStore
@@ -485,7 +487,7 @@ test('a one-shot worker that is given nothing ends; a taken name is refused', as
 
 test('invariant 2: cut off from the API, the engine is stopped before the Lease can expire; the Run is not written, its state is saved', async t => {
   const started = marker()
-  const worker = startWorker(t, { viaProxy: true })
+  const worker = startWorker(t, { viaProxy: true, lease: shortLease })
   const apply = sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`)
   const given = await giveRun(worker.name, { stack: { command: { apply } } })
   await eventually('the engine to start', () => existsSync(started))
@@ -498,7 +500,7 @@ test('invariant 2: cut off from the API, the engine is stopped before the Lease 
   const cutAt = performance.now()
   await eventually('the engine to be gone', () => findRunProcesses(given.metadata.uid).length === 0)
   const tookMs = performance.now() - cutAt
-  ok(tookMs > lease.interruptMs - 2 * lease.renewMs && tookMs < lease.killMs, `gone after ${tookMs} ms`)
+  ok(tookMs > shortLease.interruptMs - 2 * shortLease.renewMs && tookMs < shortLease.durationMs, `gone after ${tookMs} ms`)
   equal(await worker.done, 3, worker.said.join('\n'))
   proxy.mend()
   equal((await get(given)).status?.phase, 'Applying', 'a Run that may be Lost is not written')
@@ -632,31 +634,30 @@ test('terraform: plan kept for approval, exactly it applied, outdated ones refus
     stackName,
     stack: { engine: 'terraform', approval: 'Manual', source: { inline: { files: { 'main.tf': main } } }, variables: { size: 3 } },
   } as const
-  const slow = { lease: defaultLeaseTimings }
-  const planned = (await doRun(t, { ...base, type: 'Plan', epoch: 1 }, slow)).run
+  const planned = (await doRun(t, { ...base, type: 'Plan', epoch: 1 })).run
   equal(planned.status?.phase, 'Succeeded', JSON.stringify(planned.status))
   equal(planned.status?.changed, true)
   const digest = planned.status?.plan?.digest ?? ''
   deepEqual(planned.status?.plan, { digest, add: 1, change: 0, destroy: 0 })
 
-  const outdated = (await doRun(t, { ...base, epoch: 2, approvedPlan: { digest: 'sha256:other', runName: 'x' } }, slow)).run
+  const outdated = (await doRun(t, { ...base, epoch: 2, approvedPlan: { digest: 'sha256:other', runName: 'x' } })).run
   equal(outdated.status?.reason, 'PlanOutdated')
 
-  const applied = (await doRun(t, { ...base, epoch: 3, approvedPlan: { digest, runName: planned.metadata.name } }, slow)).run
+  const applied = (await doRun(t, { ...base, epoch: 3, approvedPlan: { digest, runName: planned.metadata.name } })).run
   equal(applied.status?.phase, 'Succeeded', JSON.stringify(applied.status))
   deepEqual(applied.status?.outputs, { size: 3 })
   equal(applied.status?.resources, 1)
   const state = JSON.parse((await states.readVersion({ stackUid: 'apps-approved' }))?.bytes.toString() ?? '{}')
   equal(state.resources.length, 1)
 
-  const again = (await doRun(t, { ...base, epoch: 4, approvedPlan: { digest, runName: planned.metadata.name } }, slow)).run
+  const again = (await doRun(t, { ...base, epoch: 4, approvedPlan: { digest, runName: planned.metadata.name } })).run
   equal(again.status?.reason, 'PlanOutdated', JSON.stringify(again.status))
 
-  const refreshed = (await doRun(t, { ...base, type: 'Refresh', epoch: 5 }, slow)).run
+  const refreshed = (await doRun(t, { ...base, type: 'Refresh', epoch: 5 })).run
   equal(refreshed.status?.phase, 'Succeeded', JSON.stringify(refreshed.status))
   equal(refreshed.status?.resources, 1)
 
-  const destroyed = (await doRun(t, { ...base, type: 'Destroy', epoch: 6 }, slow)).run
+  const destroyed = (await doRun(t, { ...base, type: 'Destroy', epoch: 6 })).run
   equal(destroyed.status?.phase, 'Succeeded', JSON.stringify(destroyed.status))
   equal(destroyed.status?.resources, 0)
   equal(await client.resource(secretResource).getOrUndefined('approved-outputs', { namespace: 'apps' }), undefined)

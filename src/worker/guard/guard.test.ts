@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -76,21 +76,18 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
   }
 }
 
-async function gone(uid: string, withinMs = 10_000): Promise<void> {
+const isRunning = (pid: number): boolean => readStartTime(pid) !== undefined
+
+async function until(what: string, isSo: () => boolean, withinMs = 10_000): Promise<void> {
   const deadline = performance.now() + withinMs
-  while (findRunProcesses(uid).some(pid => readStartTime(pid) !== undefined)) {
-    assert.ok(performance.now() < deadline, `processes ${findRunProcesses(uid)} are still there after ${withinMs} ms`)
+  while (!isSo()) {
+    assert.ok(performance.now() < deadline, `waited ${withinMs} ms for ${what}`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }
 
-async function cleaned(directory: string, withinMs = 10_000): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (existsSync(directory)) {
-    assert.ok(performance.now() < deadline, `${directory} is still there after ${withinMs} ms`)
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-}
+const gone = (uid: string) => until('the processes of the Run to be gone', () => !findRunProcesses(uid).some(isRunning))
+const cleaned = (directory: string) => until(`${directory} to go`, () => !existsSync(directory))
 
 const polite = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
 
@@ -293,14 +290,17 @@ test('a guard that is stopped keeps no deadline: a worker that starts gets anoth
   const own = { cacheDir: join(base, 'cache-of-two-guards') }
   const one = await start(t, polite, own)
   process.kill(one.guardPid, 'SIGSTOP')
-  t.after(() => process.kill(one.guardPid, 'SIGKILL'))
+  t.after(() => void (isRunning(one.guardPid) && process.kill(one.guardPid, 'SIGKILL')))
+  // Lies before the renewals in what the guard reads when it goes on.
+  one.worker.send('save')
   const other = await start(t, polite, own)
   assert.notEqual(other.guardPid, one.guardPid)
-  await new Promise(resolve => setTimeout(resolve, 6_500))
+  const first = [one.guardPid, one.worker.pid].map(pid => `keeper-${pid}`)
+  const isKeptByAnother = (): boolean => readdirSync(one.directory).some(name => name.startsWith('keeper-') && !first.includes(name))
+  await until('the worker at work to have another guard', isKeptByAnother, 20_000)
   process.kill(one.guardPid, 'SIGCONT')
-  await new Promise(resolve => setTimeout(resolve, 500))
+  await until('the guard that goes on, which nobody needs, to end', () => !isRunning(one.guardPid))
   assert.equal(groupExists(one.group), true, 'the guard that goes on leaves a worker alone that has another one')
-  process.kill(one.guardPid, 'SIGSTOP')
   one.worker.kill('SIGKILL')
   await cleaned(one.directory)
   other.worker.kill('SIGKILL')

@@ -43,6 +43,7 @@ export class Ward {
   readonly #runs = new Map<string, Guarded>()
   #renewedAtMs = bootMs()
   #timer: NodeJS.Timeout | undefined
+  #looking: NodeJS.Immediate | undefined
   #killedAtMs: number | undefined
   /** Runs that were ended here and that the worker has not let go of. */
   readonly #suspects = new Set<string>()
@@ -68,7 +69,7 @@ export class Ward {
       const guarded = this.#runs.get(message.uid)
       if (guarded) this.#onRun(guarded, message)
     }
-    this.#keepDeadlines()
+    this.#look()
   }
 
   #onRun(guarded: Guarded, message: Extract<GuardMessage, { uid: string }>): void {
@@ -120,13 +121,22 @@ export class Ward {
     this.#runs.delete(guarded.run.uid)
   }
 
+  /**
+   * Looks at the deadlines when everything that has come is read. A guard that was stopped, or had no CPU time, finds old messages
+   * first, and behind them the renewals, or that its worker has another guard: none of them alone says how things stand.
+   */
+  #look(): void {
+    this.#looking ??= setImmediate(() => {
+      this.#looking = undefined
+      this.#keepDeadlines()
+    })
+  }
+
   #keepDeadlines(): void {
     clearTimeout(this.#timer)
     let waitMs = Number.POSITIVE_INFINITY
     for (const guarded of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(guarded))
-    // A guard that was stopped itself reads first what came meanwhile: renewals, or that its worker has another one.
-    const look = () => setImmediate(() => this.#keepDeadlines())
-    if (this.#runs.size > 0) this.#timer = setTimeout(look, Math.min(waitMs, lookEveryMs))
+    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#look(), Math.min(waitMs, lookEveryMs))
   }
 
   /** Says in how many milliseconds to look again. */
@@ -178,7 +188,7 @@ export class Ward {
     clearTimeout(this.#timer)
     this.#suspects.clear()
     for (const guarded of this.#runs.values()) if (!guarded.isOurs) this.#forget(guarded)
-    this.#keepDeadlines()
+    this.#look()
     await this.settled()
   }
 
@@ -202,7 +212,7 @@ export class Ward {
       guarded.sent = 'SIGINT'
       this.#signal(guarded, 'SIGINT')
     }
-    this.#keepDeadlines()
+    this.#look()
     while ([...guarded.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
     await killRunProcesses(run.uid)
     await cgroupOfRun(run.uid)?.remove()
