@@ -88,7 +88,9 @@ const halfTimeMs = 34_000
 // What type stripping made is kept, so that neither process holds the stripper: 50 MB each from the second run on.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'node')
 
-const server = values.kubeconfig ? undefined : await startServerProcess(flags(values['server-flags']))
+/** As for the operator below: without a bound V8 lets the server's heap grow to several times what is live while it is busy. */
+const serverFlags = ['--max-semi-space-size=16', `--max-old-space-size=${Math.max(512, Math.ceil(count / 8))}`]
+const server = values.kubeconfig ? undefined : await startServerProcess([...serverFlags, ...flags(values['server-flags'])])
 const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
 const client = await createClient({ kubeconfig, userAgent: 'kyma-starter', connections: server ? 2 : undefined })
 const settings: Settings = {
