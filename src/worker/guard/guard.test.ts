@@ -279,7 +279,8 @@ test('worker, guard and engine are all stopped for longer than the Lease: when t
 })
 
 test('a worker whose event loop stands still past the time of its Run: the engine is ended although the Lease is renewed', async t => {
-  const { worker, uid, message } = await start(t, polite, { endsInMs: 300, renewsElsewhere: true })
+  // Long enough for the engine to be ready on a busy machine.
+  const { worker, uid, message } = await start(t, polite, { endsInMs: 4_000, renewsElsewhere: true })
   worker.send('block')
   await gone(uid)
   worker.kill('SIGKILL')
