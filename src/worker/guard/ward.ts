@@ -22,6 +22,9 @@ import { Reaper } from './reaper.ts'
 const slackMs = 100
 /** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
 const lookEveryMs = 500
+/** A guard that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
+const stoppedMs = 4 * lookEveryMs
+const catchUpMs = 250
 /** The store may be restarting: tried this long, then the directory is left for a person. */
 const salvageMs = 15 * 60_000
 
@@ -43,7 +46,8 @@ export class Ward {
   readonly #runs = new Map<string, Guarded>()
   #renewedAtMs = bootMs()
   #timer: NodeJS.Timeout | undefined
-  #looking: NodeJS.Immediate | undefined
+  #looking = false
+  #lookedAtMs = bootMs()
   #killedAtMs: number | undefined
   /** Runs that were ended here and that the worker has not let go of. */
   readonly #suspects = new Set<string>()
@@ -106,6 +110,7 @@ export class Ward {
     for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
     writeFileSync(join(run.directory, recordName), JSON.stringify(run), { mode: 0o600 })
     const guarded: Guarded = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
+    if (this.#runs.size === 0) this.#lookedAtMs = bootMs()
     this.#runs.set(run.uid, guarded)
     const fifo = join(run.directory, fifoName)
     guarded.reaper = new Reaper({
@@ -126,10 +131,16 @@ export class Ward {
    * first, and behind them the renewals, or that its worker has another guard: none of them alone says how things stand.
    */
   #look(): void {
-    this.#looking ??= setImmediate(() => {
-      this.#looking = undefined
+    if (this.#looking) return
+    this.#looking = true
+    const look = (): void => {
+      this.#looking = false
+      this.#lookedAtMs = bootMs()
       this.#keepDeadlines()
-    })
+    }
+    const wasStopped = this.#runs.size > 0 && bootMs() - this.#lookedAtMs > stoppedMs
+    if (wasStopped) setTimeout(look, catchUpMs)
+    else setImmediate(look)
   }
 
   #keepDeadlines(): void {
