@@ -54,6 +54,14 @@ async function compare(): Promise<number> {
     return 0
   }
   const theirs = await playAgainst(startPeer)
+  // kube-apiserver decides from caches that follow its writes; what it says otherwise than recorded counts when a fresh one says it too.
+  const doubtful = transcripts.filter((transcript, i) =>
+    transcript.cases.flatMap(({ steps }) => steps).some((step, j) => differences(step.answer, theirs[i]![j]!)),
+  )
+  const again = doubtful.length > 0 ? await playAgainst(startPeer, doubtful) : []
+  doubtful.forEach((transcript, i) => {
+    theirs[transcripts.indexOf(transcript)] = again[i]!
+  })
   let changed = 0
   forEachStep(theirs, (step, answer, where) => {
     const found = differences(step.answer, answer)
@@ -94,10 +102,10 @@ function report(of: readonly Transcript[], answers: string[][]): number {
   return wrong > 0 ? 1 : 0
 }
 
-async function playAgainst(start: typeof startOurs): Promise<string[][]> {
+async function playAgainst(start: typeof startOurs, these = transcripts): Promise<string[][]> {
   const target = await start()
   try {
-    return await playAll(transcripts, target)
+    return await playAll(these, target)
   } finally {
     await target.close()
   }

@@ -113,11 +113,12 @@ test('whatever is read here, node:http reads in the same way (request smuggling)
     fc.asyncProperty(method, target, fields, async (verb, url, lines) => {
       const head = text(`${verb} ${url} HTTP/1.1`, 'Host: test', ...lines)
       const read = readHead(head, undefined)
-      if (!read) return
+      // Longer bodies say no more than a short one.
+      if (!read || read.contentLength > 1_000) return
       accepted++
       seen.length = 0
       const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
-      const body = 'xyz'.slice(0, read.contentLength)
+      const body = 'x'.repeat(read.contentLength)
       // The request behind it shows that both agree on where this one ends.
       socket.write(Buffer.from(`${head}\r\n\r\n${body}GET /next HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n`, 'latin1'))
       socket.resume()
