@@ -50,5 +50,6 @@ export type {
 } from './resource-options.ts'
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
+export { TokenBucket, type TokenRate } from './token-bucket.ts'
 export { GarbageError, LineSplitter } from './watch-lines.ts'
 export { WrappedClient } from './wrapped-client.ts'

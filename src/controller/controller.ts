@@ -7,7 +7,6 @@ import type { Metrics } from './metrics.ts'
 import { misfitOf } from './misfit.ts'
 import type { Predicate } from './predicates.ts'
 import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
-import type { RetryRate } from './retry-bucket.ts'
 import {
   handlerOf,
   type OwnedSource,
@@ -20,7 +19,7 @@ import {
 } from './sources.ts'
 import type { Timers } from './timers.ts'
 import { type Tracer, traced } from './trace.ts'
-import { lowPriority, WorkQueue } from './work-queue.ts'
+import { lowPriority, type RetryRate, WorkQueue } from './work-queue.ts'
 
 export type ControllerOptions<Body> = {
   /** Names queue, metrics and log lines; unique in a manager. */

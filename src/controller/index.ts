@@ -18,11 +18,18 @@ export { mergeDiff } from './merge-diff.ts'
 export { type Change, type Predicate, predicates } from './predicates.ts'
 export type { ProbeOptions } from './probe-server.ts'
 export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
-export type { RetryRate } from './retry-bucket.ts'
 export { type OwnedSource, type WatchSource, watching } from './sources.ts'
 export { systemTimers, type Timers } from './timers.ts'
 export type { Span, Tracer } from './trace.ts'
-export { type AddOptions, lowPriority, normalPriority, type QueueObserver, WorkQueue, type WorkQueueOptions } from './work-queue.ts'
+export {
+  type AddOptions,
+  lowPriority,
+  normalPriority,
+  type QueueObserver,
+  type RetryRate,
+  WorkQueue,
+  type WorkQueueOptions,
+} from './work-queue.ts'
 export {
   addFinalizer,
   applyOwned,

@@ -1,5 +1,5 @@
+import { TokenBucket, type TokenRate } from '../client/index.ts'
 import { DelayHeap } from './delay-heap.ts'
-import { RetryBucket, type RetryRate } from './retry-bucket.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import { type Line, WaitingLanes } from './waiting-lanes.ts'
 
@@ -9,6 +9,13 @@ export const normalPriority = 0
 
 /** What a queue reports; durations are in seconds, as its metrics are. `retried` is every add with a delay, as in controller-runtime. */
 export type QueueObserver = { added(): void; waited(seconds: number): void; worked(seconds: number): void; retried(): void }
+
+/**
+ * `qps` retries a second on average, `burst` at once after a pause. When everything fails at once (the API server is away, a
+ * dependency is down), each key's own backoff still lets thousands of them come back in the same second. As client-go's default
+ * (10 qps, 100 burst there), a retry waits for the longer of the two.
+ */
+export type RetryRate = TokenRate
 
 export type WorkQueueOptions = {
   /** Wait after the first failure of a key; doubles with each further one. Default 5. */
@@ -62,7 +69,7 @@ export class WorkQueue {
   readonly #entries = new Map<string, Entry>()
   readonly #lanes = new WaitingLanes<Entry>()
   readonly #groupOf: ((key: string) => string) | undefined
-  readonly #retryBucket: RetryBucket | undefined
+  readonly #retryBucket: TokenBucket | undefined
   /** What workers have, kept only where somebody asks how long. */
   readonly #started = new Set<Entry>()
   readonly #delayed = new DelayHeap<Entry>()
@@ -79,7 +86,7 @@ export class WorkQueue {
     this.#timers = options.timers ?? systemTimers
     this.#observer = options.observer
     this.#groupOf = options.groupOf
-    this.#retryBucket = options.retryRate && new RetryBucket(options.retryRate, this.#timers.nowMs())
+    this.#retryBucket = options.retryRate && new TokenBucket('retryRate', options.retryRate, this.#timers.nowMs())
   }
 
   /** Keys that wait for a worker now, without the delayed ones. */
