@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import type { Client } from '../client/index.ts'
-import { isReason, type KubeObject, type Resource } from '../kube/index.ts'
+import { equalJson, isReason, type KubeObject, type Resource } from '../kube/index.ts'
 import type { Manifest } from './read-manifests.ts'
 
 export type Applied = { resource: Resource; object: KubeObject; outcome: 'created' | 'configured' | 'unchanged' }
@@ -24,7 +23,7 @@ export async function applyManifest(client: Client, { object }: Manifest, option
 
 /** Whether the apply changed nothing: a controller may have written the status in between, which is not the user's change. */
 function saysTheSame(before: KubeObject, after: KubeObject): boolean {
-  return before.metadata.resourceVersion === after.metadata.resourceVersion || isDeepStrictEqual(applicable(before), applicable(after))
+  return before.metadata.resourceVersion === after.metadata.resourceVersion || equalJson(applicable(before), applicable(after))
 }
 
 function applicable(object: KubeObject): unknown {
