@@ -3,7 +3,6 @@ import { annotations, isEnded, type Run, runResource, type Stack, stackResource 
 import type { Client } from '../client/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
-import { streamLog } from './follow-log.ts'
 import { waitFor } from './wait-for.ts'
 
 /** Asks the stack controller for a Run now; returns what identifies the request. */
@@ -46,13 +45,6 @@ export async function whenEnded(client: Client, run: Run, timeoutMs: number, onP
   if (supersededBy === undefined) return ended
   const next = await client.resource(runResource).getOrUndefined(supersededBy, { namespace })
   return next ? await whenEnded(client, next, timeoutMs, onPhase) : ended
-}
-
-/** Writes the log of a Run while it runs, from its start to its end; a Run without a log is no error. */
-export async function followRun(client: Client, run: Run, signal: AbortSignal): Promise<void> {
-  await streamLog(client, run, { follow: true, signal }, bytes => process.stdout.write(bytes)).catch(error => {
-    if (!(error instanceof CliError)) throw error
-  })
 }
 
 /** `2 to add, 1 to change, 0 to destroy` */
