@@ -19,4 +19,9 @@ export class ServerStartError extends Error {
     super(message, options)
     this.code = code
   }
+
+  /** The address to listen on is the trouble; otherwise the data directory is. */
+  get isAboutAddress(): boolean {
+    return this.code === 'AddressInUse' || this.code === 'AddressInvalid'
+  }
 }
