@@ -73,7 +73,7 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
   const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
   if (isLong(entries, 0, entries.length)) {
-    await streamList(call, frame, entries, 0, entries.length, store.nowMs)
+    await streamList(call, frame, { entries, from: 0, to: entries.length, nowMs: store.nowMs })
     return
   }
   const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')

@@ -42,7 +42,7 @@ export async function list(services: Services, call: Call): Promise<void> {
     await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
     return
   }
-  await streamList(call, frame, entries, offset, end, store.nowMs)
+  await streamList(call, frame, { entries, from: offset, to: end, nowMs: store.nowMs })
 }
 
 /** True when these entries are better sent piece by piece. */

@@ -13,18 +13,16 @@ const sizeDigits = 8
 const headBytes = sizeDigits + 2
 const tailBytes = 2
 
+/** The entries of a list from index `from` until before `to`; ages in tables are counted at `nowMs`. */
+export type ListPart = { entries: readonly Entry[]; from: number; to: number; nowMs: number }
+/** The text before the items, and the one behind them. */
+export type ListFrame = { head: string; end: string }
+
 /**
  * Sends a long list piece by piece. Entries never change, so it stays consistent however long the client takes; other requests get
  * their turn between the pieces.
  */
-export async function streamList(
-  call: Call,
-  frame: { head: string; end: string },
-  entries: readonly Entry[],
-  from: number,
-  to: number,
-  nowMs: number,
-): Promise<void> {
+export async function streamList(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
   const { response, as } = call
   const isGzip = takesGzip(call.acceptEncoding)
   response.writeHead(200, {
@@ -32,33 +30,37 @@ export async function streamList(
     'Cache-Control': 'no-cache, private',
     ...(isGzip && { 'Content-Encoding': 'gzip', Vary: 'Accept-Encoding' }),
   })
-  if (isGzip) await streamGzip(call, frame, entries, from, to, nowMs)
-  else await streamPlain(call, frame, entries, from, to, nowMs)
+  if (isGzip) await streamGzip(call, frame, part)
+  else await streamPlain(call, frame, part)
+}
+
+/** Gives `put` one item after the other and waits for what it promises; false when the client is gone. */
+async function eachItem(
+  { kind, as, response }: Call,
+  { entries, from, to, nowMs }: ListPart,
+  put: (text: string, withComma: boolean) => Promise<void> | undefined,
+): Promise<boolean> {
+  const pace = new Pace()
+  for (let i = from; i < to; i++) {
+    const isTaken = put(listItem(kind, entries[i]!, as, nowMs), i > from)
+    if (isTaken) await isTaken
+    // Little may come of much: a row of a table takes the whole object to be parsed.
+    if (as.form !== 'object' && pace.isOver) await pace.rest()
+    if (response.destroyed) return false
+  }
+  return true
 }
 
 // The same few chunks over and over: a list of 100 MB leaves nothing behind for the garbage collector.
-async function streamPlain(
-  { kind, as, response }: Call,
-  frame: { head: string; end: string },
-  entries: readonly Entry[],
-  from: number,
-  to: number,
-  nowMs: number,
-): Promise<void> {
-  const chunks = new ChunkWriter(response)
+async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
+  const chunks = new ChunkWriter(call.response)
   await chunks.write(frame.head)
-  const pace = new Pace()
-  for (let i = from; i < to; i++) {
-    // Only a full chunk has to be waited for.
-    const text = listItem(kind, entries[i]!, as, nowMs)
-    if (!chunks.take(text, i > from)) await chunks.write(i > from ? `,${text}` : text)
-    // Little may come of much: a row of a table takes the whole object to be parsed.
-    if (as.form !== 'object' && pace.isOver) await pace.rest()
-    if (response.destroyed) return
-  }
+  // Only a full chunk has to be waited for.
+  const put = (text: string, withComma: boolean) => (chunks.take(text, withComma) ? undefined : chunks.write(withComma ? `,${text}` : text))
+  if (!(await eachItem(call, part, put))) return
   await chunks.write(frame.end)
   chunks.flush()
-  response.end()
+  call.response.end()
 }
 
 class ChunkWriter {
@@ -132,32 +134,25 @@ class ChunkWriter {
   }
 }
 
-async function streamGzip(
-  { kind, as, response }: Call,
-  frame: { head: string; end: string },
-  entries: readonly Entry[],
-  from: number,
-  to: number,
-  nowMs: number,
-): Promise<void> {
+async function streamGzip(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
+  const { response } = call
   const gzip = process.getBuiltinModule('node:zlib').createGzip({ level: 1 })
   gzip.pipe(response)
   response.on('close', () => gzip.destroy())
   gzip.on('error', () => response.destroy())
-  let text = frame.head
-  const pace = new Pace()
-  for (let i = from; i < to; i++) {
-    if (i > from) text += ','
-    text += listItem(kind, entries[i]!, as, nowMs)
-    if (as.form !== 'object' && pace.isOver) await pace.rest()
-    if (text.length < gzipChunkLength) continue
-    const isReady = gzip.write(text, 'latin1')
-    text = ''
+  let chunk = frame.head
+  const send = async () => {
+    const isReady = gzip.write(chunk, 'latin1')
+    chunk = ''
     if (isReady) await new Promise(setImmediate)
     else await drained(gzip, response)
-    if (response.destroyed) return
   }
-  gzip.end(text + frame.end, 'latin1')
+  const put = (text: string, withComma: boolean) => {
+    if (withComma) chunk += ','
+    chunk += text
+    return chunk.length < gzipChunkLength ? undefined : send()
+  }
+  if (await eachItem(call, part, put)) gzip.end(chunk + frame.end, 'latin1')
 }
 
 /** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
