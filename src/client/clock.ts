@@ -1,3 +1,5 @@
+import { uptime } from 'node:os'
+
 /** Time as this room needs it: a monotonic reading in milliseconds and a timer. Tests bring a virtual one. */
 export type Clock = {
   /** Milliseconds that never step back; only differences mean something. */
@@ -20,3 +22,9 @@ export const systemClock: Clock = {
       signal?.addEventListener('abort', done)
     }),
 }
+
+/**
+ * As {@link systemClock}, but it goes on while the machine sleeps (CLOCK_BOOTTIME, in steps of 10 ms): for what others take over when
+ * its time is up, who did not sleep. Elsewhere than on Linux the same as {@link systemClock}.
+ */
+export const bootClock: Clock = process.platform === 'linux' ? { ...systemClock, nowMs: () => uptime() * 1_000 } : systemClock

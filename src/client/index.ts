@@ -14,7 +14,7 @@ export {
   type Response,
   type StreamResponse,
 } from './client.ts'
-export { type Clock, systemClock } from './clock.ts'
+export { bootClock, type Clock, systemClock } from './clock.ts'
 export { ClientClosedError, ConnectionError } from './connection-error.ts'
 export {
   type ConfigMapBody,

@@ -5,6 +5,7 @@ import type { Informer, InformerOptions } from './informer.ts'
 import { coerceError, type Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { misfitOf } from './misfit.ts'
+import { NotLeaderError } from './not-leader-error.ts'
 import type { Predicate } from './predicates.ts'
 import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
 import {
@@ -76,8 +77,8 @@ export type ControllerHost = {
   /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
   mayLead(): boolean
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
-  /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. */
-  clientOf(cluster: string | undefined): Client
+  /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. With `needsLeader` it writes only while this process leads. */
+  clientOf(cluster: string | undefined, options: { needsLeader: boolean }): Client
 }
 
 /** How many conflicts in a row are no error in the log. */
@@ -157,7 +158,9 @@ export class Controller {
     host.metrics.controller(name, maxConcurrent)
     const sources = this.#sources(host)
     const own = new Map(
-      sources.filter(({ isOwn }) => isOwn).map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster) }]),
+      sources
+        .filter(({ isOwn }) => isOwn)
+        .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader: this.needsLeader }) }]),
     )
     // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
     this.#queue = queue
@@ -268,7 +271,7 @@ export class Controller {
     const result = error ? 'error' : outcome.kind === 'requeue' ? 'requeue_after' : 'success'
     host.metrics.reconciled(name, result, seconds, isTerminal(error))
     if (!error) return
-    if (signal.aborted && aborting.aborted) {
+    if ((signal.aborted && aborting.aborted) || error instanceof NotLeaderError) {
       request.log.debug({ err: error }, 'reconcile was interrupted')
       return
     }

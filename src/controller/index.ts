@@ -15,6 +15,7 @@ export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOpti
 export { coerceError, type Log, silentLog } from './log.ts'
 export { type Health, Manager, type ManagerOptions, type Runnable, type RunOptions } from './manager.ts'
 export { mergeDiff } from './merge-diff.ts'
+export { NotLeaderError } from './not-leader-error.ts'
 export { type Change, type Predicate, predicates } from './predicates.ts'
 export type { ProbeOptions } from './probe-server.ts'
 export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'

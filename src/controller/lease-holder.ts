@@ -1,4 +1,4 @@
-import { type Client, type Clock, type LeaseBody, leaseResource, systemClock } from '../client/index.ts'
+import { bootClock, type Client, type Clock, type LeaseBody, leaseResource } from '../client/index.ts'
 import { isReason, type KubeObject, type NewObject } from '../kube/index.ts'
 import { decideElection, nextLeaseSpec, type Observation, observeLease } from './decide-election.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
@@ -26,6 +26,7 @@ export type LeaseStore = {
 export type LeaseHolderParts = LeaseOptions & {
   store: LeaseStore
   log?: Log | undefined
+  /** Default {@link bootClock}: a machine that slept does not believe that it leads still. */
   clock?: Clock | undefined
   random?: (() => number) | undefined
   /** For the times in the record, which only people read. */
@@ -64,7 +65,7 @@ export class LeaseHolder {
       )
     }
     this.#parts = parts
-    this.#clock = parts.clock ?? systemClock
+    this.#clock = parts.clock ?? bootClock
     this.#log = (parts.log ?? silentLog).child({ lease: parts.leaseName, identity: parts.identity })
     this.#leaseDurationMs = leaseDurationMs
     this.#renewDeadlineMs = renewDeadlineMs

@@ -7,6 +7,7 @@ import { Informer, type InformerOptions, type InformerParts } from './informer.t
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
 import { coerceError, type Log } from './log.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
+import { NotLeaderError } from './not-leader-error.ts'
 import { type ProbeOptions, ProbeServer } from './probe-server.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import type { Tracer } from './trace.ts'
@@ -65,12 +66,18 @@ export class Manager {
    * Answers of writes are frozen, as the caches share them.
    */
   readonly client: Client
+  /**
+   * The same for work that needs leadership: a write is refused with {@link NotLeaderError}, and not sent, when this process does
+   * not lead at that instant, also right after it was stopped for a while. Controllers that need leadership are given it. A write
+   * that was on its way already is for the server to refuse: by the `resourceVersion` or the `uid` that it carries.
+   */
+  readonly leaderClient: Client
   readonly #options: ManagerOptions
   readonly #log: Log
   readonly #informers = new Map<string, Shared>()
   /** The same by cluster, version and plural, whatever their selection: those that may hold what a write changed. */
   readonly #cachesOfKind = new Map<string, Informer<unknown>[]>()
-  readonly #clients = new Map<string, Client>()
+  readonly #clients = new Map<string, { client: Client; leaderClient: Client }>()
   readonly #tasks: (Controller | Runnable)[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
@@ -92,14 +99,16 @@ export class Manager {
   #probes: ProbeServer | undefined
 
   constructor(options: ManagerOptions) {
-    this.client = this.#writeThrough(undefined, options.client)
+    const own = this.#clientsOn(undefined, options.client)
+    this.client = own.client
+    this.leaderClient = own.leaderClient
     this.#options = options
     this.#log = options.log ?? consoleLog('warn')
     for (const [name, client] of Object.entries(options.clusters ?? {})) {
       if (!/^[a-zA-Z0-9.-]+$/.test(name)) {
         throw new TypeError(`the name ${JSON.stringify(name)} of a cluster must consist of letters, digits, dots and dashes`)
       }
-      this.#clients.set(name, this.#writeThrough(name, client))
+      this.#clients.set(name, this.#clientsOn(name, client))
     }
     const manager = this
     this.#host = {
@@ -112,7 +121,7 @@ export class Manager {
       },
       mayLead: () => this.#lease?.isHeld ?? true,
       informer: (resource, informerOptions) => this.informer(resource, informerOptions),
-      clientOf: cluster => this.clientOf(cluster),
+      clientOf: (cluster, { needsLeader }) => (needsLeader ? this.#clientsOf(cluster).leaderClient : this.clientOf(cluster)),
     }
   }
 
@@ -134,9 +143,13 @@ export class Manager {
 
   /** The client of one of `clusters`, or the manager's own without a name. @throws {RangeError} for an unknown name. */
   clientOf(cluster?: string): Client {
-    if (cluster === undefined) return this.client
-    const client = this.#clients.get(cluster)
-    if (client) return client
+    return this.#clientsOf(cluster).client
+  }
+
+  #clientsOf(cluster: string | undefined): { client: Client; leaderClient: Client } {
+    if (cluster === undefined) return this
+    const clients = this.#clients.get(cluster)
+    if (clients) return clients
     const known = [...this.#clients.keys()].join(', ') || 'none'
     throw new RangeError(`the manager has no cluster ${JSON.stringify(cluster)}: it has ${known}`)
   }
@@ -281,8 +294,14 @@ export class Manager {
     return health(reasons)
   }
 
-  #writeThrough(cluster: string | undefined, client: Client): Client {
-    return new WriteThroughClient(client, resource => this.#cachesOfKind.get(kindKey(cluster, resource)) ?? [])
+  #clientsOn(cluster: string | undefined, inner: Client): { client: Client; leaderClient: Client } {
+    const cachesOf = (resource: Resource<unknown>) => this.#cachesOfKind.get(kindKey(cluster, resource)) ?? []
+    const client = new WriteThroughClient(inner, cachesOf)
+    const mustLead = () => {
+      if (this.#lease && !this.#lease.isHeld) throw new NotLeaderError()
+      return this.#leadership?.aborting.signal
+    }
+    return { client, leaderClient: new WriteThroughClient(inner, cachesOf, mustLead) }
   }
 
   #watch(informer: Informer<unknown>): void {
@@ -336,7 +355,7 @@ export class Manager {
           if (!leadership) return
           leadership.stopping.abort()
           // A stop in good order keeps the lease, and lets them finish; a lost lease means another may start any moment (invariant 7).
-          if (!this.#stopping.signal.aborted) leadership.aborting.abort(new Error('leadership was lost'))
+          if (!this.#stopping.signal.aborted) leadership.aborting.abort(new NotLeaderError())
           else if (this.#aborting.signal.aborted) leadership.aborting.abort(this.#aborting.signal.reason)
           else
             this.#aborting.signal.addEventListener('abort', () => leadership.aborting.abort(this.#aborting.signal.reason), { once: true })

@@ -42,7 +42,7 @@ export class Dispatcher {
     this.#shared = {
       ...parts,
       caches: this.caches,
-      events: new EventRecorder({ client: manager.client, component: 'oarlock-dispatch', log }),
+      events: new EventRecorder({ client: manager.leaderClient, component: 'oarlock-dispatch', log }),
       writes: new RunWrites({ manager, caches: this.caches, log, nowMs, onEnd }),
       metrics: metrics(this),
       kick,
@@ -177,6 +177,8 @@ export class Dispatcher {
   }
 
   async #guarded(what: string, pass: () => Promise<number | undefined>): Promise<number | undefined> {
+    // Invariant 7: what was decided by old caches may be wrong now, and processes would be started for it. The signal aborts in a moment.
+    if (!this.#shared.manager.isLeader) return undefined
     try {
       return await pass()
     } catch (thrown) {

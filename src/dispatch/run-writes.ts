@@ -80,7 +80,7 @@ export class RunWrites {
   /** Writes the status at the version of `run`: refused with Conflict if it has moved on, as a phase never goes back. */
   async status(run: Run, status: object): Promise<void> {
     const { name, namespace, resourceVersion } = run.metadata
-    const handle = this.#parts.manager.client.resource(runResource)
+    const handle = this.#parts.manager.leaderClient.resource(runResource)
     this.#parts.caches.runs.applyLocal(await handle.patchStatus(name, { status }, { namespace, resourceVersion }))
   }
 

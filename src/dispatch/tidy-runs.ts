@@ -42,7 +42,7 @@ function againInMs(untaken: readonly Run[], nowMs: number): number {
 async function cancelOrphan(shared: Shared, run: Run): Promise<void> {
   const { namespace } = run.metadata
   const { manager, caches, writes } = shared
-  const stack = await manager.client.resource(stackResource).getOrUndefined(run.spec.stackRef.name, { namespace })
+  const stack = await manager.leaderClient.resource(stackResource).getOrUndefined(run.spec.stackRef.name, { namespace })
   if (stack?.metadata.uid === run.spec.stackRef.uid) {
     caches.stacks.applyLocal(stack)
     return
@@ -52,8 +52,11 @@ async function cancelOrphan(shared: Shared, run: Run): Promise<void> {
 }
 
 async function cancel({ manager, caches }: Shared, run: Run): Promise<void> {
-  const { name, namespace } = run.metadata
-  caches.runs.applyLocal(await manager.client.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace }))
+  // At the version that was looked at: who does not lead any more cancels nothing.
+  const { name, namespace, resourceVersion } = run.metadata
+  caches.runs.applyLocal(
+    await manager.leaderClient.resource(runResource).patch(name, { spec: { cancel: true } }, { type: 'merge', namespace, resourceVersion }),
+  )
 }
 
 /** The Run may be gone with this: until the cache knows, it looks as if it were still to be done. */
@@ -61,7 +64,7 @@ async function release({ manager, writes }: Shared, run: Run): Promise<void> {
   const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
   const patch = { metadata: { finalizers: finalizers.filter(one => one !== assignedFinalizer) } }
   try {
-    await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+    await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
   } catch (error) {
     if (!isReason(error, 'NotFound')) throw error
   }

@@ -79,7 +79,7 @@ class StackReconciler {
     this.#manager = manager
     this.#options = options
     this.#nowMs = options.nowMs ?? Date.now
-    this.#events = new EventRecorder({ client: manager.client, component: 'oarlock-stack' })
+    this.#events = new EventRecorder({ client: manager.leaderClient, component: 'oarlock-stack' })
     const indexes = {
       dependsOn: (stack: KubeObject<StackBody>) => dependencyNames(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
       namedInputs: (stack: KubeObject<StackBody>) => namedInputs(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
@@ -180,14 +180,14 @@ class StackReconciler {
     const { lastRun } = stack.status ?? {}
     if (!lastRun || isEnded({ status: { phase: lastRun.phase } } as Run) || runs.some(run => run.metadata.name === lastRun.name))
       return runs
-    const live = await this.#manager.client.resource(runResource).getOrUndefined(lastRun.name, { namespace })
+    const live = await this.#manager.leaderClient.resource(runResource).getOrUndefined(lastRun.name, { namespace })
     if (live?.spec.stackRef.uid !== uid) return runs
     this.#runs.applyLocal(live)
     return [...runs, live]
   }
 
   async #act(stack: Stack, decision: StackDecision): Promise<void> {
-    const stacks = this.#manager.client.resource(stackResource)
+    const stacks = this.#manager.leaderClient.resource(stackResource)
     let present = stack
     if (decision.addFinalizer) {
       present = await addFinalizer(stacks, present, stackFinalizer)
@@ -213,7 +213,7 @@ class StackReconciler {
   async #release(stack: Stack, decision: StackDecision): Promise<void> {
     this.#tell(stack, decision)
     if (stack.spec.deletion !== 'Orphan') await this.#options.removeStackData?.(stack.metadata.uid)
-    const released = await removeFinalizer(this.#manager.client.resource(stackResource), stack, stackFinalizer)
+    const released = await removeFinalizer(this.#manager.leaderClient.resource(stackResource), stack, stackFinalizer)
     this.#revisions.forget(stack.metadata.uid)
     // Where other finalizers hold it, it is still there.
     if (released.metadata.finalizers?.length) this.#stacks.applyLocal(released)
@@ -225,7 +225,7 @@ class StackReconciler {
   }
 
   async #create(stack: Stack, { name, spec }: { name: string; spec: RunSpec }): Promise<void> {
-    const runs = this.#manager.client.resource(runResource)
+    const runs = this.#manager.leaderClient.resource(runResource)
     const { namespace } = stack.metadata
     const owner = controllerReference({ ...stack, apiVersion: stackResource.apiVersion, kind: stackResource.kind })
     const metadata = { name, namespace, labels: { [labels.stack]: stackLabel(stack.metadata.name) }, ownerReferences: [owner] }
@@ -250,7 +250,7 @@ class StackReconciler {
     const skipped = { name, type: 'Apply', phase: 'Canceled', reason: 'NameTaken', finishedAt: rfc3339(this.#nowMs()) }
     const status = { ...stack.status, lastRunNumber: number, lastRun: skipped }
     const present = this.#stacks.get(objectKey(stack)) ?? stack
-    this.#stacks.applyLocal(await patchStatusIfChanged(this.#manager.client.resource(stackResource), present, status))
+    this.#stacks.applyLocal(await patchStatusIfChanged(this.#manager.leaderClient.resource(stackResource), present, status))
   }
 
   /** Refused with Conflict if it got a Worker meanwhile: then it runs, and it is decided again. */
@@ -265,15 +265,21 @@ class StackReconciler {
       finishedAt: rfc3339(this.#nowMs()),
       queuePosition: null,
     }
-    this.#runs.applyLocal(await this.#manager.client.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion }))
+    this.#runs.applyLocal(
+      await this.#manager.leaderClient.resource(runResource).patchStatus(name, { status }, { namespace, resourceVersion }),
+    )
   }
 
+  /** Refused with Conflict if it has moved on: then it is decided again. */
   async #cancel(stack: Stack, { name, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
     const { namespace } = stack.metadata
-    const runs = this.#manager.client.resource(runResource)
+    const run = this.#runs.get(`${namespace}/${name}`)
+    if (!run) return
+    const { resourceVersion } = run.metadata
+    const runs = this.#manager.leaderClient.resource(runResource)
     try {
       const patch = { spec: { cancel: true, ...(reason && { cancelReason: reason }) } }
-      this.#runs.applyLocal(await runs.patch(name, patch, { type: 'merge', namespace }))
+      this.#runs.applyLocal(await runs.patch(name, patch, { type: 'merge', namespace, resourceVersion }))
     } catch (error) {
       if (!isReason(error, 'NotFound')) throw error
     }
@@ -284,7 +290,7 @@ class StackReconciler {
     const uid = this.#runs.get(`${namespace}/${name}`)?.metadata.uid
     if (!uid || this.#runs.get(`${namespace}/${name}`)?.metadata.deletionTimestamp) return
     try {
-      await this.#manager.client.resource(runResource).delete(name, { namespace, preconditions: { uid } })
+      await this.#manager.leaderClient.resource(runResource).delete(name, { namespace, preconditions: { uid } })
     } catch (error) {
       if (!isReason(error, 'NotFound', 'Conflict')) throw error
     }

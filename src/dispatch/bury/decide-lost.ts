@@ -17,7 +17,8 @@ export type Death = {
   readonly worker: string
   /** The renewal that was its last; delete the Lease only at this one, so that a late renewal fails. Undefined: it has none. */
   readonly lease: string | undefined
-  readonly hasWorker: boolean
+  /** Of its Worker object, and of no other that gets its name; undefined: there is none. */
+  readonly uid: string | undefined
   /** Its Runs that have not ended: they are Lost. */
   readonly runs: readonly Run[]
 }
@@ -34,7 +35,7 @@ export type LostDecision = {
  * deleted itself, and one whose start was cut short between its two objects, leave parts behind that go the same way.
  */
 export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput): LostDecision {
-  const registered = new Set(workers.map(({ metadata }) => metadata.name))
+  const registered = new Map(workers.map(({ metadata }) => [metadata.name, metadata.uid]))
   const runsOf = new Map<string, Run[]>()
   for (const run of runs) {
     const { workerName } = run.spec
@@ -43,14 +44,14 @@ export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput
     if (others) others.push(run)
     else runsOf.set(workerName, [run])
   }
-  const names = new Set([...registered, ...leases.keys(), ...runsOf.keys()])
+  const names = new Set([...registered.keys(), ...leases.keys(), ...runsOf.keys()])
   observer.keepOnly(names)
   const deaths: Death[] = []
   for (const worker of names) {
     const lease = leases.get(worker)
     observer.observe(worker, lease, nowMs)
     if (observer.isExpired(worker, nowMs)) {
-      deaths.push({ worker, lease, hasWorker: registered.has(worker), runs: runsOf.get(worker) ?? [] })
+      deaths.push({ worker, lease, uid: registered.get(worker), runs: runsOf.get(worker) ?? [] })
     }
   }
   return { deaths, requeueAfterMs: observer.nextExpiryMs(nowMs) }

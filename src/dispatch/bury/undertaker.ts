@@ -66,7 +66,8 @@ export class Undertaker {
     try {
       if (!(await this.#confirm(death))) return
       for (const run of caches.runs.byIndex('activeOf', worker)) await this.#markLost(run, worker)
-      if (death.hasWorker) await ignoringNotFound(manager.client.resource(workerResource).delete(worker))
+      if (death.uid !== undefined)
+        await ignoringGone(manager.leaderClient.resource(workerResource).delete(worker, { preconditions: { uid: death.uid } }))
       log.warn({ worker, runs: death.runs.map(objectKey) }, 'worker is lost')
     } catch (thrown) {
       log.warn({ err: coerceError(thrown), worker }, 'lost worker could not be cleared away, trying again')
@@ -78,7 +79,7 @@ export class Undertaker {
 
   /** Asks the server itself, as a watch that stands still looks like a dead worker, and takes the Lease away. */
   async #confirm({ worker, lease }: Death): Promise<boolean> {
-    const handle = this.#shared.manager.client.resource(leaseResource)
+    const handle = this.#shared.manager.leaderClient.resource(leaseResource)
     const live = await handle.getOrUndefined(worker, { namespace: systemNamespace })
     if (!live) return true
     if (leaseToken(live) !== lease) {
@@ -105,16 +106,17 @@ export class Undertaker {
       } catch (error) {
         if (!isReason(error, 'Conflict', 'NotFound')) throw error
         const { name, namespace } = run.metadata
-        present = await manager.client.resource(runResource).getOrUndefined(name, { namespace })
+        present = await manager.leaderClient.resource(runResource).getOrUndefined(name, { namespace })
       }
     }
   }
 }
 
-async function ignoringNotFound(write: Promise<unknown>): Promise<void> {
+/** Also another one of that name, that registered meanwhile, is not the one that died. */
+async function ignoringGone(write: Promise<unknown>): Promise<void> {
   try {
     await write
   } catch (error) {
-    if (!isReason(error, 'NotFound')) throw error
+    if (!isReason(error, 'NotFound', 'Conflict')) throw error
   }
 }

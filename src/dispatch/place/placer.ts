@@ -27,7 +27,7 @@ export class Placer {
     const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
     // The version makes this the only assignment, and one of a Run that nobody has canceled meanwhile.
     const patch = { metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] }, spec: { workerName: worker } }
-    const assigned = await manager.client.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+    const assigned = await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     caches.runs.applyLocal(assigned)
     metrics.runAssigned(run, Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
     await writes.markAssigned(assigned)

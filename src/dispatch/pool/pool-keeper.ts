@@ -177,7 +177,7 @@ export class PoolKeeper {
     const { name, resourceVersion } = pool.metadata
     try {
       const status = { started: (pool.status?.started ?? 0) + names.length }
-      caches.pools.applyLocal(await manager.client.resource(workerPoolResource).patchStatus(name, { status }, { resourceVersion }))
+      caches.pools.applyLocal(await manager.leaderClient.resource(workerPoolResource).patchStatus(name, { status }, { resourceVersion }))
     } catch (thrown) {
       for (const worker of names) this.#change(state => withForgotten(state, worker))
       if (!isReason(thrown, 'Conflict')) log.warn({ err: coerceError(thrown), pool: name }, 'numbers of new workers could not be claimed')
@@ -245,7 +245,7 @@ export class PoolKeeper {
     if (!worker || worker.spec.drain) return false
     const { resourceVersion } = worker.metadata
     const patch = { spec: { drain: true } }
-    manager.client
+    manager.leaderClient
       .resource(workerResource)
       .patch(name, patch, { type: 'merge', resourceVersion })
       .then(
@@ -295,7 +295,7 @@ export class PoolKeeper {
       }
       if (JSON.stringify(pool.status) === JSON.stringify(next)) continue
       this.#statusWrites.set(name, nowMs)
-      patchStatusIfChanged(manager.client.resource(workerPoolResource), pool, next).then(
+      patchStatusIfChanged(manager.leaderClient.resource(workerPoolResource), pool, next).then(
         written => caches.pools.applyLocal(written),
         (thrown: unknown) => log.debug({ err: coerceError(thrown), pool: name }, 'status of the pool was not written'),
       )

@@ -44,7 +44,7 @@ export class TenantKeeper {
       }
       if (equalJson(tenant.status, { ...tenant.status, ...next })) continue
       this.#writtenMs = nowMs
-      patchStatusIfChanged(manager.client.resource(tenantResource), tenant, next).then(
+      patchStatusIfChanged(manager.leaderClient.resource(tenantResource), tenant, next).then(
         written => caches.tenants.applyLocal(written),
         (thrown: unknown) => log.debug({ err: coerceError(thrown), tenant: name }, 'status of the tenant was not written'),
       )

@@ -57,7 +57,7 @@ export class PodPool implements PoolDriver {
       throw new StartError({ reason: 'StartRefused', message: `pool ${pool.metadata.name} is of mode Pod and has no spec.template` })
     }
     const plan = makeWorkerPod({ pool, workerName, environment, hasCredential: credentialOf !== undefined })
-    const pods = manager.client.resource(podResource)
+    const pods = manager.leaderClient.resource(podResource)
     let pod: Pod
     try {
       pod = await pods.create(plan as Parameters<typeof pods.create>[0])
@@ -124,7 +124,7 @@ export class PodPool implements PoolDriver {
 
   async #giveCredential({ apiVersion, kind, metadata }: Pod, token: string): Promise<void> {
     const { name, namespace, uid } = metadata
-    const secrets = this.#parts.manager.client.resource(secretResource)
+    const secrets = this.#parts.manager.leaderClient.resource(secretResource)
     try {
       await secrets.create({
         metadata: { name, namespace, ownerReferences: [{ apiVersion, kind, name, uid }] },
@@ -138,7 +138,7 @@ export class PodPool implements PoolDriver {
 
   #delete({ metadata }: Pod): void {
     const { name, namespace, uid } = metadata
-    this.#parts.manager.client
+    this.#parts.manager.leaderClient
       .resource(podResource)
       .delete(name, { namespace, preconditions: { uid } })
       .catch((thrown: unknown) => {

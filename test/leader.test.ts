@@ -1,0 +1,243 @@
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir, uptime } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, before, test } from 'node:test'
+import {
+  isEnded,
+  oarlockResources,
+  type Run,
+  systemNamespace,
+  type WorkerPool,
+  workerPoolResource,
+  workerResource,
+} from '../src/api/index.ts'
+import {
+  type Client,
+  configMapResource,
+  createClient,
+  installKinds,
+  leaseResource,
+  namespaceResource,
+  type RequestOptions,
+  type Response,
+  WrappedClient,
+} from '../src/client/index.ts'
+import { type Manager, NotLeaderError } from '../src/controller/index.ts'
+import { isReason, objectKey } from '../src/kube/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { eventually } from './support/eventually.ts'
+import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
+import { isReady, StackRig } from './support/stacks.ts'
+import { election, startControllers } from './support/start-controllers.ts'
+import { waitFor } from './support/wait-for.ts'
+
+/** What came of controllers: user, verb and resource of each request. Writes only, and what is read of Leases. */
+const asked: { user: string; verb: string; resource: string; name: string | undefined }[] = []
+const isRead = (verb: string) => ['get', 'list', 'watch'].includes(verb)
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-leader-'))
+let server: ApiServer
+let client: Client
+let rig: StackRig
+let pool: WorkerPool
+/** Every Worker that a Run was seen with, by key of the Run. */
+const seenWith = new Map<string, Set<string>>()
+const watching = new AbortController()
+let watched: Promise<void>
+
+before(async () => {
+  server = await startServer({
+    dataDir,
+    listen: { port: 0 },
+    storage: { synchronous: 'OFF' },
+    authorize: ({ user, verb, resource, name }) => {
+      if (user.name.startsWith('controllers-') && (!isRead(verb) || resource === 'leases'))
+        asked.push({ user: user.name, verb, resource, name })
+      return undefined
+    },
+  })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+  await installKinds(client, oarlockResources)
+  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
+  pool = await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'External' } })
+  rig = new StackRig(client)
+  watched = (async () => {
+    try {
+      for await (const { object } of rig.runs.watch({ signal: watching.signal })) {
+        const { workerName } = (object as Run).spec ?? {}
+        if (!workerName) continue
+        const key = objectKey(object)
+        seenWith.set(key, (seenWith.get(key) ?? new Set()).add(workerName))
+      }
+    } catch (error) {
+      if (!watching.signal.aborted) throw error
+    }
+  })()
+})
+after(async () => {
+  watching.abort()
+  await watched
+  await client?.close()
+  await server?.close({ graceMs: 500 })
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+const connect = async (name: string) =>
+  await createClient({
+    cluster: {
+      server: server.url,
+      caCertificate: server.caCertificate,
+      token: server.issueToken({ name, groups: ['system:masters'], ttlMs: 3_600_000 }),
+    },
+  })
+const make = async (name: string) =>
+  await rig.create(name, { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { 'main.tf': '' } } } })
+
+/** Keeps writes from reaching the server until they are let go, as a network does that is cut and heals. */
+class SlowNetwork extends WrappedClient {
+  isHeld: (options: RequestOptions) => boolean = () => false
+  readonly #letGo = Promise.withResolvers<void>()
+  readonly held: { options: RequestOptions; answer: Promise<Response> }[] = []
+
+  override async request(options: RequestOptions): Promise<Response> {
+    if (options.method === 'GET' || !this.isHeld(options)) return await this.inner.request(options)
+    // What ran into its own deadline here is still on its way out there.
+    const { signal: _, ...late } = options
+    const answer = this.#letGo.promise.then(() => this.inner.request(late))
+    answer.catch(() => {})
+    this.held.push({ options, answer })
+    return await Promise.race([
+      answer,
+      new Promise<never>((_resolve, reject) => options.signal?.addEventListener('abort', () => reject(options.signal?.reason))),
+    ])
+  }
+
+  letGo(): void {
+    this.#letGo.resolve()
+  }
+}
+
+test('invariant 7: a leader whose renewals are cut stops writing, and what it had sent before is refused by its version', async () => {
+  const network = new SlowNetwork(await connect('controllers-cut'))
+  const other = await connect('controllers-next')
+  const workers = new ScriptedWorkers(client, 10_000)
+  workers.play = () => succeeds()
+  let cut: Manager | undefined
+  let next: Manager | undefined
+  try {
+    cut = await startControllers(network, 'cut')
+    await cut.whenLeader
+    // Before there is a worker: which Run waits is known when the first comes.
+    await make('late')
+    await rig.untilRun('late', 'made', () => true)
+    const isAssignment = ({ path, method, body }: RequestOptions) =>
+      method === 'PATCH' && path.includes('/runs/') && JSON.stringify(body).includes('workerName')
+    network.isHeld = options => isAssignment(options) || options.path.includes(`/leases/${election.leaseName}`)
+    await workers.start(pool, 'w-late')
+    await eventually(() => network.held.some(({ options }) => isAssignment(options)), 'the assignment is on its way', 20_000)
+    next = await startControllers(other, 'next')
+    await next.whenLeader
+    equal(cut.isLeader, false, 'it knew before anybody else could lead')
+    await rejects(cut.leaderClient.resource(configMapResource).create({ metadata: { name: 'late' } }), NotLeaderError)
+    await rig.until('late', 'Ready by the next leader', isReady)
+    const before = await rig.runsOf('late')
+
+    const asksBefore = asked.filter(({ user }) => user === 'controllers-cut').length
+    network.letGo()
+    const answers = await Promise.allSettled(network.held.map(({ answer }) => answer))
+    for (const [index, answer] of answers.entries()) {
+      const { path } = network.held[index]!.options
+      ok(
+        answer.status === 'rejected' && isReason(answer.reason, 'Conflict', 'NotFound'),
+        `${path} was not refused: ${JSON.stringify(answer)}`,
+      )
+    }
+    const asks = asked.filter(({ user }) => user === 'controllers-cut').slice(asksBefore)
+    deepEqual(
+      [...new Set(asks.filter(({ verb, resource }) => !isRead(verb) && resource !== 'leases').map(({ resource }) => resource))],
+      ['runs'],
+    )
+    deepEqual(await rig.runsOf('late'), before, 'nothing of the late leader came through')
+    equal(before.length, 1)
+    deepEqual(workers.taken.map(objectKey), before.map(objectKey))
+    equal((await client.resource(leaseResource).get(election.leaseName, { namespace: systemNamespace })).spec?.holderIdentity, 'next')
+  } finally {
+    network.letGo()
+    await cut?.stop({ graceMs: 2_000 })
+    await next?.stop({ graceMs: 2_000 })
+    await workers.close()
+    await network.close()
+    await other.close()
+  }
+})
+
+test('invariant 7: a leader that is stopped in the middle of its work and goes on later writes nothing, and nothing is assigned twice', async () => {
+  const workers = new ScriptedWorkers(client, 10_000)
+  workers.play = () => succeeds()
+  const token = server.issueToken({ name: 'controllers-stopped', groups: ['system:masters'], ttlMs: 3_600_000 })
+  const settings = { server: server.url, caCertificate: server.caCertificate, token, identity: 'stopped' }
+  const program = join(import.meta.dirname, 'support', 'controllers-child.ts')
+  const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const begun: { atSeconds: number; what: string }[] = []
+  createInterface({ input: child.stdout }).on('line', line => {
+    const [atSeconds, ...what] = line.split(' ')
+    begun.push({ atSeconds: Number(atSeconds), what: what.join(' ') })
+  })
+  const exited = new Promise(resolve => child.once('exit', resolve))
+  const other = await connect('controllers-other')
+  let next: Manager | undefined
+  const ofChild = () => asked.filter(({ user }) => user === 'controllers-stopped')
+  const names = Array.from({ length: 24 }, (_, index) => `many-${index}`)
+  try {
+    const holder = async () =>
+      (await client.resource(leaseResource).getOrUndefined(election.leaseName, { namespace: systemNamespace }))?.spec?.holderIdentity
+    await waitFor('the child to lead', 30_000, async () => (await holder()) === 'stopped')
+    next = await startControllers(other, 'other')
+    await Promise.all(names.map(name => workers.start(pool, `w-${name}`)))
+    await waitFor('workers to register', 20_000, async () => (await client.resource(workerResource).list()).items.length >= names.length)
+    const making = Promise.all(names.slice(0, 16).map(make))
+    // In the middle of its passes: it has decided more than it has written.
+    await eventually(
+      () => ofChild().filter(({ verb, resource }) => verb === 'patch' && resource === 'runs').length >= 4,
+      'it assigns',
+      20_000,
+    )
+    child.kill('SIGSTOP')
+    await making
+    await next.whenLeader
+    // What it believes when it wakes: these Runs wait, and their workers are idle.
+    await Promise.all(names.slice(16).map(make))
+    await Promise.all(names.map(name => rig.untilReady(name)))
+    const before = (await client.resource(rig.runs.resource).listAll({ namespace: rig.namespace })).items
+    const asksBefore = ofChild().length
+    const resumedAtSeconds = uptime()
+    child.kill('SIGCONT')
+    // It contends again when everything that needed the lease has ended.
+    await eventually(
+      () =>
+        ofChild()
+          .slice(asksBefore)
+          .filter(({ verb, resource }) => verb === 'get' && resource === 'leases').length >= 2,
+      'it contends',
+      20_000,
+    )
+    const late = begun.filter(({ atSeconds, what }) => atSeconds > resumedAtSeconds && !what.includes('/leases'))
+    deepEqual(late, [], 'it begins no write any more')
+    // What it had handed to its connections before is refused by its version.
+    deepEqual((await client.resource(rig.runs.resource).listAll({ namespace: rig.namespace })).items, before)
+    ok(before.every(isEnded))
+    const runs = before.filter(({ spec }) => spec.stackRef.name.startsWith('many-'))
+    equal(runs.length, names.length, 'one Run each')
+    deepEqual(workers.taken.map(objectKey).sort(), runs.map(objectKey).sort(), 'each was taken once')
+    await eventually(() => runs.every(run => seenWith.has(objectKey(run))), 'the watch has come so far')
+    for (const run of runs) deepEqual([...seenWith.get(objectKey(run))!], [run.spec.workerName])
+  } finally {
+    child.kill('SIGKILL')
+    await exited
+    await next?.stop({ graceMs: 2_000 })
+    await workers.close()
+    await other.close()
+  }
+})

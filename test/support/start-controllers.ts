@@ -1,0 +1,24 @@
+import { systemNamespace } from '../../src/api/index.ts'
+import type { Client } from '../../src/client/index.ts'
+import { Manager, silentLog } from '../../src/controller/index.ts'
+import { addDispatchController } from '../../src/dispatch/index.ts'
+import { addStackController } from '../../src/stack/index.ts'
+
+/** How long nobody leads when a leader is gone: longer than a busy machine makes a live one late. */
+export const election = {
+  leaseName: 'controllers',
+  namespace: systemNamespace,
+  leaseDurationMs: 3_000,
+  renewDeadlineMs: 2_000,
+  retryPeriodMs: 250,
+}
+
+/** Stack and dispatch controllers under leader election, for pools of mode External. Workers count as dead after a minute. */
+export async function startControllers(client: Client, identity: string): Promise<Manager> {
+  const manager = new Manager({ client, log: silentLog, leaderElection: { ...election, identity } })
+  addStackController(manager, { resolveRevision: async () => 'r1', checkSource: () => [] })
+  const poolDriver = { start: async () => {}, running: () => [], end: () => {}, listen: () => {} }
+  addDispatchController(manager, { poolDriver, leaseDurationMs: 60_000 })
+  await manager.start()
+  return manager
+}
