@@ -252,7 +252,7 @@ test('invariant 7: when the lease cannot be renewed, running reconciles are abor
         return true
       }
       await eventually(() => aborted.length === 1, 'the abort')
-      deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['Error: leadership was lost'], false, true])
+      deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['NotLeaderError: leadership was lost'], false, true])
       api.intercept = undefined
       await eventually(() => calls.length === 2 && manager.isLeader, 'the work goes on')
     },

@@ -3,6 +3,6 @@ export class NotLeaderError extends Error {
   override readonly name: string = 'NotLeaderError'
 
   constructor() {
-    super('leadership was lost: this process does not hold the lease of its leader election any more')
+    super('leadership was lost')
   }
 }
