@@ -11,9 +11,9 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Run, runResource, type Stack, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kube/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const kills = 10
 /** Stacks under way at once. More starve the heartbeats on two cores, and workers then rightly stop themselves before they are killed. */
@@ -85,7 +85,7 @@ describe('a worker killed in the middle of an apply', {
           metadata: { name, namespace: 'default' },
           spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': configuration(ledger) } } } },
         })
-        await waitFor(`${name} to begin its first resource`, 120_000, () => readLedger(ledger).length > 0)
+        await eventually(() => readLedger(ledger).length > 0, `${name} to begin its first resource`, 120_000)
         await sleep(Math.random() * resources * secondsPerResource * 600)
 
         const [first] = (await runs.list({ namespace: 'default', labelSelector: `oarlock.dev/stack=${name}` })).items as [Run]
@@ -96,20 +96,28 @@ describe('a worker killed in the middle of an apply', {
         process.kill(workerPid, 'SIGKILL')
         if (victim === 'worker and engine') for (const pid of engines) killIfAlive(pid)
 
-        const ended = await waitFor(`${name} to have a Run that was Lost`, 30_000, async () => {
-          const run = await runs.get(first.metadata.name, { namespace: 'default' })
-          return run.status?.phase === 'Lost' ? run : undefined
-        })
+        const ended = await eventually(
+          async () => {
+            const run = await runs.get(first.metadata.name, { namespace: 'default' })
+            return run.status?.phase === 'Lost' ? run : undefined
+          },
+          `${name} to have a Run that was Lost`,
+          30_000,
+        )
         // Invariant 2: by the time it is called Lost, nothing of it may be alive.
         deepEqual(processesOfRun(ended.metadata.uid), [])
         equal(isAlive(workerPid), false)
         // A figure, not a check: how long it takes on a quiet machine is the business of `npm run bench -- kill`.
         context.diagnostic(`Lost ${Date.now() - killedAtMs} ms after the kill`)
 
-        const stack = await waitFor(`${name} to be Ready`, 120_000, async () => {
-          const current: Stack = await stacks.get(name, { namespace: 'default' })
-          return isConditionTrue(current.status?.conditions, 'Ready') ? current : undefined
-        })
+        const stack = await eventually(
+          async () => {
+            const current: Stack = await stacks.get(name, { namespace: 'default' })
+            return isConditionTrue(current.status?.conditions, 'Ready') ? current : undefined
+          },
+          `${name} to be Ready`,
+          120_000,
+        )
         equal(stack.status?.resources, resources)
         const lock = await oarlock.client.request({ method: 'GET', path: `/state/default/${name}/lock` })
         deepEqual(await lock.json(), {}, 'a lock is left')

@@ -5,11 +5,11 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { isEnded, type Run, runResource, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
 import { runProgram } from './support/run-program.ts'
 import { StackRig } from './support/stacks.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const cache = process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
 const tofu = join(cache, 'bin')
@@ -57,11 +57,15 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   async function applying(name: string, pool: string, seconds: number): Promise<{ run: Run; pid: number }> {
     const source = { inline: { files: { 'main.tf': configuration(seconds) } } }
     await rig.create(name, { engine: 'opentofu', source, pool, retry: { limit: 1, initial: '1h' } })
-    const run = await waitFor(`${name} to apply`, 60_000, async () => {
-      const { items } = await oarlock.client.resource(runResource).listAll({ namespace: rig.namespace })
-      // The first resource is done and its state is saved; the second waits.
-      return items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Applying' && status.progress?.done === 1)
-    })
+    const run = await eventually(
+      async () => {
+        const { items } = await oarlock.client.resource(runResource).listAll({ namespace: rig.namespace })
+        // The first resource is done and its state is saved; the second waits.
+        return items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Applying' && status.progress?.done === 1)
+      },
+      `${name} to apply`,
+      60_000,
+    )
     const worker = await oarlock.client.resource(workerResource).get(run.spec.workerName!)
     equal(worker.status?.phase, 'Busy')
     // One that is interrupted would be tried again, at once, and would be in the way of the other tests.
@@ -70,10 +74,14 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   }
 
   const ended = async ({ metadata }: Run): Promise<Run> =>
-    await waitFor(`${metadata.name} to end`, 60_000, async () => {
-      const run = await oarlock.client.resource(runResource).get(metadata.name, { namespace: metadata.namespace })
-      return isEnded(run) ? run : undefined
-    })
+    await eventually(
+      async () => {
+        const run = await oarlock.client.resource(runResource).get(metadata.name, { namespace: metadata.namespace })
+        return isEnded(run) ? run : undefined
+      },
+      `${metadata.name} to end`,
+      60_000,
+    )
 
   const oarlockCli = (...args: string[]) =>
     runProgram(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock'), ...args, '--kubeconfig', oarlock.kubeconfig])
@@ -81,13 +89,17 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   test('a SIGTERM that is called graceful and interrupts an apply: here the apply is finished within the grace', async () => {
     const { run, pid } = await applying('graceful', 'patient', 4)
     process.kill(pid, 'SIGTERM')
-    await waitFor('the worker to drain', 60_000, async () => {
-      const worker = await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!)
-      return worker?.status?.phase === 'Draining' && worker.status.reason === 'Signal'
-    })
+    await eventually(
+      async () => {
+        const worker = await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!)
+        return worker?.status?.phase === 'Draining' && worker.status.reason === 'Signal'
+      },
+      'the worker to drain',
+      60_000,
+    )
     const { status } = await ended(run)
     deepEqual([status?.phase, status?.resources], ['Succeeded', 2])
-    await waitFor('the process to end', 60_000, async () => !isAlive(pid))
+    await eventually(async () => !isAlive(pid), 'the process to end', 60_000)
     equal(await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!), undefined)
   })
 
@@ -96,7 +108,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     process.kill(pid, 'SIGTERM')
     const { status } = await ended(run)
     deepEqual([status?.phase, status?.reason, status?.retryable], ['Failed', 'WorkerDrained', true])
-    await waitFor('the process to end', 60_000, async () => !isAlive(pid))
+    await eventually(async () => !isAlive(pid), 'the process to end', 60_000)
     deepEqual(processesOfRun(run.metadata.uid), [])
     const state = await oarlock.client.request({ method: 'GET', path: `/state/${rig.namespace}/beyond` })
     match(await state.text(), /"name": ?"first"/)
@@ -110,9 +122,13 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   test('a second SIGTERM interrupts at once', async () => {
     const { run, pid } = await applying('twice', 'patient', 3_600)
     process.kill(pid, 'SIGTERM')
-    await waitFor('the worker to drain', 60_000, async () => {
-      return (await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!))?.status?.phase === 'Draining'
-    })
+    await eventually(
+      async () => {
+        return (await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!))?.status?.phase === 'Draining'
+      },
+      'the worker to drain',
+      60_000,
+    )
     process.kill(pid, 'SIGTERM')
     equal((await ended(run)).status?.reason, 'WorkerDrained')
   })

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { createClient } from '../src/client/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
-import { waitFor } from './support/wait-for.ts'
 
 test('greetings.ts: a program serves an API of its own, answers in it, and stops in good order', async () => {
   const dataDir = makeDataDir()
@@ -22,7 +22,7 @@ test('greetings.ts: a program serves an API of its own, answers in it, and stops
     const client = await createClient({ kubeconfig: join(dataDir, 'kubeconfig') })
     const greetings = client.resource(await client.discover('example.com/v1', 'Greeting'))
     await greetings.create({ metadata: { name: 'moon' }, spec: { to: 'moon' } })
-    const status = await waitFor('an answer', 10_000, async () => (await greetings.get('moon')).status)
+    const status = await eventually(async () => (await greetings.get('moon')).status, 'an answer')
     deepEqual(status, { text: 'Hello, moon!' })
     await client.close()
     child.kill('SIGTERM')

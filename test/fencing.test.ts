@@ -11,60 +11,32 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { oarlockResources, type Run, runResource, type StackSpec, systemNamespace } from '../src/api/index.ts'
-import { type Client, crdResource, createClient, leaseResource, namespaceResource } from '../src/client/index.ts'
-import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
-import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
+import { type Run, runResource, type StackSpec, systemNamespace } from '../src/api/index.ts'
+import { type Client, leaseResource } from '../src/client/index.ts'
+import type { ApiServer } from '../src/server/index.ts'
+import type { StateStore } from '../src/state/index.ts'
 import { findRunProcesses, readStartTime } from '../src/workspace/process/index.ts'
+import { eventually } from './support/eventually.ts'
 import { processesOfRun } from './support/processes.ts'
-import { waitFor } from './support/wait-for.ts'
 import type { WorkerChildSettings } from './support/worker-child.ts'
+import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-rig.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
 const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
 const network = whyNoNetwork()
 /** The server listens where the other namespace reaches it, too. */
 const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
+let rig: WorkerRig
 let server: ApiServer
 let client: Client
 let states: StateStore
-let logs: LogStore
 
 before(async () => {
-  states = await openStateStore({ directory: join(base, 'state'), key: Buffer.alloc(32, 7) })
-  logs = openLogStore({ directory: join(base, 'logs') })
-  const stateHandler = createStateHandler({
-    store: states,
-    authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
-    isHolderGone: async () => true,
-  })
-  const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
-  const userOf = (user: { name: string; groups: readonly string[] } | undefined) => user && { name: user.name, groups: [...user.groups] }
-  server = await startServer({
-    dataDir: join(base, 'server'),
-    listen: { host: hostAddress, port: 0 },
-    storage: { synchronous: 'OFF' },
-    mounts: [
-      { prefix: '/state/', handler: (request, response, { user }) => stateHandler(request, response, { user: userOf(user) }) },
-      { prefix: '/logs/', handler: (request, response, { user }) => logHandler(request, response, { user: userOf(user) }) },
-    ],
-  })
-  client = await createClient({ kubeconfig: server.kubeconfigPath })
-  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
-  const isServed = ({ apiVersion, kind }: { apiVersion: string; kind: string }) =>
-    client.discover(apiVersion, kind).then(
-      () => true,
-      () => false,
-    )
-  for (const resource of oarlockResources) await waitFor(`${resource.kind} to be served`, 20_000, () => isServed(resource))
-  for (const name of [systemNamespace, 'apps']) await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
+  rig = await startWorkerRig(base, { host: hostAddress, isHolderGone: true })
+  ;({ server, client, states } = rig)
 })
 after(async () => {
-  await client?.close()
-  await server?.close()
-  await states?.close()
-  await logs?.close()
+  await rig?.close()
   disk.remove()
   network.remove()
   rmSync(base, { recursive: true, force: true })
@@ -146,7 +118,7 @@ async function start(t: TestContext, script: string, more: { namespace?: string;
     },
   })
   await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
-  await waitFor('the engine to start', 30_000, async () => (await get(run)).status?.phase === 'Applying')
+  await eventually(async () => (await get(run)).status?.phase === 'Applying', 'the engine to start', 30_000)
   return { worker, run, name, runsDir, guardPids: () => keepersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
 }
 
@@ -159,7 +131,6 @@ function keepersOf(directory: string): number[] {
 }
 
 const get = (run: Run) => client.resource(runResource).get(run.metadata.name, { namespace: 'apps' })
-const keptAs = (run: Run) => `apps-${run.spec.stackRef.name}`
 const renewedAt = async (name: string) =>
   Date.parse((await client.resource(leaseResource).get(name, { namespace: systemNamespace })).spec?.renewTime ?? '')
 /** A child of the engine may have ended since it was looked for. */
@@ -175,7 +146,7 @@ const exitOf = async (worker: ChildProcess) => worker.exitCode ?? ((await once(w
 test('an event loop that stands still for twice the Lease loses nothing: the heartbeat has its own thread, and the guard hears it', async t => {
   const done = join(base, `done-${randomUUID()}`)
   const { worker, run, name } = await start(t, `while [ ! -e ${done} ]; do sleep 0.02; done; echo '{"made":1}' > $OARLOCK_STATE`)
-  await waitFor('a renewal', 10_000, async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs)
+  await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
   worker.send({ blockMs: 2 * lease.durationMs })
   let longestMs = 0
   for (const endMs = performance.now() + 2 * lease.durationMs; performance.now() < endMs; await sleep(100))
@@ -195,7 +166,7 @@ test('invariant 3: worker, guard and engine were all stopped past the Lease and 
     `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > next; mv next $OARLOCK_STATE; sleep 0.02; done`,
   )
   const stackUid = keptAs(run)
-  await waitFor('a state', 10_000, async () => (await states.readVersion({ stackUid })) !== undefined)
+  await eventually(async () => (await states.readVersion({ stackUid })) !== undefined, 'a state')
   const engine = findRunProcesses(run.metadata.uid)
   const tree = [...guardPids(), worker.pid!, ...engine]
   for (const pid of tree) signal(pid, 'SIGSTOP')
@@ -218,9 +189,9 @@ test('invariant 3: worker, guard and engine were all stopped past the Lease and 
   // What an engine wrote before it was stopped and nobody has uploaded.
   writeFileSync(join(runsDir, run.metadata.uid, 'scratch', 'terraform.tfstate'), '{"late":1}')
   for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
-  await waitFor('the engine to be gone', 10_000, () => findRunProcesses(run.metadata.uid).every(pid => readStartTime(pid) === undefined))
+  await eventually(() => findRunProcesses(run.metadata.uid).every(pid => readStartTime(pid) === undefined), 'the engine to be gone')
   await exitOf(worker)
-  await waitFor('the directory to go', 10_000, () => !existsSync(join(runsDir, run.metadata.uid)))
+  await eventually(() => !existsSync(join(runsDir, run.metadata.uid)), 'the directory to go')
   equal((await states.readVersion({ stackUid }))?.bytes.toString(), '{"new":1}', 'a write of the old worker was accepted')
   equal((await get(run)).status?.phase, 'Lost', 'its status was written over')
   // What the engine made before is not lost: it is kept aside, for "oarlock state recover".
@@ -237,11 +208,11 @@ test('invariant 2: packets vanish: the engine is interrupted, then gone, before 
 }, async t => {
   if (network.why !== undefined) return
   const { worker, run, name } = await start(t, `trap 'exit 1' INT; while :; do sleep 0.02; done`, { namespace: network.namespace })
-  await waitFor('a renewal', 10_000, async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs)
+  await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
   network.cut()
   const cutAt = performance.now()
   t.after(() => network.mend())
-  await waitFor('the engine to be gone', 10_000, () => findRunProcesses(run.metadata.uid).length === 0)
+  await eventually(() => findRunProcesses(run.metadata.uid).length === 0, 'the engine to be gone')
   const tookMs = performance.now() - cutAt
   ok(tookMs < lease.durationMs, `gone after ${tookMs} ms`)
   await sleep(Math.max(0, lease.durationMs - tookMs))

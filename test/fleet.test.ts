@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { runResource, type Stack, stackResource, workerResource } from '../src/api/index.ts'
 import { configMapResource } from '../src/client/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -90,10 +91,11 @@ describe('the sample fleet', () => {
         { spec: { source: { inline: { files: { 'flags.yaml': kept } } } } },
         { type: 'merge', namespace: 'platform' },
       )
-      await until(async () => {
-        const now = await stacks.get('features', { namespace: 'platform' })
-        return now.status?.observedGeneration === now.metadata.generation && isReady(now)
-      })
+      await eventually(
+        async () => await stacks.get('features', { namespace: 'platform' }),
+        now => now.status?.observedGeneration === now.metadata.generation && isReady(now),
+        30_000,
+      )
       ok(!(await names()).includes('flag-old-checkout'))
       ok((await names()).includes('flag-new-checkout'))
     } finally {
@@ -136,13 +138,6 @@ test('a fleet that does not get there in time: exit code 1 and who, where, why',
 
 const isReady = (stack: Pick<Stack, 'status'>) =>
   stack.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
-
-async function until(check: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await check()); tries++) {
-    if (tries > 300) throw new Error('it did not happen within 30 s')
-    await new Promise(resolve => setTimeout(resolve, 100))
-  }
-}
 
 async function inspect(dataDir: string): Promise<{ runNumbers: Record<string, number | undefined>; outputs: Record<string, unknown> }> {
   const server = await startOarlock(dataDir)

@@ -10,10 +10,10 @@ import { type Run, runResource, type StackSpec, systemNamespace, workerPoolResou
 import { type Client, createClient, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
 import { joinTokens } from '../src/hub/index.ts'
 import { isReason } from '../src/kube/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock } from './support/run-program.ts'
 import { StackRig } from './support/stacks.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
 
@@ -62,10 +62,14 @@ describe('workers that join', () => {
   }
 
   const joinedWorker = (name: string) =>
-    waitFor(`${name} to join`, 30_000, async () => {
-      const { items } = await admin.resource(workerResource).listAll()
-      return items.find(({ metadata, status }) => metadata.name.startsWith(`${name}-`) && status !== undefined)
-    })
+    eventually(
+      async () => {
+        const { items } = await admin.resource(workerResource).listAll()
+        return items.find(({ metadata, status }) => metadata.name.startsWith(`${name}-`) && status !== undefined)
+      },
+      `${name} to join`,
+      30_000,
+    )
 
   /** A worker of the test's own: what somebody could do who has taken over a machine. */
   async function captured(name: string): Promise<{ worker: string; client: Client; credential: string }> {
@@ -138,11 +142,15 @@ describe('workers that join', () => {
       })
     }
     for (const name of ['left', 'right']) {
-      const outputs = await waitFor(`${name} to be applied: ${said()}`, 60_000, async () => {
-        const { items } = await admin.resource(runResource).listAll({ namespace: 'shop' })
-        const run = items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Succeeded')
-        return run?.status?.outputs
-      })
+      const outputs = await eventually(
+        async () => {
+          const { items } = await admin.resource(runResource).listAll({ namespace: 'shop' })
+          const run = items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Succeeded')
+          return run?.status?.outputs
+        },
+        `${name} to be applied: ${said()}`,
+        60_000,
+      )
       deepEqual(outputs, { length: 8 })
     }
     ok(!said().includes('hunter22'))
@@ -157,7 +165,7 @@ describe('workers that join', () => {
     const foreign = await giveRun('shop', 'foreign', 'somebody-else', 'foreign-secret')
     const secrets = client.resource(secretResource)
     const runs = client.resource(runResource)
-    await waitFor('its own Secret', 10_000, async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined))
+    await eventually(async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined), 'its own Secret')
     equal((await runs.get(own.metadata.name, { namespace: 'shop' })).spec.workerName, worker)
 
     await refused("another Run's Secret", () => secrets.get('foreign-secret', { namespace: 'shop' }))
@@ -214,17 +222,16 @@ describe('workers that join', () => {
     const { worker, client } = await captured('late')
     const run = await giveRun('other', 'brief', worker, 'brief-secret')
     const read = () => client.resource(secretResource).get('brief-secret', { namespace: 'other' })
-    await waitFor('its Secret', 10_000, async () => await read().catch(() => undefined))
+    await eventually(async () => await read().catch(() => undefined), 'its Secret')
     const status = { phase: 'Succeeded' as const }
     await client.resource(runResource).patchStatus(run.metadata.name, { status }, { namespace: 'other' })
-    await waitFor(
-      'the Secret to be closed',
-      10_000,
+    await eventually(
       async () =>
         await read().then(
           () => false,
           error => isReason(error, 'Forbidden'),
         ),
+      'the Secret to be closed',
     )
     await client.close()
   })
@@ -258,14 +265,13 @@ describe('workers that join', () => {
     const both = await Promise.allSettled([askToJoin(admin.server, ca, once, 'a'), askToJoin(admin.server, ca, once, 'a')])
     deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const brief = await newToken('--ttl', '1s')
-    await waitFor(
-      'its end',
-      10_000,
+    await eventually(
       async () =>
         await askToJoin(admin.server, ca, brief, 'b').then(
           () => false,
           () => true,
         ),
+      'its end',
     )
     const forged = { ...parseJoinToken(once)!, pin: 'x'.repeat(43) }
     await rejects(fetchPinnedCa(admin.server, forged), /is not the server that the token is for/)

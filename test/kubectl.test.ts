@@ -4,9 +4,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { type Ended, runProgram, skipWithout } from './support/run-program.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const manifest = (name: string, text: string, namespace = 'default') => `apiVersion: oarlock.dev/v1alpha1
 kind: Stack
@@ -229,7 +229,7 @@ describe('kubectl', { skip: skipWithout('kubectl'), concurrency: 3 }, () => {
     watch.stdout.setEncoding('utf8').on('data', text => (seen += text))
     try {
       await says('apply -f -', manifest('watched', 'one'))
-      await waitFor('the watch to show it Ready', 40_000, () => /^watched +command +True +Applied/m.test(seen))
+      await eventually(() => /^watched +command +True +Applied/m.test(seen), 'the watch to show it Ready', 40_000)
       match(seen, /^NAME +ENGINE +READY +REASON +AGE$/m)
       match(seen, /^watched +command +False +Progressing/m)
     } finally {

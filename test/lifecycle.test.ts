@@ -7,13 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { annotations, isEnded, type Run, type StackSpec } from '../src/api/index.ts'
 import { configMapResource, eventResource, secretResource } from '../src/client/index.ts'
 import { isConditionTrue } from '../src/kube/index.ts'
+import { eventually } from './support/eventually.ts'
 import { GitRepository } from './support/git-repository.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
 import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
 import { condition, isReady, isUpToDate, StackRig } from './support/stacks.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const inline = (files: Record<string, string>) => ({ inline: { files } })
 const shell = (apply: string, more: Partial<StackSpec> = {}): StackSpec => ({
@@ -64,7 +64,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
       }`
     const main = step('first', '', 'true') + step('second', 'first', `test -e ${at('go-on')} || sleep 100`)
     await rig.create('cancel', terraform(main))
-    await waitFor('the second resource', 40_000, () => readLedger(ledger).some(line => line.what === 'begin' && line.item === 'second'))
+    await eventually(() => readLedger(ledger).some(line => line.what === 'begin' && line.item === 'second'), 'the second resource', 40_000)
     const run = await rig.untilRun('cancel', 'Applying', hasPhase('Applying'))
     await rig.runs.patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'default' })
 
@@ -193,7 +193,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
       ['begin destroy-top', 'done destroy-top', 'begin destroy-middle', 'done destroy-middle', 'done destroy-base'],
     )
     equal(await oarlock.client.resource(secretResource).getOrUndefined('base-outputs', { namespace: 'default' }), undefined)
-    await waitFor('the Runs of base to be gone', 10_000, async () => (await rig.runsOf('base')).length === 0)
+    await eventually(async () => (await rig.runsOf('base')).length === 0, 'the Runs of base to be gone')
   })
 
   test('deletion with Orphan leaves what was made', async () => {
@@ -223,7 +223,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     await rig.patch('drift', { spec: { drift: 'Correct' } })
     await rig.untilReady('drift')
     await setByHand('drifting', { size: '3' })
-    await waitFor('the ConfigMap to be put right', 30_000, async () => (await configMap('drifting'))?.data?.size === '1')
+    await eventually(async () => (await configMap('drifting'))?.data?.size === '1', 'the ConfigMap to be put right', 30_000)
     await rig.patch('drift', { spec: { drift: 'Off' } })
   })
 
@@ -236,7 +236,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     })
     await rig.untilReady('drift-command')
     rmSync(file)
-    await waitFor('the file to be back', 30_000, () => existsSync(file))
+    await eventually(() => existsSync(file), 'the file to be back', 30_000)
     await rig.patch('drift-command', { spec: { drift: 'Off' } })
     await rig.stacks.delete('drift-command', { namespace: 'default' })
     await rig.untilGone('drift-command')

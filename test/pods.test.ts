@@ -25,7 +25,7 @@ import { addDispatchController, type PoolDriver } from '../src/dispatch/index.ts
 import { describeResource, findCondition, type KubeObject, rfc3339, rfc3339Micro } from '../src/kube/index.ts'
 import { startServer } from '../src/server/index.ts'
 import { startPeer, whyNoPeer } from './conformance/peer.ts'
-import { waitFor } from './support/wait-for.ts'
+import { eventually } from './support/eventually.ts'
 
 type PodBody = { spec?: { containers?: { env?: { name: string; value?: string }[] }[] }; status?: object }
 const core = { group: '', version: 'v1', scope: 'Namespaced' } as const
@@ -124,13 +124,13 @@ for (const [target, start, skip] of [
       return items.filter(({ metadata }) => !metadata.deletionTimestamp).sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     }
     const onePod = (pool: string, isIt: (pod: KubeObject<PodBody>) => boolean = () => true) =>
-      waitFor(`a Pod of ${pool}`, 20_000, async () => (await podsOf(pool)).find(isIt))
+      eventually(async () => (await podsOf(pool)).find(isIt), `a Pod of ${pool}`)
     const readyOf = async (pool: string) => findCondition((await client.resource(workerPoolResource).get(pool)).status?.conditions, 'Ready')
     const cause = (pool: string, reason: string) =>
-      waitFor(`pool ${pool} to say ${reason}`, 20_000, async () => {
+      eventually(async () => {
         const ready = await readyOf(pool)
         return ready?.reason === reason ? ready : undefined
-      })
+      }, `pool ${pool} to say ${reason}`)
 
     /** What a kubelet says about a Pod. */
     const kubelet = (pod: KubeObject<PodBody>, status: object) =>
@@ -157,9 +157,9 @@ for (const [target, start, skip] of [
       await workers.create({ metadata: { name, labels: { [labels.pool]: pool } }, spec: { pool, slots: 1, lifecycle: 'OneShot' } })
       await workers.patchStatus(name, { status: { phase: 'Ready' } })
       const runs = client.resource(runResource)
-      const given = await waitFor(`${name} to get a Run`, 20_000, async () => {
+      const given = await eventually(async () => {
         return (await runs.listAll({ namespace, fieldSelector: `spec.workerName=${name}` })).items[0]
-      })
+      }, `${name} to get a Run`)
       const report = (status: object) => runs.patchStatus(given.metadata.name, { status }, { namespace })
       await report({ phase: 'Preparing' })
       const done = await report({ phase: 'Succeeded', finishedAt: rfc3339(Date.now()) })
@@ -189,8 +189,9 @@ for (const [target, start, skip] of [
         [env.OARLOCK_WORKER_NAME, env.OARLOCK_POOL, env.OARLOCK_SERVER],
         [pod.metadata.name, 'plain', 'https://oarlock.example:7466'],
       )
-      const secret = await waitFor('its credential', 10_000, () =>
-        client.resource(secretResource).getOrUndefined(pod.metadata.name, { namespace }),
+      const secret = await eventually(
+        () => client.resource(secretResource).getOrUndefined(pod.metadata.name, { namespace }),
+        'its credential',
       )
       deepEqual(
         [Buffer.from(secret.data!.token!, 'base64').toString(), secret.metadata.ownerReferences?.[0]?.uid],
@@ -198,14 +199,14 @@ for (const [target, start, skip] of [
       )
 
       equal((await playWorker(pod)).status?.phase, 'Succeeded')
-      const { status } = await waitFor('an empty pool', 10_000, async () => {
+      const { status } = await eventually(async () => {
         const present = await client.resource(workerPoolResource).get('plain')
         return present.status?.workers === 0 && present.status.queued === 0 ? present : undefined
-      })
+      }, 'an empty pool')
       deepEqual([status?.started, status?.desired, (await podsOf('plain')).length], [1, 0, 1])
       aheadMs += 61_000
       await client.resource(workerPoolResource).patch('plain', { spec: { min: 0, max: 3 } }, { type: 'merge' })
-      await waitFor('the Pod to be removed', 10_000, async () => (await podsOf('plain')).length === 0)
+      await eventually(async () => (await podsOf('plain')).length === 0, 'the Pod to be removed')
     })
 
     test('ImagePullBackOff: the pool says so at once, makes no second Pod, and goes on when the image is there', async () => {
@@ -262,10 +263,10 @@ for (const [target, start, skip] of [
       const pod = await onePod('steady')
       await manager.stop({ graceMs: 2_000 })
       await startController()
-      await waitFor('the pool to be looked at', 20_000, async () => {
+      await eventually(async () => {
         const { status } = await client.resource(workerPoolResource).get('steady')
         return status?.starting === 1 && status.queued === 1
-      })
+      }, 'the pool to be looked at')
       deepEqual(
         (await podsOf('steady')).map(({ metadata }) => metadata.name),
         [pod.metadata.name],
@@ -287,7 +288,7 @@ for (const [target, start, skip] of [
       aheadMs += 5_000
       await client.resource(workerPoolResource).patch('lost', { spec: { max: 3 } }, { type: 'merge' })
       match((await cause('lost', 'NotRegistered')).message, /did not register within 5 s/)
-      await waitFor('it to be ended', 20_000, async () => (await podsOf('lost')).length === 0)
+      await eventually(async () => (await podsOf('lost')).length === 0, 'it to be ended')
     })
   })
 }

@@ -17,6 +17,7 @@ import { type Client, leaseResource, namespaceResource } from '../src/client/ind
 import type { QueueReport } from '../src/dispatch/index.ts'
 import { type AllInOne, startAllInOne } from '../src/hub/index.ts'
 import { isConditionTrue } from '../src/kube/index.ts'
+import { eventually } from './support/eventually.ts'
 
 // The real all-in-one; the pool's workers would join by themselves, so what is queued stays queued.
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-queue-'))
@@ -36,15 +37,6 @@ after(async () => {
   await hub?.stop({ graceMs: 1_000 })
   rmSync(dataDir, { recursive: true, force: true })
 })
-
-async function eventually<T>(get: () => Promise<T>, isWanted: (value: T) => boolean): Promise<T> {
-  for (const deadline = performance.now() + 20_000; ; ) {
-    const value = await get()
-    if (isWanted(value)) return value
-    if (performance.now() > deadline) throw new Error(`this did not become true, the last was ${JSON.stringify(value)}`)
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-}
 
 const source = { inline: { files: { a: '1' } } }
 const make = (namespace: string, name: string, spec: Partial<StackSpec> = {}) =>

@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StackSpec } from '../src/api/index.ts'
+import { eventually } from './support/eventually.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
 import { skipWithout } from './support/run-program.ts'
 import { StackRig } from './support/stacks.ts'
-import { waitFor } from './support/wait-for.ts'
 
 const steps = 5
 const secondsPerStep = 0.8
@@ -101,7 +101,7 @@ describe('a restart in the middle of applies', { concurrency: true }, () => {
       const before = new StackRig(first.client)
       for (const [stack, spec] of Object.entries(stacks)) await before.create(stack, spec)
       const long = Object.keys(stacks).filter(stack => stack !== 'after')
-      await waitFor('every long Stack to be in the middle', 60_000, () => isUnderWay(ledger, long))
+      await eventually(() => isUnderWay(ledger, long), 'every long Stack to be in the middle', 60_000)
       const running = (await before.runs.listAll()).items
       const endedAtMs = Date.now()
       await end(first)
@@ -136,7 +136,7 @@ describe('a restart in the middle of applies', { concurrency: true }, () => {
           const answer = await second.client.request({ method: 'GET', path: `/state/default/${stack}/lock` })
           deepEqual(await answer.json(), {}, `the lock of ${stack} is left`)
         }
-        await waitFor('the private directories of the Runs to be gone', 10_000, () => readdirSync(join(dataDir, 'runs')).length === 0)
+        await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the private directories of the Runs to be gone')
         console.log(
           `# ${name}: all Ready ${((Date.now() - endedAtMs) / 1_000).toFixed(1)} s after the end, ${runs.length} Runs, ${gapMs} ms until the next was up`,
         )

@@ -24,6 +24,7 @@ import { addDispatchController } from '../src/dispatch/index.ts'
 import { findCondition } from '../src/kube/index.ts'
 import { type ApiServer, startServer } from '../src/server/index.ts'
 import { addStackController } from '../src/stack/index.ts'
+import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 
 // Real API server, real client, real controllers; only the worker's engine is a script.
@@ -58,7 +59,6 @@ before(async () => {
   server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
   await installKinds(client, oarlockResources)
-  for (const { apiVersion, kind } of oarlockResources) await eventually(async () => await client.discover(apiVersion, kind))
   const namespaces = client.resource(namespaceResource)
   if (!(await namespaces.getOrUndefined(systemNamespace))) await namespaces.create({ metadata: { name: systemNamespace } })
   await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'Process', max: 8 } })
@@ -91,22 +91,6 @@ const log: Log = { ...silentLog, warn: complain, error: complain, child: () => l
 const stacks = () => client.resource(stackResource)
 const runs = () => client.resource(runResource)
 const source = { inline: { files: { 'main.tf': '' } } }
-
-async function eventually<T>(get: () => Promise<T>, isWanted: (value: T) => boolean = () => true, timeoutMs = 15_000): Promise<T> {
-  const deadline = performance.now() + timeoutMs
-  let last: unknown
-  for (;;) {
-    try {
-      last = await get()
-      if (isWanted(last as T)) return last as T
-    } catch (error) {
-      last = error
-    }
-    if (performance.now() > deadline)
-      throw new Error(`this did not become true within ${timeoutMs} ms, the last was ${JSON.stringify(last)}`)
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
-}
 
 const make = async (name: string, spec: Partial<StackSpec> = {}) =>
   await stacks().create({ metadata: { name }, spec: { engine: 'command', command: { apply: ['true'] }, source, ...spec } })

@@ -8,30 +8,15 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
-import {
-  oarlockResources,
-  type Run,
-  type RunSpec,
-  runResource,
-  type StackSpec,
-  stackResource,
-  systemNamespace,
-  workerResource,
-} from '../src/api/index.ts'
-import {
-  type Client,
-  configMapResource,
-  createClient,
-  installKinds,
-  leaseResource,
-  namespaceResource,
-  secretResource,
-} from '../src/client/index.ts'
-import { createLogHandler, type LogStore, openLogStore } from '../src/log/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
-import { createStateHandler, openStateStore, type StateStore } from '../src/state/index.ts'
+import { type Run, type RunSpec, runResource, type StackSpec, stackResource, systemNamespace, workerResource } from '../src/api/index.ts'
+import { type Client, configMapResource, createClient, leaseResource, secretResource } from '../src/client/index.ts'
+import type { LogStore } from '../src/log/index.ts'
+import type { ApiServer } from '../src/server/index.ts'
+import type { StateStore } from '../src/state/index.ts'
 import { defaultLeaseTimings, type LeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
 import { checkIsolation, findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
+import { eventually } from './support/eventually.ts'
+import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-rig.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
 const runsDir = join(base, 'runs')
@@ -39,6 +24,7 @@ const runsDir = join(base, 'runs')
 const lease: LeaseTimings = { ...defaultLeaseTimings, renewMs: 1_000 }
 /** For a Lease that is to run out. */
 const shortLease: LeaseTimings = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
+let rig: WorkerRig
 let server: ApiServer
 let client: Client
 let states: StateStore
@@ -46,67 +32,16 @@ let logs: LogStore
 let proxy: Proxy
 
 before(async () => {
-  states = await openStateStore({ directory: join(base, 'state'), key: Buffer.alloc(32, 7) })
-  logs = openLogStore({ directory: join(base, 'logs') })
-  const stateHandler = createStateHandler({
-    store: states,
-    authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
-    isHolderGone: async () => false,
-  })
-  const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
-  server = await startServer({
-    dataDir: join(base, 'server'),
-    listen: { port: 0 },
-    storage: { synchronous: 'OFF' },
-    mounts: [
-      {
-        prefix: '/state/',
-        handler: (request, response, { user }) =>
-          stateHandler(request, response, { user: user && { name: user.name, groups: [...user.groups] } }),
-      },
-      {
-        prefix: '/logs/',
-        handler: (request, response, { user }) =>
-          logHandler(request, response, { user: user && { name: user.name, groups: [...user.groups] } }),
-      },
-    ],
-  })
-  client = await createClient({ kubeconfig: server.kubeconfigPath })
-  await installKinds(client, oarlockResources)
-  for (const { apiVersion, kind } of oarlockResources)
-    await eventually(`${kind} to be served`, async () =>
-      client.discover(apiVersion, kind).then(
-        () => true,
-        () => false,
-      ),
-    )
-  await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
-  await client.resource(namespaceResource).apply({ metadata: { name: 'apps' } }, { force: true })
+  rig = await startWorkerRig(base, { isHolderGone: false })
+  ;({ server, client, states, logs } = rig)
   proxy = await startProxy(server.port)
 })
 
 after(async () => {
-  await client?.close()
   proxy?.close()
-  await server?.close()
-  await states?.close()
-  await logs?.close()
+  await rig?.close()
   rmSync(base, { recursive: true, force: true })
 })
-
-async function eventually<T>(
-  what: string,
-  get: () => Promise<T | false | undefined> | T | false | undefined,
-  timeoutMs = 20_000,
-): Promise<T> {
-  const deadline = performance.now() + timeoutMs
-  for (;;) {
-    const value = await get()
-    if (value !== false && value !== undefined) return value
-    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-}
 
 type Proxy = { port: number; cut(): void; mend(): void; close(): void }
 
@@ -152,9 +87,6 @@ async function stackUidOf(name: string): Promise<string> {
   const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } } }
   return (existing ?? (await stacks.create({ metadata: { name, namespace: 'apps' }, spec }))).metadata.uid
 }
-
-/** Under which name the state of the Run's Stack is kept here. */
-const keptAs = (run: Run) => `apps-${run.spec.stackRef.name}`
 
 let count = 0
 async function giveRun(workerName: string, { stack, stackName = `s${++count}`, ...spec }: Given): Promise<Run> {
@@ -355,7 +287,7 @@ test('cancel: SIGINT to the engine, then Canceled; state saved, lock free, nothi
       },
     },
   })
-  await eventually('the engine to start', () => existsSync(started))
+  await eventually(() => existsSync(started), 'the engine to start')
   equal((await states.currentLock(keptAs(given)))?.holder.kind, 'Run')
   await client.resource(runResource).patch(given.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'apps' })
   equal(await worker.done, 0)
@@ -431,8 +363,8 @@ test('an engine that is not installed: EngineNotFound, with what was looked for 
 test('drain: an idle worker goes; a busy one finishes its Run first', async t => {
   const idle = startWorker(t)
   await eventually(
-    'the worker to be Ready',
     async () => (await client.resource(workerResource).getOrUndefined(idle.name))?.status?.phase === 'Ready',
+    'the worker to be Ready',
   )
   idle.drain.abort()
   equal(await idle.done, 0)
@@ -443,9 +375,9 @@ test('drain: an idle worker goes; a busy one finishes its Run first', async t =>
   const given = await giveRun(busy.name, {
     stack: { command: { apply: sh(`touch ${started}; while [ ! -e ${stop} ]; do sleep 0.02; done`) } },
   })
-  await eventually('the engine to start', () => existsSync(started))
+  await eventually(() => existsSync(started), 'the engine to start')
   busy.drain.abort()
-  await eventually('the worker to say so', async () => (await client.resource(workerResource).get(busy.name)).status?.phase === 'Draining')
+  await eventually(async () => (await client.resource(workerResource).get(busy.name)).status?.phase === 'Draining', 'the worker to say so')
   equal((await get(given)).status?.phase, 'Applying')
   writeFileSync(stop, '')
   equal(await busy.done, 0)
@@ -459,7 +391,7 @@ test('invariant 8: the second signal, or the end of the grace time, interrupts t
     const started = marker()
     const worker = startWorker(t, { drainGraceMs: how === 'grace' ? 200 : 60_000 })
     const given = await giveRun(worker.name, { stack: { command: { apply: script(started) } } })
-    await eventually('the engine to start', () => existsSync(started))
+    await eventually(() => existsSync(started), 'the engine to start')
     worker.drain.abort()
     if (how === 'signal') worker.interrupt.abort()
     equal(await worker.done, 0)
@@ -475,8 +407,8 @@ test('invariant 8: the second signal, or the end of the grace time, interrupts t
 test('a one-shot worker that is given nothing ends; a taken name is refused', async t => {
   const first = startWorker(t, { idleTimeoutMs: 700 })
   await eventually(
-    'the worker to be Ready',
     async () => (await client.resource(workerResource).getOrUndefined(first.name))?.status?.phase === 'Ready',
+    'the worker to be Ready',
   )
   const second = startWorker(t, { name: first.name })
   equal(await second.done, 4)
@@ -490,22 +422,22 @@ test('invariant 2: cut off from the API, the engine is stopped before the Lease 
   const worker = startWorker(t, { viaProxy: true, lease: shortLease })
   const apply = sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`)
   const given = await giveRun(worker.name, { stack: { command: { apply } } })
-  await eventually('the engine to start', () => existsSync(started))
-  await eventually('Applying', async () => (await get(given)).status?.phase === 'Applying')
+  await eventually(() => existsSync(started), 'the engine to start')
+  await eventually(async () => (await get(given)).status?.phase === 'Applying', 'Applying')
   const renewedAt = async () => (await client.resource(leaseResource).get(worker.name, { namespace: systemNamespace })).spec?.renewTime
   const before = await renewedAt()
-  await eventually('a renewal', async () => (await renewedAt()) !== before)
+  await eventually(async () => (await renewedAt()) !== before, 'a renewal')
   proxy.cut()
   t.after(() => proxy.mend())
   const cutAt = performance.now()
-  await eventually('the engine to be gone', () => findRunProcesses(given.metadata.uid).length === 0)
+  await eventually(() => findRunProcesses(given.metadata.uid).length === 0, 'the engine to be gone')
   const tookMs = performance.now() - cutAt
   ok(tookMs > shortLease.interruptMs - 2 * shortLease.renewMs && tookMs < shortLease.durationMs, `gone after ${tookMs} ms`)
   equal(await worker.done, 3, worker.said.join('\n'))
   proxy.mend()
   equal((await get(given)).status?.phase, 'Applying', 'a Run that may be Lost is not written')
   match((await states.readVersion({ stackUid: keptAs(given) }))?.bytes.toString() ?? '', /saved/)
-  await eventually('the directory to go', () => !existsSync(join(runsDir, given.metadata.uid)))
+  await eventually(() => !existsSync(join(runsDir, given.metadata.uid)), 'the directory to go')
 })
 
 test('an API that is away for less than the Lease harms nothing', async t => {
@@ -514,7 +446,7 @@ test('an API that is away for less than the Lease harms nothing', async t => {
   const given = await giveRun(worker.name, {
     stack: { command: { apply: sh(`touch ${started}; while [ ! -e ${stop} ]; do sleep 0.02; done`) } },
   })
-  await eventually('the engine to start', () => existsSync(started))
+  await eventually(() => existsSync(started), 'the engine to start')
   proxy.cut()
   writeFileSync(stop, '')
   await new Promise(resolve => setTimeout(resolve, 400))
@@ -556,7 +488,7 @@ for (const [name, disturb] of [
     const worker = startWorker(t)
     const apply = sh(`touch ${started}; n=0; while :; do n=$((n+1)); echo "{\\"n\\":$n}" > $OARLOCK_STATE; sleep 0.05; done`)
     const given = await giveRun(worker.name, { stack: { command: { apply } } })
-    await eventually('Applying', async () => existsSync(started) && (await get(given)).status?.phase === 'Applying')
+    await eventually(async () => existsSync(started) && (await get(given)).status?.phase === 'Applying', 'Applying')
     await disturb(given)
     equal(await worker.done, 3, worker.said.join('\n'))
     deepEqual(findRunProcesses(given.metadata.uid), [])
@@ -571,7 +503,7 @@ test('a warm worker takes one Run after the other', async t => {
   const worker = startWorker(t, { once: false })
   for (let round = 0; round < 3; round++) {
     const given = await giveRun(worker.name, { stack: { command: { apply: ['true'] } } })
-    await eventually('its end', async () => (await get(given)).status?.phase === 'Succeeded')
+    await eventually(async () => (await get(given)).status?.phase === 'Succeeded', 'its end')
   }
   worker.drain.abort()
   equal(await worker.done, 0)
@@ -583,11 +515,11 @@ test('a worker with two slots does two Runs at once; after as many Runs as its p
   // Each waits for the other.
   const meet = (own: string, other: string) => ({ command: { apply: sh(`touch ${own}; while [ ! -e ${other} ]; do sleep 0.02; done`) } })
   const both = [await giveRun(worker.name, { stack: meet(left, right) }), await giveRun(worker.name, { stack: meet(right, left) })]
-  for (const run of both) await eventually('its end', async () => (await get(run)).status?.phase === 'Succeeded')
-  const idle = await eventually('it to be idle', async () => {
+  for (const run of both) await eventually(async () => (await get(run)).status?.phase === 'Succeeded', 'its end')
+  const idle = await eventually(async () => {
     const found = await client.resource(workerResource).get(worker.name)
     return found.status?.phase === 'Ready' && found.status.idleSince ? found : undefined
-  })
+  }, 'it to be idle')
   equal(idle.spec.slots, 2)
   const last = await giveRun(worker.name, { stack: { command: { apply: ['true'] } } })
   equal(await worker.done, 0)
@@ -610,7 +542,7 @@ test('a worker that holds more memory than its pool says ends after its Run; one
 
   const forgotten = startWorker(t, { once: false })
   const registered = async () => (await client.resource(workerResource).getOrUndefined(forgotten.name))?.status?.phase === 'Ready'
-  await eventually('it to register', registered)
+  await eventually(registered, 'it to register')
   await client.resource(workerResource).delete(forgotten.name)
   equal(await forgotten.done, 0)
 })

@@ -2,7 +2,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import { isConditionTrue } from '../../src/kube/index.ts'
@@ -65,18 +64,6 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   } catch {
     // It ended by itself meanwhile.
   }
-}
-
-export async function until<T>(
-  what: string,
-  timeoutMs: number,
-  get: () => Promise<T | undefined | false> | T | undefined | false,
-): Promise<T> {
-  for (const endMs = performance.now() + timeoutMs; performance.now() < endMs; await sleep(25)) {
-    const value = await get()
-    if (value !== undefined && value !== false) return value
-  }
-  throw new Error(`waited ${timeoutMs / 1_000} s for ${what}`)
 }
 
 export async function runsOf(client: Client, stack: string): Promise<Run[]> {

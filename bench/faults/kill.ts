@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { type Up, up } from '../oarlock-up.ts'
 import type { Bench } from '../run.ts'
 import {
@@ -21,7 +22,6 @@ import {
   secondsPerResource,
   signal,
   spread,
-  until,
 } from './chain.ts'
 
 const leaseMs = 10_000
@@ -96,7 +96,7 @@ async function killWorkers(directory: string, what: Victim, times: number, atOnc
 
 async function killOnce(client: Client, dataDir: string, ledger: string, name: string, what: Victim): Promise<Outcome> {
   await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
-  await until(`${name} to begin`, 120_000, () => readLedger(ledger).length > 0)
+  await eventually(() => readLedger(ledger).length > 0, `${name} to begin`, 120_000)
   await sleep(Math.random() * resources * secondsPerResource * 900)
   const [first] = await runsOf(client, name)
   if (!first) throw new Error(`${name}: no Run`)
@@ -108,19 +108,21 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
   signal(worker.status?.pid as number, 'SIGKILL')
   if (what === 'worker-and-engine') for (const pid of engines) signal(pid, 'SIGKILL')
   const runs = client.resource(runResource)
-  await until(
+  await eventually(
+    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
     `${name} to be Lost`,
     60_000,
-    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
   )
   const lostMs = Date.now() - killedAtMs
   // Invariant 2: by the time it is called Lost, nothing of it lives.
   const processes = processesOf(first.metadata.uid).length
-  await until(`${name} to be taken up`, 60_000, async () =>
-    (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+  await eventually(
+    async () => (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+    `${name} to be taken up`,
+    60_000,
   )
   const takenUpMs = Date.now() - killedAtMs
-  await until(`${name} to be Ready`, 120_000, () => isReady(client, name))
+  await eventually(() => isReady(client, name), `${name} to be Ready`, 120_000)
   const lines = readLedger(ledger)
   const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
   const again = lines.filter(
@@ -148,14 +150,14 @@ async function killHub(directory: string, times: number, stacks: number): Promis
         await oarlock.client.resource(stackResource).apply({ metadata: { name, namespace: 'default' }, spec }, { force: true })
       }
       const isUnderWay = (name: string) => readLedger(ledgerOf(name)).some(({ item }) => item.startsWith(`${generation}.`))
-      await until('every Run to be under way', 300_000, () => names.every(isUnderWay))
+      await eventually(() => names.every(isUnderWay), 'every Run to be under way', 300_000)
       await sleep(Math.random() * resources * secondsPerResource * 900)
       await oarlock.kill()
       const killedMs = performance.now()
       oarlock = await up(dataDir, args)
       backMs.push(performance.now() - killedMs)
       const { client } = oarlock
-      for (const name of names) await until(`${name} to be Ready`, 300_000, () => isReady(client, name))
+      for (const name of names) await eventually(() => isReady(client, name), `${name} to be Ready`, 300_000)
       for (const run of (await client.resource(runResource).listAll()).items) runs.add(run.metadata.uid)
       process.stderr.write(`\r${generation}/${times} `)
     }
@@ -166,7 +168,7 @@ async function killHub(directory: string, times: number, stacks: number): Promis
         if (what === 'done') counts.set(`${name} ${item}`, (counts.get(`${name} ${item}`) ?? 0) + 1)
     }
     const locks = await Promise.all(names.map(name => lockOf(client, name)))
-    await until('the directories of Runs to go', 30_000, () => readdirSync(join(dataDir, 'runs')).length === 0).catch(() => {})
+    await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the directories of Runs to go', 30_000).catch(() => {})
     return {
       title: `kill -9 of the all-in-one at ${times} random instants with ${stacks} Runs active`,
       about:

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import type { OrphanInfo, VersionInfo } from '../../src/state/index.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { up } from '../oarlock-up.ts'
 import type { Bench } from '../run.ts'
 import {
@@ -21,7 +22,6 @@ import {
   secondsPerResource,
   signal,
   spread,
-  until,
 } from './chain.ts'
 
 const leaseMs = 10_000
@@ -71,7 +71,7 @@ export async function bench(args: string[]): Promise<Bench> {
 
 async function pauseOnce(client: Client, dataDir: string, ledger: string, name: string, kind: 'alone' | 'tree'): Promise<Outcome> {
   await client.resource(stackResource).create({ metadata: { name, namespace: 'default' }, spec: chain(ledger) })
-  await until(`${name} to begin`, 120_000, () => readLedger(ledger).length > 0)
+  await eventually(() => readLedger(ledger).length > 0, `${name} to begin`, 120_000)
   await sleep(Math.random() * resources * secondsPerResource * 800)
   const [first] = await runsOf(client, name)
   if (!first) throw new Error(`${name}: no Run`)
@@ -83,30 +83,32 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   for (const pid of tree) signal(pid, 'SIGSTOP')
   let startedMs = performance.now()
   if (kind === 'alone') {
-    await until(`the engine of ${name} to go`, 30_000, () => !isEngine())
+    await eventually(() => !isEngine(), `the engine of ${name} to go`, 30_000)
     const engineGoneMs = performance.now() - startedMs
     await sleep(Math.max(0, leaseMs + 2_000 - engineGoneMs))
     for (const pid of tree) signal(pid, 'SIGCONT')
     return { engineGoneMs, ...(await aftermath(client, name, uid, workerPid)) }
   }
   const runs = client.resource(runResource)
-  await until(
+  await eventually(
+    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
     `${name} to be Lost`,
     60_000,
-    async () => (await runs.get(first.metadata.name, { namespace: 'default' })).status?.phase === 'Lost',
   )
-  await until(`${name} to be taken up`, 60_000, async () =>
-    (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+  await eventually(
+    async () => (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
+    `${name} to be taken up`,
+    60_000,
   )
   await sleep(1_000)
   for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
   startedMs = performance.now()
-  await until(`the engine of ${name} to go`, 30_000, () => !isEngine())
+  await eventually(() => !isEngine(), `the engine of ${name} to go`, 30_000)
   return { engineGoneMs: performance.now() - startedMs, ...(await aftermath(client, name, uid, workerPid)) }
 }
 
 async function aftermath(client: Client, name: string, runUid: string, workerPid: number): Promise<Omit<Outcome, 'engineGoneMs'>> {
-  await until(`${name} to be Ready`, 180_000, () => isReady(client, name))
+  await eventually(() => isReady(client, name), `${name} to be Ready`, 180_000)
   const list = async (what: string) =>
     (await (await client.request({ method: 'GET', path: `/state/default/${name}/${what}` })).json()) as unknown
   const { versions } = (await list('versions')) as { versions: VersionInfo[] }
@@ -121,6 +123,6 @@ async function aftermath(client: Client, name: string, runUid: string, workerPid
       return false
     }
   }
-  await until('the worker to go', 20_000, () => !isAlive()).catch(() => {})
+  await eventually(() => !isAlive(), 'the worker to go', 20_000).catch(() => {})
   return { workerSurvives: isAlive(), processes: processesOf(runUid).length, late, orphans: orphans.length }
 }

@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, notDeepEqual, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
+import { eventually } from '../../test/support/eventually.ts'
 import { configMapResource, crdResource } from '../client/index.ts'
 import { controller, type Log, Manager, type ReconcileRequest, silentLog, WorkQueue } from '../controller/index.ts'
 import { defineResource, isReason, type KubeObject } from '../kube/index.ts'
@@ -122,14 +123,6 @@ for (const { seed, streamLists } of [
   })
 }
 
-async function until(check: () => boolean, what: string): Promise<void> {
-  const untilMs = performance.now() + 10_000
-  while (!check()) {
-    ok(performance.now() < untilMs, what)
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-}
-
 const versionOf = ({ metadata }: KubeObject<unknown>) => `${metadata.name}@${metadata.resourceVersion}`
 
 test('late events: a resumed watch brings what the one before brought, and a cache does not believe it', async () => {
@@ -144,14 +137,14 @@ test('late events: a resumed watch brings what the one before brought, and a cac
   await manager.start()
   const make = (name: string) => maps.create({ metadata: { name, labels: { set: 'late' } } })
   await make('ghost')
-  await until(() => cache.size === 1, 'the ghost lives')
+  await eventually(() => cache.size === 1, 'the ghost lives')
   faults.cutWatch = 1
   await maps.delete('ghost')
-  await until(() => client.happened.cutWatch > 0, 'its end does not get through')
+  await eventually(() => client.happened.cutWatch > 0, 'its end does not get through')
   faults.cutWatch = 0
-  await until(() => client.happened.lateEvents > 0 && told.includes('deleted ghost'), 'then it does, and the past after it')
+  await eventually(() => client.happened.lateEvents > 0 && told.includes('deleted ghost'), 'then it does, and the past after it')
   await make('next')
-  await until(() => cache.size > 0, 'what comes next')
+  await eventually(() => cache.size > 0, 'what comes next')
   deepEqual(told, ['added ghost', 'deleted ghost', 'added next'])
   await manager.stop({ graceMs: 1_000 })
 })
@@ -306,7 +299,7 @@ test('a kind whose CRD is missing is told in readyz and asked for again; the oth
   manager.add(controller({ name: 'maps', for: configMapResource, reconcile }))
   const starting = manager.start()
   await api.client.resource(configMapResource).create({ metadata: { name: 'map' } })
-  await until(() => done.includes('default/map') && manager.readyz().reasons.join().includes('CRD'), 'the other works')
+  await eventually(() => done.includes('default/map') && manager.readyz().reasons.join().includes('CRD'), 'the other works')
   match(
     manager.readyz().reasons.join(),
     /the server has no boats of test.oarlock.dev\/v1: is the CRD boats.test.oarlock.dev applied, and does it serve v1\?/,
@@ -316,7 +309,7 @@ test('a kind whose CRD is missing is told in readyz and asked for again; the oth
   await api.client.resource(crdResource).create(boatResource.toCrd())
   await starting
   await api.client.resource(boatResource).create({ metadata: { name: 'late' }, spec: { seats: 1 } })
-  await until(() => done.includes('default/late'), 'the late kind works')
+  await eventually(() => done.includes('default/late'), 'the late kind works')
   equal(manager.readyz().ok, true)
   await manager.stop({ graceMs: 1_000 })
 })

@@ -1,7 +1,7 @@
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import { type Condition, findCondition, isConditionTrue } from '../../src/kube/index.ts'
-import { waitFor } from './wait-for.ts'
+import { eventually } from './eventually.ts'
 
 export const condition = ({ status }: Pick<Stack, 'status'>, type: string): Condition | undefined => findCondition(status?.conditions, type)
 
@@ -50,10 +50,14 @@ export class StackRig {
   async until(name: string, what: string, check: (stack: Stack) => boolean, timeoutMs = 40_000): Promise<Stack> {
     let last: Stack | undefined
     try {
-      return await waitFor(what, timeoutMs, async () => {
-        last = await this.get(name)
-        return check(last) && last
-      })
+      return await eventually(
+        async () => {
+          last = await this.get(name)
+          return check(last) && last
+        },
+        what,
+        timeoutMs,
+      )
     } catch (error) {
       throw new Error(`stack ${name}: ${(error as Error).message}; it is ${JSON.stringify(last?.status, null, 1)}`)
     }
@@ -64,10 +68,10 @@ export class StackRig {
   }
 
   async untilRun(name: string, what: string, check: (run: Run) => boolean, timeoutMs = 40_000): Promise<Run> {
-    return await waitFor(`${what} of a Run of ${name}`, timeoutMs, async () => (await this.runsOf(name)).find(check))
+    return await eventually(async () => (await this.runsOf(name)).find(check), `${what} of a Run of ${name}`, timeoutMs)
   }
 
   async untilGone(name: string, timeoutMs = 40_000): Promise<void> {
-    await waitFor(`${name} to be gone`, timeoutMs, async () => !(await this.stacks.getOrUndefined(name, { namespace: this.namespace })))
+    await eventually(async () => !(await this.stacks.getOrUndefined(name, { namespace: this.namespace })), `${name} to be gone`, timeoutMs)
   }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createPublicKey, verify } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../../test/support/eventually.ts'
 import { makeDataDir, startTestServer, type TestServer } from '../test-server.ts'
 
 type Body = Record<string, unknown> & { metadata: { uid: string; name: string; annotations?: Record<string, string> }; message?: string }
@@ -23,14 +24,6 @@ describe('service accounts', () => {
     const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec }
     return ((await make(`/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`, body)).status as { token: string }).token
   }
-  /** Asks until it is so: what the server does by itself comes a moment later. */
-  async function eventually(what: string, isSo: () => Promise<boolean>): Promise<void> {
-    for (let i = 0; i < 200; i++) {
-      if (await isSo()) return
-      await sleep(20)
-    }
-    assert.fail(`it never came to ${what}`)
-  }
   const isKnown = async (token: string) => (await call('/api', { token })).code === 200
 
   test('each namespace has a ServiceAccount and the certificate authority from its first moment', async () => {
@@ -51,20 +44,20 @@ describe('service accounts', () => {
     await make('/api/v1/namespaces', { metadata: { name: 'short' } })
     const { body: first } = await call('/api/v1/namespaces/short/serviceaccounts/default')
     await call('/api/v1/namespaces/short/serviceaccounts/default', { method: 'DELETE' })
-    await eventually('another account', async () => {
+    await eventually(async () => {
       const { body } = await call('/api/v1/namespaces/short/serviceaccounts/default')
       return body.metadata?.uid !== undefined && body.metadata.uid !== first.metadata.uid
-    })
+    }, 'another account')
     const path = '/api/v1/namespaces/short/configmaps/kube-root-ca.crt'
     await call(path, { method: 'PATCH', type: 'application/merge-patch+json', body: { data: { 'ca.crt': 'mine' } } })
-    await eventually('the right certificate', async () => {
+    await eventually(async () => {
       const { body } = await call(path)
       return (body.data as Record<string, string>)['ca.crt'] === server.server.caCertificate
-    })
+    }, 'the right certificate')
     await call(path, { method: 'DELETE' })
-    await eventually('another ConfigMap', async () => (await call(path)).code === 200)
+    await eventually(async () => (await call(path)).code === 200, 'another ConfigMap')
     await call('/api/v1/namespaces/short', { method: 'DELETE' })
-    await eventually('no namespace', async () => (await call('/api/v1/namespaces/short')).code === 404)
+    await eventually(async () => (await call('/api/v1/namespaces/short')).code === 404, 'no namespace')
     assert.equal((await call('/api/v1/namespaces/short/serviceaccounts/default')).code, 404)
   })
 
@@ -134,11 +127,11 @@ describe('service accounts', () => {
     const annotations = { 'kubernetes.io/service-account.name': 'old-style' }
     await make(path, { metadata: { name: 'tok', annotations }, type: 'kubernetes.io/service-account-token' })
     let data: Record<string, string> = {}
-    await eventually('a token', async () => {
+    await eventually(async () => {
       const { body } = await call(`${path}/tok`)
       data = (body.data ?? {}) as Record<string, string>
       return data.token !== undefined
-    })
+    }, 'a token')
     const text = (name: string) => Buffer.from(data[name] ?? '', 'base64').toString()
     assert.equal(text('namespace'), 'default')
     assert.equal(text('ca.crt'), server.server.caCertificate)
@@ -148,14 +141,14 @@ describe('service accounts', () => {
     await call(`${path}/tok`, { method: 'PATCH', type: 'application/merge-patch+json', body: other })
     assert.equal(await isKnown(text('token')), false)
     await call('/api/v1/namespaces/default/serviceaccounts/old-style', { method: 'DELETE' })
-    await eventually('no Secret', async () => (await call(`${path}/tok`)).code === 404)
+    await eventually(async () => (await call(`${path}/tok`)).code === 404, 'no Secret')
   })
 
   test('a Secret for an account that is not there goes', async () => {
     const annotations = { 'kubernetes.io/service-account.name': 'nobody' }
     const path = '/api/v1/namespaces/default/secrets'
     await make(path, { metadata: { name: 'lost', annotations }, type: 'kubernetes.io/service-account-token' })
-    await eventually('no Secret', async () => (await call(`${path}/lost`)).code === 404)
+    await eventually(async () => (await call(`${path}/lost`)).code === 404, 'no Secret')
   })
 })
 

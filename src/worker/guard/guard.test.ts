@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
@@ -78,16 +79,8 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
 
 const isRunning = (pid: number): boolean => readStartTime(pid) !== undefined
 
-async function until(what: string, isSo: () => boolean, withinMs = 10_000): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!isSo()) {
-    assert.ok(performance.now() < deadline, `waited ${withinMs} ms for ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-}
-
-const gone = (uid: string) => until('the processes of the Run to be gone', () => !findRunProcesses(uid).some(isRunning))
-const cleaned = (directory: string) => until(`${directory} to go`, () => !existsSync(directory))
+const gone = (uid: string) => eventually(() => !findRunProcesses(uid).some(isRunning), 'the processes of the Run to be gone')
+const cleaned = (directory: string) => eventually(() => !existsSync(directory), `${directory} to go`)
 
 const polite = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
 
@@ -298,9 +291,9 @@ test('a guard that is stopped keeps no deadline: a worker that starts gets anoth
   assert.notEqual(other.guardPid, one.guardPid)
   const first = [one.guardPid, one.worker.pid].map(pid => `keeper-${pid}`)
   const isKeptByAnother = (): boolean => readdirSync(one.directory).some(name => name.startsWith('keeper-') && !first.includes(name))
-  await until('the worker at work to have another guard', isKeptByAnother, 20_000)
+  await eventually(isKeptByAnother, 'the worker at work to have another guard')
   process.kill(one.guardPid, 'SIGCONT')
-  await until('the guard that goes on, which nobody needs, to end', () => !isRunning(one.guardPid))
+  await eventually(() => !isRunning(one.guardPid), 'the guard that goes on, which nobody needs, to end')
   assert.equal(groupExists(one.group), true, 'the guard that goes on leaves a worker alone that has another one')
   one.worker.kill('SIGKILL')
   await cleaned(one.directory)
