@@ -44,6 +44,7 @@ const place = fc
       '/api/v1/namespaces/default/pods',
       '/api/v1/namespaces/default/serviceaccounts',
       '/api/v1/namespaces/default/events',
+      '/apis/events.k8s.io/v1/namespaces/default/events',
       '/api/v1/namespaces',
       '/api/v1/nodes',
       '/apis/apps/v1/namespaces/default/deployments',
@@ -55,7 +56,7 @@ const place = fc
       '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
     ),
     name: one(undefined, undefined, undefined, '/a', '/a', '/b', '/c', '/boats.fuzz.example'),
-    subresource: one('', '', '', '', '/status', '/scale', '/token'),
+    subresource: one('', '', '', '', '/status', '/scale', '/token', '/finalize'),
   })
   .map(({ base, name, subresource }) => (name === undefined ? base : base + name + subresource))
 
@@ -286,7 +287,6 @@ const headers = fc.record({
     '*/*',
     'application/json',
     'application/json',
-
     '*/*',
     'application/json',
     'application/yaml',
