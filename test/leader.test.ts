@@ -32,7 +32,6 @@ import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 import { isReady, StackRig } from './support/stacks.ts'
 import { election, startControllers } from './support/start-controllers.ts'
-import { waitFor } from './support/wait-for.ts'
 
 /** What came of controllers: user, verb and resource of each request. Writes only, and what is read of Leases. */
 const asked: { user: string; verb: string; resource: string; name: string | undefined }[] = []
@@ -193,10 +192,10 @@ test('invariant 7: a leader that is stopped in the middle of its work and goes o
   try {
     const holder = async () =>
       (await client.resource(leaseResource).getOrUndefined(election.leaseName, { namespace: systemNamespace }))?.spec?.holderIdentity
-    await waitFor('the child to lead', 30_000, async () => (await holder()) === 'stopped')
+    await eventually(async () => (await holder()) === 'stopped', 'the child to lead', 30_000)
     next = await startControllers(other, 'other')
     await Promise.all(names.map(name => workers.start(pool, `w-${name}`)))
-    await waitFor('workers to register', 20_000, async () => (await client.resource(workerResource).list()).items.length >= names.length)
+    await eventually(async () => (await client.resource(workerResource).list()).items.length >= names.length, 'workers to register', 20_000)
     const making = Promise.all(names.slice(0, 16).map(make))
     // In the middle of its passes: it has decided more than it has written.
     await eventually(
