@@ -1,11 +1,14 @@
 /** Stacks that take some seconds and say in a ledger what they did: what the benches of faults are counted by. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import { isConditionTrue } from '../../src/kube/index.ts'
 
+/** How long the Lease of a worker is good for, as everywhere by default. */
+export const leaseMs = 10_000
 export const resources = 6
 export const secondsPerResource = 0.7
 
@@ -22,6 +25,17 @@ resource "terraform_data" "r${index}" {
 }`
   const files = { 'main.tf': Array.from({ length: resources }, (_, index) => resource(index)).join('\n') }
   return { engine: 'terraform', source: { inline: { files } }, retry: { initial: '500ms', max: '2s', limit: 1_000 } }
+}
+
+/** A directory of its own with one for ledgers, while `work` runs. */
+export async function inDirectory<T>(work: (directory: string) => Promise<T>): Promise<T> {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
+  mkdirSync(join(directory, 'ledgers'))
+  try {
+    return await work(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+  }
 }
 
 export type Line = { what: string; item: string; runUid: string; atMs: number }

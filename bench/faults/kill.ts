@@ -1,6 +1,5 @@
 /** kill -9 at random instants of real terraform applies: of workers (and their engines or guard), or of the all-in-one process. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
@@ -12,7 +11,9 @@ import {
   argument,
   chain,
   guardOf,
+  inDirectory,
   isReady,
+  leaseMs,
   lockOf,
   needTerraform,
   processesOf,
@@ -24,7 +25,6 @@ import {
   spread,
 } from './chain.ts'
 
-const leaseMs = 10_000
 const victims = ['worker', 'worker-and-engine', 'worker-and-guard', 'all-in-one'] as const
 type Victim = (typeof victims)[number]
 
@@ -39,13 +39,7 @@ export async function bench(args: string[]): Promise<Bench> {
   const isHub = what === 'all-in-one'
   const times = Number(argument(args, 'times', isHub ? '50' : '100'))
   const atOnce = Number(argument(args, 'at-once', isHub ? '20' : '2'))
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
-  mkdirSync(join(directory, 'ledgers'))
-  try {
-    return isHub ? await killHub(directory, times, atOnce) : await killWorkers(directory, what, times, atOnce)
-  } finally {
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
-  }
+  return await inDirectory(directory => (isHub ? killHub(directory, times, atOnce) : killWorkers(directory, what, times, atOnce)))
 }
 
 type Outcome = { lostMs: number; takenUpMs: number; readyMs: number; again: number; processes: number; locks: number; directories: number }

@@ -1,6 +1,4 @@
 /** SIGSTOP of workers for longer than their Lease, alone and with everything beside them, during real terraform applies. */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
@@ -13,7 +11,9 @@ import {
   argument,
   chain,
   guardOf,
+  inDirectory,
   isReady,
+  leaseMs,
   needTerraform,
   processesOf,
   readLedger,
@@ -24,16 +24,16 @@ import {
   spread,
 } from './chain.ts'
 
-const leaseMs = 10_000
-
 type Outcome = { engineGoneMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
 
 /** `--times N` (default 20) of each kind, one after the other: a guard that is stopped is every worker's. */
 export async function bench(args: string[]): Promise<Bench> {
   needTerraform()
   const times = Number(argument(args, 'times', '20'))
-  const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
-  mkdirSync(join(directory, 'ledgers'))
+  return await inDirectory(directory => pauseAll(directory, times))
+}
+
+async function pauseAll(directory: string, times: number): Promise<Bench> {
   const dataDir = join(directory, 'data')
   const { client, stop } = await up(dataDir, ['--max-workers', '4'])
   const rows: Bench['rows'] = []
@@ -60,7 +60,6 @@ export async function bench(args: string[]): Promise<Bench> {
     }
   } finally {
     await stop()
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
   return {
     title: 'SIGSTOP for longer than the Lease, then SIGCONT',

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { mountTmpfs, whyNoTmpfs } from '../../../test/support/mount-tmpfs.ts'
 import type { KubeObject } from '../../kube/index.ts'
 import { Store } from './index.ts'
 
@@ -14,28 +13,8 @@ const thing = (name: string): KubeObject => ({
   text: 'x'.repeat(20_000),
 })
 
-function mountSmallDisk(): { path: string; unmount(): void } | string {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root on Linux to mount a small tmpfs'
-  const path = mkdtempSync(join(tmpdir(), 'oarlock-full-'))
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path], { stdio: 'pipe' })
-  } catch (error) {
-    rmSync(path, { recursive: true })
-    return `cannot mount a tmpfs here: ${(error as Error).message.split('\n')[0]}`
-  }
-  return {
-    path,
-    unmount() {
-      execFileSync('umount', [path])
-      rmSync(path, { recursive: true })
-    },
-  }
-}
-
-const disk = mountSmallDisk()
-
-test('a full disk refuses writes, loses none that was acknowledged, and recovers', { skip: typeof disk === 'string' && disk }, async () => {
-  if (typeof disk === 'string') return
+test('a full disk refuses writes, loses none that was acknowledged, and recovers', { skip: whyNoTmpfs() }, async () => {
+  const disk = mountTmpfs(4 * 1024 * 1024)
   try {
     const store = await Store.open({ dataDir: disk.path })
     const table = store.table('things')
@@ -77,6 +56,6 @@ test('a full disk refuses writes, loses none that was acknowledged, and recovers
     )
     await again.close()
   } finally {
-    disk.unmount()
+    await disk.unmount()
   }
 })
