@@ -57,7 +57,9 @@ export async function canStreamLists(client: Client, signal: AbortSignal): Promi
   const before = known.get(client)
   if (before !== undefined) return before
   try {
-    const version = await (await client.request({ method: 'GET', path: '/version', timeoutMs: 5_000, signal })).json()
+    const bound = AbortSignal.any([signal, AbortSignal.timeout(5_000)])
+    // Short: on a connection that is open already, where it can be. Every process that watches asks it first.
+    const version = await (await client.request({ method: 'GET', path: '/version', isShort: true, signal: bound })).json()
     const { major, minor } = version as { major?: unknown; minor?: unknown }
     const can = Number(major) > 1 || (Number(major) === 1 && Number.parseInt(String(minor), 10) >= sinceMinor)
     known.set(client, can)

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RequestSender } from './send-request.ts'
 
@@ -6,6 +7,8 @@ export type LogClientOptions = {
   baseUrl: string
   /** PEM of the CA that signed the server's certificate. Default: the system's. */
   caCertificate?: string
+  /** Connections to the store that are shared with others. Default: one of its own, with `caCertificate`. */
+  agent?: Agent
   token: string | (() => string)
   namespace: string
   run: string
@@ -45,9 +48,9 @@ export class LogClient {
   #hurry = new AbortController()
 
   constructor(options: LogClientOptions) {
-    const { baseUrl, namespace, run, caCertificate } = options
+    const { baseUrl, namespace, run, caCertificate, agent } = options
     this.#options = { batchMs: 200, batchBytes: 64 * 1024, maxPendingBytes: 8 * 1024 * 1024, ...options }
-    this.#sender = new RequestSender({ connections: 1, caCertificate })
+    this.#sender = new RequestSender({ connections: 1, caCertificate, agent })
     this.#url = `${baseUrl.replace(/\/+$/, '')}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 

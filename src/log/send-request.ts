@@ -16,6 +16,8 @@ export type SenderOptions = {
   connections: number
   /** PEM of the CA that signed the server's certificate. Default: the system's. */
   caCertificate?: string | undefined
+  /** Connections shared with others: `connections` and `caCertificate` are theirs, and {@link RequestSender.destroy} leaves them open. */
+  agent?: Agent | undefined
 }
 
 /**
@@ -36,7 +38,9 @@ export class RequestSender {
     signal?.throwIfAborted()
     const { Agent, request } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
     const { connections, caCertificate } = this.#options
-    this.#agent ??= new Agent({ keepAlive: true, maxSockets: connections, timeout: 30_000, ...(caCertificate && { ca: caCertificate }) })
+    this.#agent ??=
+      this.#options.agent ??
+      new Agent({ keepAlive: true, maxSockets: connections, timeout: 30_000, ...(caCertificate && { ca: caCertificate }) })
     const agent = this.#agent
     return await new Promise<Answered>((resolve, reject) => {
       // Without it Node sends the body of a PUT in chunks, and stores want to know the size first.
@@ -56,10 +60,10 @@ export class RequestSender {
     })
   }
 
-  /** Cuts every connection: requests under way reject. */
+  /** Cuts every connection of its own: requests under way reject. */
   destroy(): void {
     // Those that wait for a connection too: the agent would open new ones for them.
     for (const request of this.#active) request.destroy(new Error('the connection was closed on this side'))
-    this.#agent?.destroy()
+    if (this.#options.agent === undefined) this.#agent?.destroy()
   }
 }

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LockHolder } from './lock-holder.ts'
 import { type Answered, RequestSender } from './send-request.ts'
@@ -8,6 +9,8 @@ export type StateClientOptions = {
   baseUrl: string
   /** PEM of the CA that signed the server's certificate. Default: the system's. */
   caCertificate?: string
+  /** Connections to the store that are shared with others. Default: its own, with `caCertificate`. */
+  agent?: Agent
   token: string | (() => string)
   namespace: string
   stack: string
@@ -34,9 +37,9 @@ export class StateClient {
   #lastWrite: Promise<unknown> = Promise.resolve()
 
   constructor(options: StateClientOptions) {
-    const { caCertificate, namespace, stack, runName } = options
+    const { caCertificate, agent, namespace, stack, runName } = options
     this.#options = options
-    this.#sender = new RequestSender({ connections: 4, caCertificate })
+    this.#sender = new RequestSender({ connections: 4, caCertificate, agent })
     this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}/run/${encodeURIComponent(runName)}`
   }
 
@@ -80,7 +83,7 @@ export class StateClient {
     return status === 404 ? undefined : body
   }
 
-  /** Drops the connections. Calls that are under way fail. */
+  /** Drops its own connections. Calls that are under way fail. */
   async close(): Promise<void> {
     this.#sender.destroy()
   }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
+import type { Agent } from 'node:http'
 import { join } from 'node:path'
 import { defaults, isMutating, type Run, type RunStatus } from '../api/index.ts'
 import type { Client } from '../client/index.ts'
@@ -38,6 +39,8 @@ export type ExecuteOptions = {
   workerName: string
   storeUrl: string
   caCertificate: string | undefined
+  /** Connections to the stores. */
+  storeAgent: Agent
   /** Of the stores; a function where it changes. */
   token: string | (() => string)
   runsDir: string
@@ -115,11 +118,11 @@ class RunExecution {
 
   constructor(options: ExecuteOptions) {
     this.#options = options
-    const { run, client, workerName, storeUrl, caCertificate, token, times, sinceRenewalMs } = options
+    const { run, client, workerName, storeUrl, storeAgent, token, times, sinceRenewalMs } = options
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = new StateClient({
       baseUrl: storeUrl,
-      caCertificate,
+      agent: storeAgent,
       token,
       namespace: run.metadata.namespace ?? 'default',
       stack: run.spec.stackRef.name,

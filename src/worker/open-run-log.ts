@@ -1,10 +1,12 @@
+import type { Agent } from 'node:http'
 import type { Run } from '../api/index.ts'
 import { createMasker, LogClient } from '../log/index.ts'
 import type { RunLog } from './run-log.ts'
 
 export type OpenRunLogOptions = {
   storeUrl: string
-  caCertificate: string | undefined
+  /** Connections to the store. */
+  storeAgent: Agent
   token: string | (() => string)
   run: Run
   /** A log that cannot be sent is reported here and otherwise does no harm. */
@@ -12,10 +14,10 @@ export type OpenRunLogOptions = {
 }
 
 /** The Run's log in the log store; every line passes the masker first (invariant 9). */
-export function openRunLog({ storeUrl, caCertificate, token, run, onError }: OpenRunLogOptions): RunLog {
+export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRunLogOptions): RunLog {
   const masker = createMasker([])
   const { namespace = 'default', name } = run.metadata
-  const client = new LogClient({ baseUrl: storeUrl, caCertificate, token, namespace, run: name, onError })
+  const client = new LogClient({ baseUrl: storeUrl, agent: storeAgent, token, namespace, run: name, onError })
   let lines = 0
   let bytes = 0
   return {

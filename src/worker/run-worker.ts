@@ -1,3 +1,5 @@
+import type { Agent } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../api/index.ts'
 import { type Client, listWatch } from '../client/index.ts'
 import { objectKey, rfc3339 } from '../kube/index.ts'
@@ -10,6 +12,7 @@ import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lea
 import { RegisterError } from './registration.ts'
 import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
+import { openStoreConnections } from './store-connections.ts'
 import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
 
 /** As much of a logger as a worker needs. */
@@ -57,6 +60,8 @@ export type RunWorkerOptions = {
   onHealth?(health: () => WorkerHealth): void
 }
 
+const watchWorkerAfterMs = 1_000
+
 /** How a worker is; each is empty when all is well, else says why not. */
 export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }
 
@@ -74,6 +79,7 @@ class WorkerProcess {
   readonly #timings: LeaseTimings
   readonly #guard: Guard
   readonly #heartbeat: Heartbeat
+  readonly #store: Agent
   readonly #stop = new AbortController()
   /** Runs that were given to us and have not been begun, by key. */
   readonly #given = new Map<string, Run>()
@@ -136,20 +142,25 @@ class WorkerProcess {
       onError: error =>
         log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
     })
+    this.#store = openStoreConnections(options.storeUrl, caCertificate)
     options.onHealth?.(() => this.#health())
   }
 
   async run(): Promise<{ exitCode: number }> {
     const { log, name, signal, interruptSignal } = this.#options
-    // Loaded while the API is asked: what a Run needs should be there when it comes.
-    import('./execute-run.ts').catch(() => {})
+    // Beside the registration: what a Run needs, and the watch that brings it, should be there when the worker is ready.
+    const watchingRuns = this.#watchRuns()
+    Promise.all([import('./execute-run.ts'), import('./open-run-log.ts')]).catch(() => {})
     try {
       await this.#heartbeat.start()
     } catch (error) {
+      this.#stop.abort()
+      this.#store.destroy()
       if (!(error instanceof RegisterError)) throw error
       log.warn({ worker: name, error: error.message }, 'could not register')
       this.#guard.goodbye()
       await this.#heartbeat.end()
+      await watchingRuns
       return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
     }
     this.#isRegistered = true
@@ -161,7 +172,7 @@ class WorkerProcess {
     interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
     if (signal.aborted) onDrain()
     if (interruptSignal?.aborted) onInterrupt()
-    const watching = Promise.all([this.#watchRuns(), this.#watchWorker()])
+    const watchingWorker = this.#watchWorker()
     try {
       await this.#live()
     } finally {
@@ -171,7 +182,8 @@ class WorkerProcess {
       this.#guard.goodbye()
       await this.#saying
       await this.#heartbeat.end()
-      await watching
+      await Promise.all([watchingRuns, watchingWorker])
+      this.#store.destroy()
     }
     return { exitCode: this.#exitCode }
   }
@@ -280,6 +292,7 @@ class WorkerProcess {
       workerName: name,
       storeUrl,
       caCertificate,
+      storeAgent: this.#store,
       token,
       runsDir,
       cacheDir,
@@ -305,6 +318,7 @@ class WorkerProcess {
     const { name, log } = this.#options
     return openRunLog({
       ...this.#options,
+      storeAgent: this.#store,
       run,
       onError: error => log.warn({ worker: name, error: error.message }, 'the log could not be sent'),
     })
@@ -409,13 +423,16 @@ class WorkerProcess {
         if (type === 'DELETED') this.#onRunGone(object)
         else if (type === 'ADDED' || type === 'MODIFIED') this.#onRun(object)
       },
-      onError: error => log.warn({ worker: name, error: (error as Error).message }, 'the watch of Runs broke'),
+      // A server that does not let the worker in says so to its registration.
+      onError: error => this.#isRegistered && log.warn({ worker: name, error: (error as Error).message }, 'the watch of Runs broke'),
       backoff: { minMs: 200, maxMs: 2_000 },
     })
   }
 
   async #watchWorker(): Promise<void> {
     const { client, name, log } = this.#options
+    // A little later: the first Run may be here in a moment, and the watch begins with what was said meanwhile.
+    await delay(watchWorkerAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {})
     const look = (worker: Worker): void => {
       if (worker.spec.drain) void this.#drain('Drained')
     }

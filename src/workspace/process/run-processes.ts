@@ -40,7 +40,7 @@ function findMarked(variable: string, value: string): number[] {
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
   // All at once, so that one which forks faster than we look cannot win; what was started outside of the cgroup is found by its mark.
   cgroupOfRun(runUid)?.kill()
-  return await killMarked(runUidVariable, runUid, timeoutMs)
+  return (await killMarked(runUidVariable, runUid, timeoutMs)).killed
 }
 
 /**
@@ -50,16 +50,18 @@ export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Prom
  * @throws {Error} when some are still there after `timeoutMs`: nothing may start beside them.
  */
 export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Promise<number> {
-  const killed = await killMarked(writesStackVariable, stackUid, timeoutMs)
-  const left = findMarked(writesStackVariable, stackUid).filter(pid => !isZombie(pid))
+  const { killed, isClean } = await killMarked(writesStackVariable, stackUid, timeoutMs)
+  const left = isClean ? [] : findMarked(writesStackVariable, stackUid).filter(pid => !isZombie(pid))
   if (left.length === 0) return killed
   throw new Error(`processes ${left.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
 }
 
-async function killMarked(variable: string, value: string, timeoutMs: number): Promise<number> {
+/** `isClean`: two looks in a row found none. */
+async function killMarked(variable: string, value: string, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
   const killed = new Set<number>()
   const deadline = performance.now() + timeoutMs
-  for (let clean = 0; clean < 2 && performance.now() < deadline; ) {
+  let clean = 0
+  while (clean < 2 && performance.now() < deadline) {
     const pids = findMarked(variable, value).filter(pid => !isZombie(pid))
     clean = pids.length === 0 ? clean + 1 : 0
     for (const pid of pids) {
@@ -72,7 +74,7 @@ async function killMarked(variable: string, value: string, timeoutMs: number): P
     }
     if (clean < 2) await delay(pids.length === 0 ? 2 : 10)
   }
-  return killed.size
+  return { killed: killed.size, isClean: clean >= 2 }
 }
 
 /**
