@@ -4,59 +4,41 @@
  * was finished at least 1 s before the kill is applied again (invariants 1 to 4; DESIGN "State").
  */
 import { deepEqual, equal } from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Run, runResource, type Stack, stackResource, workerPoolResource, workerResource } from '../src/api/index.ts'
 import { isConditionTrue } from '../src/kube/index.ts'
 import { eventually } from './support/eventually.ts'
+import { readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
+import { skipWithout } from './support/run-program.ts'
 
 const kills = 10
 /** Stacks under way at once. More starve the heartbeats on two cores, and workers then rightly stop themselves before they are killed. */
 const atOnce = 6
 const resources = 6
 const secondsPerResource = 0.7
-const hasTerraform = isInstalled('terraform')
-
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync(program, ['version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** A chain of resources, each of which writes to the ledger when it begins and when it is done. */
 function configuration(ledger: string): string {
-  const step = (index: number) => `
+  const step = (index: number) => {
+    const note = (what: string) => record(ledger, what, String(index))
+    return `
 resource "terraform_data" "r${index}" {
   ${index > 0 ? `depends_on = [terraform_data.r${index - 1}]` : ''}
   input = "${index}"
   provisioner "local-exec" {
-    command = "echo begin ${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}; sleep ${secondsPerResource}; echo done ${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}"
+    command = "${note('begin')}; sleep ${secondsPerResource}; ${note('done')}"
   }
 }`
+  }
   return Array.from({ length: resources }, (_, index) => step(index)).join('\n')
 }
 
-type LedgerLine = { what: string; resource: number; runUid: string; atMs: number }
-
-function readLedger(path: string): LedgerLine[] {
-  if (!existsSync(path)) return []
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map(line => line.split(' '))
-    .map(([what = '', resource, runUid = '', atMs]) => ({ what, resource: Number(resource), runUid, atMs: Number(atMs) }))
-}
-
 describe('a worker killed in the middle of an apply', {
-  skip: hasTerraform ? false : 'terraform is not on PATH',
+  skip: skipWithout('terraform'),
   concurrency: true,
 }, () => {
   let oarlock: OarlockProcess
@@ -126,7 +108,7 @@ describe('a worker killed in the middle of an apply', {
         const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
         const again = lines.filter(line => line.what === 'begin' && line.runUid !== first.metadata.uid)
         deepEqual(
-          again.filter(line => safe.some(done => done.resource === line.resource)),
+          again.filter(line => safe.some(done => done.item === line.item)),
           [],
           'resources finished 1 s before the kill were applied again',
         )

@@ -9,14 +9,11 @@ import { runResource, type Stack, stackResource, workerResource } from '../src/a
 import { configMapResource } from '../src/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { skipWithout } from './support/run-program.ts'
 
 const root = join(import.meta.dirname, '..')
 const launcher = join(root, 'bin', 'oarlock')
-const hasTerraform = isFound('terraform')
-
-function isFound(program: string): boolean {
-  return (process.env.PATH ?? '').split(':').some(directory => existsSync(join(directory, program)))
-}
+const noTerraform = skipWithout('terraform')
 
 type Result = { code: number | null; stdout: string; stderr: string; seconds: number }
 
@@ -36,7 +33,7 @@ describe('the sample fleet', () => {
   const dataDir = makeDataDir()
   after(() => removeDirectory(dataDir))
 
-  test('every Stack reaches the state that its annotation names', { skip: !hasTerraform && 'terraform is not installed' }, async () => {
+  test('every Stack reaches the state that its annotation names', { skip: noTerraform }, async () => {
     const { code, stdout, stderr, seconds } = await npmStart(dataDir)
     equal(code, 0, `${stdout}\n${stderr}`)
     match(stdout, /13 of 13 Stacks as expected/)
@@ -49,7 +46,7 @@ describe('the sample fleet', () => {
   })
 
   test('a second start continues with the data of the first, and nothing is done twice', {
-    skip: !hasTerraform && 'terraform is not installed',
+    skip: noTerraform,
   }, async () => {
     const before = await inspect(dataDir)
     const { code, stdout, stderr } = await npmStart(dataDir)
@@ -63,7 +60,7 @@ describe('the sample fleet', () => {
   })
 
   test('outputs pass along the chain, secrets stay hidden, what is no longer named is pruned', {
-    skip: !hasTerraform && 'terraform is not installed',
+    skip: noTerraform,
   }, async () => {
     const server = await startOarlock(dataDir)
     try {

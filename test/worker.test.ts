@@ -1,6 +1,6 @@
 /** The whole worker, in this process, against the real embedded server with real state and log stores and real engines. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,6 +16,7 @@ import type { StateStore } from '../src/state/index.ts'
 import { defaultLeaseTimings, type LeaseTimings, type RunWorkerOptions, runWorker } from '../src/worker/index.ts'
 import { checkIsolation, findRunProcesses, writesStackVariable } from '../src/workspace/index.ts'
 import { eventually } from './support/eventually.ts'
+import { skipWithout } from './support/run-program.ts'
 import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-rig.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
@@ -547,18 +548,8 @@ test('a worker that holds more memory than its pool says ends after its Run; one
   equal(await forgotten.done, 0)
 })
 
-const hasTerraform = isInstalled('terraform')
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync(program, ['version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
-
 test('terraform: plan kept for approval, exactly it applied, outdated ones refused, refresh, destroy', {
-  skip: hasTerraform ? false : 'terraform is not on PATH',
+  skip: skipWithout('terraform'),
 }, async t => {
   const main = 'variable "size" {}\nresource "terraform_data" "a" { input = var.size }\noutput "size" { value = terraform_data.a.output }\n'
   const stackName = 'approved'

@@ -1,11 +1,12 @@
 /** Stacks that take some seconds and say in a ledger what they did: what the benches of faults are counted by. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import { isConditionTrue } from '../../src/kube/index.ts'
+import { record } from '../../test/support/ledger.ts'
 
 /** How long the Lease of a worker is good for, as everywhere by default. */
 export const leaseMs = 10_000
@@ -14,7 +15,7 @@ export const secondsPerResource = 0.7
 
 /** A chain of resources; each notes when it begins and when it is done, and is made anew when `generation` changes. */
 export function chain(ledger: string, generation = 0): StackSpec {
-  const note = (what: string, index: number) => `echo ${what} ${generation}.${index} $OARLOCK_RUN_UID $(date +%s%3N) >> ${ledger}`
+  const note = (what: string, index: number) => record(ledger, what, `${generation}.${index}`)
   const resource = (index: number) => `
 resource "terraform_data" "r${index}" {
   ${index > 0 ? `depends_on = [terraform_data.r${index - 1}]` : ''}
@@ -36,22 +37,6 @@ export async function inDirectory<T>(work: (directory: string) => Promise<T>): P
   } finally {
     rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
   }
-}
-
-export type Line = { what: string; item: string; runUid: string; atMs: number }
-
-export function readLedger(path: string): Line[] {
-  if (!existsSync(path)) return []
-  const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean)
-  return lines.map(line => line.split(' ')).map(([what = '', item = '', runUid = '', atMs]) => ({ what, item, runUid, atMs: Number(atMs) }))
-}
-
-/** Live processes that carry the mark of the Run. */
-export function processesOf(runUid: string): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter(pid => pid > 1 && read(`/proc/${pid}/environ`).split('\0').includes(`OARLOCK_RUN_UID=${runUid}`))
-    .filter(pid => !/^State:\s+Z/m.test(read(`/proc/${pid}/status`)))
 }
 
 /** The guard of a data directory's workers: a process that was given its directory. */

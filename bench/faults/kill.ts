@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
 import type { Client } from '../../src/client/index.ts'
 import { eventually } from '../../test/support/eventually.ts'
+import { readLedger } from '../../test/support/ledger.ts'
+import { processesOfRun } from '../../test/support/processes.ts'
 import { type Up, up } from '../oarlock-up.ts'
 import type { Bench } from '../run.ts'
 import {
@@ -16,8 +18,6 @@ import {
   leaseMs,
   lockOf,
   needTerraform,
-  processesOf,
-  readLedger,
   resources,
   runsOf,
   secondsPerResource,
@@ -95,7 +95,7 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
   const [first] = await runsOf(client, name)
   if (!first) throw new Error(`${name}: no Run`)
   const worker = await client.resource(workerResource).get(first.spec.workerName as string)
-  const engines = processesOf(first.metadata.uid)
+  const engines = processesOfRun(first.metadata.uid)
   const guard = what === 'worker-and-guard' ? guardOf(dataDir) : undefined
   const killedAtMs = Date.now()
   if (guard !== undefined) signal(guard, 'SIGKILL')
@@ -109,7 +109,7 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
   )
   const lostMs = Date.now() - killedAtMs
   // Invariant 2: by the time it is called Lost, nothing of it lives.
-  const processes = processesOf(first.metadata.uid).length
+  const processes = processesOfRun(first.metadata.uid).length
   await eventually(
     async () => (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
     `${name} to be taken up`,
@@ -177,7 +177,7 @@ async function killHub(directory: string, times: number, stacks: number): Promis
           done: counts.size,
           twice: [...counts.values()].filter(count => count > 1).length,
           lost: times * stacks * resources - counts.size,
-          'processes left': [...runs].reduce((sum, uid) => sum + processesOf(uid).length, 0),
+          'processes left': [...runs].reduce((sum, uid) => sum + processesOfRun(uid).length, 0),
           'locks left': locks.filter(lock => Object.keys(lock).length > 0).length,
           'directories left': readdirSync(join(dataDir, 'runs')).length,
         },

@@ -5,6 +5,8 @@ import { runResource, stackResource, workerResource } from '../../src/api/index.
 import type { Client } from '../../src/client/index.ts'
 import type { OrphanInfo, VersionInfo } from '../../src/state/index.ts'
 import { eventually } from '../../test/support/eventually.ts'
+import { readLedger } from '../../test/support/ledger.ts'
+import { isAlive, processesOfRun } from '../../test/support/processes.ts'
 import { up } from '../oarlock-up.ts'
 import type { Bench } from '../run.ts'
 import {
@@ -15,8 +17,6 @@ import {
   isReady,
   leaseMs,
   needTerraform,
-  processesOf,
-  readLedger,
   resources,
   runsOf,
   secondsPerResource,
@@ -77,8 +77,8 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   const { uid } = first.metadata
   const workerPid = (await client.resource(workerResource).get(first.spec.workerName as string)).status?.pid as number
   const guard = guardOf(dataDir)
-  const tree = kind === 'alone' ? [workerPid] : [guard as number, workerPid, ...processesOf(uid)]
-  const isEngine = () => processesOf(uid).some(pid => pid !== workerPid)
+  const tree = kind === 'alone' ? [workerPid] : [guard as number, workerPid, ...processesOfRun(uid)]
+  const isEngine = () => processesOfRun(uid).some(pid => pid !== workerPid)
   for (const pid of tree) signal(pid, 'SIGSTOP')
   let startedMs = performance.now()
   if (kind === 'alone') {
@@ -114,14 +114,6 @@ async function aftermath(client: Client, name: string, runUid: string, workerPid
   const { orphans } = (await list('orphans')) as { orphans: OrphanInfo[] }
   const rising = versions.toSorted((a, b) => a.version - b.version)
   const late = rising.filter((each, index) => rising.slice(0, index).some(before => before.epoch > each.epoch)).length
-  const isAlive = () => {
-    try {
-      process.kill(workerPid, 0)
-      return true
-    } catch {
-      return false
-    }
-  }
-  await eventually(() => !isAlive(), 'the worker to go', 20_000).catch(() => {})
-  return { workerSurvives: isAlive(), processes: processesOf(runUid).length, late, orphans: orphans.length }
+  await eventually(() => !isAlive(workerPid), 'the worker to go', 20_000).catch(() => {})
+  return { workerSurvives: isAlive(workerPid), processes: processesOfRun(runUid).length, late, orphans: orphans.length }
 }

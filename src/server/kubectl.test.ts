@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict'
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import Type from 'typebox'
+import { skipWithout } from '../../test/support/run-program.ts'
 import { defineResource } from '../kube/index.ts'
 import { startTestServer, type TestServer } from './test-server.ts'
 
 const run = promisify(execFile)
-
-function missing(): string | false {
-  try {
-    execFileSync('kubectl', ['version', '--client'], { stdio: 'pipe' })
-    return false
-  } catch {
-    return 'kubectl is not installed'
-  }
-}
 
 const boat = defineResource({
   group: 'example.com',
@@ -34,7 +26,7 @@ const boat = defineResource({
 const manifest = (color: string) =>
   `apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: one, namespace: default}\nspec: {color: ${color}}\n`
 
-describe('the real kubectl', { skip: missing() }, () => {
+describe('the real kubectl', { skip: skipWithout('kubectl') }, () => {
   let server: TestServer
   before(async () => {
     server = await startTestServer()
