@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../kube/index.ts'
+import { equalJson, isJsonObject } from '../../kube/index.ts'
 import { digestOf } from '../digest.ts'
 
 /** What of the state a plan was made against. Undefined where the state is the user's own: then the plan's prior state counts. */
@@ -89,7 +89,7 @@ function changedFields(change: Record<string, unknown>): string[] {
     const isUnknown = isJsonObject(unknown) ? unknown[name] : unknown
     const left = sideText(before[name], sensitivityOf(change.before_sensitive, name), false)
     const right = sideText(after[name], sensitivityOf(change.after_sensitive, name), isUnknown)
-    const isSame = digestOf(before[name] ?? null) === digestOf(after[name] ?? null) && !containsTrue(isUnknown)
+    const isSame = equalJson(before[name] ?? null, after[name] ?? null) && !containsTrue(isUnknown)
     return isSame ? [] : [`${name}: ${left} → ${right}`]
   })
 }
