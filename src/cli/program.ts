@@ -32,7 +32,7 @@ export async function run(argv: readonly string[]): Promise<number> {
 type ExitWith = (code: number) => void
 
 /** The whole command line. Modules of commands are loaded only when their command runs, so that `oarlock worker` starts fast. */
-export function makeProgram(exitWith: ExitWith): Command {
+function makeProgram(exitWith: ExitWith): Command {
   const program = new Command('oarlock')
     .description('A control plane for infrastructure that scales by adding hands.')
     .version(`oarlock ${packageVersion()}`, '--version')

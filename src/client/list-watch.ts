@@ -205,7 +205,7 @@ export async function listWatch<Body>(client: Client, resource: Resource<Body>, 
 }
 
 /** Sorts an error by what it means for the version we hold. */
-export function classify(error: unknown): ListWatchError {
+function classify(error: unknown): ListWatchError {
   if (error instanceof GarbageError) return { kind: 'garbage' }
   if (!(error instanceof StatusError)) return { kind: 'broken' }
   if (error.code === 410) return { kind: 'gone' }

@@ -6,7 +6,7 @@ export type Timers = {
 }
 
 /** What `setTimeout` can count (24.8 days); above it fires at once. Whoever waits longer is woken early and waits again. */
-export const longestTimerMs = 2_147_483_647
+const longestTimerMs = 2_147_483_647
 
 export const systemTimers: Timers = {
   nowMs: () => performance.now(),

@@ -51,7 +51,7 @@ export function interrupted(engine: string, during: string): EngineError {
 }
 
 /** The longest error message that goes into a status. */
-export const maxMessageLength = 2_000
+const maxMessageLength = 2_000
 
 /**
  * One sentence or two for a condition: the first error in full, with its place, and how many more there are.

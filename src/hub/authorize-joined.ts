@@ -60,7 +60,7 @@ export function allowJoined(attributes: Attributes, worker: string, facts: Joine
 }
 
 /** The Secrets that a Run reads: each is named in what was frozen when it was made. */
-export function namedSecrets(spec: StackSpec): ReadonlySet<string> {
+function namedSecrets(spec: StackSpec): ReadonlySet<string> {
   const names: (string | undefined)[] = [spec.source.git?.secretRef?.name, spec.manifests?.kubeconfigSecretRef?.name]
   for (const { secretKeyRef } of spec.env ?? []) names.push(secretKeyRef?.name)
   for (const { secretRef, stackRef } of spec.variablesFrom ?? []) {

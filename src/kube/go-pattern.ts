@@ -10,7 +10,7 @@ export type GoPattern = {
   findAll: (text: string, limit: number) => string[]
 }
 
-export const maxPatternLength = 10_000
+const maxPatternLength = 10_000
 
 /**
  * Length of the text times size of the pattern. RE2 takes 10 ns for each character as long as it knows the state it comes

@@ -9,7 +9,6 @@ export { LogClient, type LogClientOptions } from './log-client.ts'
 export { createLogHandler, type LogAccess, type LogAccessRequest, type LogHandler, type LogHandlerOptions } from './log-handler.ts'
 export {
   type AppendResult,
-  defaultLogLimits,
   type LogLimits,
   type LogStats,
   type LogStore,

@@ -17,7 +17,7 @@ export type LogLimits = {
   abandonedAfterMs: number
 }
 
-export const defaultLogLimits: LogLimits = {
+const defaultLogLimits: LogLimits = {
   bytesPerRun: 10 * 1024 * 1024,
   lineBytes: 16 * 1024,
   retainedRuns: 10_000,

@@ -22,7 +22,6 @@ export {
   cgroupOfRun,
   createLineSplitter,
   createProcessRunner,
-  defaultMaxLineBytes,
   type ExitResult,
   findCgroupParent,
   findRunProcesses,

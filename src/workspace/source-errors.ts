@@ -88,7 +88,7 @@ function gitErrors(git: GitSourceLike): StatusCause[] {
 }
 
 /** Why `path` is not a plain relative path below its directory; undefined when it is. */
-export function relativePathError(path: string): string | undefined {
+function relativePathError(path: string): string | undefined {
   if (path === '') return 'may not be empty'
   if (path.startsWith('/')) return 'must be relative: may not start with "/"'
   if (hasControl(path)) return 'may not contain control characters'

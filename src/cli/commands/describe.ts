@@ -43,7 +43,7 @@ const eventTime = (event: Event) => event.lastTimestamp ?? event.eventTime ?? ev
 type Conditioned = { conditions?: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[] }
 
 /** Pure: what `describe` prints. */
-export async function describeLines(
+async function describeLines(
   resource: Resource<unknown>,
   object: KubeObject,
   runs: readonly Run[],

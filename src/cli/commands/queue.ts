@@ -29,7 +29,7 @@ export async function queue(options: QueueOptions): Promise<void> {
 }
 
 /** Pure: what `oarlock queue` prints. */
-export function queueLines(report: QueueReport, wide: boolean): string[] {
+function queueLines(report: QueueReport, wide: boolean): string[] {
   const lines: string[] = []
   if (report.runs.length > 0) {
     const headers = [

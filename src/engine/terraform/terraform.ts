@@ -331,7 +331,7 @@ class TerraformEngine implements Engine {
 type Streamed = { exitCode: number | null; findings: Finding[]; errorText: string[] }
 
 /** Says what was looked for, where, and how to get it. */
-export function engineNotFound(title: string, { lookedFor, howToInstall }: Extract<Detection, { found: false }>): EngineError {
+function engineNotFound(title: string, { lookedFor, howToInstall }: Extract<Detection, { found: false }>): EngineError {
   return new EngineError('EngineNotFound', `${title} was not found: looked for ${lookedFor.join(', ')}; ${howToInstall}`, {
     retryable: false,
   })

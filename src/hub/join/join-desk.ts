@@ -18,7 +18,7 @@ import {
 import { isSecretOf, parseJoinToken } from './join-token.ts'
 
 /** A credential is renewed after a third of this: a Run that begins then still has most of it before it. */
-export const credentialTtlMs = 12 * 3_600_000
+const credentialTtlMs = 12 * 3_600_000
 /** Invariant 10: workers that joined and whose credentials have not ended. */
 const maxCredentials = 10_000
 /** Attempts that fail, from all the world: one more after that is refused until a second has passed. */

@@ -3,7 +3,7 @@ import type { SecretBody } from '../../client/index.ts'
 import { type KubeObject, rfc3339 } from '../../kube/index.ts'
 
 /** Both kinds are Secrets in `oarlock-system`, where only administrators look; neither holds anything that opens a door. */
-export const joinTokenType = 'oarlock.dev/join-token'
+const joinTokenType = 'oarlock.dev/join-token'
 export const workerCredentialType = 'oarlock.dev/worker-credential'
 
 /** On both: which token a worker joined with, and which pool it is for. */

@@ -59,7 +59,7 @@ function compileTree(schema: StructuralSchema, isResource: boolean): RuleTree | 
 }
 
 /** The rules that stand at one schema. */
-export function compileRules(schema: StructuralSchema, isResource: boolean): CompiledRule[] {
+function compileRules(schema: StructuralSchema, isResource: boolean): CompiledRule[] {
   const rules = schema['x-kubernetes-validations'] ?? []
   if (rules.length === 0) return []
   const self = typeOfSchema(schema, isResource)

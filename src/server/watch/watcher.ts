@@ -197,7 +197,7 @@ function writeChunk(response: Reply, { framed, body }: Chunk): void {
 }
 
 /** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */
-export function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
+function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
   const { type, entry, before } = event
   const wasIn = before !== undefined && selection.matches(before)
   if (type === 'DELETED') return wasIn ? 'DELETED' : undefined

@@ -16,6 +16,6 @@ export {
   wireText,
 } from './render.ts'
 export type { HeaderValue, Reply } from './reply.ts'
-export { acceptRanges, negotiate, notAcceptable, plainJson, type Representation, syntaxOf } from './representation.ts'
+export { acceptRanges, negotiate, notAcceptable, type Representation, syntaxOf } from './representation.ts'
 export { type Sent, send, sendDocument, sendError, sendLarge, takesGzip, warnOnFailure } from './send.ts'
 export { yaml } from './yaml.ts'

@@ -27,7 +27,7 @@ function representation(
   return { form, syntax, include, version, isList, key: `${form}/${syntax}/${include}/${version}`, contentType }
 }
 
-export const plainJson: Representation = representation('object', 'json')
+const plainJson: Representation = representation('object', 'json')
 
 const known = new Map<string, Representation>()
 const maxKnown = 500

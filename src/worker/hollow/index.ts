@@ -7,4 +7,4 @@
 export { type FleetCounts, HollowFleet, type HollowFleetOptions } from './hollow-fleet.ts'
 export type { Latencies } from './latencies.ts'
 export { type HollowProfile, noWork, ProfileError, parseProfile } from './profile.ts'
-export { hollowLabel, StackLoad, type StackLoadOptions } from './stack-load.ts'
+export { StackLoad, type StackLoadOptions } from './stack-load.ts'

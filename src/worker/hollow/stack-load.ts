@@ -18,7 +18,7 @@ export type StackLoadOptions = {
 }
 
 /** On each Stack of a hollow fleet: its prefix. */
-export const hollowLabel = 'oarlock.dev/hollow'
+const hollowLabel = 'oarlock.dev/hollow'
 
 /** How often the pace is looked at. */
 const tickMs = 10

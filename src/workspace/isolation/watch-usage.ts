@@ -89,7 +89,7 @@ function privateBytes(pid: number): number {
 }
 
 /** What the directory takes on its disk, links not followed. What cannot be read, or goes away meanwhile, is not counted. */
-export async function diskUsage(directory: string): Promise<number> {
+async function diskUsage(directory: string): Promise<number> {
   let bytes = 0
   const pending = [directory]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {

@@ -43,7 +43,7 @@ function look(env: Readonly<Record<string, string | undefined>>): CgroupParent |
 }
 
 /** The mount point of the cgroup v2 hierarchy: alone in /sys/fs/cgroup, or beside version 1 in /sys/fs/cgroup/unified. */
-export function cgroup2Mount(mountInfo: string): string | undefined {
+function cgroup2Mount(mountInfo: string): string | undefined {
   return /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(mountInfo)?.[1]
 }
 

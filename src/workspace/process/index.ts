@@ -5,7 +5,7 @@
  * Not here: what an exit code means (that is `engine/`) and when to interrupt (that is `worker/`).
  */
 export { type CgroupLimits, cgroupOfRun, findCgroupParent, RunCgroup } from './cgroup.ts'
-export { createLineSplitter, defaultMaxLineBytes } from './line-splitter.ts'
+export { createLineSplitter } from './line-splitter.ts'
 export { groupExists, killGroup, readStat, signalGroup } from './process-group.ts'
 export {
   createProcessRunner,

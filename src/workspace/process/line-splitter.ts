@@ -1,5 +1,5 @@
 /** Longer lines come out in pieces of this many bytes: 64 KiB. */
-export const defaultMaxLineBytes = 64 * 1024
+const defaultMaxLineBytes = 64 * 1024
 
 const newline = 10
 const carriageReturn = 13
