@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { RequestSender } from './send-request.ts'
+import { RequestSender } from '../store-http/index.ts'
 
 export type LogClientOptions = {
   /** `https://host:port` or `http://host:port`. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HttpError, readBody, send, sendError, sendJson } from '../store-http/index.ts'
 import type { LogStore } from './log-store.ts'
 import { LogNameError, type RunKey } from './run-key.ts'
 
@@ -31,19 +32,6 @@ export type LogHandler = (
   context: { user: { name: string; groups: string[] } | undefined },
 ) => Promise<void>
 
-class Refusal extends Error {
-  readonly status: number
-  readonly code: string
-  readonly extra: Record<string, unknown>
-
-  constructor(status: number, code: string, message: string, extra: Record<string, unknown> = {}) {
-    super(message)
-    this.status = status
-    this.code = code
-    this.extra = extra
-  }
-}
-
 /**
  * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (a repeated one does not double; 409 with `expected` for a gap, 409 `Ended`),
  * an empty `POST` says where the next append begins, `POST ?end=1` ends. `GET ?tail=N|offset=N` answers with the text, its place in
@@ -59,10 +47,10 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       const { key, query } = parseTarget(req)
       const method = req.method ?? 'GET'
       if (method !== 'GET' && method !== 'POST')
-        throw new Refusal(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or POST`)
+        throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or POST`)
       const access = await authorize({ user, ...key, verb: method === 'GET' ? 'read' : 'write' })
       if (!access.allowed)
-        throw new Refusal(access.code, { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound' }[access.code], access.message)
+        throw new HttpError(access.code, { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound' }[access.code], access.message)
       if (method === 'POST') await append(key, query, req, res)
       else if (isSet(query, 'follow')) await follow(key, query, res)
       else await read(key, query, res)
@@ -77,14 +65,14 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       return sendJson(res, 200, { ended: true })
     }
     const offset = wholeNumber(query, 'offset')
-    const bytes = await readBody(req, maxBodyBytes, idleMs)
+    const bytes = await readBody(req, { maxBytes: maxBodyBytes, idleMs })
     if (bytes.byteLength === 0) return sendJson(res, 200, { offset: await store.receivedBytes(key) })
     if (offset === undefined)
-      throw new Refusal(400, 'BadRequest', 'offset must say where the body begins in all that was sent; an empty POST tells it')
+      throw new HttpError(400, 'BadRequest', 'offset must say where the body begins in all that was sent; an empty POST tells it')
     const result = await store.append(key, offset, bytes)
     if (result.kind === 'appended') return sendJson(res, 200, { offset: result.offset })
-    if (result.kind === 'ended') throw new Refusal(409, 'Ended', 'the log has ended')
-    throw new Refusal(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes between are missing`, {
+    if (result.kind === 'ended') throw new HttpError(409, 'Ended', 'the log has ended')
+    throw new HttpError(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes between are missing`, {
       expected: result.expected,
     })
   }
@@ -94,25 +82,20 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       offset: wholeNumber(query, 'offset'),
       tailLines: wholeNumber(query, 'tail'),
     })
-    res.writeHead(200, {
-      ...{ ...textHead, 'content-length': bytes.byteLength },
-      ...{ 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) },
-    })
-    const late = setTimeout(() => res.destroy(), idleMs * 2)
-    res.once('close', () => clearTimeout(late))
-    res.end(bytes)
+    const place = { 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) }
+    send(res, 200, textType, bytes, { ...place, ...noSniff }, idleMs * 2)
   }
 
   async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
     const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
     if (followers >= maxFollowers)
-      throw new Refusal(503, 'TooManyFollowers', `${maxFollowers} logs are being followed, the most there may be; try again`)
+      throw new HttpError(503, 'TooManyFollowers', `${maxFollowers} logs are being followed, the most there may be; try again`)
     followers++
     const gone = new AbortController()
     res.once('close', () => gone.abort())
     try {
       res.socket?.setNoDelay(true)
-      res.writeHead(200, textHead)
+      res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...noSniff })
       res.flushHeaders()
       for await (const bytes of store.follow(key, { ...options, signal: gone.signal })) {
         if (res.destroyed) return
@@ -131,13 +114,14 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       res.destroy()
       return
     }
-    const refusal = toRefusal(error)
-    if (refusal.status === 500) onError?.(error)
-    sendJson(res, refusal.status, { error: { code: refusal.code, message: refusal.message }, ...refusal.extra })
+    const http = toHttpError(error)
+    if (http.status === 500) onError?.(error)
+    sendError(res, http)
   }
 }
 
-const textHead = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+const textType = 'text/plain; charset=utf-8'
+const noSniff = { 'x-content-type-options': 'nosniff' }
 
 async function drained(res: ServerResponse, idleMs: number, signal: AbortSignal): Promise<void> {
   const late = setTimeout(() => res.destroy(), idleMs)
@@ -154,11 +138,11 @@ function parseTarget(req: IncomingMessage): { key: RunKey; query: URLSearchParam
   try {
     parts = url?.pathname.split('/').slice(1).map(decodeURIComponent) ?? []
   } catch {
-    throw new Refusal(400, 'BadRequest', 'the path is not valid percent-encoding')
+    throw new HttpError(400, 'BadRequest', 'the path is not valid percent-encoding')
   }
   const [root, namespace, run] = parts
   if (url === undefined || root !== 'logs' || !namespace || !run || parts.length > 3) {
-    throw new Refusal(404, 'NotFound', 'no such path; logs are served at /logs/<namespace>/<run>')
+    throw new HttpError(404, 'NotFound', 'no such path; logs are served at /logs/<namespace>/<run>')
   }
   return { key: { namespace, run }, query: url.searchParams }
 }
@@ -169,54 +153,14 @@ function wholeNumber(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name)
   if (text === null) return undefined
   if (!/^\d{1,15}$/.test(text))
-    throw new Refusal(400, 'BadRequest', `${name} must be a whole number, got ${JSON.stringify(text.slice(0, 100))}`)
+    throw new HttpError(400, 'BadRequest', `${name} must be a whole number, got ${JSON.stringify(text.slice(0, 100))}`)
   return Number(text)
 }
 
-async function readBody(req: IncomingMessage, maxBytes: number, idleMs: number): Promise<Buffer> {
-  const tooLarge = () => new Refusal(413, 'TooLarge', `the body must have at most ${maxBytes} bytes; append in parts`)
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge()
-  return await new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const idle = setTimeout(() => reject(new Refusal(408, 'Timeout', `no byte of the body came for ${idleMs} ms`)), idleMs)
-    const onData = (chunk: Buffer) => {
-      idle.refresh()
-      size += chunk.byteLength
-      if (size <= maxBytes) chunks.push(chunk)
-      else {
-        req.off('data', onData)
-        reject(tooLarge())
-      }
-    }
-    const early = () => {
-      clearTimeout(idle)
-      reject(new Refusal(400, 'Incomplete', 'the body ended early'))
-    }
-    req.on('data', onData)
-    req.once('error', early)
-    req.once('close', early)
-    req.once('end', () => {
-      clearTimeout(idle)
-      resolve(Buffer.concat(chunks))
-    })
-  })
-}
-
-function sendJson(res: ServerResponse, status: number, value: unknown): void {
-  const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
-  const headers: Record<string, string | number> = { 'content-type': 'application/json', 'content-length': bytes.byteLength }
-  // What is left of a refused body is not read: the connection cannot be used again.
-  if (!res.req.complete) headers.connection = 'close'
-  if (status === 503) headers['retry-after'] = 1
-  res.writeHead(status, headers)
-  res.end(bytes)
-}
-
-function toRefusal(error: unknown): Refusal {
-  if (error instanceof Refusal) return error
-  if (error instanceof LogNameError) return new Refusal(400, 'BadRequest', error.message)
+function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error
+  if (error instanceof LogNameError) return new HttpError(400, 'BadRequest', error.message)
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new Refusal(507, 'DiskFull', 'no room on the disk for logs')
-  return new Refusal(500, 'InternalError', 'the request failed inside the server')
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new HttpError(507, 'DiskFull', 'no room on the disk for logs')
+  return new HttpError(500, 'InternalError', 'the request failed inside the server')
 }

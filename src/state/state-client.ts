@@ -1,7 +1,7 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Answered, RequestSender } from '../store-http/index.ts'
 import type { LockHolder } from './lock-holder.ts'
-import { type Answered, RequestSender } from './send-request.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 
 export type StateClientOptions = {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nameErrors } from '../kube/index.ts'
-import { BodyBudget, HttpError, readBody, send, sendError, sendJson } from './http-body.ts'
+import { BodyBudget, HttpError, readBody, send, sendError, sendJson } from '../store-http/index.ts'
 import { describeHolder, type LockHolder, type LockInfo, toLockInfo } from './lock-holder.ts'
 import type { IsHolderGone, StateStore } from './open-state-store.ts'
 import type { LockResult, VersionKind, WriteResult } from './state-database.ts'
@@ -77,7 +77,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
     } catch (error) {
       const http = toHttpError(error)
       if (http.status === 500) onError?.(error)
-      sendError(res, http)
+      sendError(res, http, http.status === 401 ? { 'www-authenticate': 'Basic realm="oarlock"' } : {})
     }
   }
 

@@ -22,7 +22,7 @@ export type SenderOptions = {
 
 /**
  * Requests to one server over kept connections. `node:http` and nothing else: a worker starts for each Run, and an HTTP
- * library would be a third of its memory and of its start. (`log/` has its own: neither room may import the other.)
+ * library would be a third of its memory and of its start.
  */
 export class RequestSender {
   readonly #options: SenderOptions

@@ -115,9 +115,7 @@ export function sendJson(res: ServerResponse, status: number, value: unknown, he
 }
 
 /** `{error:{code,message}}`, with what else the error carries beside it. */
-export function sendError(res: ServerResponse, error: HttpError): void {
-  const headers: Record<string, string | number> = {}
-  if (error.status === 503) headers['retry-after'] = 1
-  if (error.status === 401) headers['www-authenticate'] = 'Basic realm="oarlock"'
-  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.extra }, headers)
+export function sendError(res: ServerResponse, error: HttpError, headers: Record<string, string | number> = {}): void {
+  const all = error.status === 503 ? { 'retry-after': 1, ...headers } : headers
+  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.extra }, all)
 }
