@@ -102,6 +102,26 @@ describe('what waiting Runs are told', () => {
   })
 })
 
+describe('isolation', () => {
+  test('a Run goes where its level can be had, or waits and is told which is missing', async () => {
+    await make('a', 'in-a-pod', { pool: 'default', isolation: { level: 'Pod' } })
+    const run = await eventually(
+      async () => (await runsOf('a')).find(({ spec }) => spec.stackRef.name === 'in-a-pod'),
+      found => found?.status?.reason === 'NoMatchingWorker',
+    )
+    assert.equal(run?.status?.phase, 'Queued')
+    assert.match(run?.status?.message ?? '', /^worker default-\w+ of pool default lacks isolation Pod, it can give Process( and Sandbox)?$/)
+    const [worker, ...others] = (await client.resource(workerResource).list()).items.filter(({ spec }) => spec.pool === 'default')
+    assert.equal(others.length, 0, 'more of the same would not help')
+    if (!worker?.status?.isolation?.includes('Sandbox')) return
+    await make('a', 'in-a-sandbox', { pool: 'default', isolation: { level: 'Sandbox' } })
+    await eventually(
+      async () => (await runsOf('a')).find(({ spec }) => spec.stackRef.name === 'in-a-sandbox'),
+      found => found?.status?.phase === 'Succeeded' && found.status.isolation?.level === 'Sandbox',
+    )
+  })
+})
+
 describe('a Tenant', () => {
   test('takes its namespaces together, and its limit is told', async () => {
     await client.resource(tenantResource).create({

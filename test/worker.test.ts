@@ -647,6 +647,19 @@ test('a link that a sandboxed engine leaves where its state should be is not fol
   ok(!kept?.bytes.includes('of-the-worker'))
 })
 
+test('a worker says which levels it can give, whether it stays or takes a single Run', async t => {
+  for (const once of [true, false]) {
+    const { name, drain, done } = startWorker(t, { once })
+    const levels = await eventually(
+      async () => (await client.resource(workerResource).getOrUndefined(name))?.status?.isolation,
+      'it says which isolation it can give',
+    )
+    deepEqual(levels, sandbox.available ? ['Process', 'Sandbox'] : ['Process'])
+    drain.abort()
+    equal(await done, 0)
+  }
+})
+
 test('a level that this worker cannot give is refused with the reason; nothing weaker is taken', async t => {
   const started = marker()
   const { run } = await doRun(t, { stack: { isolation: { level: 'Pod' }, command: { apply: ['touch', started] } } })

@@ -26,7 +26,7 @@ export {
   runResource,
   runTypes,
 } from './run.ts'
-export { type PriorityClass, priorityClasses } from './shared.ts'
+export { isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
 export {
   type EngineName,
   engineNames,

@@ -11,5 +11,8 @@ export const quantity = (options: { description: string }) =>
 export const priorityClasses = ['Interactive', 'Change', 'Drift'] as const
 export type PriorityClass = (typeof priorityClasses)[number]
 
+/** From weak to strong; docs/isolation.md. */
+export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
+
 /** How many resources a plan would add, change and destroy. A replacement counts as one add and one destroy. */
 export const planSummary = { add: Type.Integer(), change: Type.Integer(), destroy: Type.Integer() }

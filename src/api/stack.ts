@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
-import { duration, planSummary, priorityClasses } from './shared.ts'
+import { duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; none is =) and a version of up to three numbers. */
 const versionConstraintPattern =
@@ -92,10 +92,10 @@ const quantity = (description: string) => Type.String({ pattern: '^[0-9]+(\\.[0-
 const isolation = Type.Object(
   {
     level: Type.Optional(
-      Type.Enum(['Process', 'Sandbox', 'Pod'], {
+      Type.Enum(isolationLevels, {
         default: 'Process',
         description:
-          'Process: a process group with a directory, HOME and environment of its own. Sandbox: bubblewrap; sees only its own directory, the system’s programs and its own processes. Pod: a Pod of its own. A worker that cannot give it refuses the Run.',
+          'Process: a process group with a directory, HOME and environment of its own. Sandbox: bubblewrap; sees only its own directory, the system’s programs and its own processes. Pod: a Pod of its own. Only workers that can give it get the Run.',
       }),
     ),
     network: Type.Optional(Type.Enum(['Host', 'None'], { default: 'Host', description: 'None: no network at all; needs level Sandbox.' })),

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
+import { isolationLevels } from './shared.ts'
 
 const spec = Type.Object({
   pool: Type.String(),
@@ -17,6 +18,9 @@ const status = Type.Object({
   pid: Type.Optional(Type.Integer()),
   version: Type.Optional(Type.String({ description: 'Version of Oarlock.' })),
   engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Engines found, with their versions.' })),
+  isolation: Type.Optional(
+    Type.Array(Type.Enum(isolationLevels), { description: 'Levels of isolation that it can give; Runs that need another go elsewhere.' }),
+  ),
   runs: Type.Optional(Type.Array(Type.String(), { description: 'namespace/name of the Runs it works on.' })),
   caches: Type.Optional(
     Type.Array(Type.String(), { description: 'Keys of the sources whose dependencies it holds, the newest last, at most 64.' }),

@@ -19,7 +19,7 @@ const decide = ({ queued = [], ...input }: Input) => {
   const { workers = [], pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
   const rest = { load: new Map(), examples: new Map(), memory: new PlacementMemory(), random: () => 0 }
   const decision = decideDispatch({ queue, workers, pools, starts, nowMs, ...rest, ...input })
-  const reasons = new WaitReasons({ queue, workers, pools, starts, nowMs })
+  const reasons = new WaitReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
   const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))
   const runOf = new Map(queued.map(run => [objectKey(run), run]))
@@ -137,6 +137,44 @@ describe('how many workers are started: clamp(busy + ceil(queued / slots), min, 
       assert.deepEqual({ start, desired }, want)
     })
   }
+})
+
+describe('isolation', () => {
+  const sandboxed = (level: 'Sandbox' | 'Pod' = 'Sandbox') => runs(1, { stack: { isolation: { level } } })
+  const worker = (name: string, isolation?: ('Process' | 'Sandbox' | 'Pod')[]) =>
+    testWorker(name, { lifecycle: 'Warm', slots: 4, status: { engines: { command: '1' }, ...(isolation && { isolation }) } })
+  const tell = (input: Input) => decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`)
+
+  test('a Run goes only to a Worker that offers the level, the others take what needs none', () => {
+    const workers = [worker('plain', ['Process']), worker('silent'), worker('able', ['Process', 'Sandbox'])]
+    assert.equal(said({ queued: sandboxed(), workers }).to, 'r0→able')
+    assert.equal(said({ queued: sandboxed(), workers: workers.slice(0, 2) }).to, '')
+    assert.equal(said({ queued: runs(1, { stack: { isolation: { level: 'Process' } } }), workers: workers.slice(0, 1) }).to, 'r0→plain')
+    assert.equal(said({ queued: runs(1), workers: workers.slice(1, 2) }).to, 'r0→silent')
+  })
+  test('a Run that waits for the level is told which', () => {
+    assert.deepEqual(tell({ queued: sandboxed(), workers: [worker('plain', ['Process'])] }), [
+      'NoMatchingWorker: worker plain of pool default lacks isolation Sandbox, it can give Process',
+    ])
+    assert.deepEqual(tell({ queued: sandboxed('Pod'), workers: [worker('a', ['Process', 'Sandbox']), worker('b')] }), [
+      'NoMatchingWorker: none of the 2 workers of pool default has isolation Pod, it can give Process and Sandbox; isolation Pod, it does not say that it can give that',
+    ])
+  })
+  test('a pool is not scaled up with more workers of a kind that cannot give it, nor from none', () => {
+    const plain = worker('plain', ['Process'])
+    assert.equal(said({ queued: sandboxed(), workers: [plain] }).start, '')
+    const examples = new Map([['default', plain]])
+    assert.equal(said({ queued: sandboxed(), examples }).start, '')
+    assert.deepEqual(tell({ queued: sandboxed(), examples }), [
+      'NoMatchingWorker: the last worker of pool default lacked isolation Sandbox, it can give Process',
+    ])
+    assert.equal(
+      said({ queued: sandboxed(), examples: new Map([['default', worker('silent')]]) }).start,
+      '1 default',
+      'it had not found out yet',
+    )
+    assert.equal(said({ queued: sandboxed() }).start, '1 default')
+  })
 })
 
 describe('failed starts', () => {

@@ -1,7 +1,7 @@
 import type { Worker, WorkerPool } from '../api/index.ts'
 import { type Assignment, decidePlacement, enginesOf, mismatch, type PlacementInput } from './place/index.ts'
 import { decidePools, type PoolDemand, type PoolsDecision, type StartState } from './pool/index.ts'
-import { type RunQueue, type Shape, wantedIn } from './queue/index.ts'
+import { type Needs, type RunQueue, type Shape, wantedIn } from './queue/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
 export type DispatchInput = PlacementInput & {
@@ -49,10 +49,16 @@ function demandOf(
       const known = members.length > 0 ? members : example ? [example] : []
       // One more of workers of which none will do helps nobody.
       const helps = ({ needs }: Shape) =>
-        known.length === 0 || known.some(worker => !worker.status?.engines || mismatch(needs, worker, enginesOf(known)) === undefined)
+        known.length === 0 || known.some(worker => !hasSaid(worker, needs) || mismatch(needs, worker, enginesOf(known)) === undefined)
       const { max = 4, slots = 1 } = spec
       const wanted = wantedIn(queue, name, (shapesOf.get(name) ?? []).filter(helps), Math.max(1, max) * slots)
       return [name, { queued: queue.queuedIn(name), wanted }] as const
     }),
   )
+}
+
+/** A Worker that has just registered may not have found out yet what it has: what it will not do for is not known. */
+function hasSaid({ status }: Worker, { isolation }: Needs): boolean {
+  if (isolation !== undefined && status?.isolation && !status.isolation.includes(isolation)) return true
+  return status?.engines !== undefined && (isolation === undefined || status.isolation !== undefined)
 }

@@ -223,7 +223,15 @@ export class Dispatcher {
 
   #reasons(workers: readonly Worker[]): WaitReasons {
     const { starts } = this.#pools
-    return new WaitReasons({ queue: this.#queue.queue, workers, pools: this.caches.pools.list(), starts, nowMs: this.#shared.nowMs() })
+    const { queue } = this.#queue
+    return new WaitReasons({
+      queue,
+      workers,
+      pools: this.caches.pools.list(),
+      starts,
+      examples: this.#examples,
+      nowMs: this.#shared.nowMs(),
+    })
   }
 
   /** A worker that exited, or that is late with its renewals, gets nothing more: it may be dead already. */

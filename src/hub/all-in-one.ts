@@ -26,8 +26,8 @@ import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../w
 import { type Address, formatAddress } from './address.ts'
 import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
 import { joinedGuards } from './authorize-joined.ts'
-import { EngineList } from './engine-list.ts'
 import { giveBackMemoryWhenIdle } from './give-back-memory.ts'
+import { HostTraits } from './host-traits.ts'
 import { startHttpListener } from './http-listener.ts'
 import { createJoinHandler, createJoinToken, JoinDesk } from './join/index.ts'
 import { readStateKey } from './keys.ts'
@@ -166,7 +166,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const desk = new JoinDesk({ client, issueToken: user => server.issueToken(user) })
     late.joinHandler = createJoinHandler({ desk, caCertificate: server.caCertificate })
 
-    const engines = new EngineList()
+    const host = new HostTraits()
     const pool = new ProcessPool({
       launcher,
       outputDirectory: join(dataDir, 'workers'),
@@ -184,7 +184,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         OARLOCK_RUNS_DIR: join(dataDir, 'runs'),
         OARLOCK_CACHE_DIR: join(dataDir, 'cache'),
         OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
-        OARLOCK_ENGINES: engines.known(),
+        ...host.environment(),
       }),
     })
     const registry = makeRegistry({ workers: () => pool.running().length })

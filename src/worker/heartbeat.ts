@@ -89,8 +89,8 @@ export class Heartbeat {
     }, aliveEveryMs)
     // A little later: the first Run may be here in a moment, and the first renewal is not due yet.
     setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4).unref()
-    const { engines, capacity } = traits
-    const known = { ...(engines && { engines }), ...(capacity && { capacity }) }
+    const { engines, capacity, isolation } = traits
+    const known = { ...(engines && { engines }), ...(capacity && { capacity }), ...(isolation && { isolation }) }
     await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [], ...known })
   }
 

@@ -164,6 +164,7 @@ class WorkerProcess {
       return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
     }
     this.#isRegistered = true
+    void this.#sayIsolation()
     void this.#sayEngines()
     this.#idleSinceMs = performance.now()
     const onDrain = () => void this.#drain('Signal')
@@ -186,6 +187,18 @@ class WorkerProcess {
       this.#store.destroy()
     }
     return { exitCode: this.#exitCode }
+  }
+
+  /** Which isolation it can give, where nobody told it: Runs that need another than Process come only then. */
+  async #sayIsolation(): Promise<void> {
+    const { traits, log, name } = this.#options
+    if (traits?.isolation !== undefined) return
+    try {
+      const { availableLevels } = await import('../workspace/index.ts')
+      await this.#heartbeat.say({ isolation: await availableLevels() })
+    } catch (error) {
+      log.warn({ worker: name, error: String(error) }, 'could not say which isolation it can give')
+    }
   }
 
   /**

@@ -1,4 +1,4 @@
-import { labels, type WorkerStatus } from '../api/index.ts'
+import { isolationLevels, labels, type WorkerStatus } from '../api/index.ts'
 import type { Detection } from '../engine/index.ts'
 import { labelErrors, parseQuantity } from '../kube/index.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
@@ -10,13 +10,16 @@ export type WorkerTraits = {
   /** Versions by engine; undefined when nobody said so. */
   readonly engines: Readonly<Record<string, string>> | undefined
   readonly capacity: WorkerStatus['capacity']
+  /** Levels of isolation; undefined when nobody said so: it finds out by itself. */
+  readonly isolation: WorkerStatus['isolation']
 }
 
-export const noTraits: WorkerTraits = { labels: {}, engines: undefined, capacity: undefined }
+export const noTraits: WorkerTraits = { labels: {}, engines: undefined, capacity: undefined, isolation: undefined }
 
 /**
  * Reads OARLOCK_LABELS and OARLOCK_ENGINES (both `key=value,key=value`; `given` labels, from the command line, win), OARLOCK_CPU and
- * OARLOCK_MEMORY (what its Runs may use together, such as `4` and `8Gi`).
+ * OARLOCK_MEMORY (what its Runs may use together, such as `4` and `8Gi`), OARLOCK_ISOLATION_LEVELS (such as `Process,Sandbox`; each is
+ * tried again before a Run gets it).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function traitsFromEnv(env: Readonly<Record<string, string | undefined>>, given: readonly string[] = []): WorkerTraits {
@@ -29,6 +32,7 @@ export function traitsFromEnv(env: Readonly<Record<string, string | undefined>>,
   return {
     labels: own,
     engines: env.OARLOCK_ENGINES === undefined ? undefined : pairs('OARLOCK_ENGINES', env.OARLOCK_ENGINES.split(',')),
+    isolation: levels('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS),
     capacity: cpu || memory ? { ...(cpu && { cpu }), ...(memory && { memory }) } : undefined,
   }
 }
@@ -41,6 +45,14 @@ function pairs(name: string, words: readonly string[] = []): Record<string, stri
       return [word.slice(0, at).trim(), word.slice(at + 1).trim()]
     }),
   )
+}
+
+function levels(name: string, text: string | undefined): WorkerTraits['isolation'] {
+  return text?.split(',').map(word => {
+    const level = isolationLevels.find(each => each === word.trim())
+    if (level) return level
+    throw new WorkerOptionError(`${name} holds ${JSON.stringify(word)}; it must be some of ${isolationLevels.join(', ')}, with commas`)
+  })
 }
 
 function quantity(name: string, text: string | undefined): string | undefined {

@@ -6,6 +6,7 @@
  */
 export {
   type Availability,
+  availableLevels,
   checkIsolation,
   type Exceeded,
   type IsolationInForce,

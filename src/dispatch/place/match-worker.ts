@@ -4,7 +4,8 @@ import { type Needs, versionMatches } from '../queue/index.ts'
 
 /**
  * Why the Worker will not do for the needs, however idle it is; undefined when it will. A Worker that does not say which
- * engines it has is taken to have them, in any version but a required one.
+ * engines it has is taken to have them, in any version but a required one; one that does not say which isolation it can give can give
+ * none but Process.
  *
  * @param engines those that Workers of its pool say they have. A Run whose engine none has, and that needs no version of it, is given
  * to any: it ends as EngineNotFound, which says how to get it, and that is more than waiting says.
@@ -13,6 +14,11 @@ export function mismatch(needs: Needs, { metadata, status }: Worker, engines: Re
   for (const [key, value] of Object.entries(needs.labels)) {
     const has = metadata.labels?.[key]
     if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
+  }
+  const { isolation } = needs
+  if (isolation !== undefined && !status?.isolation?.includes(isolation)) {
+    const offers = status?.isolation ? `it can give ${status.isolation.join(' and ')}` : 'it does not say that it can give that'
+    return `isolation ${isolation}, ${offers}`
   }
   const { cpu, memory } = status?.capacity ?? {}
   if (cpu !== undefined && needs.cpuMillis > quantityMillis(parseQuantity(cpu))) return `cpu ${needs.cpuMillis}m, it has ${cpu} in all`

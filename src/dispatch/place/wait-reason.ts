@@ -21,6 +21,8 @@ export type WaitingInput = {
   readonly workers: readonly Worker[]
   readonly pools: readonly WorkerPool[]
   readonly starts: ReadonlyMap<string, StartState>
+  /** By pool: a Worker it had lately, for when it has none. Default: none. */
+  readonly examples?: ReadonlyMap<string, Worker>
   readonly nowMs: number
 }
 
@@ -79,6 +81,12 @@ export class WaitReasons {
     const members = this.#members.get(needs.pool) ?? []
     const ready = members.filter(({ status, spec }) => status !== undefined && !spec.drain)
     const state = starts.get(needs.pool)
+    const example = ready.length === 0 ? this.#input.examples?.get(needs.pool) : undefined
+    const lacking = example && mismatch(needs, example, enginesOf([example]))
+    // Such as it had let go: no more of them are started for this one.
+    if (lacking !== undefined && members.length === 0 && (state?.starting.length ?? 0) === 0) {
+      return { reason: 'NoMatchingWorker', message: `the last worker of pool ${needs.pool} lacked ${lacking}` }
+    }
     if (ready.length > 0) {
       const misses = ready.map(worker => mismatch(needs, worker, enginesOf(members)))
       if (misses.every(miss => miss !== undefined)) {

@@ -8,6 +8,8 @@ export type Needs = {
   readonly engine: string
   readonly engineVersion: string | undefined
   readonly labels: Readonly<Record<string, string>>
+  /** Undefined: any worker can give it. */
+  readonly isolation: 'Sandbox' | 'Pod' | undefined
   /** 0: nothing in particular. */
   readonly cpuMillis: number
   /** 0: nothing in particular. */
@@ -37,12 +39,14 @@ export type RunRequest = {
 
 /** What a Run may use (`spec.resources`) is what its Worker must have left. */
 export function needsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Needs {
-  const { engine, placement, resources } = stack
+  const { engine, placement, resources, isolation } = stack
+  const level = isolation?.level ?? 'Process'
   return {
     pool,
     engine,
     engineVersion: placement?.engineVersion,
     labels: placement?.workerLabels ?? {},
+    isolation: level === 'Process' ? undefined : level,
     cpuMillis: resources?.cpu === undefined ? 0 : quantityMillis(parseQuantity(resources.cpu)),
     memoryBytes: resources?.memory === undefined ? 0 : quantityValue(parseQuantity(resources.memory)),
   }
@@ -67,11 +71,11 @@ export function requestOf(run: Run): RunRequest {
   }
 }
 
-function shapeOf({ pool, engine, engineVersion = '', labels, cpuMillis, memoryBytes }: Needs): string {
+function shapeOf({ pool, engine, engineVersion = '', labels, isolation, cpuMillis, memoryBytes }: Needs): string {
   const wanted = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
-  return [pool, engine, engineVersion, cpuMillis, memoryBytes, ...wanted].join('\n')
+  return [pool, engine, engineVersion, isolation ?? '', cpuMillis, memoryBytes, ...wanted].join('\n')
 }
 
 /** True when the queue need not be told of the change from `a` to `b`. What orders Runs of one moment stays as first seen. */

@@ -4,7 +4,7 @@
  * used too much. A level that cannot be had is said with its reason; nothing weaker is ever taken instead.
  * Not here: what happens to a Run that used too much (that is `worker/`), and killing (that is `workspace/process/`).
  */
-export { type Availability, checkIsolation, type IsolationLevel, isolationLevels } from './levels.ts'
+export { type Availability, availableLevels, checkIsolation, type IsolationLevel, isolationLevels } from './levels.ts'
 export { type Exceeded, parseLimits, type ResourcesLike, type RunLimits, sayBytes } from './limits.ts'
 export {
   type IsolationInForce,

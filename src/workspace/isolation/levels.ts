@@ -26,6 +26,12 @@ export function checkIsolation(
   return known
 }
 
+/** The levels that can be had here, from weak to strong. */
+export async function availableLevels(env: Readonly<Record<string, string | undefined>> = process.env): Promise<IsolationLevel[]> {
+  const found = await Promise.all(isolationLevels.map(async level => ({ level, ...(await checkIsolation(level, env)) })))
+  return found.flatMap(({ level, available }) => (available ? [level] : []))
+}
+
 async function look(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<Availability> {
   if (level === 'Process') return { available: true }
   if (level === 'Pod') {
