@@ -189,11 +189,7 @@ class TerraformEngine implements Engine {
     const findings: Finding[] = []
     const errorText: string[] = []
     const { exitCode } = await context.run({
-      command: path,
-      args,
-      cwd: context.directory,
-      env: this.#engineEnv(context, path),
-      signal: context.signal,
+      ...this.#command(context, path, args),
       maxLineBytes: maxUiLineBytes,
       onStdoutLine: line => {
         const { event, log } = readUiLine(line, { variablesFile: variables?.path, variableOfLine: variables?.variableOfLine })
@@ -215,11 +211,7 @@ class TerraformEngine implements Engine {
     const lines: string[] = []
     const errors: string[] = []
     const { exitCode } = await context.run({
-      command: path,
-      args,
-      cwd: context.directory,
-      env: this.#engineEnv(context, path),
-      signal: context.signal,
+      ...this.#command(context, path, args),
       maxLineBytes: maxDocumentBytes,
       onStdoutLine: line => void lines.push(line),
       onStderrLine: line => void errors.push(line),
@@ -247,6 +239,10 @@ class TerraformEngine implements Engine {
     }
     const isConfiguration = (reason === 'PlanFailed' || reason === 'InitFailed') && real.length > 0 && real.every(isConfigurationError)
     throw new EngineError(isConfiguration ? 'InvalidConfiguration' : reason, message, { retryable: !isConfiguration, diagnostics })
+  }
+
+  #command(context: EngineContext, path: string, args: string[]) {
+    return { command: path, args, cwd: context.directory, env: this.#engineEnv(context, path), signal: context.signal }
   }
 
   /** What the worker's machine sets for Terraform (mirrors, registry credentials), then the Stack's, then what must be so. */
