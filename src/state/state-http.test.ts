@@ -1,5 +1,4 @@
 import { deepStrictEqual, equal, match, ok, rejects } from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
@@ -8,6 +7,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { makeCertificate } from '../../test/support/make-certificate.ts'
 import {
   createStateHandler,
   LockedError,
@@ -57,27 +57,9 @@ async function withServer(
     ...options.handler,
   })
   const listener: RequestListener = (req, res) => void handler(req, res, { user: undefined })
-  let ca: string | undefined
-  if (options.tls) {
-    const args = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=oarlock test',
-    ]
-    const files = ['-keyout', join(directory, 'key.pem'), '-out', join(directory, 'cert.pem'), '-addext', 'subjectAltName=IP:127.0.0.1']
-    execFileSync('openssl', [...args, ...files], { stdio: 'pipe' })
-    ca = readFileSync(join(directory, 'cert.pem'), 'utf8')
-  }
-  const server =
-    ca === undefined ? createServer(listener) : createTlsServer({ cert: ca, key: readFileSync(join(directory, 'key.pem')) }, listener)
+  const tls = options.tls ? makeCertificate(directory) : undefined
+  const ca = tls?.cert
+  const server = tls ? createTlsServer({ cert: tls.cert, key: tls.key }, listener) : createServer(listener)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   try {

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { makeCertificate } from '../../test/support/make-certificate.ts'
+import { skipWithout } from '../../test/support/run-program.ts'
 import { type GitCredentials, resolveRevision, SourceError } from './index.ts'
 
-const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 const commit = 'c'.repeat(40)
 
-describe('credentials over https', { skip: hasOpenssl ? false : 'openssl is not on PATH, so no certificate can be made' }, () => {
+describe('credentials over https', { skip: skipWithout('openssl') }, () => {
   const base = mkdtempSync(join(tmpdir(), 'oarlock-https-'))
   const cacheDir = join(base, 'cache')
   const seen: { host: string; authorization: string | undefined }[] = []
@@ -22,30 +22,9 @@ describe('credentials over https', { skip: hasOpenssl ? false : 'openssl is not 
   let port = 0
 
   before(async () => {
-    const [key, cert] = [join(base, 'key.pem'), join(base, 'cert.pem')]
-    const names = 'subjectAltName=IP:127.0.0.1,DNS:localhost'
-    const args = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-keyout',
-      key,
-      '-out',
-      cert,
-      '-days',
-      '2',
-      '-subj',
-      '/CN=test',
-      '-addext',
-      names,
-    ]
-    execFileSync('openssl', args, { stdio: 'ignore' })
-    process.env.GIT_SSL_CAINFO = cert
-    server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (request: IncomingMessage, response) => {
+    const { path, cert, key } = makeCertificate(base)
+    process.env.GIT_SSL_CAINFO = path
+    server = createServer({ key, cert }, (request: IncomingMessage, response) => {
       const { host = '', authorization } = request.headers
       seen.push({ host, authorization })
       if (request.url?.startsWith('/moved') && host.startsWith('127.')) {
