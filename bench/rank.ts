@@ -1,6 +1,6 @@
 /** Ranking a long queue: one change, one decision. */
 import type { Run } from '../src/api/index.ts'
-import { decidePlacement, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/dispatch/index.ts'
+import { decidePlacement, Hands, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/dispatch/index.ts'
 import { rfc3339 } from '../src/kube/index.ts'
 import type { Bench } from './run.ts'
 
@@ -118,7 +118,7 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   }))
   const memory = new PlacementMemory()
   const decisionMs = times(2_000, () => {
-    const [given] = decidePlacement({ queue, memory, workers, load: new Map(), nowMs, random: () => 0.5 })
+    const [given] = decidePlacement({ queue, memory, hands: Hands.of(workers, new Map(), () => 0.5), nowMs })
     if (given) queue.end(given.key, nowMs)
   })
   const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs

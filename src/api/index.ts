@@ -25,6 +25,7 @@ export {
   runPhases,
   runResource,
   runTypes,
+  waitsNoMore,
 } from './run.ts'
 export { isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
 export {

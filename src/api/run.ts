@@ -39,6 +39,7 @@ const spec = Type.Object({
     }),
   ),
   workerName: Type.Optional(Type.String({ description: 'The Worker that has this Run; set once, by dispatch.' })),
+  assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it got its Worker; set together with workerName.' })),
   cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
   cancelReason: Type.Optional(
     Type.String({ description: 'Why it was canceled, if no person did: Outdated (by spec.onChange: Cancel of its Stack).' }),
@@ -61,7 +62,6 @@ const status = Type.Object({
     }),
   ),
   supersededBy: Type.Optional(Type.String({ description: 'The Run that replaced this one while it waited.' })),
-  assignedAt: Type.Optional(Type.String({ format: 'date-time' })),
   startedAt: Type.Optional(Type.String({ format: 'date-time' })),
   finishedAt: Type.Optional(Type.String({ format: 'date-time' })),
   progress: Type.Optional(
@@ -147,6 +147,9 @@ export type Run = ObjectOf<typeof runResource>
 export function isMutating(type: RunType): boolean {
   return type !== 'Plan'
 }
+
+/** What a Run was told while it waited is taken back with the first thing that is said of it afterwards. */
+export const waitsNoMore = { reason: null, message: null, queuePosition: null } as const
 
 /** True when the Run has reached one of {@link endedPhases}. A Run without a status is Queued. */
 export function isEnded(run: Pick<Run, 'status'>): boolean {

@@ -14,6 +14,7 @@ import {
 } from '../api/index.ts'
 import type { Informer, Manager } from '../controller/index.ts'
 import { describeResource, type KubeObject } from '../kube/index.ts'
+import { isUntaken } from './taking.ts'
 
 /**
  * Held by a Run from the moment it has a Worker: deleting it by hand cancels it, and it stays until its engine has
@@ -32,8 +33,6 @@ export const leaseResource = describeResource<LeaseBody>({
 })
 
 const namespaceResource = describeResource<object>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', scope: 'Cluster' })
-
-const untakenPhases = new Set<string | undefined>([undefined, 'Queued', 'Assigned'])
 
 /** What dispatch knows of the world. */
 export type Caches = {
@@ -55,7 +54,7 @@ export function addCaches(manager: Manager): Caches {
         canceled: run => (!run.spec.workerName && run.spec.cancel && !isEnded(run) ? ['yes'] : []),
         ofStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
         /** Has a Worker, and nobody has said yet that it takes it. */
-        untaken: run => (run.spec.workerName && untakenPhases.has(run.status?.phase) ? ['yes'] : []),
+        untaken: run => (run.spec.workerName && isUntaken(run) ? ['yes'] : []),
         deleted: run => (run.spec.workerName && run.metadata.deletionTimestamp && !isEnded(run) ? ['yes'] : []),
         activeOf: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
         active: run => (run.spec.workerName && !isEnded(run) ? ['yes'] : []),

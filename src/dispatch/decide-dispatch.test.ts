@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { Run } from '../api/index.ts'
+import type { Run, Worker } from '../api/index.ts'
 import { objectKey } from '../kube/index.ts'
 import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
-import { PlacementMemory, WaitReasons } from './place/index.ts'
+import { Hands, PlacementMemory, WaitReasons } from './place/index.ts'
 import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
 import { preview, RunQueue, requestOf } from './queue/index.ts'
 import { epochMs, testPool, testRun, testWorker } from './test-objects.ts'
-import type { WorkerLoad } from './worker-load.ts'
+import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
-type Input = Partial<DispatchInput> & { queued?: readonly Run[] }
+type Input = Partial<DispatchInput> & { queued?: readonly Run[]; workers?: readonly Worker[]; load?: WorkerLoads }
 
 /** Puts `queued` into a queue of its own; says what is left in it as `waiting`. */
-const decide = ({ queued = [], ...input }: Input) => {
+const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input) => {
   const queue = new RunQueue()
   for (const run of queued) queue.put(requestOf(run))
-  const { workers = [], pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
-  const rest = { load: new Map(), examples: new Map(), memory: new PlacementMemory(), random: () => 0 }
-  const decision = decideDispatch({ queue, workers, pools, starts, nowMs, ...rest, ...input })
+  const { pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
+  const rest = { examples: new Map(), memory: new PlacementMemory() }
+  const decision = decideDispatch({ queue, hands: Hands.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
   const reasons = new WaitReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
   const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))

@@ -1,8 +1,7 @@
 import type { Worker, WorkerPool } from '../api/index.ts'
-import { type Assignment, decidePlacement, enginesOf, mismatch, type PlacementInput } from './place/index.ts'
+import { type Assignment, decidePlacement, type Engines, type Hands, mismatch, type PlacementInput } from './place/index.ts'
 import { decidePools, type PoolDemand, type PoolsDecision, type StartState } from './pool/index.ts'
-import { type Needs, type RunQueue, type Shape, wantedIn } from './queue/index.ts'
-import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
+import { type Needs, wantedIn } from './queue/index.ts'
 
 export type DispatchInput = PlacementInput & {
   readonly pools: readonly WorkerPool[]
@@ -16,45 +15,33 @@ export type DispatchDecision = PoolsDecision & { readonly assignments: readonly 
 
 /** Decides which Worker gets which Run; then, by what is left, how many workers each pool should have. */
 export function decideDispatch(input: DispatchInput): DispatchDecision {
-  const { queue, workers, pools, starts, examples, nowMs } = input
+  const { hands, pools, starts, nowMs } = input
   const assignments = decidePlacement(input)
-  const load = withAssignments(input.load, assignments)
-  const demand = demandOf(queue, pools, workers, examples)
-  return { ...decidePools({ demand, workers, load, pools, starts, nowMs }), assignments }
+  return { ...decidePools({ demand: demandOf(input), hands, pools, starts, nowMs }), assignments }
 }
 
-function withAssignments(load: WorkerLoads, assignments: readonly Assignment[]): WorkerLoads {
-  if (assignments.length === 0) return load
-  const next = new Map<string, WorkerLoad>(load)
-  for (const { worker } of assignments) {
-    const { active, total } = next.get(worker) ?? { active: 0, total: 0 }
-    next.set(worker, { active: active + 1, total: total + 1 })
-  }
-  return next
-}
-
-function demandOf(
-  queue: RunQueue,
-  pools: readonly WorkerPool[],
-  workers: readonly Worker[],
-  examples: ReadonlyMap<string, Worker>,
-): Map<string, PoolDemand> {
+function demandOf({ queue, pools, hands, examples }: DispatchInput): Map<string, PoolDemand> {
   const shapesOf = Map.groupBy(queue.shapes(), ({ needs }) => needs.pool)
   if (shapesOf.size === 0) return new Map()
-  const membersOf = Map.groupBy(workers, worker => worker.spec.pool)
   return new Map(
     pools.map(({ metadata: { name }, spec }) => {
-      const members = (membersOf.get(name) ?? []).filter(({ status }) => status !== undefined)
-      const example = examples.get(name)
-      const known = members.length > 0 ? members : example ? [example] : []
-      // One more of workers of which none will do helps nobody.
-      const helps = ({ needs }: Shape) =>
-        known.length === 0 || known.some(worker => !hasSaid(worker, needs) || mismatch(needs, worker, enginesOf(known)) === undefined)
       const { max = 4, slots = 1 } = spec
-      const wanted = wantedIn(queue, name, (shapesOf.get(name) ?? []).filter(helps), Math.max(1, max) * slots)
+      const shapes = (shapesOf.get(name) ?? []).filter(({ needs }) => helps(needs, hands, examples.get(name)))
+      const wanted = wantedIn(queue, name, shapes, Math.max(1, max) * slots)
       return [name, { queued: queue.queuedIn(name), wanted }] as const
     }),
   )
+}
+
+/** Whether one more of the Workers of a pool, as they are or as the last one was, would do. One of which none will do helps nobody. */
+function helps(needs: Needs, hands: Hands, example: Worker | undefined): boolean {
+  const mayDo = (worker: Worker, engines: Engines) => !hasSaid(worker, needs) || mismatch(needs, worker, engines) === undefined
+  const isRegistered = ({ status }: Worker) => status !== undefined
+  if (!hands.some(needs.pool, isRegistered)) {
+    return example === undefined || mayDo(example, new Set(Object.keys(example.status?.engines ?? {})))
+  }
+  const engines = hands.engines(needs.pool)
+  return hands.some(needs.pool, worker => isRegistered(worker) && mayDo(worker, engines))
 }
 
 /** A Worker that has just registered may not have found out yet what it has: what it will not do for is not known. */

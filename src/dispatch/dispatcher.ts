@@ -7,11 +7,14 @@ import { decideDispatch } from './decide-dispatch.ts'
 import type { DispatcherParts, Shared } from './dispatch-parts.ts'
 import { kickLoop } from './kick-loop.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { PlacementMemory, Placer, Teller, WaitReasons } from './place/index.ts'
+import { Hands, PlacementMemory, Placer, Teller, WaitReasons } from './place/index.ts'
 import { PoolKeeper } from './pool/index.ts'
 import { QueueKeeper, type QueueReport, type QueueReportOptions, queueReport, TenantKeeper } from './queue/index.ts'
+import { RunTidier } from './run-tidier.ts'
 import { RunWrites } from './run-writes.ts'
-import { tidyRuns } from './tidy-runs.ts'
+
+/** A worker that goes silent is noticed so much later than it could be, at most: to look costs a step for each worker. */
+const doubtEveryMs = 250
 
 /** Wires dispatch: caches in, one loop that places Runs and sizes pools, one that buries dead workers. */
 export class Dispatcher {
@@ -21,12 +24,17 @@ export class Dispatcher {
   readonly #queue: QueueKeeper
   readonly #tenants: TenantKeeper
   readonly #placer: Placer
+  readonly #tidier: RunTidier
   readonly #teller: Teller
   readonly #pools: PoolKeeper
   readonly #undertaker: Undertaker
   /** By pool: the Worker that was seen last. */
   readonly #examples = new Map<string, Worker>()
   readonly #memory = new PlacementMemory()
+  readonly #hands: Hands
+  /** Workers that get nothing, as they may be dead. */
+  #doubtful = new Set<string>()
+  #doubtedAtMs = -Infinity
   #kick: () => void = () => undefined
   #kickLost: () => void = () => undefined
 
@@ -34,7 +42,8 @@ export class Dispatcher {
     const { manager, log, nowMs } = parts
     this.caches = addCaches(manager)
     const kick = () => this.#kick()
-    this.#queue = new QueueKeeper(this.caches, nowMs, parts.queue)
+    this.#hands = new Hands(parts.random)
+    this.#queue = new QueueKeeper(this.caches, nowMs, parts.queue, (worker, load) => this.#hands.setLoad(worker, load))
     const onEnd = (runKey: string) => {
       this.#queue.writeEnded(runKey)
       kick()
@@ -48,6 +57,7 @@ export class Dispatcher {
       kick,
     }
     this.#placer = new Placer(this.#shared)
+    this.#tidier = new RunTidier(this.#shared)
     this.#teller = new Teller(this.#shared)
     this.#tenants = new TenantKeeper(this.#shared, this.#queue)
     this.#pools = new PoolKeeper(this.#shared)
@@ -59,6 +69,8 @@ export class Dispatcher {
     this.#undertaker.forget()
     this.#pools.adopt()
     this.#queue.reset()
+    this.#hands.clear()
+    this.#doubtful.clear()
     const unsubscribe = this.#subscribe()
     try {
       await Promise.all([
@@ -94,7 +106,7 @@ export class Dispatcher {
 
   /** The queue as it is now, for people and scripts. */
   report(options: QueueReportOptions): QueueReport {
-    return queueReport(this.#queue.queue, this.caches, this.#reasons(this.#usableWorkers()), options, this.#shared.nowMs())
+    return queueReport(this.#queue.queue, this.caches, this.#reasons(), options, this.#shared.nowMs())
   }
 
   #subscribe(): (() => void)[] {
@@ -144,16 +156,19 @@ export class Dispatcher {
       workers.onChange({
         added: worker => {
           const { metadata, spec } = worker
+          this.#see(worker)
           if (worker.status) this.#examples.set(spec.pool, worker)
           this.#pools.registered(spec.pool, metadata.name)
           kick()
           kickLost()
         },
         updated: (_, worker) => {
+          this.#see(worker)
           if (worker.status) this.#examples.set(worker.spec.pool, worker)
           kick()
         },
         deleted: ({ metadata }) => {
+          this.#hands.delete(metadata.name)
           this.#pools.forget(metadata.name)
           this.#queue.workerGone(metadata.name)
           kick()
@@ -191,15 +206,14 @@ export class Dispatcher {
     const nowMs = this.#shared.nowMs()
     this.#pools.expireStarts(nowMs)
     this.#queue.beforePass()
-    const tidyInMs = tidyRuns(this.#shared, this.#queue.orphans())
+    const tidyInMs = this.#tidier.pass(this.#queue.orphans(), nowMs)
+    this.#doubt()
     const { queue, load } = this.#queue
     const { runs, pools } = this.caches
-    const workers = this.#usableWorkers()
     const decision = decideDispatch({
       queue,
       memory: this.#memory,
-      workers,
-      load,
+      hands: this.#hands,
       cacheKeyOf: key => {
         const run = runs.get(key)
         return run && cacheKey(run.spec.stack)
@@ -209,21 +223,23 @@ export class Dispatcher {
       starts: this.#pools.starts,
       examples: this.#examples,
       nowMs,
-      random: this.#shared.random,
     })
     this.#placer.assign(decision.assignments, (run, worker) => this.#queue.placed(run, worker))
+    // One whose Run is gone meanwhile has its slot back.
+    for (const { worker } of decision.assignments) this.#hands.setLoad(worker, load.get(worker))
     const next = Math.min(
       this.#pools.act(decision, nowMs),
-      this.#teller.tell(queue, () => this.#reasons(workers), nowMs),
+      this.#teller.tell(queue, () => this.#reasons(), nowMs),
       this.#tenants.act(nowMs),
       tidyInMs,
     )
     return next === Infinity ? undefined : Math.max(1, next)
   }
 
-  #reasons(workers: readonly Worker[]): WaitReasons {
+  #reasons(): WaitReasons {
     const { starts } = this.#pools
     const { queue } = this.#queue
+    const workers = this.caches.workers.list().map(worker => this.#asUsable(worker))
     return new WaitReasons({
       queue,
       workers,
@@ -234,14 +250,29 @@ export class Dispatcher {
     })
   }
 
+  #see(worker: Worker): void {
+    this.#hands.set(this.#asUsable(worker), this.#queue.load.get(worker.metadata.name))
+  }
+
   /** A worker that exited, or that is late with its renewals, gets nothing more: it may be dead already. */
-  #usableWorkers(): Worker[] {
+  #asUsable(worker: Worker): Worker {
+    return this.#doubtful.has(worker.metadata.name) ? { ...worker, spec: { ...worker.spec, drain: true } } : worker
+  }
+
+  /** Looks which workers may be dead. */
+  #doubt(): void {
     const nowMs = this.#shared.monotonicMs()
-    return this.caches.workers.list().map(worker => {
-      const { name } = worker.metadata
-      const isUsable = !this.#pools.hasExited(name) && !this.#undertaker.isDoubtful(name, nowMs)
-      return isUsable ? worker : { ...worker, spec: { ...worker.spec, drain: true } }
-    })
+    if (nowMs - this.#doubtedAtMs < doubtEveryMs && !this.#pools.hasNewExits()) return
+    this.#doubtedAtMs = nowMs
+    const before = this.#doubtful
+    this.#doubtful = new Set()
+    for (const name of this.caches.workers.keys()) {
+      if (this.#pools.hasExited(name) || this.#undertaker.isDoubtful(name, nowMs)) this.#doubtful.add(name)
+    }
+    for (const name of before.symmetricDifference(this.#doubtful)) {
+      const worker = this.caches.workers.get(name)
+      if (worker) this.#see(worker)
+    }
   }
 }
 

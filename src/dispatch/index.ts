@@ -6,13 +6,14 @@
  * Not done here: which Run a Stack needs (`stack/`), starting processes (`hub/`, passed in), doing Runs (`worker/`).
  * Deciders are pure, with times passed in; Leases are judged by a monotonic clock only (invariant 2).
  */
-export { type Death, decideLost, LeaseObserver, type LostDecision, type LostInput, notTaken } from './bury/index.ts'
+export { type Death, decideLost, LeaseObserver, type LostDecision, type LostInput } from './bury/index.ts'
 export { assignedFinalizer } from './caches.ts'
 export { type DispatchDecision, type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
 export {
   type Assignment,
   decidePlacement,
+  Hands,
   overdueAfterMs,
   overdueEvery,
   PlacementMemory,

@@ -1,6 +1,6 @@
 import { type PriorityClass, priorityClasses, type Tenant, type Worker, type WorkerPool } from '../api/index.ts'
 import { formatDuration, parseDuration } from '../kube/index.ts'
-import { decidePlacement, failureDomainLabel, PlacementMemory, WaitReasons } from './place/index.ts'
+import { decidePlacement, failureDomainLabel, Hands, PlacementMemory, WaitReasons } from './place/index.ts'
 import { type Needs, needsOf, preview, RunQueue, requestOf, TenantBook } from './queue/index.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from './test-objects.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
@@ -163,11 +163,9 @@ class World {
     const given = decidePlacement({
       queue: this.#queue,
       memory: this.#memory,
-      workers: this.#workers,
-      load: this.#load,
+      hands: Hands.of(this.#workers, this.#load, () => 0.5),
       cacheKeyOf: key => this.#cacheKeys.get(key),
       nowMs: this.#nowMs,
-      random: () => 0.5,
     })
     if (given.length === 0) return
     for (const { key, worker } of given) {

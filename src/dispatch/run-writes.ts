@@ -1,4 +1,4 @@
-import { type Run, runResource } from '../api/index.ts'
+import { type Run, runResource, waitsNoMore } from '../api/index.ts'
 import { coerceError, type Log, type Manager } from '../controller/index.ts'
 import { isReason, objectKey, rfc3339 } from '../kube/index.ts'
 import type { Caches } from './caches.ts'
@@ -89,12 +89,6 @@ export class RunWrites {
   }
 
   async markAssigned(run: Run): Promise<void> {
-    await this.status(run, {
-      phase: 'Assigned',
-      assignedAt: rfc3339(this.#parts.nowMs()),
-      reason: null,
-      message: null,
-      queuePosition: null,
-    })
+    await this.status(run, { phase: 'Assigned', ...waitsNoMore })
   }
 }

@@ -43,9 +43,9 @@ export function testRun(
       pool,
       priority,
       ...(priorityClass && { priorityClass }),
-      ...(worker && { workerName: worker }),
+      ...(worker && { workerName: worker, assignedAt: rfc3339(epochMs + atMs) }),
     },
-    ...(phase && { status: { phase, ...(phase === 'Assigned' && { assignedAt: rfc3339(epochMs + atMs) }) } }),
+    ...(phase && { status: { phase } }),
   }
 }
 

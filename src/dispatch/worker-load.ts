@@ -13,11 +13,7 @@ export type WorkerLoad = {
 /** By Worker. One that is missing has none. */
 export type WorkerLoads = ReadonlyMap<string, WorkerLoad>
 
-const noLoad: WorkerLoad = { active: 0, total: 0 }
-
-export function loadOf(worker: Worker, loads: WorkerLoads): WorkerLoad {
-  return loads.get(worker.metadata.name) ?? noLoad
-}
+export const noLoad: WorkerLoad = { active: 0, total: 0 }
 
 /** Whether the Worker takes Runs at all. */
 export function canTakeRuns(worker: Worker): boolean {
@@ -25,8 +21,8 @@ export function canTakeRuns(worker: Worker): boolean {
 }
 
 /** A one-shot worker takes as many Runs as it has slots in its whole life; afterwards it is about to exit. */
-export function isSpent(worker: Worker, loads: WorkerLoads): boolean {
-  return worker.spec.lifecycle === 'OneShot' && loadOf(worker, loads).total >= worker.spec.slots
+export function isSpent({ spec }: Worker, { total }: WorkerLoad): boolean {
+  return spec.lifecycle === 'OneShot' && total >= spec.slots
 }
 
 /** The load with one Run more, or less. `total` only ever rises. */
@@ -45,10 +41,9 @@ export function withRun(
 }
 
 /** How many more Runs it can take now. A worker without a status has not said that it is ready. */
-export function freeSlots(worker: Worker, loads: WorkerLoads): number {
+export function freeSlots(worker: Worker, { active, total }: WorkerLoad): number {
   if (!worker.status || !canTakeRuns(worker)) return 0
   const { slots, lifecycle } = worker.spec
-  const { active, total } = loadOf(worker, loads)
   // One that says Busy may still have free slots; a one-shot that does has had its Runs.
   const free = lifecycle === 'OneShot' ? (worker.status.phase === 'Ready' ? slots - total : 0) : slots - active
   return Math.max(0, free)

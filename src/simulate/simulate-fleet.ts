@@ -1,5 +1,5 @@
 import { defaults, timesOf, type WorkerPoolSpec } from '../api/index.ts'
-import { decidePlacement, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
+import { decidePlacement, Hands, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
 import { parseDuration } from '../kube/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { EventHeap } from './event-heap.ts'
@@ -173,10 +173,12 @@ class Simulation {
     const given = decidePlacement({
       queue: this.#queue,
       memory: this.#memory,
-      workers: shown.map(({ worker }) => worker),
-      load: loads,
+      hands: Hands.of(
+        shown.map(({ worker }) => worker),
+        loads,
+        this.#placeDice.next,
+      ),
       nowMs: epochMs + this.#nowMs,
-      random: this.#placeDice.next,
     })
     for (const { key, worker } of given) {
       const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!

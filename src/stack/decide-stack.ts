@@ -1,11 +1,21 @@
-import { annotations, defaults, isEnded, isMutating, type Run, type RunSpec, type Stack, type StackStatus } from '../api/index.ts'
-import { findCondition, rfc3339, type StatusCause } from '../kube/index.ts'
+import {
+  annotations,
+  defaults,
+  isEnded,
+  isMutating,
+  type Run,
+  type RunPhase,
+  type RunSpec,
+  type Stack,
+  type StackStatus,
+} from '../api/index.ts'
+import { equalJson, findCondition, rfc3339, type StatusCause } from '../kube/index.ts'
 import { type Choice, chooseRun, pendingRequest, type Want } from './choose-run.ts'
 import { decideDeletion } from './decide-deletion.ts'
 import { type Dependency, dependencyGate } from './dependencies.ts'
 import { foldRuns, meet } from './fold-runs.ts'
 import { runsToDelete } from './keep-runs.ts'
-import { stackFinalizer, supersedeAfterMs } from './limits.ts'
+import { stackFinalizer, supersedeAfterMs, tellProgressAfterMs } from './limits.ts'
 import { withRaisedMemory } from './raised-memory.ts'
 import { runClass } from './run-class.ts'
 import { type Inputs, inputsOf, isOfCourse, isSideRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
@@ -75,6 +85,17 @@ export type StackDecision = {
  * its epoch, higher than all before (invariant 3).
  */
 export function decideStack(input: StackInput): StackDecision {
+  const decision = decide(input)
+  const told = asTold(input)
+  if (!told) return decision
+  const held = decide({ ...input, runs: told.runs })
+  const { status, requeueAfterMs = Infinity, deleteRuns, events, ...actions } = held
+  const isOnlyProgress =
+    Object.keys(actions).length + deleteRuns.length + events.length === 0 && equalJson(status, input.stack.status ?? {})
+  return isOnlyProgress ? { ...held, requeueAfterMs: Math.min(requeueAfterMs, told.againInMs) } : decision
+}
+
+function decide(input: StackInput): StackDecision {
   const { stack, nowMs } = input
   const runs = ownRuns(input.runs, stack.metadata.uid)
   const settings = settingsOf(stack.spec)
@@ -84,6 +105,17 @@ export function decideStack(input: StackInput): StackDecision {
 
   if (stack.metadata.deletionTimestamp) return isHeld ? deletion(facts) : { status: stack.status ?? {}, deleteRuns: [], events: [] }
   return { ...life(facts), ...(!isHeld && { addFinalizer: true }) }
+}
+
+/** The Runs with the active one in the phase that the status tells of, while it is too young for a write that tells of another. */
+function asTold({ stack, runs, nowMs }: StackInput): { runs: readonly Run[]; againInMs: number } | undefined {
+  const told = stack.status?.lastRun
+  const active = runs.find(run => run.metadata.name === told?.name)
+  if (!told || !active || isEnded(active) || told.phase === phaseOf(active)) return undefined
+  const againInMs = Date.parse(active.status?.startedAt ?? active.metadata.creationTimestamp) + tellProgressAfterMs - nowMs
+  if (againInMs <= 0) return undefined
+  const before: Run = { ...active, status: { ...active.status, phase: told.phase as RunPhase } }
+  return { runs: runs.map(run => (run === active ? before : run)), againInMs }
 }
 
 type Facts = {

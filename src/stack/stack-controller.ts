@@ -48,6 +48,9 @@ export type StackControllerOptions = {
   maxConcurrent?: number
 }
 
+/** The caches are looked at again after so long when they were behind the server. */
+const behindMs = 20
+
 type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
 type RunBody = { spec: Run['spec']; status?: Run['status'] }
 
@@ -74,6 +77,8 @@ class StackReconciler {
   readonly #nowMs: () => number
   /** Uids of Stacks that were let go, and that the cache still has: there is nothing left to do for them. */
   readonly #released = new Set<string>()
+  /** By key: the version of a Stack that a write was refused at, until the cache has a newer one. */
+  readonly #refusedAt = new Map<string, string>()
 
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#manager = manager
@@ -113,6 +118,7 @@ class StackReconciler {
       deleted: ({ metadata }) => {
         this.#revisions.forget(metadata.uid)
         this.#released.delete(metadata.uid)
+        this.#refusedAt.delete(objectKey({ metadata }))
       },
     })
   }
@@ -126,6 +132,9 @@ class StackReconciler {
   async #reconcile({ key, namespace = '' }: ReconcileRequest): Promise<Result> {
     const stack = this.#stacks.get(key)
     if (!stack || this.#released.has(stack.metadata.uid)) return
+    // The same would be refused again.
+    if (this.#refusedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: behindMs }
+    this.#refusedAt.delete(key)
     const inNamespace = (name: string) => this.#stacks.get(`${namespace}/${name}`)
     const inputs = resolveInputs(
       stack.spec,
@@ -155,7 +164,7 @@ class StackReconciler {
       await this.#act(stack, decision)
     } catch (error) {
       // The caches were behind: decided again with what is there, which the watch brings within moments.
-      if (isReason(error, 'Conflict') || error instanceof RunExistsError) return { requeueAfterMs: 20 }
+      if (isReason(error, 'Conflict') || error instanceof RunExistsError) return { requeueAfterMs: behindMs }
       if (!isNamespaceTerminating(error)) throw error
       // The deletion of a namespace cannot be taken back: only a change of the Stack helps, which comes by the watch.
       const present = this.#stacks.get(key) ?? stack
@@ -202,7 +211,13 @@ class StackReconciler {
     }
 
     if (!equalJson(present.status ?? {}, decision.status)) {
-      present = await patchStatusIfChanged(stacks, present, decision.status)
+      const { resourceVersion } = present.metadata
+      try {
+        present = await patchStatusIfChanged(stacks, present, decision.status)
+      } catch (error) {
+        if (isReason(error, 'Conflict')) this.#refusedAt.set(objectKey(stack), resourceVersion)
+        throw error
+      }
       this.#stacks.applyLocal(present)
     }
     // Only what is in the status may be told and forgotten.

@@ -183,7 +183,7 @@ class RunExecution {
       this.observe(run)
       log.line(sayBegin(run))
       // Beside each other: whoever is told that the Run is not its own has an older epoch, too, and gets no lock that counts.
-      const preparing = this.#reporter.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
+      const preparing = this.#reporter.begin()
       preparing.catch(() => {})
       const timeout = run.spec.stack.timeout ?? defaults.timeout
       this.#timeout = setTimeout(() => this.stop({ kind: 'Timeout', timeout }), Math.min(parseDuration(timeout), 2 ** 31 - 1))
@@ -275,13 +275,12 @@ class RunExecution {
   async #planAndApply(engine: Engine, context: EngineContext): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {
     const { client, run, log } = this.#options
     const { type, approvedPlan } = run.spec
-    // Not waited for: a plan writes nothing. What is wrong with it is known before anything is applied.
-    const planning = this.#reporter.phase({ phase: 'Planning', isolation: this.#isolation?.inForce })
+    // A plan writes nothing. What is wrong with what is said of it is known before anything is applied.
+    const planning = this.#reporter.phaseSoon({ phase: 'Planning', isolation: this.#isolation?.inForce })
     planning.catch(error => error instanceof StopError && this.stop(error.cause))
     const plan = approvedPlan
       ? await this.#approved(engine, context, approvedPlan.digest)
       : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
-    await planning
     this.#abort.signal.throwIfAborted()
     const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
     for (const line of plan.summary) log.line(line)

@@ -1,11 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isEnded, type Run, type RunStatus, runPhases, runResource } from '../api/index.ts'
+import { isEnded, type Run, type RunStatus, runPhases, runResource, waitsNoMore } from '../api/index.ts'
 import { type Client, ConnectionError, compareResourceVersions } from '../client/index.ts'
-import { equalJson, isReason, StatusError } from '../kube/index.ts'
+import { equalJson, isReason, rfc3339, StatusError } from '../kube/index.ts'
 import { StopError } from './stop-cause.ts'
 
 /** Progress is written at most this often. */
 export const progressEveryMs = 500
+
+/** A phase that writes nothing outside is told after so long, and not at all if it is over by then. */
+export const soonMs = 250
+
+/** What is said of a Run; null takes back what was said before. */
+type Report = { readonly [Field in keyof RunStatus]?: RunStatus[Field] | null } & { readonly phase: RunStatus['phase'] }
 
 export type ReporterOptions = {
   client: Client
@@ -29,6 +35,8 @@ export class RunReporter {
   #progress: RunStatus['progress']
   #progressTimer: NodeJS.Timeout | undefined
   #progressAtMs = 0
+  /** Goes with the next write. */
+  #noted: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
 
   constructor(options: ReporterOptions) {
     this.#options = options
@@ -47,14 +55,39 @@ export class RunReporter {
   }
 
   /**
-   * Writes a phase and what belongs to it, again and again until it is there.
+   * Says that the worker has begun.
+   * @throws {StopError} as {@link phase}.
+   */
+  async begin(): Promise<void> {
+    await this.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...waitsNoMore })
+  }
+
+  /**
+   * Writes a phase and what belongs to it, and what was noted for it, again and again until it is there.
    * @throws {StopError} NotOurs when the Run is not ours (any more), LeaseLost when time ran out.
    */
-  async phase(status: Partial<RunStatus> & Pick<RunStatus, 'phase'>): Promise<void> {
+  async phase(report: Report): Promise<void> {
     clearTimeout(this.#progressTimer)
     this.#progressTimer = undefined
     this.#progress = undefined
-    await this.#enqueue(() => this.#write(status))
+    const noted = this.#noted
+    this.#noted = undefined
+    clearTimeout(noted?.timer)
+    const writing = this.#enqueue(() => this.#write({ ...noted?.report, ...report }))
+    if (noted) writing.then(noted.written.resolve, noted.written.reject)
+    await writing
+  }
+
+  /**
+   * Notes a phase in which nothing outside is written: it is told after {@link soonMs}, or together with the next one if that comes
+   * sooner. Resolves and rejects as that write does.
+   */
+  phaseSoon(report: Report): Promise<void> {
+    const written = this.#noted?.written ?? Promise.withResolvers<void>()
+    clearTimeout(this.#noted?.timer)
+    const timer = setTimeout(() => void this.phase(report).catch(() => {}), soonMs)
+    this.#noted = { report: { ...this.#noted?.report, ...report }, timer, written }
+    return written.promise
   }
 
   /** Notes progress; written soon, if nothing newer comes first. Never fails. */
@@ -86,7 +119,7 @@ export class RunReporter {
     return done
   }
 
-  async #write(status: Partial<RunStatus> & Pick<RunStatus, 'phase'>): Promise<void> {
+  async #write(status: Report): Promise<void> {
     for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 1_000)) {
       if (!this.#options.mayWrite()) throw new StopError({ kind: 'LeaseLost' })
       if (this.#isWritten(status)) return
@@ -106,7 +139,7 @@ export class RunReporter {
     }
   }
 
-  async #attempt(status: Partial<RunStatus>): Promise<void> {
+  async #attempt(status: Partial<Report>): Promise<void> {
     const { name, namespace } = this.#key
     const { resourceVersion } = this.#run.metadata
     const signal = AbortSignal.timeout(this.#options.attemptMs ?? 3_000)
@@ -127,9 +160,9 @@ export class RunReporter {
   }
 
   /** The answer to a write may get lost although the write is there. */
-  #isWritten(status: Partial<RunStatus>): boolean {
+  #isWritten(status: Report): boolean {
     const now: Partial<RunStatus> = this.#run.status ?? {}
-    return Object.entries(status).every(([field, value]) => equalJson(now[field as keyof RunStatus], value))
+    return Object.entries(status).every(([field, value]) => equalJson(now[field as keyof RunStatus] ?? null, value ?? null))
   }
 
   #check({ phase }: Pick<RunStatus, 'phase'>): void {

@@ -2,7 +2,7 @@ import type { Agent } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../api/index.ts'
 import { type Client, listWatch } from '../client/index.ts'
-import { objectKey, rfc3339 } from '../kube/index.ts'
+import { objectKey } from '../kube/index.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
 import type { Execution } from './execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
@@ -14,6 +14,7 @@ import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
 import { openStoreConnections } from './store-connections.ts'
 import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
+import { type WorkerDoes, WorkerVoice } from './worker-voice.ts'
 
 /** As much of a logger as a worker needs. */
 export type WorkerLog = {
@@ -95,10 +96,10 @@ class WorkerProcess {
   #exitCode: number = workerExitCodes.ok
   #crash: unknown
   #idleSinceMs = performance.now()
+  #idleSinceWallMs = Date.now()
   /** Keys of the sources it has worked with. */
   #caches: readonly string[] = []
-  #saying: Promise<void> = Promise.resolve()
-  #said = JSON.stringify(['Ready', []])
+  readonly #voice: WorkerVoice
   #wake: () => void = () => {}
 
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
@@ -143,6 +144,10 @@ class WorkerProcess {
         log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
     })
     this.#store = openStoreConnections(options.storeUrl, caCertificate)
+    this.#voice = new WorkerVoice(
+      () => this.#does(),
+      status => this.#heartbeat.say(status).catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does')),
+    )
     options.onHealth?.(() => this.#health())
   }
 
@@ -166,7 +171,7 @@ class WorkerProcess {
     this.#isRegistered = true
     void this.#sayIsolation()
     void this.#sayEngines()
-    this.#idleSinceMs = performance.now()
+    this.#idles()
     const onDrain = () => void this.#drain('Signal')
     const onInterrupt = () => this.#stopRuns({ kind: 'WorkerDrained' })
     signal.addEventListener('abort', onDrain, { once: true })
@@ -181,7 +186,7 @@ class WorkerProcess {
       interruptSignal?.removeEventListener('abort', onInterrupt)
       this.#stop.abort()
       this.#guard.goodbye()
-      await this.#saying
+      await this.#voice.end()
       await this.#heartbeat.end()
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
@@ -284,12 +289,17 @@ class WorkerProcess {
         this.#stopRuns({ kind: 'WorkerDrained' })
       }
       this.#running.delete(uid)
-      if (this.#running.size === 0) this.#idleSinceMs = performance.now()
-      void this.#say()
+      if (this.#running.size === 0) this.#idles()
+      this.#voice.changed()
       this.#wake()
     }
     entry.done = this.#work(run, entry).then(() => end(), end)
-    void this.#say()
+    this.#voice.changed()
+  }
+
+  #idles(): void {
+    this.#idleSinceMs = performance.now()
+    this.#idleSinceWallMs = Date.now()
   }
 
   async #work(run: Run, entry: { execution: Execution | undefined }): Promise<void> {
@@ -352,7 +362,7 @@ class WorkerProcess {
     const { drainGraceMs = 600_000, log, name } = this.#options
     log.info({ worker: name, reason, runs: this.#running.size }, 'drains')
     setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
-    await this.#say()
+    await this.#voice.now()
     this.#wake()
   }
 
@@ -367,22 +377,14 @@ class WorkerProcess {
     for (const { execution } of this.#running.values()) execution?.stop(cause)
   }
 
-  /** Says what it does, as it is when its turn comes: what happened meanwhile needs no write of its own. */
-  #say(): Promise<void> {
-    const { log, name } = this.#options
-    this.#saying = this.#saying.then(async () => {
-      const runs = [...this.#running.values()].map(({ key }) => key)
-      const idleSince = runs.length > 0 ? null : rfc3339(Date.now() - (performance.now() - this.#idleSinceMs))
-      const reason = this.#drainReason
-      const phase = reason !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready'
-      const text = JSON.stringify([phase, runs])
-      if (text === this.#said) return
-      this.#said = text
-      await this.#heartbeat
-        .say({ phase, runs, idleSince, ...(reason && { reason }), ...(this.#caches.length > 0 && { caches: this.#caches }) })
-        .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'))
-    })
-    return this.#saying
+  #does(): WorkerDoes {
+    const runs = [...this.#running.values()].map(({ key }) => key)
+    return {
+      runs,
+      idleSinceMs: runs.length > 0 ? undefined : this.#idleSinceWallMs,
+      draining: this.#drainReason,
+      caches: this.#caches,
+    }
   }
 
   #health(): WorkerHealth {

@@ -1,4 +1,4 @@
-import { isEnded, type Run, type RunPhase, type Worker } from '../../api/index.ts'
+import { isEnded, type Run, type Worker } from '../../api/index.ts'
 import type { LeaseObserver } from './lease-observer.ts'
 
 export type LostInput = {
@@ -55,13 +55,4 @@ export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput
     }
   }
   return { deaths, requeueAfterMs: observer.nextExpiryMs(nowMs) }
-}
-
-/** A live worker takes a Run within moments; one that leaves it lying for this long is reported. */
-export const takeWithinMs = 30_000
-
-/** Runs that a live worker was given and does not take. Nothing is decided about them: somebody has to look at the worker. */
-export function notTaken(runs: readonly Run[], nowMs: number): Run[] {
-  const idle: readonly RunPhase[] = ['Assigned']
-  return runs.filter(({ status }) => status && idle.includes(status.phase) && nowMs - Date.parse(status.assignedAt ?? '') >= takeWithinMs)
 }

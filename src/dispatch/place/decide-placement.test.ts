@@ -6,6 +6,7 @@ import { RunQueue, requestOf } from '../queue/index.ts'
 import { epochMs, testRun, testWorker } from '../test-objects.ts'
 import type { WorkerLoad } from '../worker-load.ts'
 import { decidePlacement, overdueAfterMs, overdueEvery, PlacementMemory } from './decide-placement.ts'
+import { Hands } from './hands.ts'
 
 const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
   const queue = new RunQueue()
@@ -18,7 +19,7 @@ const place = (
   workers: Worker[],
   { load = new Map(), memory = new PlacementMemory(), nowMs = epochMs, ...rest }: More = {},
 ) =>
-  decidePlacement({ queue, memory, workers, load, nowMs, random: () => 0, ...rest })
+  decidePlacement({ queue, memory, hands: Hands.of(workers, load, () => 0), nowMs, ...rest })
     .map(({ key, worker }) => `${key}→${worker}`)
     .join(' ')
 const warm = (name: string, options: Parameters<typeof testWorker>[1] = {}) => testWorker(name, { lifecycle: 'Warm', ...options })
@@ -127,7 +128,7 @@ test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1)
           const { takesMs: _, ...options } = others[number % others.length]!
           queue.put(requestOf(testRun(`crowd${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
         }
-        const [given] = decidePlacement({ queue, memory, workers: [warm('w')], load: new Map(), nowMs, random: () => 0 })
+        const [given] = decidePlacement({ queue, memory, hands: Hands.of([warm('w')], new Map(), () => 0), nowMs })
         assert.ok(given)
         if (given.key === 'poor/last') return
         nowMs += others[placed % others.length]!.takesMs

@@ -1,22 +1,18 @@
-import type { Worker } from '../../api/index.ts'
 import { type Entry, isOlder, type RunQueue, type Shape } from '../queue/index.ts'
-import type { WorkerLoads } from '../worker-load.ts'
-import { FreeWorkers } from './free-workers.ts'
+import type { Hands } from './hands.ts'
 
 export type PlacementInput = {
   /** The Runs that get a Worker are taken out of it, and counted as running. */
   readonly queue: RunQueue
   /** Kept from decision to decision. */
   readonly memory: PlacementMemory
-  readonly workers: readonly Worker[]
-  readonly load: WorkerLoads
+  /** The slots that are given away are taken from it. */
+  readonly hands: Hands
   /** What a Run would find in a Worker's caches; undefined: nothing. */
   readonly cacheKeyOf?: (runKey: string) => string | undefined
   /** At most so many at once. Default: all. */
   readonly limit?: number
   readonly nowMs: number
-  /** 0 ≤ x < 1; for sampling large pools. */
-  readonly random: () => number
 }
 
 export type Assignment = { readonly key: string; readonly namespace: string; readonly worker: string; readonly pool: string }
@@ -41,9 +37,9 @@ export const overdueEvery = 8
 
 /** Decides which Runs get which Workers, one after the other: each time the one whose turn it is among those that can go. */
 export function decidePlacement(input: PlacementInput): Assignment[] {
-  const { queue, memory, workers, load, cacheKeyOf, limit = Infinity, nowMs, random } = input
+  const { queue, memory, hands, cacheKeyOf, limit = Infinity, nowMs } = input
   const { turns } = memory
-  const free = new FreeWorkers(workers, load, random)
+  hands.begin()
   const assignments: Assignment[] = []
   const place = ({ request: { key, namespace, needs, concurrency } }: Entry, worker: string) => {
     const { pool } = needs
@@ -51,9 +47,9 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
     turns.set(pool, ((turns.get(pool) ?? 0) + 1) % overdueEvery)
     queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
   }
-  keepForOverdue(input, free, place)
+  keepForOverdue(input, place)
   const candidates = new Set<Shape>()
-  for (const shape of queue.shapes()) if (free.has(shape.needs)) candidates.add(shape)
+  for (const shape of queue.shapes()) if (hands.has(shape.needs)) candidates.add(shape)
 
   while (assignments.length < limit) {
     const turn = whoseTurn(queue, candidates)
@@ -62,7 +58,7 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
     const isOverdueTurn = (turns.get(pool) ?? 0) % overdueEvery === overdueEvery - 1
     const entry = (isOverdueTurn ? overdue(queue, candidates, pool, nowMs) : undefined) ?? turn
     const { request, lane } = entry
-    const worker = free.take(request.needs, cacheKeyOf?.(request.key))
+    const worker = hands.take(request.needs, cacheKeyOf?.(request.key))
     if (!worker) {
       candidates.delete(lane.queue.shape)
       continue
@@ -73,28 +69,28 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
 }
 
 /** Looks after the Workers that are kept: gives them away when their Run fits, and chooses one where a Run needs that. */
-function keepForOverdue({ queue, memory, nowMs }: PlacementInput, free: FreeWorkers, place: (entry: Entry, worker: string) => void): void {
+function keepForOverdue({ queue, memory, hands, nowMs }: PlacementInput, place: (entry: Entry, worker: string) => void): void {
   for (const [pool, { key, worker }] of memory.kept) {
     const entry = queue.find(key)
     const isOpen = entry && !queue.poolHold(pool) && !queue.laneHold(entry.lane)
-    const given = isOpen ? free.takeFrom(worker, entry.request.needs) : undefined
+    const given = isOpen ? hands.takeFrom(worker, entry.request.needs) : undefined
     if (entry && given !== undefined) place(entry, given)
-    if (!isOpen || given !== undefined || !free.withhold(pool, worker)) memory.kept.delete(pool)
+    if (!isOpen || given !== undefined || !hands.withhold(pool, worker)) memory.kept.delete(pool)
   }
   const stuck = new Map<string, { entry: Entry; worker: string }>()
   for (const shape of queue.shapes()) {
     const { pool, cpuMillis, memoryBytes } = shape.needs
     const entry = queue.oldest(shape)
     if (!entry || nowMs - entry.request.sinceMs < overdueAfterMs || memory.kept.has(pool) || queue.poolHold(pool)) continue
-    if (cpuMillis + memoryBytes === 0 || free.has(shape.needs)) continue
+    if (cpuMillis + memoryBytes === 0 || hands.has(shape.needs)) continue
     const other = stuck.get(pool)
     if (other && isOlder(other.entry.request, entry.request)) continue
-    const worker = free.promising(shape.needs)
+    const worker = hands.promising(shape.needs)
     if (worker !== undefined) stuck.set(pool, { entry, worker })
   }
   for (const [pool, { entry, worker }] of stuck) {
     memory.kept.set(pool, { key: entry.request.key, worker })
-    free.withhold(pool, worker)
+    hands.withhold(pool, worker)
   }
 }
 

@@ -1,11 +1,12 @@
 /**
- * place: which Worker gets which queued Run, and what the others wait for. `decide-placement.ts` decides, with
- * `choose-worker.ts` for the Worker and `wait-reason.ts` for what is said; `placer.ts` writes `spec.workerName` at the
+ * place: which Worker gets which queued Run, and what the others wait for. `decide-placement.ts` decides, with `hands.ts` for what
+ * the Workers have to do, `choose-worker.ts` for the Worker and `wait-reason.ts` for what is said; `placer.ts` writes `spec.workerName` at the
  * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
  */
 export { type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
 export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, PlacementMemory } from './decide-placement.ts'
-export { enginesOf, mismatch } from './match-worker.ts'
+export { Hands, type PoolHands } from './hands.ts'
+export { type Engines, mismatch } from './match-worker.ts'
 export { Placer } from './placer.ts'
 export { Teller } from './teller.ts'
 export { type WaitReason, WaitReasons, type Why } from './wait-reason.ts'

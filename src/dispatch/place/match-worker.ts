@@ -10,7 +10,7 @@ import { type Needs, versionMatches } from '../queue/index.ts'
  * @param engines those that Workers of its pool say they have. A Run whose engine none has, and that needs no version of it, is given
  * to any: it ends as EngineNotFound, which says how to get it, and that is more than waiting says.
  */
-export function mismatch(needs: Needs, { metadata, status }: Worker, engines: ReadonlySet<string>): string | undefined {
+export function mismatch(needs: Needs, { metadata, status }: Worker, engines: Engines): string | undefined {
   for (const [key, value] of Object.entries(needs.labels)) {
     const has = metadata.labels?.[key]
     if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
@@ -32,6 +32,9 @@ export function mismatch(needs: Needs, { metadata, status }: Worker, engines: Re
   if (version === undefined) return `engine ${engine} ${engineVersion}, it does not say which version it has`
   return versionMatches(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
 }
+
+/** The engines that Workers of a pool say they have. */
+export type Engines = { has(engine: string): boolean }
 
 /** What {@link mismatch} is told of the Workers of a pool. */
 export function enginesOf(workers: readonly Worker[]): Set<string> {

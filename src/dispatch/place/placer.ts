@@ -1,4 +1,5 @@
 import { type Run, runResource } from '../../api/index.ts'
+import { rfc3339 } from '../../kube/index.ts'
 import { assignedFinalizer } from '../caches.ts'
 import type { Shared } from '../dispatch-parts.ts'
 import type { Assignment } from './decide-placement.ts'
@@ -23,13 +24,15 @@ export class Placer {
   }
 
   async #assign(run: Run, worker: string): Promise<void> {
-    const { manager, caches, metrics, writes, nowMs } = this.#shared
+    const { manager, caches, metrics, nowMs } = this.#shared
     const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
+    const patch = {
+      metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] },
+      spec: { workerName: worker, assignedAt: rfc3339(nowMs()) },
+    }
     // The version makes this the only assignment, and one of a Run that nobody has canceled meanwhile.
-    const patch = { metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] }, spec: { workerName: worker } }
     const assigned = await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     caches.runs.applyLocal(assigned)
     metrics.runAssigned(run, Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
-    await writes.markAssigned(assigned)
   }
 }

@@ -1,6 +1,6 @@
 import { defaults, type Worker, type WorkerPool, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kube/index.ts'
-import { canTakeRuns, isSpent, loadOf, type WorkerLoads } from '../worker-load.ts'
+import type { Hands } from '../place/index.ts'
 import type { StartState } from './start-state.ts'
 import { warmMinimum } from './warm-minimum.ts'
 
@@ -14,9 +14,8 @@ export type PoolDemand = {
 
 export type PoolsInput = {
   readonly demand: ReadonlyMap<string, PoolDemand>
-  readonly workers: readonly Worker[]
   /** With what was just placed. */
-  readonly load: WorkerLoads
+  readonly hands: Pick<Hands, 'count' | 'idle' | 'pools'>
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and how starting has gone lately. */
   readonly starts: ReadonlyMap<string, StartState>
@@ -109,20 +108,21 @@ const poolGoneMs = 60_000
  * downwards only a worker goes that has had no Run for `idleTimeout`, the longest idle one first. Busy ones are never counted out
  * (invariant 8). Workers of mode External are started, and unless `idleTimeout` is given also ended, by whoever owns the machine.
  */
-export function decidePools({ demand, workers, load, pools, starts, nowMs }: PoolsInput): PoolsDecision {
+export function decidePools({ demand, hands, pools, starts, nowMs }: PoolsInput): PoolsDecision {
   const start: PoolsDecision['start'][number][] = []
   const drain: PoolsDecision['drain'][number][] = []
   const numbers = new Map<string, PoolNumbers>()
   const errors = new Map<string, string>()
-  const membersOf = Map.groupBy(workers, worker => worker.spec.pool)
+  const gone = new Set(hands.pools())
   let inMs = Number.POSITIVE_INFINITY
   const again = (afterMs: number) => {
     inMs = Math.min(inMs, Math.max(1, afterMs))
   }
-  /** Lets go of at most `count` of `idle` whose time is over. */
-  const letGo = (pool: string, idle: readonly Worker[], count: number, idleTimeoutMs: number, reason: ScaleReason) => {
+  /** Lets go of at most `count` idle ones whose time is over. */
+  const letGo = (pool: string, count: number, idleTimeoutMs: number, reason: ScaleReason) => {
     if (count <= 0) return
-    const bySince = idle
+    const bySince = hands
+      .idle(pool)
       .map(worker => ({ worker: worker.metadata.name, sinceMs: idleSinceMs(worker) }))
       .sort((a, b) => a.sinceMs - b.sinceMs)
     for (const { worker, sinceMs } of bySince.slice(0, count)) {
@@ -135,30 +135,24 @@ export function decidePools({ demand, workers, load, pools, starts, nowMs }: Poo
     const { name } = pool.metadata
     const { mode } = pool.spec
     const { queued, wanted } = demand.get(name) ?? { queued: 0, wanted: 0 }
-    const members = membersOf.get(name) ?? []
-    membersOf.delete(name)
+    gone.delete(name)
     const warm = warmMinimum(pool.spec, nowMs)
     if (warm.errors.length > 0) errors.set(name, warm.errors.join('; '))
     if (warm.againInMs !== undefined) again(warm.againInMs)
-    const isBusy = (worker: Worker) => loadOf(worker, load).active > 0 || worker.status?.phase === 'Busy'
-    const busy = members.filter(isBusy).length
+    const { workers, busy, idle } = hands.count(name)
     const state = starts.get(name)
     const starting = state?.starting.length ?? 0
-    const idle = members.filter(worker => !isBusy(worker) && canTakeRuns(worker) && !isSpent(worker, load))
-    const size = decidePoolSize({ spec: pool.spec, wanted, workers: members.length, busy, idle: idle.length, min: warm.min, state, nowMs })
+    const size = decidePoolSize({ spec: pool.spec, wanted, workers, busy, idle, min: warm.min, state, nowMs })
     const { desired, surplus } = size
-    numbers.set(name, { queued, busy, starting, workers: members.length, desired })
+    numbers.set(name, { queued, busy, starting, workers, desired })
 
-    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) letGo(name, idle, surplus, idleTimeoutMs(pool), 'Idle')
+    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) letGo(name, surplus, idleTimeoutMs(pool), 'Idle')
     if (mode === 'External') continue
 
     if (size.againInMs !== undefined) again(size.againInMs)
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
-  for (const [pool, members] of membersOf) {
-    const idle = members.filter(worker => loadOf(worker, load).active === 0 && worker.status?.phase === 'Ready' && canTakeRuns(worker))
-    letGo(pool, idle, idle.length, poolGoneMs, 'PoolGone')
-  }
+  for (const pool of gone) letGo(pool, hands.count(pool).idle, poolGoneMs, 'PoolGone')
   return { start, drain, pools: numbers, errors, ...(inMs < Number.POSITIVE_INFINITY && { requeueAfterMs: inMs }) }
 }
 

@@ -36,6 +36,7 @@ export class PoolKeeper {
   readonly #starts = new Map<string, StartState>()
   /** Workers whose process has exited and whose objects are still there. */
   readonly #exited = new Set<string>()
+  #hasNewExits = false
   readonly #statusWrites = new Map<string, number>()
   /** Pools whose next numbers are being claimed. */
   readonly #claiming = new Set<string>()
@@ -58,6 +59,13 @@ export class PoolKeeper {
 
   hasExited(worker: string): boolean {
     return this.#exited.has(worker)
+  }
+
+  /** True when a process of a registered worker has exited since it was asked last. */
+  hasNewExits(): boolean {
+    const has = this.#hasNewExits
+    this.#hasNewExits = false
+    return has
   }
 
   /** A worker of the pool has registered. */
@@ -205,7 +213,10 @@ export class PoolKeeper {
   }
 
   #onExit(worker: string, exitCode: number | undefined, trouble: StartTrouble | undefined): void {
-    if (this.#shared.caches.workers.get(worker)) this.#exited.add(worker)
+    if (this.#shared.caches.workers.has(worker)) {
+      this.#exited.add(worker)
+      this.#hasNewExits = true
+    }
     for (const [pool, state] of this.#starts) {
       const isStarting = state.starting.some(({ name }) => name === worker)
       if (isStarting || (exitCode !== 0 && state.unproven.some(({ name }) => name === worker))) {

@@ -1,7 +1,7 @@
 import type { Worker, WorkerPool, WorkerPoolSpec } from '../../api/index.ts'
 import { rfc3339 } from '../../kube/index.ts'
 import { decideDispatch } from '../decide-dispatch.ts'
-import { PlacementMemory } from '../place/index.ts'
+import { Hands, PlacementMemory } from '../place/index.ts'
 import { RunQueue, requestOf } from '../queue/index.ts'
 import { epochMs, testPool, testRun, testWorker } from '../test-objects.ts'
 import type { WorkerLoad } from '../worker-load.ts'
@@ -128,9 +128,11 @@ export class World {
       queue: this.#queue,
       memory: this.#memory,
       examples: new Map(),
-      random: () => 0,
-      workers: [...this.#hands.values()].map(({ worker }) => worker),
-      load,
+      hands: Hands.of(
+        [...this.#hands.values()].map(({ worker }) => worker),
+        load,
+        () => 0,
+      ),
       pools: [this.pool],
       starts: new Map([['pool', this.#starts]]),
       nowMs,

@@ -14,6 +14,7 @@ export class QueueKeeper {
   readonly #caches: Caches
   readonly #options: RunQueueOptions
   readonly #nowMs: () => number
+  readonly #onLoad: (worker: string, load: WorkerLoad | undefined) => void
   queue: RunQueue
   /** By Run that is under way: its Worker, and what it takes of it. */
   readonly #workerOf = new Map<string, { readonly worker: string; readonly needs: Needs }>()
@@ -24,8 +25,15 @@ export class QueueKeeper {
   #areTermsOld = true
   #tickedMs = -Infinity
 
-  constructor(caches: Caches, nowMs: () => number, options: RunQueueOptions) {
+  /** @param onLoad told of each Worker that has more or less to do. */
+  constructor(
+    caches: Caches,
+    nowMs: () => number,
+    options: RunQueueOptions,
+    onLoad: (worker: string, load: WorkerLoad | undefined) => void,
+  ) {
     this.#caches = caches
+    this.#onLoad = onLoad
     this.#options = options
     this.#nowMs = nowMs
     this.queue = new RunQueue(options)
@@ -39,7 +47,7 @@ export class QueueKeeper {
     return this.#tenants
   }
 
-  /** Runs without a Stack, as far as is known; for `tidy-runs.ts`. */
+  /** Runs without a Stack, as far as is known; for `run-tidier.ts`. */
   orphans(): Iterable<string> {
     return this.#orphans
   }
@@ -53,7 +61,8 @@ export class QueueKeeper {
     this.#areTermsOld = true
     this.#freshen()
     for (const run of this.#caches.runs.list()) {
-      const { assignedAt, finishedAt } = run.status ?? {}
+      const { assignedAt } = run.spec
+      const { finishedAt } = run.status ?? {}
       if (isEnded(run) && assignedAt && finishedAt) {
         const endedAtMs = Date.parse(finishedAt)
         this.queue.remember(run.metadata.namespace ?? '', endedAtMs - Date.parse(assignedAt), endedAtMs)
@@ -101,13 +110,13 @@ export class QueueKeeper {
   placed(run: Run, worker: string): void {
     const key = objectKey(run)
     const { namespace = '' } = run.metadata
-    const sinceMs = run.status?.assignedAt ? Date.parse(run.status.assignedAt) : this.#nowMs()
+    const sinceMs = run.spec.assignedAt ? Date.parse(run.spec.assignedAt) : this.#nowMs()
     this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
     if (this.#workerOf.get(key)?.worker === worker) return
     this.#leaveWorker(key)
     const needs = needsOf(run.spec)
     this.#workerOf.set(key, { worker, needs })
-    this.#load.set(worker, withRun(this.#load.get(worker), 1, needs))
+    this.#setLoad(worker, withRun(this.#load.get(worker), 1, needs))
   }
 
   /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
@@ -119,13 +128,13 @@ export class QueueKeeper {
       const worker = this.#workerOf.get(key)?.worker
       this.#leaveWorker(key)
       const load = worker === undefined ? undefined : this.#load.get(worker)
-      if (worker !== undefined && load) this.#load.set(worker, { ...load, total: load.total - 1 })
+      if (worker !== undefined && load) this.#setLoad(worker, { ...load, total: load.total - 1 })
     }
     this.#waits(key, run)
   }
 
   workerGone(worker: string): void {
-    if ((this.#load.get(worker)?.active ?? 0) === 0) this.#load.delete(worker)
+    if ((this.#load.get(worker)?.active ?? 0) === 0) this.#setLoad(worker, undefined)
   }
 
   #waits(key: string, run: Run): void {
@@ -145,7 +154,7 @@ export class QueueKeeper {
     if (this.#workerOf.has(key)) this.#leaveWorker(key)
     else if (workerName !== undefined && this.#caches.workers.get(workerName) && !this.#load.has(workerName)) {
       // Seen only after its end: a one-shot worker has had its Run.
-      this.#load.set(workerName, { active: 0, total: 1 })
+      this.#setLoad(workerName, { active: 0, total: 1 })
     }
   }
 
@@ -155,8 +164,14 @@ export class QueueKeeper {
     this.#workerOf.delete(key)
     const { worker, needs } = place
     const load = withRun(this.#load.get(worker), -1, needs)
-    if (load.active === 0 && !this.#caches.workers.get(worker)) this.#load.delete(worker)
-    else this.#load.set(worker, load)
+    if (load.active === 0 && !this.#caches.workers.get(worker)) this.#setLoad(worker, undefined)
+    else this.#setLoad(worker, load)
+  }
+
+  #setLoad(worker: string, load: WorkerLoad | undefined): void {
+    if (load) this.#load.set(worker, load)
+    else this.#load.delete(worker)
+    this.#onLoad(worker, load)
   }
 
   #freshen(): void {

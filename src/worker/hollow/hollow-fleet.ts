@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Run, runResource, systemNamespace } from '../../api/index.ts'
+import { type Run, runPhases, runResource, systemNamespace } from '../../api/index.ts'
 import { type Client, leaseResource, listWatch } from '../../client/index.ts'
 import { isReason, objectKey, rfc3339 } from '../../kube/index.ts'
 import { leaseRenewal } from '../lease-renewal.ts'
-import { deregister, type Registration, register, say, type WorkerSays } from '../registration.ts'
+import { deregister, type Registration, register, say } from '../registration.ts'
 import { RunReporter } from '../run-reporter.ts'
 import { StopError } from '../stop-cause.ts'
+import { WorkerVoice } from '../worker-voice.ts'
 import { Latencies } from './latencies.ts'
 import type { HollowProfile } from './profile.ts'
 import { Turns } from './turns.ts'
@@ -40,6 +41,8 @@ const renewalsAtOnce = 128
 /** How often the wheel of renewals is turned. */
 const turnEveryMs = 10
 
+const begun = runPhases.filter(phase => phase !== 'Queued' && phase !== 'Assigned')
+
 /** As much of a worker as is kept of each. */
 type Hand = {
   readonly registration: Registration
@@ -48,8 +51,8 @@ type Hand = {
   isRenewing: boolean
   /** Key of the Run it works on. */
   run: string | undefined
-  /** What it says is said in order. */
-  saying: Promise<void>
+  idleSinceMs: number
+  readonly voice: WorkerVoice
 }
 
 /** What the fleet has done since its start. */
@@ -142,7 +145,7 @@ export class HollowFleet {
     await eachOf(this.#hands.length, async index => {
       const hand = this.#hands[index]
       if (!hand) return
-      await hand.saying
+      await hand.voice.end()
       this.#hands[index] = undefined
       await deregister(this.#options.client, this.#nameOf(index), hand.registration, { onError: error => this.#options.onError?.(error) })
     })
@@ -156,7 +159,13 @@ export class HollowFleet {
     const sentAtMs = performance.now()
     const entry = { name, pool, slots: 1, lifecycle: 'Warm', labels: {}, leaseDurationMs: this.#leaseMs } as const
     const registration = await register(client, entry)
-    const hand: Hand = { registration, renewedAtMs: sentAtMs, isRenewing: false, run: undefined, saying: Promise.resolve() }
+    const voice: WorkerVoice = new WorkerVoice(
+      () => ({ runs: hand.run === undefined ? [] : [hand.run], idleSinceMs: hand.run === undefined ? hand.idleSinceMs : undefined }),
+      async status => {
+        if (this.#hands[index] === hand) await say(client, name, status).catch(error => this.#options.onError?.(error))
+      },
+    )
+    const hand: Hand = { registration, renewedAtMs: sentAtMs, isRenewing: false, run: undefined, idleSinceMs: Date.now(), voice }
     this.#hands[index] = hand
     this.counts.registered++
     const { version } = this.#options
@@ -215,8 +224,8 @@ export class HollowFleet {
   async #watchRuns(): Promise<void> {
     const { client, onError } = this.#options
     await listWatch(client, runResource, {
-      // What a worker takes is Assigned; what it does to a Run itself is no news to it.
-      fieldSelector: 'status.phase=Assigned',
+      // What a worker takes has a worker and was not begun; what it does to a Run itself is no news to it.
+      fieldSelector: ['spec.workerName!=', ...begun.map(phase => `status.phase!=${phase}`)].join(','),
       signal: this.#stop.signal,
       onReplace: runs => {
         for (const run of runs) this.#begin(run)
@@ -237,11 +246,12 @@ export class HollowFleet {
     hand.run = key
     this.counts.begun++
     this.#options.onRun?.(run)
-    this.#say(index, hand, { phase: 'Busy', runs: [key], idleSince: null })
+    hand.voice.changed()
     const work = this.#do(run, index, hand).finally(() => {
       hand.run = undefined
       this.#work.delete(work)
-      this.#say(index, hand, { phase: 'Ready', runs: [], idleSince: rfc3339(Date.now()) })
+      hand.idleSinceMs = Date.now()
+      hand.voice.changed()
     })
     this.#work.add(work)
   }
@@ -261,15 +271,6 @@ export class HollowFleet {
       if (!(error instanceof StopError)) onError?.(error)
     }
     onEnd?.(run, phase)
-  }
-
-  #say(index: number, hand: Hand, status: WorkerSays): void {
-    const { client, onError } = this.#options
-    hand.saying = hand.saying
-      .then(async () => {
-        if (this.#hands[index] === hand) await say(client, this.#nameOf(index), status)
-      })
-      .catch(error => onError?.(error))
   }
 
   #nameOf(index: number): string {

@@ -32,9 +32,9 @@ async function course({ reporter, profile, random, sleep }: HollowWork): Promise
   const work = async (ms: number) => {
     if (ms > 0 && !reporter.run.spec.cancel) await sleep(ms)
   }
-  await reporter.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
+  await reporter.begin()
   await work(phases.preparing(random()))
-  await reporter.phase({ phase: 'Planning' })
+  reporter.phaseSoon({ phase: 'Planning' }).catch(() => {})
   await work(phases.planning(random()))
   const hasChanges = random() < changeShare
   const plan = { digest: 'hollow', add: 0, change: hasChanges ? 1 : 0, destroy: 0 }
