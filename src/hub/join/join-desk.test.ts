@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
 import { oarlockResources, systemNamespace, workerPoolResource } from '../../api/index.ts'
-import { type Client, crdResource, createClient, namespaceResource, secretResource } from '../../client/index.ts'
+import { type Client, createClient, installKinds, namespaceResource, secretResource } from '../../client/index.ts'
 import { type ApiServer, startServer } from '../../server/index.ts'
 import { Credential } from './credential.ts'
 import { JoinDesk } from './join-desk.ts'
@@ -33,15 +34,7 @@ before(async () => {
     ],
   })
   client = await createClient({ kubeconfig: server.kubeconfigPath })
-  for (const resource of oarlockResources) await client.resource(crdResource).apply(resource.toCrd() as never)
-  for (const { apiVersion, kind } of oarlockResources) {
-    while (
-      !(await client.discover(apiVersion, kind).then(
-        () => true,
-        () => false,
-      ))
-    );
-  }
+  await installKinds(client, oarlockResources)
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
   desk = new JoinDesk({ client, issueToken: user => server.issueToken(user), ttlMs })
@@ -109,12 +102,12 @@ test('a credential is kept fresh beyond its end, until it is revoked; the old on
       )
   ok(await mayAsk(own))
   const old = await createClient({ cluster: { server: url, caCertificate, token: admission.credential } })
-  while (await mayAsk(old)) await new Promise(resolve => setTimeout(resolve, 100))
+  await eventually(async () => !(await mayAsk(old)), 'the old credential to end')
   notEqual(credential.get(), admission.credential)
   ok(await mayAsk(own))
   await client.resource(secretResource).delete(workerCredentialName(admission.worker), { namespace: systemNamespace })
   equal(await mayAsk(own), false)
-  while (errors.length === 0) await new Promise(resolve => setTimeout(resolve, 100))
+  await eventually(() => errors.length > 0, 'the refusal to be told')
   match(errors[0]!.message, /answered 401/)
   credential.stop()
   await Promise.all([own.close(), old.close()])
