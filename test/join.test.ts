@@ -45,12 +45,12 @@ describe('workers that join', () => {
   }
 
   /** `oarlock worker` as on another machine: it knows the address and the token, and has no certificate. */
-  function startWorker(token: string, name: string) {
+  function startWorker(token: string, name: string, ...more: string[]) {
     const file = join(dataDir, `${name}.token`)
     writeFileSync(file, `${token}\n`, { mode: 0o600 })
     const home = join(dataDir, `machine-${name}`)
     const env = { PATH: process.env.PATH, OARLOCK_RUNS_DIR: join(home, 'runs'), OARLOCK_CACHE_DIR: join(home, 'cache') }
-    const child = spawn(process.execPath, [launcher, 'worker', '--server', admin.server, '--token-file', file, '--name', name], {
+    const child = spawn(process.execPath, [launcher, 'worker', '--server', admin.server, '--token-file', file, '--name', name, ...more], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env,
     })
@@ -72,9 +72,13 @@ describe('workers that join', () => {
     )
 
   /** A worker of the test's own: what somebody could do who has taken over a machine. */
-  async function captured(name: string): Promise<{ worker: string; client: Client; credential: string }> {
+  async function captured(
+    name: string,
+    terms: string[] = [],
+    labels?: Record<string, string>,
+  ): Promise<{ worker: string; client: Client; credential: string }> {
     const { askToJoin } = await joinTokens()
-    const { worker, credential, pool } = await askToJoin(admin.server, ca, await newToken('--uses', '1'), name)
+    const { worker, credential, pool } = await askToJoin(admin.server, ca, await newToken('--uses', '1', ...terms), { name, labels })
     equal(pool, 'edge')
     const client = await createClient({ cluster: { server: admin.server, caCertificate: ca, token: credential } })
     return { worker, client, credential }
@@ -218,6 +222,37 @@ describe('workers that join', () => {
     await client.close()
   })
 
+  test('labels are the token’s to give and to allow, and a worker cannot change its own', async () => {
+    const terms = ['--label', 'site=west', '--allow-label', 'gpu', '--allow-label', 'disk=ssd']
+    const wrong = startWorker(await newToken(...terms), 'greedy', '--label', 'gpu=a100', '--label', 'secrets=all')
+    equal(await wrong.exited, 5)
+    match(wrong.said(), /403: the join token does not allow the label secrets=all; it gives site=west and allows gpu, disk=ssd/)
+    const { child, exited, said } = startWorker(await newToken(...terms), 'modest', '--label', 'gpu=a100')
+    const { metadata } = await joinedWorker('modest')
+    deepEqual(metadata.labels, { 'oarlock.dev/pool': 'edge', site: 'west', gpu: 'a100' })
+    child.kill('SIGTERM')
+    equal(await exited, 0, said())
+
+    const { worker, client } = await captured('spy-of-labels', terms, { disk: 'ssd' })
+    const workers = client.resource(workerResource)
+    const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' } as const
+    const own = { site: 'west', disk: 'ssd' }
+    await refused('a label that it did not join with', () =>
+      workers.create({ metadata: { name: worker, labels: { ...own, gpu: 'a100' } }, spec }),
+    )
+    await refused('to leave one out', () => workers.create({ metadata: { name: worker }, spec }))
+    await workers.create({ metadata: { name: worker, labels: own }, spec })
+    for (const labels of [{ gpu: 'a100' }, { site: null }, { site: 'east' }])
+      await refused('other labels', () => workers.patch(worker, { metadata: { labels } }, { type: 'merge' }))
+    await workers.delete(worker)
+    await refused('other labels by registering anew', () => workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }))
+    await client.close()
+
+    const { code, stderr } = await cli('token', 'create', '--pool', 'edge', '--label', 'oarlock.dev/pool=default')
+    equal(code, 2)
+    match(stderr, /the label oarlock\.dev\/pool is set by the pool of the token/)
+  })
+
   test('a Secret is open to a worker only while its Run goes on', async () => {
     const { worker, client } = await captured('late')
     const run = await giveRun('other', 'brief', worker, 'brief-secret')
@@ -242,7 +277,7 @@ describe('workers that join', () => {
     const worker = await joinedWorker('leaver')
     const spy = await captured('other')
     const list = await cli('token', 'list')
-    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +any +1\\n`))
+    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +any +1 +it gives none and allows no others\\n`))
     const { code, stdout } = await cli('token', 'revoke', token.split('.')[1]!)
     equal(code, 0)
     match(stdout, new RegExp(`worker/${worker.metadata.name} has no credential any more`))
@@ -262,12 +297,15 @@ describe('workers that join', () => {
   test('tokens end, are used up, and are refused by a server they are not for', async () => {
     const { askToJoin, fetchPinnedCa, parseJoinToken } = await joinTokens()
     const once = await newToken('--uses', '1')
-    const both = await Promise.allSettled([askToJoin(admin.server, ca, once, 'a'), askToJoin(admin.server, ca, once, 'a')])
+    const both = await Promise.allSettled([
+      askToJoin(admin.server, ca, once, { name: 'a' }),
+      askToJoin(admin.server, ca, once, { name: 'a' }),
+    ])
     deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const brief = await newToken('--ttl', '1s')
     await eventually(
       async () =>
-        await askToJoin(admin.server, ca, brief, 'b').then(
+        await askToJoin(admin.server, ca, brief, { name: 'b' }).then(
           () => false,
           () => true,
         ),
@@ -276,7 +314,7 @@ describe('workers that join', () => {
     const forged = { ...parseJoinToken(once)!, pin: 'x'.repeat(43) }
     await rejects(fetchPinnedCa(admin.server, forged), /is not the server that the token is for/)
     const [, id, , pin] = once.split('.')
-    await rejects(askToJoin(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, 'c'), /answered 401/)
+    await rejects(askToJoin(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, { name: 'c' }), /answered 401/)
     const cut = startWorker(once.slice(0, -3), 'cut')
     equal(await cut.exited, 2)
     match(cut.said(), /the join token is not whole/)

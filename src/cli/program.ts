@@ -110,7 +110,12 @@ function makeProgram(exitWith: ExitWith): Command {
     .option('--token-file <file>', 'a file with the token (default: OARLOCK_TOKEN_FILE, or OARLOCK_TOKEN)')
     .option('--once', 'take one Run, then exit (default: as its pool says)')
     .option('--slots <n>', 'Runs at once (default: as its pool says)', wholeNumber)
-    .option('--label <key=value>', 'a label of the Worker, for spec.placement.workerLabels of Stacks (repeatable)', collect, [])
+    .option(
+      '--label <key=value>',
+      'a label of the Worker, for spec.placement.workerLabels of Stacks, as far as its join token allows (repeatable)',
+      collect,
+      [],
+    )
     .option('--health <host:port>', 'serve /livez, /readyz and /startupz there (default: OARLOCK_HEALTH, or nowhere)')
     .option('--idle-timeout <duration>', 'exit after so long without a Run (default: never)', duration)
     .action(async options => exitWith(await (await import('./commands/worker.ts')).worker(options)))
@@ -241,6 +246,8 @@ function makeProgram(exitWith: ExitWith): Command {
     .option('--pool <pool>', 'the WorkerPool whose workers may join with it', 'default')
     .option('--ttl <duration>', 'how long it is good for', duration, '24h')
     .option('--uses <n>', 'how often it may be used (default: as often as wanted)', wholeNumber)
+    .option('--label <key=value>', 'a label that every worker of it has (repeatable)', collect, [])
+    .option('--allow-label <key[=value]>', 'a label that a worker may choose, * for any (repeatable; default: none)', collect, [])
     .action(async options => (await import('./commands/token.ts')).create(options))
   access(token.command('list'))
     .description('show the join tokens and how many workers joined with each')

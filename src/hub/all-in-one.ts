@@ -29,7 +29,7 @@ import { joinedGuards } from './authorize-joined.ts'
 import { giveBackMemoryWhenIdle } from './give-back-memory.ts'
 import { HostTraits } from './host-traits.ts'
 import { startHttpListener } from './http-listener.ts'
-import { createJoinHandler, createJoinToken, JoinDesk } from './join/index.ts'
+import { anyLabel, createJoinHandler, createJoinToken, JoinDesk, labelsOfCredential, workerCredentialName } from './join/index.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry, recoveredLocks } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
@@ -117,6 +117,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const known: AuthorizerFacts = {
       assignedTo: (namespace, name) => late.runs?.get(`${namespace}/${name}`)?.spec.workerName,
       run: (namespace, name) => (name === undefined ? undefined : (late.peek?.(`runs.${apiGroup}`, namespace, name) as Run | undefined)),
+      labelsOf: worker => labelsOfCredential(late.peek?.('secrets', systemNamespace, workerCredentialName(worker))),
       runsOf: worker => late.runs?.byIndex('ofWorker', worker) ?? [],
     }
     const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
@@ -199,9 +200,17 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       poolDriver: pool,
       podWorkers: {
         environment: { OARLOCK_SERVER: server.url, OARLOCK_STORE_URL: server.url },
-        // For one use and one name, and soon over: what stands in a Secret beside the Pod opens nothing once the worker has joined.
+        // Its labels stand in the template of its pool. For one use and one name, and soon over: what stands in a Secret beside the Pod opens nothing once the worker has joined.
         credentialOf: async ({ metadata }, worker) =>
-          (await createJoinToken(client, server.caCertificate, { pool: metadata.name, worker, uses: 1, ttlMs: podTokenTtlMs })).text,
+          (
+            await createJoinToken(client, server.caCertificate, {
+              pool: metadata.name,
+              worker,
+              uses: 1,
+              ttlMs: podTokenTtlMs,
+              allowLabels: [anyLabel],
+            })
+          ).text,
       },
       maxRunning: options.maxRunning,
       registry,

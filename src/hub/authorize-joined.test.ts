@@ -33,6 +33,7 @@ const facts = {
     runs.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
   runsOf: (worker: string) => runs.filter(({ spec }) => spec.workerName === worker),
   assignedTo: () => undefined,
+  labelsOf: () => ({ gpu: 'a100' }),
 }
 const authorize = makeAuthorizer(facts)
 const user = { name: workerUserName('w1'), groups: [workersGroup, joinedGroup, poolGroup('edge'), 'system:authenticated'] }
@@ -109,17 +110,30 @@ for (const [request, isAllowed] of [
 const guards = joinedGuards(workerOf, facts)
 const place = { verb: 'create', namespace: 'shop', name: '', subresource: '' }
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
-const passes = (table: string, written: KubeObject, who = user) => guards.get(table)?.(who, place, written, undefined) === undefined
+const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>
+  guards.get(table)?.(who, place, written, before) === undefined
+const worker = (name: string, pool: string, own: object = { gpu: 'a100' }) =>
+  ({ metadata: { name, labels: { 'oarlock.dev/pool': pool, ...own } }, spec: { pool } }) as unknown as KubeObject
 
 test('what it writes is of its own name, of its own pool, or outputs of its own Runs', () => {
-  equal(passes('workers.oarlock.dev', object('w1', { spec: { pool: 'edge' } })), true)
-  equal(passes('workers.oarlock.dev', object('w2', { spec: { pool: 'edge' } })), false)
-  equal(passes('workers.oarlock.dev', object('w1', { spec: { pool: 'default' } })), false)
+  equal(passes('workers.oarlock.dev', worker('w1', 'edge')), true)
+  equal(passes('workers.oarlock.dev', worker('w2', 'edge')), false)
+  equal(passes('workers.oarlock.dev', worker('w1', 'default')), false)
   equal(passes('leases.coordination.k8s.io', object('w1')), true)
   equal(passes('leases.coordination.k8s.io', object('oarlock-controllers')), false)
   equal(passes('secrets', object('network-outputs', { type: 'oarlock.dev/outputs' })), true)
   equal(passes('secrets', object('db-outputs', { type: 'oarlock.dev/outputs' })), false)
   equal(passes('secrets', object('network-outputs', { type: 'kubernetes.io/service-account-token' })), false)
+})
+
+test('its labels are those that it was admitted with, and only an administrator changes them', () => {
+  for (const own of [{}, { gpu: 'h100' }, { gpu: 'a100', zone: 'west' }])
+    equal(passes('workers.oarlock.dev', worker('w1', 'edge', own)), false)
+  const given = worker('w1', 'edge', { gpu: 'a100', rack: '7' })
+  equal(passes('workers.oarlock.dev', given, user, given), true)
+  equal(passes('workers.oarlock.dev', worker('w1', 'edge'), user, given), false)
+  const admin = { name: 'admin', groups: ['system:masters'] }
+  equal(passes('workers.oarlock.dev', given, admin, worker('w1', 'edge')), true)
 })
 
 test('the guards say nothing about anybody else', () => {

@@ -1,5 +1,5 @@
 import { apiGroup, isEnded, labels, outputsSecretName, outputsSecretType, type Run, type StackSpec, systemNamespace } from '../api/index.ts'
-import type { KubeObject } from '../kube/index.ts'
+import { equalJson, type KubeObject } from '../kube/index.ts'
 import type { Attributes, OwnGuard, User } from '../server/index.ts'
 
 /** Workers that came with a join token: they run on machines of others, and get what their own Runs need and nothing else. */
@@ -17,6 +17,8 @@ export type JoinedFacts = {
   run(namespace: string | undefined, name: string | undefined): Pick<Run, 'spec' | 'status'> | undefined
   /** The Runs that a worker works on, or is about to. */
   runsOf(worker: string): readonly Run[]
+  /** The labels that it was admitted with, besides the one of its pool. */
+  labelsOf(worker: string): Readonly<Record<string, string>>
 }
 
 /**
@@ -59,6 +61,9 @@ export function allowJoined(attributes: Attributes, worker: string, facts: Joine
   }
 }
 
+/** Without the label of the pool. */
+const without = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
+
 /** The Secrets that a Run reads: each is named in what was frozen when it was made. */
 function namedSecrets(spec: StackSpec): ReadonlySet<string> {
   const names: (string | undefined)[] = [spec.source.git?.secretRef?.name, spec.manifests?.kubeconfigSecretRef?.name]
@@ -71,26 +76,34 @@ function namedSecrets(spec: StackSpec): ReadonlySet<string> {
 
 /**
  * What a joined worker may write into the objects that it may write, by table, as the plugin NodeRestriction of kube-apiserver does
- * it: a request to create names its object in its body only, and a Worker that could move to another pool would get that pool's Runs.
+ * it: a request to create names its object in its body only, and a Worker that could move to another pool, or choose its labels, would
+ * get Runs, and with them Secrets, that are not meant for it.
  */
 export function joinedGuards(workerOf: (user: User) => string | undefined, facts: JoinedFacts): ReadonlyMap<string, OwnGuard> {
   const forJoined =
-    (check: (worker: string, user: User, object: KubeObject, namespace: string) => string | undefined): OwnGuard =>
-    (user, { namespace }, object) => {
+    (
+      check: (worker: string, user: User, object: KubeObject, namespace: string, before: KubeObject | undefined) => string | undefined,
+    ): OwnGuard =>
+    (user, { namespace }, object, before) => {
       const worker = user.groups.includes(joinedGroup) ? workerOf(user) : undefined
-      return worker === undefined ? undefined : check(worker, user, object, namespace)
+      return worker === undefined ? undefined : check(worker, user, object, namespace, before)
     }
   const ownName = (worker: string, { metadata }: KubeObject) =>
     metadata.name === worker ? undefined : `worker ${worker} may write objects of its own name only`
   return new Map<string, OwnGuard>([
     [
       `workers.${apiGroup}`,
-      forJoined((worker, user, object) => {
+      forJoined((worker, user, object, _, before) => {
         const pool = poolOf(user)
         const { spec } = object as KubeObject & { spec?: { pool?: unknown } }
         const label = object.metadata.labels?.[labels.pool]
         if (spec?.pool !== pool || (label !== undefined && label !== pool)) return `worker ${worker} has joined pool ${pool}`
-        return ownName(worker, object)
+        const wrongName = ownName(worker, object)
+        if (wrongName) return wrongName
+        // Those that an administrator gave it later are left alone, too.
+        const expected = without(before?.metadata.labels ?? facts.labelsOf(worker))
+        if (equalJson(without(object.metadata.labels), expected)) return undefined
+        return `worker ${worker} has joined with the labels ${JSON.stringify(expected)} and cannot have others; its join token says which`
       }),
     ],
     ['leases.coordination.k8s.io', forJoined((worker, _, object) => ownName(worker, object))],

@@ -6,6 +6,7 @@ const authorize = makeAuthorizer({
   assignedTo: (namespace, name) => (`${namespace}/${name}` === 'shop/of-w2' ? 'w2' : undefined),
   run: () => undefined,
   runsOf: () => [],
+  labelsOf: () => ({}),
 })
 const admin = { name: 'admin', groups: ['system:masters', 'system:authenticated'] }
 const worker = { name: workerUserName('w1'), groups: [workersGroup, 'system:authenticated'] }

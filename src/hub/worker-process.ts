@@ -21,7 +21,7 @@ export type WorkerProcessOptions = WorkerOverrides & {
 }
 
 /** How the worker gets in: what it is called there, and a credential that may change. */
-type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate'> & { token: string | (() => string); close(): void }
+type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'traits'> & { token: string | (() => string); close(): void }
 
 /** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
@@ -72,7 +72,8 @@ function exitCodeOf(error: unknown): number | undefined {
   return isUnreached ? workerExitCodes.notRegistered : undefined
 }
 
-const asItIs = ({ name, pool, caCertificate, token }: WorkerSettings): Access => ({
+const asItIs = ({ name, pool, caCertificate, token, traits }: WorkerSettings): Access => ({
+  traits,
   name,
   pool,
   caCertificate,
@@ -82,7 +83,7 @@ const asItIs = ({ name, pool, caCertificate, token }: WorkerSettings): Access =>
 
 /** Exchanges a join token for a credential of its own, and keeps that fresh. */
 async function join(
-  { server, token: text, pool }: WorkerSettings,
+  { server, token: text, pool, traits }: WorkerSettings,
   wanted: string | undefined,
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
 ): Promise<Access> {
@@ -92,13 +93,14 @@ async function join(
   if (!token) throw new WorkerOptionError('the join token is not whole: it has four parts, as "oarlock token create" printed it')
   if (!server.startsWith('https://')) throw new WorkerOptionError(`the server ${server} must be an https:// URL to be joined with a token`)
   const caCertificate = await fetchPinnedCa(server, token)
-  const admission = await askToJoin(server, caCertificate, text, wanted)
+  const admission = await askToJoin(server, caCertificate, text, { name: wanted, labels: traits.labels })
   log.info({ worker: admission.worker, pool: admission.pool, server }, 'joined')
   if (pool !== defaults.pool && pool !== admission.pool)
     log.warn({ pool }, `the join token is for pool ${admission.pool}, whatever --pool says`)
   const onError = (error: Error) => log.warn({ worker: admission.worker, error: error.message }, 'the credential could not be renewed')
   const credential = new Credential({ server, caCertificate, admission, onError })
-  return { name: admission.worker, pool: admission.pool, caCertificate, token: credential.get, close: () => credential.stop() }
+  const { worker: name, labels } = admission
+  return { name, pool: admission.pool, caCertificate, token: credential.get, traits: { ...traits, labels }, close: () => credential.stop() }
 }
 
 const notYet = ['the worker has not registered yet']

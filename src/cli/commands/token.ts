@@ -9,16 +9,17 @@ import { exitCodes } from '../exit-codes.ts'
 import { serialise } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
-export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: number }
+export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: number; label?: string[]; allowLabel?: string[] }
 
 /** `oarlock token create --pool P --ttl 24h`: prints the token, and nothing else, on stdout. */
-export async function create({ pool, ttl, uses, ...access }: CreateOptions): Promise<void> {
+export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...access }: CreateOptions): Promise<void> {
   await withClient(access, async client => {
     if (!(await client.resource(workerPoolResource).getOrUndefined(pool))) {
       throw new CliError(`pool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists them' })
     }
     const { createJoinToken } = await joinTokens()
-    const token = await createJoinToken(client, await caOf(client), { pool, ttlMs: parseDuration(ttl), uses })
+    const terms = { labels: pairsOf(label), allowLabels: allowLabel }
+    const token = await createJoinToken(client, await caOf(client), { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(explain)
     print(token.text)
     note(
       `token ${token.id} is good for pool ${pool} until ${rfc3339(token.expiresAtMs)}${uses ? `, ${uses} times` : ''}; it is shown only now`,
@@ -27,10 +28,25 @@ export async function create({ pool, ttl, uses, ...access }: CreateOptions): Pro
   })
 }
 
+function pairsOf(words: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    words.map(word => {
+      const at = word.indexOf('=')
+      if (at <= 0) throw new CliError(`--label must be key=value, got "${word}"`, { exitCode: exitCodes.usage })
+      return [word.slice(0, at), word.slice(at + 1)]
+    }),
+  )
+}
+
+function explain(error: unknown): never {
+  if (error instanceof RangeError) throw new CliError(error.message, { exitCode: exitCodes.usage })
+  throw error
+}
+
 /** `oarlock token list` */
 export async function list(options: AccessOptions & { output?: string }): Promise<void> {
   await withClient(options, async client => {
-    const { listJoinTokens } = await joinTokens()
+    const { listJoinTokens, sayTerms } = await joinTokens()
     const tokens = await listJoinTokens(client)
     if (options.output === 'json' || options.output === 'yaml') {
       // Not even the hash: it is nobody's business.
@@ -44,14 +60,15 @@ export async function list(options: AccessOptions & { output?: string }): Promis
     }
     if (tokens.length === 0) return note('there are no join tokens')
     const nowMs = Date.now()
-    const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers }) => [
+    const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, ...terms }) => [
       id,
       pool,
       expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'over',
       uses === undefined ? 'any' : String(uses),
       String(workers.length),
+      sayTerms(terms),
     ])
-    for (const line of renderTable(['ID', 'POOL', 'ENDS IN', 'USES LEFT', 'WORKERS'], rows)) print(line)
+    for (const line of renderTable(['ID', 'POOL', 'ENDS IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
   })
 }
 

@@ -38,8 +38,13 @@ export async function fetchPinnedCa(server: string, { pin }: JoinToken): Promise
 }
 
 /** @throws {JoinError} */
-export async function askToJoin(server: string, caCertificate: string, token: string, name: string | undefined): Promise<Admission> {
-  return await ask(server, { path: '/join', caCertificate, body: { token, name } })
+export async function askToJoin(
+  server: string,
+  caCertificate: string,
+  token: string,
+  { name, labels }: { name?: string | undefined; labels?: Readonly<Record<string, string>> | undefined } = {},
+): Promise<Admission> {
+  return await ask(server, { path: '/join', caCertificate, body: { token, name, labels } })
 }
 
 /** @throws {JoinError} */
@@ -67,7 +72,8 @@ function parse(text: string): Record<string, unknown> | undefined {
 }
 
 function isAdmission(value: unknown): value is Admission {
-  const { worker, pool, credential, ttlMs } = (value ?? {}) as Partial<Admission>
+  const { worker, pool, credential, ttlMs, labels } = (value ?? {}) as Partial<Admission>
+  if (typeof labels !== 'object' || labels === null) return false
   return typeof worker === 'string' && typeof pool === 'string' && typeof credential === 'string' && typeof ttlMs === 'number'
 }
 

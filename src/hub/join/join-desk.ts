@@ -16,6 +16,7 @@ import {
   workerCredentialType,
 } from './join-secrets.ts'
 import { isSecretOf, parseJoinToken } from './join-token.ts'
+import { admittedLabels, labelsOfCredential } from './worker-labels.ts'
 
 /** A credential is renewed after a third of this: a Run that begins then still has most of it before it. */
 const credentialTtlMs = 12 * 3_600_000
@@ -44,6 +45,8 @@ export type JoinDeskOptions = {
 export type Admission = {
   readonly worker: string
   readonly pool: string
+  /** Of its Worker, which can have no others. */
+  readonly labels: Readonly<Record<string, string>>
   readonly credential: string
   readonly expiresAt: string
   readonly ttlMs: number
@@ -72,9 +75,10 @@ export class JoinDesk {
 
   /**
    * The worker that shows `token` becomes one of the token's pool. Its name is `wanted` and six letters more, so that nobody joins
-   * under the name, and with the rights, of a worker that is there; a token made for one name gives that name.
+   * under the name, and with the rights, of a worker that is there; a token made for one name gives that name. Its labels are those
+   * of the token, and of `wantedLabels` what that allows.
    */
-  async join(token: unknown, wanted: unknown): Promise<Admission | Refusal> {
+  async join(token: unknown, wanted: unknown, wantedLabels?: unknown): Promise<Admission | Refusal> {
     if (this.#isFlooded()) return { code: 429, message: 'too many join tokens were wrong just now; try again in a second' }
     const record = typeof token === 'string' ? await this.#find(token) : undefined
     if (!record) return this.#failed('the join token is wrong, over, used up or revoked; make one with: oarlock token create')
@@ -82,13 +86,15 @@ export class JoinDesk {
     if (typeof base !== 'string' || base.length > 200 || nameErrors(base, 'dns1123Subdomain').length > 0) {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
     }
+    const admitted = admittedLabels(record, wantedLabels)
+    if ('refused' in admitted) return { code: 403, message: admitted.refused }
     if (!(await this.#options.client.resource(workerPoolResource).getOrUndefined(record.pool))) {
       return { code: 404, message: `the join token is for WorkerPool ${record.pool}, which does not exist` }
     }
     await this.#sweep()
     if (this.#credentials >= maxCredentials) return { code: 429, message: `${maxCredentials} workers have joined; no more are let in` }
     if (!(await this.#use(record))) return this.#failed('the join token is used up; make one with: oarlock token create')
-    return await this.#admit(record.worker ?? `${base}-${letters(6)}`, record)
+    return await this.#admit(record.worker ?? `${base}-${letters(6)}`, record, admitted.labels)
   }
 
   /** A worker that has joined gets a fresh credential; `user` is who the old one says it is. */
@@ -140,9 +146,9 @@ export class JoinDesk {
     return false
   }
 
-  async #admit(worker: string, { pool, id }: JoinTokenRecord): Promise<Admission | Refusal> {
+  async #admit(worker: string, { pool, id }: JoinTokenRecord, own: Record<string, string>): Promise<Admission | Refusal> {
     const secrets = this.#options.client.resource(secretResource)
-    const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs })
+    const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels: own })
     try {
       this.#credentials++
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: systemNamespace } })
@@ -153,11 +159,19 @@ export class JoinDesk {
     }
   }
 
-  #issue(worker: string, pool: string, { metadata }: KubeObject<SecretBody>): Admission {
+  #issue(worker: string, pool: string, secret: KubeObject<SecretBody>): Admission {
+    const { metadata } = secret
     const boundTo = { namespace: systemNamespace, name: metadata.name, uid: metadata.uid }
     const groups = [workersGroup, joinedGroup, poolGroup(pool)]
     const credential = this.#options.issueToken({ name: workerUserName(worker), groups, ttlMs: this.#ttlMs, boundTo })
-    return { worker, pool, credential, expiresAt: rfc3339(this.#nowMs() + this.#ttlMs), ttlMs: this.#ttlMs }
+    return {
+      worker,
+      pool,
+      labels: labelsOfCredential(secret),
+      credential,
+      expiresAt: rfc3339(this.#nowMs() + this.#ttlMs),
+      ttlMs: this.#ttlMs,
+    }
   }
 
   /** Forgets tokens and credentials that have ended, and credentials whose workers have. */

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Admission, JoinDesk, Refusal } from './join-desk.ts'
 
-const maxBodyBytes = 4_096
+const maxBodyBytes = 16_384
 
 export type JoinUser = { name: string; groups: readonly string[] }
 
 /**
- * `GET /join/ca`: the certificate authority, for who has its pin. `POST /join` with `{"token", "name"}`: an admission.
+ * `GET /join/ca`: the certificate authority, for who has its pin. `POST /join` with `{"token", "name", "labels"}`: an admission.
  * `POST /join/renew` with the present credential: the next one. Answers are never to be stored by what stands between.
  */
 export function createJoinHandler({ desk, caCertificate }: { desk: JoinDesk; caCertificate: string }) {
@@ -24,7 +24,7 @@ export function createJoinHandler({ desk, caCertificate }: { desk: JoinDesk; caC
     const body = await readJson(request)
     if (body === undefined)
       return answer(response, { code: 400, message: `the body must be a JSON object of at most ${maxBodyBytes} bytes` })
-    answer(response, path === '/join' ? await desk.join(body.token, body.name) : await desk.renew(user))
+    answer(response, path === '/join' ? await desk.join(body.token, body.name, body.labels) : await desk.renew(user))
   }
 }
 

@@ -1,6 +1,7 @@
 import { labels } from '../../api/index.ts'
 import type { SecretBody } from '../../client/index.ts'
 import { type KubeObject, rfc3339 } from '../../kube/index.ts'
+import { type LabelTerms, labelsAnnotationOf } from './worker-labels.ts'
 
 /** Both kinds are Secrets in `oarlock-system`, where only administrators look; neither holds anything that opens a door. */
 const joinTokenType = 'oarlock.dev/join-token'
@@ -13,7 +14,7 @@ export const joinTokenName = (id: string): string => `join-token-${id}`
 export const workerCredentialName = (worker: string): string => `worker-credential-${worker}`
 
 /** What is kept of a join token. */
-export type JoinTokenRecord = {
+export type JoinTokenRecord = LabelTerms & {
   readonly id: string
   readonly hash: string
   readonly pool: string
@@ -24,13 +25,14 @@ export type JoinTokenRecord = {
   readonly worker: string | undefined
 }
 
-export function joinTokenSecret({ id, hash, pool, expiresAtMs, uses, worker }: JoinTokenRecord) {
+export function joinTokenSecret({ id, hash, pool, expiresAtMs, uses, worker, labels: given, allowLabels }: JoinTokenRecord) {
   const stringData = {
     hash,
     pool,
     expiresAt: rfc3339(expiresAtMs),
     ...(uses !== undefined && { uses: String(uses) }),
     ...(worker !== undefined && { worker }),
+    terms: JSON.stringify({ labels: given, allowLabels } satisfies LabelTerms),
   }
   return { metadata: { name: joinTokenName(id), labels: { [joinTokenLabel]: id, [labels.pool]: pool } }, type: joinTokenType, stringData }
 }
@@ -41,19 +43,28 @@ export function readJoinToken({ metadata, type, data = {} }: KubeObject<SecretBo
   const [hash, pool, expiresAt, uses] = ['hash', 'pool', 'expiresAt', 'uses'].map(text)
   const id = metadata.labels?.[joinTokenLabel]
   if (type !== joinTokenType || !id || !hash || !pool || !expiresAt) return undefined
-  return { id, hash, pool, expiresAtMs: Date.parse(expiresAt), uses: uses === undefined ? undefined : Number(uses), worker: text('worker') }
+  const left = uses === undefined ? undefined : Number(uses)
+  // A token of before there were terms allows no labels.
+  const terms: LabelTerms = { labels: {}, allowLabels: [], ...(JSON.parse(text('terms') ?? '{}') as Partial<LabelTerms>) }
+  return { id, hash, pool, expiresAtMs: Date.parse(expiresAt), uses: left, worker: text('worker'), ...terms }
 }
 
 export const expiresAtAnnotation = 'oarlock.dev/expires-at'
 
 /** The Secret that a worker's credential lives and dies with: deleting it ends the credential, at once. */
-export function workerCredentialSecret(record: { worker: string; pool: string; tokenId: string; expiresAtMs: number }) {
+export function workerCredentialSecret(record: {
+  worker: string
+  pool: string
+  tokenId: string
+  expiresAtMs: number
+  labels: Readonly<Record<string, string>>
+}) {
   const { worker, pool, tokenId, expiresAtMs } = record
   return {
     metadata: {
       name: workerCredentialName(worker),
       labels: { [joinTokenLabel]: tokenId, [labels.pool]: pool },
-      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs) },
+      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), ...labelsAnnotationOf(record.labels) },
     },
     type: workerCredentialType,
     stringData: { worker },

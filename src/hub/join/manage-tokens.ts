@@ -11,6 +11,7 @@ import {
   workerCredentialType,
 } from './join-secrets.ts'
 import { formatJoinToken, hashSecret, makeJoinToken } from './join-token.ts'
+import { termsError } from './worker-labels.ts'
 
 export type NewJoinToken = {
   pool: string
@@ -19,18 +20,25 @@ export type NewJoinToken = {
   uses?: number
   /** The one name it may be used for. Default: any that the server chooses. */
   worker?: string
+  /** Labels that every worker of it has. Default: none. */
+  labels?: Readonly<Record<string, string>>
+  /** Labels that a worker may choose: `key`, `key=value`, or `*` for any. Default: none. */
+  allowLabels?: readonly string[]
   nowMs?: number
 }
 
-/** Makes a join token. The text that is returned is nowhere else: only its hash is kept. */
+/** Makes a join token. The text that is returned is nowhere else: only its hash is kept. @throws {RangeError} for labels that are none. */
 export async function createJoinToken(
   client: Client,
   caCertificate: string,
-  { pool, ttlMs, uses, worker, nowMs = Date.now() }: NewJoinToken,
+  { pool, ttlMs, uses, worker, labels = {}, allowLabels = [], nowMs = Date.now() }: NewJoinToken,
 ): Promise<{ text: string; id: string; expiresAtMs: number }> {
   const token = makeJoinToken(caCertificate)
   const expiresAtMs = nowMs + ttlMs
-  const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker })
+  const terms = { labels, allowLabels }
+  const wrong = termsError(terms)
+  if (wrong) throw new RangeError(wrong)
+  const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker, ...terms })
   await client.resource(secretResource).create({ ...secret, metadata: { ...secret.metadata, namespace: systemNamespace } })
   return { text: formatJoinToken(token), id: token.id, expiresAtMs }
 }
