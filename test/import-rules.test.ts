@@ -97,3 +97,14 @@ test('every room has an index.ts that introduces it', () => {
     [],
   )
 })
+
+// An import reads all that node:http exports, WebSocket too, which loads undici: 50 ms and 16 MB at the start of a process or thread.
+test('node:http is taken by process.getBuiltinModule', () => {
+  const isValueImport = /import\s+(?!type\b)[^'";]*from 'node:http'|import\('node:http'\)/
+  const files = globSync('src/**/*.ts', { exclude: ['**/*.test.ts', '**/*.testing.ts'] })
+  deepEqual(
+    files.filter(file => isValueImport.test(readFileSync(file, 'utf8'))),
+    [],
+  )
+  ok(isValueImport.test("import { createServer } from 'node:http'") && !isValueImport.test("import type { Agent } from 'node:http'"))
+})

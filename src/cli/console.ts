@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises'
 import { CliError, usageError } from './cli-error.ts'
 import { choosePaint, type Paint } from './output/style.ts'
 
@@ -20,6 +19,7 @@ export async function confirm(question: string, options: { yes?: boolean }): Pro
   if (options.yes) return
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw usageError(`${question} cannot be asked: this is not a terminal`, 'say --yes to go on')
+  const { createInterface } = await import('node:readline/promises')
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
     const answer = await terminal.question(`${question} [y/N] `)

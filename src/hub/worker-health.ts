@@ -1,4 +1,3 @@
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { WorkerHealth } from '../worker/index.ts'
 import { type Address, formatAddress } from './address.ts'
@@ -12,6 +11,7 @@ export async function startWorkerHealth(
   address: Address,
   health: () => WorkerHealth,
 ): Promise<{ readonly address: Address; close(): void }> {
+  const { createServer } = process.getBuiltinModule('node:http')
   const server = createServer((request, response) => {
     response.on('error', () => {})
     const { live, ready, started } = health()

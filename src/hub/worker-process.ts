@@ -37,7 +37,13 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       : asItIs(settings)
     const { server } = settings
     const { caCertificate, token } = access
-    const client = await createClient({ cluster: { server, caCertificate, token }, userAgent: 'oarlock-worker', fieldManager: 'oarlock' })
+    // A worker asks for little at a time; each connection more is a TLS handshake before its first Run.
+    const client = await createClient({
+      cluster: { server, caCertificate, token },
+      userAgent: 'oarlock-worker',
+      fieldManager: 'oarlock',
+      connections: 2,
+    })
     let health = (): WorkerHealth => ({ live: [], ready: notYet, started: notYet })
     let endpoint: { close(): void } | undefined
     try {

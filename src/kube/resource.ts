@@ -67,13 +67,15 @@ export function describeResource<Body>(name: ResourceName): Resource<Body> {
 /**
  * Turns one TypeBox declaration into the TypeScript type, the structural schema and the CRD of a kind.
  * The status is a subresource, as everywhere in Oarlock.
+ * The schema is made when it is first read, as most processes only need the names; that
  * @throws {TypeError} if the declaration uses JSON Schema that a structural schema cannot say.
  */
 export function defineResource<Spec extends TSchema, StatusSchema extends TSchema>(
   options: CustomResourceOptions<Spec, StatusSchema>,
 ): CustomResource<{ spec: Static<Spec>; status?: Static<StatusSchema> }> {
   const { group, version, kind, plural, scope } = options
-  const schema: StructuralSchema = {
+  let made: StructuralSchema | undefined
+  const schema = (): StructuralSchema => ({
     type: 'object',
     description: options.description,
     required: ['spec'],
@@ -85,10 +87,13 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
       spec: { description: 'What should be.', ...toStructuralSchema(options.spec, `${kind}.spec`) },
       status: { description: 'What is, written by Oarlock.', ...toStructuralSchema(options.status, `${kind}.status`) },
     },
-  }
+  })
   return {
     ...describeResource({ group, version, kind, plural, scope }),
-    schema,
+    get schema() {
+      made ??= schema()
+      return made
+    },
     toCrd: () => ({
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',
@@ -109,7 +114,7 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
             name: version,
             served: true,
             storage: true,
-            schema: { openAPIV3Schema: structuredClone(schema) as unknown as JsonObject },
+            schema: { openAPIV3Schema: schema() as unknown as JsonObject },
             subresources: { status: {} },
             additionalPrinterColumns: (options.printerColumns ?? []).map(column => ({ ...column, type: column.type ?? 'string' })),
             selectableFields: (options.selectableFields ?? []).map(jsonPath => ({ jsonPath })),

@@ -67,7 +67,7 @@ async function put(
   bytes: Buffer,
   options: PutOptions,
 ): Promise<{ status: number; body: { version?: unknown; orphan?: unknown } }> {
-  const { request } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
+  const { request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
   return await new Promise((resolve, reject) => {
     const req = request(url, {
       ...{ method: 'PUT', ca: options.caCertificate, signal: AbortSignal.timeout(options.timeoutMs), agent: false },

@@ -1,5 +1,4 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { StateStoreError } from './state-store-error.ts'
 
 const scheme = 1
@@ -31,6 +30,7 @@ export class Sealer {
 
   /** `place` is who this belongs to: the first element is the stack's UID. */
   seal(plain: Uint8Array, place: readonly [string, ...(string | number)[]]): Buffer {
+    const { constants, zstdCompressSync } = process.getBuiltinModule('node:zlib')
     const packed = zstdCompressSync(plain, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
     const nonce = randomBytes(nonceBytes)
     const cipher = createCipheriv('aes-256-gcm', this.#keyOf(place[0]), nonce)
@@ -51,7 +51,7 @@ export class Sealer {
       decipher.setAuthTag(sealed.subarray(1 + nonceBytes, headBytes))
       const packed = decipher.update(sealed.subarray(headBytes))
       decipher.final()
-      return zstdDecompressSync(packed, { maxOutputLength: Math.max(size, 1) })
+      return process.getBuiltinModule('node:zlib').zstdDecompressSync(packed, { maxOutputLength: Math.max(size, 1) })
     } catch (cause) {
       throw new StateStoreError('Corrupt', `what is stored for ${place.join('/')} is not what was written there`, { cause })
     }

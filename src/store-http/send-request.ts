@@ -36,7 +36,7 @@ export class RequestSender {
   /** Rejects with Node's error, one that says what was silent, or the reason of the signal. */
   async send({ method, url, headers, body, signal, silenceMs }: Outgoing): Promise<Answered> {
     signal?.throwIfAborted()
-    const { Agent, request } = url.startsWith('https:') ? await import('node:https') : await import('node:http')
+    const { Agent, request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
     const { connections, caCertificate } = this.#options
     this.#agent ??=
       this.#options.agent ??

@@ -193,9 +193,6 @@ class RunExecution {
         isLocked = true
         await preparing
         if (broke) log.line(`the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which is gone, was taken over`)
-        const left = await killStackWriters(run.spec.stackRef.uid)
-        if (left > 0)
-          log.line(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
       }
       await preparing
       directory = await createRunDirectory(this.#options.runsDir, run.metadata.uid)
@@ -233,7 +230,7 @@ class RunExecution {
     })
     if (signal.aborted) this.#guarded.interrupted()
 
-    const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })])
+    const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal }), this.#killWriters()])
     // Our own token, too: an engine that is curious finds it in /proc.
     log.hide([...inputs.secrets, textOf(this.#options.token)])
     if (known && statePath) {
@@ -270,6 +267,14 @@ class RunExecution {
     } finally {
       stream?.close()
     }
+  }
+
+  /** Asked for after the lock (invariant 1), and while the stores answer: to look at every process of the host takes its time. */
+  async #killWriters(): Promise<void> {
+    const { run, log } = this.#options
+    if (!isMutating(run.spec.type)) return
+    const left = await killStackWriters(run.spec.stackRef.uid)
+    if (left > 0) log.line(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
   }
 
   async #planAndApply(engine: Engine, context: EngineContext): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {

@@ -3,7 +3,6 @@
  * stands still can starve it (it asks for no file and, with a numeric address, for no name). It has its own connection to the API, and
  * one to the guard, which hears of each renewal from here.
  */
-import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,6 +16,7 @@ const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = 
 let { token } = workerData as HeartbeatData
 const times = new BigInt64Array(shared)
 const stop = new AbortController()
+const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule('node:http')
 const isTls = leaseUrl.startsWith('https:')
 const agent = isTls
   ? new HttpsAgent({ keepAlive: true, maxSockets: 1, ca: caCertificate })

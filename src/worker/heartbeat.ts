@@ -26,6 +26,8 @@ export type HeartbeatOptions = {
   worker: WorkerIdentity
   /** A main thread that stands still for longer lets its Lease run out. Default: 120,000. */
   stuckMs?: number
+  /** Lease and Worker are made; nobody has been told yet that it is ready. */
+  onRegistered?(): void
   /** `atMs` is when the renewal was sent, by `bootMs`. */
   onRenewed(atMs: number): void
   /** The Lease is gone or another's: somebody has already decided that this worker is dead. */
@@ -80,6 +82,7 @@ export class Heartbeat {
     })
     Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
+    this.#options.onRegistered?.()
     this.#showAlive()
     this.#alive = setInterval(() => {
       this.#showAlive()

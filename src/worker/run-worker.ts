@@ -12,7 +12,7 @@ import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lea
 import { RegisterError } from './registration.ts'
 import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
-import { openStoreConnections } from './store-connections.ts'
+import { createStoreAgent, openStoreConnection } from './store-connections.ts'
 import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
 import { type WorkerDoes, WorkerVoice } from './worker-voice.ts'
 
@@ -130,6 +130,8 @@ class WorkerProcess {
       traits,
       version,
       timings,
+      // The stores come next: while dispatch looks for a Run.
+      onRegistered: () => openStoreConnection(this.#store, options.storeUrl),
       onRenewed: atMs => {
         this.#guard.renewed(atMs)
         for (const { execution } of this.#running.values()) execution?.renewed()
@@ -143,7 +145,7 @@ class WorkerProcess {
       onError: error =>
         log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
     })
-    this.#store = openStoreConnections(options.storeUrl, caCertificate)
+    this.#store = createStoreAgent(options.storeUrl, caCertificate)
     this.#voice = new WorkerVoice(
       () => this.#does(),
       status => this.#heartbeat.say(status).catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does')),
@@ -153,11 +155,12 @@ class WorkerProcess {
 
   async run(): Promise<{ exitCode: number }> {
     const { log, name, signal, interruptSignal } = this.#options
-    // Beside the registration: what a Run needs, and the watch that brings it, should be there when the worker is ready.
+    // Beside the registration, but behind it: what a Run needs, and the watch that brings it, should be there when the worker is ready.
+    const registering = this.#heartbeat.start()
     const watchingRuns = this.#watchRuns()
     Promise.all([import('./execute-run.ts'), import('./open-run-log.ts')]).catch(() => {})
     try {
-      await this.#heartbeat.start()
+      await registering
     } catch (error) {
       this.#stop.abort()
       this.#store.destroy()
