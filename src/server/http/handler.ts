@@ -7,6 +7,8 @@ import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
 import { type Call, type Guard, isLongYaml, LongYaml, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
+import type { Store } from '../storage/index.ts'
+import type { MayGoOn } from '../watch/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
 import type { Handler, Incoming, Mount } from './exchange.ts'
 import { type HealthAnswer, type HealthChecks, isHealthPath, readHealth } from './health.ts'
@@ -213,7 +215,7 @@ async function answerResource(
           }
         : undefined,
     guard: guards.get(kind.storageName),
-    mayGoOn: verb === 'watch' ? () => isStillAllowed(request, tokens, services.store.nowMs, authorize, attributes) : undefined,
+    mayGoOn: verb === 'watch' ? mayGoOn(request, tokens, services.store, authorize, attributes) : undefined,
   }
   // All that a request computes happens before it first waits.
   const startMs = performance.now()
@@ -228,10 +230,12 @@ async function answerResource(
   await done
 }
 
-/** True while who opened a watch is still known by what they showed, and may still watch. */
-function isStillAllowed(request: Incoming, tokens: Tokens, nowMs: number, authorize: Authorizer, attributes: Attributes): boolean {
-  const known = authenticate(request, tokens, nowMs)
-  return typeof known !== 'string' && authorize({ ...attributes, user: known.user }) === true
+/** Whether who opened a watch is still known by what they showed, and may still watch. */
+function mayGoOn(request: Incoming, tokens: Tokens, store: Store, authorize: Authorizer, attributes: Attributes): MayGoOn {
+  return what => {
+    const known = authenticate(request, tokens, store.nowMs)
+    return typeof known !== 'string' && (what === 'credential' || authorize({ ...attributes, user: known.user }) === true)
+  }
 }
 
 function verbsOf(subresource: string): readonly Verb[] {

@@ -4,7 +4,7 @@ import type { Quotas } from '../quota/index.ts'
 import type { Kind, Registry, Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
-import type { WatchHub } from '../watch/index.ts'
+import type { MayGoOn, WatchHub } from '../watch/index.ts'
 import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
 import type { Outcome } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
@@ -40,8 +40,8 @@ export type Call = {
   readonly response: Reply
   /** Of updates and patches that may create: throws when this user may not. */
   readonly checkCreate?: () => void
-  /** Of watches: false when a new one would be refused by now. */
-  readonly mayGoOn?: () => boolean
+  /** Of watches: see `MayGoOn`. */
+  readonly mayGoOn?: MayGoOn
   /** Has a say in what is written of this kind. */
   readonly guard?: Guard
 }

@@ -4,4 +4,5 @@
  * 10 (a slow watcher is cut off, not buffered without end).
  */
 export { WatchHub } from './watch-hub.ts'
+export type { MayGoOn } from './watcher.ts'
 export { Watcher } from './watcher.ts'

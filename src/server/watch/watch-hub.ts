@@ -4,8 +4,10 @@ import { Watcher, type WatcherOptions } from './watcher.ts'
 
 const sweepEveryMs = 500
 const bookmarkEveryMs = 45_000
-/** So long a watch may go on after the right to it was taken away, its token has ended, or its ServiceAccount is gone. */
+/** So long a watch may go on after the right to it was taken away, or its token has come to its end; revoked, until the next sweep. */
 const checkEveryMs = 15_000
+/** What tokens hang on and end with. */
+const credentialTables = ['secrets', 'serviceaccounts']
 const sliceMs = 4
 /**
  * Deliveries rest at least as long as the last ones took, so that requests get half of the event loop, and up to this multiple of it while
@@ -31,6 +33,8 @@ export class WatchHub {
   /** Deliveries under way, or about to be. */
   #round: Generator<Watcher> | undefined
   #restUntilMs = 0
+  /** When tables of what tokens hang on were written last, as of the last sweep. */
+  #credentialsAt = 0
   #size = 0
 
   /** @param onError told why a watch that could not be served was ended. */
@@ -129,20 +133,23 @@ export class WatchHub {
   #sweep(): void {
     // Monotonic: a step of the wall clock must not end every watch.
     const nowMs = performance.now()
+    const credentialsAt = Math.max(...credentialTables.map(name => this.#store.table(name).lastRevision))
+    const haveChanged = credentialsAt !== this.#credentialsAt
+    this.#credentialsAt = credentialsAt
     for (const watchers of this.#byTable.values()) {
       const { isQuiet } = watchers
       for (const watcher of watchers) {
-        if (watcher.deadlineMs <= nowMs || !this.#mayGoOn(watcher, nowMs)) watcher.end()
+        if (watcher.deadlineMs <= nowMs || !this.#mayGoOn(watcher, nowMs, haveChanged)) watcher.end()
         else if (isQuiet) this.#bookmark(watcher, this.#store.revision, nowMs)
       }
     }
   }
 
   // Its client asks again, and is told why it may not.
-  #mayGoOn(watcher: Watcher, nowMs: number): boolean {
-    if (watcher.nextCheckMs > nowMs) return true
+  #mayGoOn(watcher: Watcher, nowMs: number, haveCredentialsChanged: boolean): boolean {
+    if (watcher.nextCheckMs > nowMs) return !haveCredentialsChanged || watcher.mayGoOn('credential')
     watcher.nextCheckMs = nowMs + this.#checkEveryMs
-    return watcher.mayGoOn
+    return watcher.mayGoOn('everything')
   }
 
   #bookmark(watcher: Watcher, revision: number, nowMs: number): void {

@@ -8,7 +8,7 @@ import type { Entry, Store } from '../storage/index.ts'
 import { Table } from '../storage/index.ts'
 import { negotiate, type Reply } from '../wire/index.ts'
 import { WatchHub } from './watch-hub.ts'
-import type { Watcher } from './watcher.ts'
+import type { MayGoOn, Watcher } from './watcher.ts'
 
 const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
 
@@ -20,7 +20,7 @@ function entryAt(revision: number): Entry {
 }
 
 async function withWatchers(
-  run: (open: (reads: boolean) => Promise<Opened>, write: (revision: number) => void, hub: WatchHub) => Promise<void>,
+  run: (open: (reads: boolean, mayGoOn?: MayGoOn) => Promise<Opened>, write: (revision: number) => void, hub: WatchHub) => Promise<void>,
 ) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
   const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
@@ -35,7 +35,7 @@ async function withWatchers(
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const open = async (reads: boolean): Promise<Opened> => {
+  const open = async (reads: boolean, mayGoOn?: MayGoOn): Promise<Opened> => {
     const socket = connect(port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
     while (replies.length === 0) await new Promise(setImmediate)
@@ -45,7 +45,7 @@ async function withWatchers(
     let text = ''
     if (reads) socket.on('data', chunk => (text += chunk))
     const as = negotiate(undefined, undefined)
-    const common = { kind, table, as, response, wantsBookmarks: false }
+    const common = { kind, table, as, response, wantsBookmarks: false, mayGoOn }
     const watcher = hub.open({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 }, 60_000)
     return {
       watcher,
@@ -103,5 +103,25 @@ test('a watcher that does not read is cut off, one beside it gets every event on
       rest = rest.slice(start + length + 2)
     }
     assert.equal(lines.split('\n').length - 1, revision, 'one line for each event')
+  })
+})
+
+test('who was shown the door is ended with the next sweep, without waiting for the check of everything', async () => {
+  await withWatchers(async (open, write, hub) => {
+    const asked: string[] = []
+    let isRevoked = false
+    const revoked = await open(true, what => {
+      asked.push(what)
+      return !isRevoked
+    })
+    const other = await open(true, () => true)
+    isRevoked = true
+    // As the deletion of the Secret that a token hangs on: until then nobody is asked.
+    write(1)
+    while (hub.size > 1) await new Promise(resolve => setTimeout(resolve, 20))
+    assert.deepEqual(asked, ['credential'])
+    while (!revoked.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
+    assert.ok(!other.response.destroyed)
+    hub.close()
   })
 })

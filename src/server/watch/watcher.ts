@@ -12,12 +12,18 @@ export type WatcherOptions = {
   response: Reply
   wantsBookmarks: boolean
   nowMs: () => number
-  /** False when who opened it may not watch any more; asked now and then. Default: always true. */
-  mayGoOn?: (() => boolean) | undefined
+  /** Default: always true. */
+  mayGoOn?: MayGoOn | undefined
   /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
   maxBufferedBytes: number
   onClose: (watcher: Watcher) => void
 }
+
+/**
+ * False when who opened a watch would not get another one by now: as what they showed does not hold any more (`credential`: cheap, asked
+ * whenever one may have been revoked), or also as they may not watch any more (`everything`: asked now and then).
+ */
+export type MayGoOn = (what: 'credential' | 'everything') => boolean
 
 const initialChunkBytes = 128 * 1024
 const replayedAtOnce = 64
@@ -40,8 +46,8 @@ export class Watcher {
     options.response.on('close', () => this.#release())
   }
 
-  get mayGoOn(): boolean {
-    return this.#options.mayGoOn?.() ?? true
+  mayGoOn(what: 'credential' | 'everything'): boolean {
+    return this.#options.mayGoOn?.(what) ?? true
   }
 
   get wantsBookmarks(): boolean {
