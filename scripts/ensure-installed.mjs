@@ -1,8 +1,9 @@
-// Installs the packages of package-lock.json when they are missing or older than it. Runs under any Node >= 20.
+// Installs the packages of package-lock.json when they are missing or older than it, and bundles the sources when they have changed. Runs under any Node >= 20.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { bundleCheckout } from './bundle.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const wanted = readFileSync(join(root, 'package-lock.json'), 'utf8')
@@ -23,3 +24,5 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
   }
   writeFileSync(stamp, wanted)
 }
+
+await bundleCheckout(root)
