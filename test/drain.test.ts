@@ -146,6 +146,25 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     match(missing.stderr, new RegExp(`worker "${name}" not found`))
   })
 
+  test('oarlock uncordon takes a drain back, and not a signal', async () => {
+    const { run, pid } = await applying('uncordoned', 'patient', 8)
+    const name = run.spec.workerName!
+    equal((await oarlockCli('uncordon', name)).stdout, `worker/${name} does not drain\n`)
+    equal((await oarlockCli('drain', name, '--no-wait')).code, 0)
+    const { code, stdout, stderr } = await oarlockCli('uncordon', name)
+    equal(code, 0, stderr)
+    equal(stdout, `worker/${name} takes Runs again\n`)
+    match(stderr, /it has a single Run in all/)
+    equal((await oarlock.client.resource(workerResource).get(name)).status?.phase, 'Busy')
+    process.kill(pid, 'SIGTERM')
+    equal((await oarlockCli('drain', name, '--no-wait')).code, 0)
+    const refused = await oarlockCli('uncordon', name)
+    equal(refused.code, 4)
+    match(refused.stderr, /drains for another reason \(Signal\)/)
+    equal((await ended(run)).status?.phase, 'Succeeded')
+    equal((await oarlockCli('uncordon', 'nobody')).code, 3)
+  })
+
   test('oarlock drain --pool: --timeout ends the waiting, not the draining', async () => {
     const { run } = await applying('pooled', 'patient', 6)
     const late = await oarlockCli('drain', '--pool', 'patient', '--timeout', '1s')

@@ -385,6 +385,30 @@ test('drain: an idle worker goes; a busy one finishes its Run first', async t =>
   equal((await get(given)).status?.phase, 'Succeeded')
 })
 
+test('a drain that is taken back while a Run goes on: the worker stays, and takes the next Run', async t => {
+  const [started, stop] = [marker(), marker()]
+  const worker = startWorker(t, { once: false })
+  const given = await giveRun(worker.name, {
+    stack: { command: { apply: sh(`touch ${started}; while [ ! -e ${stop} ]; do sleep 0.02; done`) } },
+  })
+  await eventually(() => existsSync(started), 'the engine to start')
+  const drain = async (isDraining: boolean) => {
+    await client.resource(workerResource).patch(worker.name, { spec: { drain: isDraining } }, { type: 'merge' })
+    await eventually(
+      async () => ((await client.resource(workerResource).get(worker.name)).status?.phase === 'Draining') === isDraining,
+      `the worker to say that it drains: ${isDraining}`,
+    )
+  }
+  await drain(true)
+  await drain(false)
+  equal((await client.resource(workerResource).get(worker.name)).status?.reason, undefined)
+  writeFileSync(stop, '')
+  const next = await giveRun(worker.name, { stack: { command: { apply: ['true'] } } })
+  for (const run of [given, next]) await eventually(async () => (await get(run)).status?.phase === 'Succeeded', 'its Runs to succeed')
+  await client.resource(workerResource).patch(worker.name, { spec: { drain: true } }, { type: 'merge' })
+  equal(await worker.done, 0)
+})
+
 test('invariant 8: the second signal, or the end of the grace time, interrupts the engine, which saves its state', async t => {
   const script = (started: string) =>
     sh(`trap 'echo "{\\"saved\\":1}" > $OARLOCK_STATE; exit 1' INT; touch ${started}; while :; do sleep 0.02; done`)

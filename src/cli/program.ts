@@ -206,6 +206,11 @@ function makeProgram(exitWith: ExitWith): Command {
     .option('--pool <pool>', 'every worker of this pool')
     .action(async (names, options) => (await import('./commands/drain.ts')).drain(names, options))
 
+  access(program.command('uncordon'))
+    .description('let workers that drain, and still have Runs to finish, take new ones again')
+    .argument('<worker...>')
+    .action(async (names, options) => (await import('./commands/uncordon.ts')).uncordon(names, options))
+
   waiting(access(program.command('destroy')), true)
     .description('destroy what a Stack made, and the Stack')
     .argument('<stack>')

@@ -136,6 +136,13 @@ test('its labels are those that it was admitted with, and only an administrator 
   equal(passes('workers.oarlock.dev', given, admin, worker('w1', 'edge')), true)
 })
 
+test('it does not take back that it was told to drain', () => {
+  const drained = { ...worker('w1', 'edge'), spec: { pool: 'edge', drain: true } } as unknown as KubeObject
+  equal(passes('workers.oarlock.dev', worker('w1', 'edge'), user, drained), false)
+  equal(passes('workers.oarlock.dev', drained, user, drained), true)
+  equal(passes('workers.oarlock.dev', worker('w1', 'edge'), { name: 'admin', groups: ['system:masters'] }, drained), true)
+})
+
 test('the guards say nothing about anybody else', () => {
   const local = { name: workerUserName('w3'), groups: [workersGroup] }
   equal(passes('workers.oarlock.dev', object('w9', { spec: { pool: 'default' } }), local), true)

@@ -61,6 +61,8 @@ export function allowJoined(attributes: Attributes, worker: string, facts: Joine
   }
 }
 
+const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { drain?: unknown } } | undefined)?.spec?.drain === true
+
 /** Without the label of the pool. */
 const without = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
 
@@ -100,6 +102,8 @@ export function joinedGuards(workerOf: (user: User) => string | undefined, facts
         if (spec?.pool !== pool || (label !== undefined && label !== pool)) return `worker ${worker} has joined pool ${pool}`
         const wrongName = ownName(worker, object)
         if (wrongName) return wrongName
+        if (isDraining(before) && !isDraining(object))
+          return `worker ${worker} was told to drain; an administrator can take that back: oarlock uncordon`
         // Those that an administrator gave it later are left alone, too.
         const expected = without(before?.metadata.labels ?? facts.labelsOf(worker))
         if (equalJson(without(object.metadata.labels), expected)) return undefined

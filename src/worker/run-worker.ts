@@ -90,6 +90,8 @@ class WorkerProcess {
   /** Set once: a Run begun later is stopped for the same reason. */
   #stopAll: StopCause | undefined
   #drainReason: DrainReason | undefined
+  /** While it drains only since its object says so, and no Run was interrupted for it: ends that. */
+  #undrain: (() => void) | undefined
   #isGone = false
   #isGuardLost = false
   #isRegistered = false
@@ -259,6 +261,7 @@ class WorkerProcess {
         await this.#takeGiven()
         continue
       }
+      hasLooked = false
       if (step.kind === 'drain') await this.#drain(step.reason)
       else if (step.kind === 'take') this.#begin()
       else await this.#sleep(Math.max(0, Math.min(this.#running.size > 0 ? Infinity : idleTimeoutMs - idleMs, Math.max(leaseLeftMs, 50))))
@@ -359,13 +362,26 @@ class WorkerProcess {
     for (const run of runs?.items ?? []) this.#onRun(run)
   }
 
-  async #drain(reason: DrainReason): Promise<void> {
+  async #drain(reason: DrainReason, { mayTurnBack = false } = {}): Promise<void> {
+    if (!mayTurnBack) this.#undrain = undefined
     if (this.#drainReason !== undefined) return
     this.#drainReason = reason
     const { drainGraceMs = 600_000, log, name } = this.#options
     log.info({ worker: name, reason, runs: this.#running.size }, 'drains')
-    setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
+    const timer = setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
+    if (mayTurnBack) this.#undrain = () => clearTimeout(timer)
     await this.#voice.now()
+    this.#wake()
+  }
+
+  /** It was told to drain, and now it is not any more. No Run is given to it before it has said so. */
+  #turnBack(): void {
+    if (!this.#undrain || this.#stopAll) return
+    this.#undrain()
+    this.#undrain = undefined
+    this.#drainReason = undefined
+    this.#options.log.info({ worker: this.#options.name, runs: this.#running.size }, 'takes Runs again')
+    this.#voice.changed()
     this.#wake()
   }
 
@@ -452,7 +468,8 @@ class WorkerProcess {
     // A little later: the first Run may be here in a moment, and the watch begins with what was said meanwhile.
     await delay(watchWorkerAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {})
     const look = (worker: Worker): void => {
-      if (worker.spec.drain) void this.#drain('Drained')
+      if (worker.spec.drain) void this.#drain('Drained', { mayTurnBack: true })
+      else this.#turnBack()
     }
     await listWatch(client, workerResource, {
       fieldSelector: `metadata.name=${name}`,

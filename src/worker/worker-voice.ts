@@ -1,4 +1,5 @@
 import { rfc3339 } from '../kube/index.ts'
+import type { DrainReason } from './decide-step.ts'
 import type { WorkerSays } from './registration.ts'
 
 /** What a worker does is said after so long, as it is then: Runs that come and go faster are no write each. */
@@ -12,7 +13,7 @@ export type WorkerDoes = {
   /** Wall clock; undefined while it works. */
   readonly idleSinceMs: number | undefined
   /** Why it drains, if it does. */
-  readonly draining?: string | undefined
+  readonly draining?: DrainReason | undefined
   /** Keys of the sources it has worked with. */
   readonly caches?: readonly string[]
 }
@@ -66,7 +67,8 @@ function statusOf({ runs, idleSinceMs, draining, caches = [] }: WorkerDoes): Wor
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
     idleSince: idleSinceMs === undefined ? null : rfc3339(idleSinceMs),
-    ...(draining !== undefined && { reason: draining }),
+    // Null where it was said and is not so any more.
+    reason: draining ?? null,
     ...(caches.length > 0 && { caches: [...caches] }),
   }
 }

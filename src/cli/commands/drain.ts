@@ -36,7 +36,8 @@ export async function drain(names: string[], options: DrainOptions): Promise<voi
   })
 }
 
-async function getWorkers(client: Client, names: string[]): Promise<Worker[]> {
+/** @throws {CliError} for one that is not there. */
+export async function getWorkers(client: Client, names: string[]): Promise<Worker[]> {
   const { items } = await client.resource(workerResource).listAll()
   return names.map(typed => {
     const name = typed.replace(/^workers?\//, '')
