@@ -5,12 +5,13 @@ import { ConnectionError, isReset } from './connection-error.ts'
 import { type AttemptFailure, decideRetry, parseRetryAfter } from './decide-retry.ts'
 import { Discovery } from './discovery.ts'
 import { type AccessOptions, findAccess } from './find-access.ts'
+import { type LocalServer, LocalTransport } from './local-transport.ts'
 import { Pace, type PaceOptions } from './pace.ts'
 import { type Answer, errorOf, parseAnswer } from './read-answer.ts'
 import { ResourceClient } from './resource-client.ts'
 import type { HandleOptions } from './resource-options.ts'
 import { type Query, withQuery } from './resource-path.ts'
-import { type Outgoing, type Streaming, Transport } from './transport.ts'
+import { type Exchanger, type Outgoing, type Streaming, Transport } from './transport.ts'
 
 export type ClientOptions = AccessOptions & {
   /** Default `oarlock`. */
@@ -27,6 +28,10 @@ export type ClientOptions = AccessOptions & {
    * them at the same time, and 1 or 2 are cheapest, as more requests leave together.
    */
   connections?: number | undefined
+  /**
+   * The server of `cluster` is in this process: its `connect()`. Requests go there without a socket. Default: the network.
+   */
+  local?: LocalServer | undefined
   /** For tests: time and chance of the retries. */
   clock?: Clock | undefined
   random?: (() => number) | undefined
@@ -98,7 +103,7 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
   if (!Number.isInteger(connections) || connections < 1) {
     throw new RangeError(`connections must be a whole number >= 1, got ${connections}`)
   }
-  const transport = new Transport(access, connections)
+  const transport = options.local ? new LocalTransport(options.local) : new Transport(access, connections)
   const authenticator = new Authenticator(access)
   return new HttpClient(transport, authenticator, {
     server: access.server,
@@ -136,14 +141,14 @@ class HttpClient implements Client {
   readonly defaultNamespace: string
   readonly fieldManager: string
   readonly #host: string
-  readonly #transport: Transport
+  readonly #transport: Exchanger
   readonly #authenticator: Authenticator
   readonly #settings: Settings
   readonly #discovery: Discovery
   readonly #observers = new Set<RequestObserver>()
   readonly #exchange: Attempt<Answer>
 
-  constructor(transport: Transport, authenticator: Authenticator, settings: Settings) {
+  constructor(transport: Exchanger, authenticator: Authenticator, settings: Settings) {
     this.server = settings.server
     this.defaultNamespace = settings.defaultNamespace
     this.fieldManager = settings.fieldManager

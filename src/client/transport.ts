@@ -23,6 +23,18 @@ export type Outgoing = {
 /** An answer that is still coming. Leaving the loop over `body` closes the connection. */
 export type Streaming = { status: number; headers: Answer['headers']; body: AsyncIterable<Buffer> }
 
+/** What a client sends its requests with. */
+export type Exchanger = {
+  /** Sends a request and collects its answer. Rejects with an error that has a `code`, or with the reason of the signal. */
+  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer>
+  /**
+   * Sends a request whose answer goes on for long. The promise resolves with the head; the body throws an error with a
+   * `code` when it is cut, and ends quietly when the signal aborts.
+   */
+  stream(outgoing: Outgoing & { idleTimeoutMs: number }, certificate: Authentication['certificate']): Promise<Streaming>
+  close(): Promise<void>
+}
+
 type Pools = {
   send: typeof httpRequest
   requests: Agent
@@ -49,7 +61,7 @@ const pauseAboveBytes = 1_048_576
  * watches never leave a write waiting. Knows nothing of Kubernetes. Built on `node:http`, which is in every process
  * already: a client library beside it cost 20 MB and 80 ms at each start.
  */
-export class Transport {
+export class Transport implements Exchanger {
   readonly #access: ClusterAccess
   readonly #origin: URL
   readonly #prefix: string
@@ -69,7 +81,6 @@ export class Transport {
     this.#prefix = url.pathname.replace(/\/$/, '')
   }
 
-  /** Sends a request and collects its answer. Rejects with an error that has a `code`, or with the reason of `signal`. */
   exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
     const opening = this.#open(certificate)
     return opening instanceof Promise ? opening.then(pools => this.#exchange(pools, outgoing)) : this.#exchange(opening, outgoing)
@@ -99,10 +110,6 @@ export class Transport {
     })
   }
 
-  /**
-   * Sends a request whose answer goes on for long. The promise resolves with the head; the body throws an error with a
-   * `code` when it is cut, and ends quietly when `signal` aborts.
-   */
   async stream(outgoing: Outgoing & { idleTimeoutMs: number }, certificate: Authentication['certificate']): Promise<Streaming> {
     const pools = await this.#open(certificate)
     return new Promise<Streaming>((resolve, reject) => {

@@ -156,6 +156,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: hubTokenTtlMs })
     const client = await createClient({
       cluster: { server: server.url, caCertificate: server.caCertificate, token },
+      local: server.connect(),
       userAgent: 'oarlock-controllers',
     })
     undo.push(() => client.close())

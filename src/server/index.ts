@@ -7,7 +7,7 @@
  */
 export { type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type OwnGuard, type User } from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'
-export type { Mount } from './http/index.ts'
+export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'
 export { type ApiServer, type Logger, type ServerOptions, startServer } from './start-server.ts'
 export {

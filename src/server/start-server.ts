@@ -20,7 +20,7 @@ import {
 } from './auth/index.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
-import { backupMount, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
+import { backupMount, type LocalConnection, LocalConnections, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
@@ -71,6 +71,8 @@ export type ApiServer = {
   /** PEM. */
   readonly caCertificate: string
   readonly kubeconfigPath: string
+  /** The same API for a client of this process, without a socket: `createClient({ cluster, local: server.connect() })`. */
+  connect(): LocalConnection
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
   issueToken(user: TokenRequest): string
   /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
@@ -196,6 +198,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       nodePrefixes: allMounts.map(mount => mount.prefix),
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
+    const locals = new LocalConnections(handler, path => allMounts.some(({ prefix }) => path.startsWith(prefix)))
     https = listener.server
     connections = countConnections(https)
     await listenOn(https, host, port)
@@ -213,6 +216,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       port: actualPort,
       caCertificate: certificates.ca,
       kubeconfigPath,
+      connect: () => locals.connect(),
       issueToken: user => tokens.issue(user, store.nowMs),
       peek(table, namespace, name) {
         const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
@@ -230,6 +234,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         closing ??= (async () => {
           isStopping = true
           await listener.stop(graceMs, () => watches.close())
+          locals.close()
           await running.stop()
           await store.close()
         })()

@@ -1,0 +1,206 @@
+import { EventEmitter } from 'node:events'
+import type { OutgoingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { HeaderValue, Reply } from '../wire/index.ts'
+import type { Handler, Incoming } from './exchange.ts'
+import { maxBodyBytes } from './read-body.ts'
+
+/** A request of this process to its own server. */
+export type LocalRequest = {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[]>>
+  readonly body?: string | Uint8Array | undefined
+}
+
+/** Where the answer goes, in this order. Nothing comes after `end` or `cut`. */
+export type LocalSink = {
+  head(status: number, headers: Record<string, string | string[]>): void
+  data(chunk: string | Buffer): void
+  end(): void
+  /** There is no more, though there should be: the server stops, or the reader was too slow. */
+  cut(): void
+}
+
+export type LocalCall = {
+  /** The reader has done with so many bytes. What it does not take holds the server back, or gets a watch cut. */
+  took(bytes: number): void
+  /** Nobody waits for the answer any more. */
+  cancel(): void
+}
+
+/** The same API without a socket, TLS or HTTP in between; who asks is told by the token, and allowed the same. */
+export type LocalConnection = {
+  call(request: LocalRequest, sink: LocalSink): LocalCall
+}
+
+/** More than this that the reader has not taken: the server waits for it. */
+const backlogBytes = 1024 * 1024
+/** So many are begun in one turn of the event loop, so that those who come by the network have theirs. */
+const begunAtOnce = 32
+
+/** Connections of this process to its own server. */
+export class LocalConnections {
+  readonly #handler: Handler
+  /** True for paths of mounts, which need node:http. */
+  readonly #isForNode: (path: string) => boolean
+  readonly #open = new Set<LocalReply>()
+  #waiting: [LocalIncoming, LocalReply][] = []
+  #isClosed = false
+
+  constructor(handler: Handler, isForNode: (path: string) => boolean) {
+    this.#handler = handler
+    this.#isForNode = isForNode
+  }
+
+  connect(): LocalConnection {
+    const { Socket } = process.getBuiltinModule('node:net')
+    // Never connected: who is known is remembered by it.
+    const socket = new Socket()
+    return { call: (request, sink) => this.#call(request, sink, socket) }
+  }
+
+  /** Cuts what is under way. */
+  close(): void {
+    this.#isClosed = true
+    for (const reply of this.#open) reply.destroy()
+  }
+
+  #call(request: LocalRequest, sink: LocalSink, socket: Socket): LocalCall {
+    if (this.#isForNode(request.path)) throw new TypeError(`${request.path} is served to the network only`)
+    const reply = new LocalReply(sink, request.method === 'HEAD')
+    reply.once('close', () => this.#open.delete(reply))
+    this.#open.add(reply)
+    if (this.#isClosed) setImmediate(() => reply.destroy())
+    else {
+      this.#waiting.push([new LocalIncoming(request, socket), reply])
+      if (this.#waiting.length === 1) setImmediate(() => this.#begin())
+    }
+    return { took: bytes => reply.took(bytes), cancel: () => reply.cancel() }
+  }
+
+  #begin(): void {
+    const some = this.#waiting.splice(0, begunAtOnce)
+    if (this.#waiting.length > 0) setImmediate(() => this.#begin())
+    for (const [incoming, reply] of some) if (!reply.closed) this.#handler(incoming, reply)
+  }
+}
+
+class LocalIncoming implements Incoming {
+  readonly method: string
+  readonly url: string
+  readonly headers: Record<string, string | string[]>
+  readonly socket: Socket
+  readonly body?: Buffer
+
+  constructor({ method, path, headers, body }: LocalRequest, socket: Socket) {
+    const bytes = Buffer.from(body ?? '')
+    this.method = method
+    this.url = path
+    this.headers = body === undefined ? headers : { ...headers, 'content-length': String(bytes.length) }
+    this.socket = socket
+    // A longer one is refused by what its head says.
+    if (bytes.length <= maxBodyBytes) this.body = bytes
+  }
+
+  // Only asked of a body that is not there yet.
+  on(): void {}
+  removeAllListeners(): void {}
+  resume(): void {}
+}
+
+/** Hands an answer over as it is written. */
+class LocalReply extends EventEmitter implements Reply {
+  readonly writable = true
+  readonly #sink: LocalSink
+  #hasBody: boolean
+  #headers: Record<string, string | string[]> = {}
+  headersSent = false
+  statusCode = 0
+  writableEnded = false
+  closed = false
+  destroyed = false
+  /** Bytes that the reader has not taken. */
+  writableLength = 0
+
+  constructor(sink: LocalSink, isHead: boolean) {
+    super()
+    this.#sink = sink
+    this.#hasBody = !isHead
+  }
+
+  setHeader(name: string, value: HeaderValue): this {
+    this.#headers[name.toLowerCase()] = Array.isArray(value) ? [...value] : String(value)
+    return this
+  }
+
+  getHeader(name: string): HeaderValue | undefined {
+    return this.#headers[name.toLowerCase()]
+  }
+
+  appendHeader(name: string, value: string): this {
+    const before = this.getHeader(name)
+    return this.setHeader(name, before === undefined ? value : [...(Array.isArray(before) ? before : [String(before)]), value])
+  }
+
+  writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
+    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    if (Array.isArray(headers)) for (let i = 0; i < headers.length; i += 2) this.setHeader(String(headers[i]), headers[i + 1]!)
+    else for (const [name, value] of Object.entries(headers)) if (value !== undefined) this.setHeader(name, value)
+    this.headersSent = true
+    this.statusCode = code
+    if (!this.closed) this.#sink.head(code, this.#headers)
+    return this
+  }
+
+  flushHeaders(): void {}
+
+  write(data: string | Uint8Array, encoding?: BufferEncoding | (() => void)): boolean {
+    if (!this.headersSent) this.writeHead(200)
+    const done = typeof encoding === 'function' ? encoding : undefined
+    if (done) setImmediate(done)
+    if (this.closed || !this.#hasBody || data.length === 0) return true
+    // Whoever wants to know when it is done uses the bytes again.
+    const chunk = typeof data === 'string' ? data : done ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    this.writableLength += chunk.length
+    this.#sink.data(chunk)
+    return this.writableLength < backlogBytes
+  }
+
+  end(data?: string | Uint8Array | (() => void)): this {
+    if (this.writableEnded) return this
+    if (data !== undefined && typeof data !== 'function') this.write(data)
+    else if (!this.headersSent) this.writeHead(200)
+    this.writableEnded = true
+    if (!this.closed) this.#sink.end()
+    this.#close()
+    return this
+  }
+
+  took(bytes: number): void {
+    const wasFull = this.writableLength >= backlogBytes
+    this.writableLength -= bytes
+    if (wasFull && this.writableLength < backlogBytes && !this.closed) this.emit('drain')
+  }
+
+  destroy(): this {
+    if (this.closed) return this
+    this.cancel()
+    this.#sink.cut()
+    return this
+  }
+
+  cancel(): void {
+    if (this.closed) return
+    this.destroyed = true
+    this.#close()
+  }
+
+  #close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.emit('close')
+  }
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type Client, ConnectionError, createClient } from '../src/client/index.ts'
+import { describeResource, isReason } from '../src/kube/index.ts'
+import { type ApiServer, startServer } from '../src/server/index.ts'
+import { eventually } from './support/eventually.ts'
+
+type Data = { data?: Record<string, string> }
+const configMaps = describeResource<Data>({ group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', scope: 'Namespaced' })
+const at = { namespace: 'default' } as const
+
+const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-local-'))
+const mounts = [{ prefix: '/mounted', handler: () => {} }]
+let server: ApiServer
+let client: Client
+const connect = async (token: string) =>
+  await createClient({ cluster: { server: server.url, caCertificate: server.caCertificate, token }, local: server.connect() })
+
+before(async () => {
+  server = await startServer({ dataDir, listen: { port: 0 }, mounts })
+  client = await connect(server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 }))
+})
+after(async () => {
+  await client.close()
+  await server.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+test('the same answers as over the network', async () => {
+  const maps = client.resource(configMaps)
+  const made = await maps.create({ metadata: { name: 'a', ...at }, data: { text: 'žluťoučký 🐎 \u2028' } })
+  assert.deepEqual((await maps.get('a', at)).data, { text: 'žluťoučký 🐎 \u2028' })
+  await assert.rejects(maps.create({ metadata: { name: 'a', ...at } }), error => isReason(error, 'AlreadyExists'))
+  await maps.patch('a', { data: { text: 'b' } }, { type: 'merge', ...at })
+  const { resourceVersion } = made.metadata
+  await assert.rejects(maps.patch('a', { data: {} }, { type: 'merge', ...at, resourceVersion }), error => isReason(error, 'Conflict'))
+  const applied = await maps.apply({ metadata: { name: 'a', ...at }, data: { text: 'c' } }, { force: true })
+  assert.equal(applied.data?.text, 'c')
+  assert.match(await (await client.request({ method: 'GET', path: '/version' })).text(), /"major"/)
+  await maps.delete('a', at)
+  await assert.rejects(maps.get('a', at), error => isReason(error, 'NotFound'))
+})
+
+test('a list larger than what is held back', async () => {
+  const maps = client.resource(configMaps)
+  const text = 'x'.repeat(100_000)
+  await Promise.all(Array.from({ length: 30 }, (_, i) => maps.create({ metadata: { name: `large-${i}`, ...at }, data: { text } })))
+  const { items } = await maps.list(at)
+  assert.equal(items.filter(({ data }) => data?.text === text).length, 30)
+})
+
+test('a watch: what happens, its end by the reader, and what it leaves', async () => {
+  const maps = client.resource(configMaps)
+  const seen: string[] = []
+  const stop = new AbortController()
+  const before = server.stats().watchers
+  const watching = (async () => {
+    for await (const { type, object } of maps.watch({ ...at, labelSelector: 'watched', signal: stop.signal })) {
+      seen.push(`${type} ${object.metadata.name}`)
+    }
+  })()
+  await eventually(() => server.stats().watchers === before + 1, 'the watch')
+  await maps.create({ metadata: { name: 'seen', ...at, labels: { watched: 'yes' } } })
+  await maps.delete('seen', at)
+  await eventually(() => seen.length === 2, 'both events')
+  assert.deepEqual(seen, ['ADDED seen', 'DELETED seen'])
+  stop.abort()
+  await watching
+  await eventually(() => server.stats().watchers === before, 'the end of the watch')
+})
+
+test('who asks is told by the token, and may do no more than over the network', async () => {
+  const nobody = await connect('not-a-token')
+  await assert.rejects(nobody.resource(configMaps).list(at), error => isReason(error, 'Unauthorized'))
+  const eve = await connect(server.issueToken({ name: 'eve', groups: [], ttlMs: 600_000 }))
+  await assert.rejects(eve.resource(configMaps).list(at), error => isReason(error, 'Forbidden'))
+  await Promise.all([nobody.close(), eve.close()])
+})
+
+test('what is too large is refused; mounts are for the network; an abort before and during a request', async () => {
+  const maps = client.resource(configMaps)
+  const tooLarge = { metadata: { name: 'huge', ...at }, data: { text: 'x'.repeat(3_200_000) } }
+  await assert.rejects(maps.create(tooLarge), error => isReason(error, 'RequestEntityTooLarge'))
+  await assert.rejects(client.request({ method: 'GET', path: '/mounted/a' }), /\/mounted\/a is served to the network only/)
+  await assert.rejects(client.request({ method: 'GET', path: '/version', signal: AbortSignal.abort(new Error('before')) }), /before/)
+  const during = new AbortController()
+  const asked = client.request({ method: 'GET', path: '/version', signal: during.signal })
+  during.abort(new Error('during'))
+  await assert.rejects(asked, /during/)
+})
+
+test('a server that stops ends watches and answers nothing more; a closed client says so', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-local-'))
+  const other = await startServer({ dataDir: directory, listen: { port: 0 } })
+  const token = other.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
+  const late = await createClient({ cluster: { server: other.url, caCertificate: other.caCertificate, token }, local: other.connect() })
+  const watching = (async () => {
+    for await (const _ of late.resource(configMaps).watch({ ...at, labelSelector: 'none' })) assert.fail('nothing happens here')
+  })().catch((error: unknown) => error)
+  await eventually(() => other.stats().watchers > 0, 'the watch')
+  await other.close()
+  const end = await watching
+  assert.ok(end === undefined || end instanceof Error)
+  await assert.rejects(late.request({ method: 'POST', path: '/api/v1/namespaces', body: {} }), ConnectionError)
+  await late.close()
+  await assert.rejects(late.request({ method: 'GET', path: '/version' }), /the client is closed/)
+  rmSync(directory, { recursive: true, force: true })
+})
