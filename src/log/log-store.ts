@@ -234,6 +234,8 @@ export class LogStore {
   }
 
   async #write(entry: Entry, before: LogState, after: LogState, output: Buffer): Promise<void> {
+    // Known of from here on, whatever becomes of the write.
+    if (!this.#sizes.has(entry.path)) this.#account(entry.path, before.size)
     await mkdir(dirname(entry.path), { recursive: true, mode: 0o700 })
     // The intent first: whichever of the two the log's size then fits is what happened (see `recover`).
     await writeAt(`${entry.path}.meta`, 0, Buffer.from(JSON.stringify([before, after]).padEnd(metaBytes)))
@@ -256,10 +258,14 @@ export class LogStore {
   }
 
   async #delete(entry: Entry): Promise<void> {
-    await rm(`${entry.path}.log`, { force: true })
-    await rm(`${entry.path}.meta`, { force: true })
-    await rmdir(dirname(entry.path)).catch(() => undefined)
-    this.#account(entry.path, undefined)
+    await this.#scanned
+    // Most Runs of a large fleet that are deleted never logged here.
+    if (this.#sizes.has(entry.path)) {
+      await rm(`${entry.path}.log`, { force: true })
+      await rm(`${entry.path}.meta`, { force: true })
+      await rmdir(dirname(entry.path)).catch(() => undefined)
+      this.#account(entry.path, undefined)
+    }
     entry.state = emptyLog
     entry.generation++
     notifyAll(entry)

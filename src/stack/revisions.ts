@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defaults, type Stack } from '../api/index.ts'
 import { parseDuration } from '../kube/index.ts'
 import type { RevisionError, StackInput } from './decide-stack.ts'
@@ -17,6 +18,7 @@ type Entry = {
   atMs: number
   failures: number
   isRunning: boolean
+  looking: Promise<void> | undefined
   /** The request for a Run that the present answer is fresh enough for. */
   freshFor: string | undefined
 }
@@ -47,7 +49,7 @@ export class Revisions {
     const source = JSON.stringify(stack.spec.source)
     let entry = this.#entries.get(uid)
     if (entry?.source !== source) {
-      entry = { source, answer: undefined, atMs: 0, failures: 0, isRunning: false, freshFor }
+      entry = { source, answer: undefined, atMs: 0, failures: 0, isRunning: false, looking: undefined, freshFor }
       this.#entries.set(uid, entry)
       this.#look(stack, entry)
       return { revision: entry.answer }
@@ -67,6 +69,15 @@ export class Revisions {
     return { revision: entry.answer }
   }
 
+  /** Resolves with the answer that is being looked for, or after so long without one. */
+  async soon(uid: string, waitMs: number): Promise<void> {
+    const looking = this.#entries.get(uid)?.looking
+    if (!looking) return
+    const enough = new AbortController()
+    await Promise.race([looking, sleep(waitMs, undefined, { signal: enough.signal }).catch(() => {})])
+    enough.abort()
+  }
+
   /** A Stack is gone. */
   forget(uid: string): void {
     this.#entries.delete(uid)
@@ -81,7 +92,7 @@ export class Revisions {
 
   #look(stack: Stack, entry: Entry): void {
     entry.isRunning = true
-    void this.#lookAndTell(stack, entry)
+    entry.looking = this.#lookAndTell(stack, entry)
   }
 
   async #lookAndTell(stack: Stack, entry: Entry): Promise<void> {

@@ -48,6 +48,9 @@ export type StackControllerOptions = {
   maxConcurrent?: number
 }
 
+/** A reconcile waits for the revision of a source for so long; a slow repository brings another reconcile. */
+const lookUpMs = 20
+
 /** The caches are looked at again after so long when they were behind the server. */
 const behindMs = 20
 
@@ -146,7 +149,7 @@ class StackReconciler {
       namespace,
     )
     const causes = [...specErrors(stack.spec), ...this.#options.checkSource(stack)]
-    const { revision, checkInMs } = causes.length > 0 ? { revision: undefined, checkInMs: undefined } : this.#lookAt(stack)
+    const { revision, checkInMs } = causes.length > 0 ? { revision: undefined, checkInMs: undefined } : await this.#lookAt(stack)
     const decision = decideStack({
       stack,
       runs: await this.#runsOf(stack),
@@ -175,8 +178,13 @@ class StackReconciler {
     return again.length > 0 ? { requeueAfterMs: Math.min(...again) } : undefined
   }
 
-  #lookAt(stack: Stack): { revision: Parameters<typeof decideStack>[0]['revision']; checkInMs?: number } {
-    return this.#revisions.get(stack, pendingRequest(stack, stack.status ?? {})?.value)
+  async #lookAt(stack: Stack): Promise<ReturnType<Revisions['get']>> {
+    const look = () => this.#revisions.get(stack, pendingRequest(stack, stack.status ?? {})?.value)
+    const seen = look()
+    if (seen.revision !== undefined) return seen
+    // What is in the Stack itself is known at once: not worth a status that says that it is being looked up.
+    await this.#revisions.soon(stack.metadata.uid, lookUpMs)
+    return look()
   }
 
   /**
