@@ -24,13 +24,16 @@ async function start(env: NodeJS.ProcessEnv = {}): Promise<{ says: string; isBun
 const bundles = () => readdirSync(join(root, 'node_modules', '.cache', 'oarlock')).filter(name => name.startsWith('bundle-'))
 
 test('a changed source is run itself until the next bundle, which workers of a running process do not see', async () => {
-  for (const directory of ['src/cli', 'src/kube/cel', 'node_modules']) mkdirSync(join(root, directory), { recursive: true })
+  for (const directory of ['src/cli', 'src/kube/cel', 'node_modules', 'scripts']) mkdirSync(join(root, directory), { recursive: true })
   cpSync(join(repository, 'bin'), join(root, 'bin'), { recursive: true })
-  for (const name of ['esbuild', '@esbuild']) symlinkSync(join(repository, 'node_modules', name), join(root, 'node_modules', name))
-  write('package.json', '{ "type": "module" }')
+  for (const name of ['rolldown', '@rolldown', '@oxc-project'])
+    symlinkSync(join(repository, 'node_modules', name), join(root, 'node_modules', name))
+  write('package.json', '{ "type": "module", "sideEffects": false }')
+  write('package-lock.json', '{}')
+  write('scripts/bundle.mjs', '')
   write(
     'src/cli/main.ts',
-    `import { says } from '../kube/says.ts'
+    `import { says } from '../kube/index.ts'
 const place = import.meta.dirname as string
 console.log(JSON.stringify({ says: says(), isBundled: new Error('here').stack?.includes('/bundle-'), place, env: process.env.OARLOCK_BUNDLE }))`,
   )
@@ -43,6 +46,7 @@ export function says(): string {
   return \`\${count.value++} \${late.next()}\`
 }`,
   )
+  write('src/kube/index.ts', "export { says } from './says.ts'")
   write('src/kube/count.ts', 'export const count = { value: 1 }')
   // What is required late shares the modules of who requires it.
   write('src/kube/cel/index.ts', `import { count } from '../count.ts'\nexport const next = () => count.value++`)
@@ -71,10 +75,14 @@ export function says(): string {
   await bundleCheckout(root)
   const fourth = await start()
   deepEqual({ isBundled: fourth.isBundled, says: fourth.says }, { isBundled: true, says: '10 11' })
+
+  // Nothing of a file that only hands on is left in the bundle, and yet it decides what is there.
+  write('src/kube/index.ts', "export const says = () => 'other'")
+  equal((await start()).says, 'other')
 })
 
 test('a source that cannot be bundled is said, and runs as it is', async t => {
-  write('src/kube/count.ts', "import './missing.ts'\nexport const count = { value: 1 }")
+  write('src/kube/index.ts', "export * from './missing.ts'")
   const said = t.mock.method(console, 'error', () => {})
   await bundleCheckout(root)
   match(String(said.mock.calls[0]?.arguments[0]), /runs from its sources, as they could not be bundled: .*missing\.ts/s)
