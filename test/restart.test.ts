@@ -7,7 +7,8 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { StackSpec } from '../src/api/index.ts'
+import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
+import { findLeftWorkers } from '../src/hub/left-workers.ts'
 import { eventually } from './support/eventually.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
@@ -89,6 +90,31 @@ const ways: Way[] = [
     mayBeginAgain: () => true,
   },
 ]
+
+test('a worker that had not registered when oarlock was killed counts for the next one: no more are started than the pool may have', async t => {
+  const dataDir = makeDataDir()
+  const workers = () => findLeftWorkers(join(dataDir, 'workers'))
+  let oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
+  t.after(async () => {
+    for (const { pid } of workers()) process.kill(pid, 'SIGCONT')
+    await oarlock.stop()
+    removeDirectory(dataDir)
+  })
+  const source = { inline: { files: { a: '' } } }
+  await new StackRig(oarlock.client).create('one', { engine: 'command', source, command: { apply: ['true'] } })
+  const [child] = await eventually(() => workers().length > 0 && workers(), 'a worker to be started')
+  process.kill(child!.pid, 'SIGSTOP')
+  await oarlock.kill()
+  oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
+  const rig = new StackRig(oarlock.client)
+  const pool = async () => (await oarlock.client.resource(workerPoolResource).get('default')).status
+  const isCounted = (status: Awaited<ReturnType<typeof pool>>) => (status?.starting ?? 0) + (status?.workers ?? 0) === 1
+  await eventually(async () => isCounted(await pool()), 'the pool to say that it has one')
+  deepEqual(workers(), [child])
+  process.kill(child!.pid, 'SIGCONT')
+  await rig.untilReady('one')
+  equal((await rig.runsOf('one'))[0]?.spec.workerName, child!.name)
+})
 
 describe('a restart in the middle of applies', { concurrency: true }, () => {
   for (const { name, args = [], end, pauseMs, mayBeginAgain } of ways) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { WorkerPool } from '../api/index.ts'
 import type { Log } from '../controller/index.ts'
 import { type DrivenWorker, type DriverListener, type PoolDriver, workerEnvironment } from '../dispatch/index.ts'
+import { findLeftWorkers, isStillThere, type LeftWorker, signalLeft } from './left-workers.ts'
 
 export type ProcessPoolOptions = {
   /** The program that starts a worker, such as Node and bin/oarlock; `worker …` is added. */
@@ -19,14 +20,22 @@ export type ProcessPoolOptions = {
 const keptOutputs = 20
 const shownBytes = 4_096
 
+/** How often workers are looked after that are no children of this process. */
+const lookEveryMs = 250
+
+type OwnWorker = { readonly pool: string; isEnding: boolean; kill(signal: NodeJS.Signals): void }
+
 /**
  * Workers as child processes, each in a session of its own: a terminal's Ctrl-C reaches this process only, which then lets them
- * finish. They outlive this process for as long as their Lease lets them, so that one that starts again finds them at work; it
- * does not adopt them, their Leases say how they are.
+ * finish. They outlive this process for as long as their Lease lets them, and one that starts again takes them on: also those that had
+ * not registered, so that there are never more than a pool may have.
  */
 export class ProcessPool implements PoolDriver {
   readonly #options: ProcessPoolOptions
-  readonly #children = new Map<string, { child: ChildProcess; pool: string; isEnding: boolean }>()
+  readonly #workers = new Map<string, OwnWorker>()
+  /** Of those, the ones that an earlier process started: their ends have to be looked for. */
+  readonly #left: LeftWorker[]
+  readonly #looking: NodeJS.Timeout | undefined
   #listener: DriverListener | undefined
   #isClosed = false
   #whenEmpty = Promise.withResolvers<void>()
@@ -34,6 +43,15 @@ export class ProcessPool implements PoolDriver {
   constructor(options: ProcessPoolOptions) {
     this.#options = options
     mkdirSync(options.outputDirectory, { recursive: true, mode: 0o700 })
+    this.#left = findLeftWorkers(options.outputDirectory)
+    for (const worker of this.#left) {
+      const { name, pool } = worker
+      this.#workers.set(name, { pool, isEnding: false, kill: signal => signalLeft(worker, signal, options.outputDirectory) })
+    }
+    if (this.#left.length > 0) {
+      options.log.info({ workers: this.#left.map(({ name }) => name) }, 'workers of before go on')
+      this.#looking = setInterval(() => this.#lookForEnds(), lookEveryMs).unref()
+    }
     this.#forgetOldOutputs()
   }
 
@@ -59,7 +77,7 @@ export class ProcessPool implements PoolDriver {
     child.once('spawn', () => started.resolve())
     child.once('error', error => started.reject(error))
     child.once('exit', (code, signal) => this.#exited(workerName, path, code, signal))
-    this.#children.set(workerName, { child, pool: pool.metadata.name, isEnding: false })
+    this.#workers.set(workerName, { pool: pool.metadata.name, isEnding: false, kill: signal => child.kill(signal) })
     try {
       await started.promise
     } catch (error) {
@@ -69,14 +87,14 @@ export class ProcessPool implements PoolDriver {
   }
 
   running(): readonly DrivenWorker[] {
-    return [...this.#children].map(([name, { pool }]) => ({ name, pool }))
+    return [...this.#workers].map(([name, { pool }]) => ({ name, pool }))
   }
 
   /** With `force` its Lease has ended, and its guard has ended its engines (invariant 2). */
   end(workerName: string, { force }: { force: boolean }): void {
-    const found = this.#children.get(workerName)
+    const found = this.#workers.get(workerName)
     if (!found) return
-    found.child.kill(force ? 'SIGKILL' : 'SIGTERM')
+    found.kill(force ? 'SIGKILL' : 'SIGTERM')
     found.isEnding = true
   }
 
@@ -98,7 +116,7 @@ export class ProcessPool implements PoolDriver {
 
   /** True when no worker runs any more; false after `timeoutMs`. */
   async whenEmpty(timeoutMs: number): Promise<boolean> {
-    if (this.#children.size === 0) return true
+    if (this.#workers.size === 0) return true
     const timer = Promise.withResolvers<false>()
     const timeout = setTimeout(() => timer.resolve(false), timeoutMs)
     try {
@@ -109,13 +127,13 @@ export class ProcessPool implements PoolDriver {
   }
 
   #signal(signal: NodeJS.Signals): void {
-    for (const { child } of this.#children.values()) child.kill(signal)
+    for (const worker of this.#workers.values()) worker.kill(signal)
   }
 
   #exited(workerName: string, path: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { log } = this.#options
     // One that is told to stop before it listens for that ends by the signal: no failure.
-    const isAsked = this.#isClosed || this.#children.get(workerName)?.isEnding === true
+    const isAsked = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
     if (code === 0 || (isAsked && signal !== null)) rmSync(path, { force: true })
     else {
       log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'a worker process failed')
@@ -125,9 +143,24 @@ export class ProcessPool implements PoolDriver {
     this.#listener?.exited(workerName, code ?? undefined)
   }
 
+  #lookForEnds(): void {
+    const { outputDirectory, log } = this.#options
+    for (const worker of this.#left.filter(each => !isStillThere(each, outputDirectory))) {
+      const { name } = worker
+      this.#left.splice(this.#left.indexOf(worker), 1)
+      log.info({ worker: name }, 'a worker of before has ended')
+      rmSync(join(outputDirectory, `${name}.log`), { force: true })
+      this.#remove(name)
+      // Nobody knows how: only one that had not registered has failed for sure.
+      const message = `worker ${name}, which was started before oarlock was started again, ended before it registered`
+      this.#listener?.exited(name, 0, { reason: 'CrashedAtOnce', message })
+    }
+    if (this.#left.length === 0) clearInterval(this.#looking)
+  }
+
   #remove(workerName: string): void {
-    this.#children.delete(workerName)
-    if (this.#children.size > 0) return
+    this.#workers.delete(workerName)
+    if (this.#workers.size > 0) return
     this.#whenEmpty.resolve()
     this.#whenEmpty = Promise.withResolvers()
   }
@@ -135,7 +168,7 @@ export class ProcessPool implements PoolDriver {
   #forgetOldOutputs(): void {
     const { outputDirectory } = this.#options
     const files = readdirSync(outputDirectory)
-      .filter(name => !this.#children.has(name.replace(/\.log$/, '')))
+      .filter(name => !this.#workers.has(name.replace(/\.log$/, '')))
       .map(name => ({ path: join(outputDirectory, name), changedMs: modifiedMs(join(outputDirectory, name)) }))
       .sort((a, b) => b.changedMs - a.changedMs)
     for (const { path } of files.slice(keptOutputs)) rmSync(path, { force: true })
