@@ -60,7 +60,7 @@ const progressEveryMs = 1_000
 export async function hollow(options: HollowOptions): Promise<number> {
   const { HollowFleet, StackLoad, noWork } = await hollowWorkers()
   const profile = options.profile === undefined ? noWork : await readProfile(options.profile)
-  const client = await connect(options)
+  const [client, renewalClient] = await Promise.all([connect(options), connect(options)])
   const stop = stopper(options.duration)
   const prefix = `hollow-${Math.floor(Math.random() * 36 ** 5)
     .toString(36)
@@ -77,7 +77,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
           stacks: options.stacks ?? Math.max(1, Math.ceil(runsPerSecond * 10)),
         })
   const fleet = new HollowFleet({
-    ...{ client, prefix, workers, pool, profile, onError },
+    ...{ client, renewalClient, prefix, workers, pool, profile, onError },
     renewMs: parseDuration(options.renew),
     version: packageVersion(),
     onRun: run => load?.seen(run),
@@ -109,7 +109,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
     if (load && !options.keep) left = await load.remove(endWithinMs)
     await fleet.end()
     if (isPoolOurs && !options.keep) await client.resource(workerPoolResource).delete(pool).catch(onError)
-    await client.close()
+    await Promise.all([client.close(), renewalClient.close()])
     progress.end()
     stop.end()
   }

@@ -14,6 +14,8 @@ import { workHollow } from './work-hollow.ts'
 
 export type HollowFleetOptions = {
   readonly client: Client
+  /** For Leases, which a real worker renews over a connection of its own; behind other writes they would come late. Default: `client`. */
+  readonly renewalClient?: Client
   /** Workers are named `<prefix>-0`, `<prefix>-1`, …; no other fleet may have the same. */
   readonly prefix: string
   readonly workers: number
@@ -199,11 +201,11 @@ export class HollowFleet {
   }
 
   async #sendRenewal(index: number, hand: Hand, dueMs: number): Promise<void> {
-    const { client } = this.#options
+    const { client, renewalClient = client } = this.#options
     const sentAtMs = performance.now()
     try {
       const renewal = leaseRenewal(hand.registration.leaseUid, Date.now())
-      await client.resource(leaseResource).patch(this.#nameOf(index), renewal, { type: 'merge', namespace: systemNamespace })
+      await renewalClient.resource(leaseResource).patch(this.#nameOf(index), renewal, { type: 'merge', namespace: systemNamespace })
       hand.renewedAtMs = sentAtMs
       this.counts.renewals++
       this.renewalTimes.add(performance.now() - dueMs)
