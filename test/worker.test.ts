@@ -361,6 +361,42 @@ test('an engine that is not installed: EngineNotFound, with what was looked for 
   match(status?.message ?? '', /tofu/)
 })
 
+test('an engine whose version changed since the worker said it is not run in another one than the Stack requires', async t => {
+  // As tfenv and its like: the program stays the same and starts another version.
+  const [program, version] = [marker(), marker()]
+  const answer = `{"terraform_version":"'$(cat ${version})'","platform":"linux_amd64"}`
+  writeFileSync(program, `#!/bin/sh\n[ "$1" = version ] && echo '${answer}' && exit 0\necho "$*" >> ${version}.asked\nexit 1\n`, {
+    mode: 0o755,
+  })
+  writeFileSync(version, '1.9.2')
+  process.env.OARLOCK_TOFU = program
+  t.after(() => {
+    delete process.env.OARLOCK_TOFU
+  })
+  const traits = { labels: {}, engines: { opentofu: '1.9.2' }, capacity: undefined, isolation: undefined }
+  const worker = startWorker(t, { once: false, traits })
+  const end = async (engineVersion?: string) => {
+    const run = await giveRun(worker.name, { stack: { engine: 'opentofu', ...(engineVersion && { placement: { engineVersion } }) } })
+    return await eventually(async () => {
+      const { status } = await get(run)
+      return status?.finishedAt !== undefined && status
+    }, 'the Run to end')
+  }
+  equal((await end('~> 1.9')).reason, 'InitFailed', 'it was started')
+  rmSync(`${version}.asked`)
+  writeFileSync(version, '1.8.0')
+  const { reason, message, retryable } = await end('~> 1.9')
+  equal(reason, 'EngineVersionMismatch')
+  match(message ?? '', /^spec\.placement\.engineVersion ~> 1\.9: \S+ on worker \S+ is opentofu 1\.8\.0 by now$/)
+  equal(retryable, true, 'another worker may have it')
+  equal(existsSync(`${version}.asked`), false, 'it was not started')
+  const engines = async () => (await client.resource(workerResource).get(worker.name)).status?.engines
+  await eventually(async () => (await engines())?.opentofu === '1.8.0', 'the worker to say so, and get no more such Runs')
+  equal((await end()).reason, 'InitFailed', 'any version will do')
+  worker.drain.abort()
+  equal(await worker.done, 0)
+})
+
 test('drain: an idle worker goes; a busy one finishes its Run first', async t => {
   const idle = startWorker(t)
   await eventually(

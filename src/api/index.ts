@@ -39,6 +39,7 @@ export {
   type VariablesFrom,
 } from './stack.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
+export { versionMatches } from './version-constraint.ts'
 export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {
   type PoolWindow,

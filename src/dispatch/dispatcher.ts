@@ -5,6 +5,7 @@ import { Undertaker } from './bury/index.ts'
 import { addCaches, type Caches, leaseToken } from './caches.ts'
 import { decideDispatch } from './decide-dispatch.ts'
 import type { DispatcherParts, Shared } from './dispatch-parts.ts'
+import { Examples } from './examples.ts'
 import { kickLoop } from './kick-loop.ts'
 import type { DispatchMetrics } from './metrics.ts'
 import { Hands, PlacementMemory, Placer, Teller, WaitReasons } from './place/index.ts'
@@ -28,8 +29,7 @@ export class Dispatcher {
   readonly #teller: Teller
   readonly #pools: PoolKeeper
   readonly #undertaker: Undertaker
-  /** By pool: the Worker that was seen last. */
-  readonly #examples = new Map<string, Worker>()
+  readonly #examples = new Examples()
   readonly #memory = new PlacementMemory()
   readonly #hands: Hands
   /** Workers that get nothing, as they may be dead. */
@@ -123,7 +123,7 @@ export class Dispatcher {
         if (old.metadata.generation !== metadata.generation) newTerms()
       },
       deleted: ({ metadata }: { metadata: KubeObject['metadata'] }) => {
-        this.#examples.delete(metadata.name)
+        this.#examples.forget(metadata.name)
         newTerms()
       },
     }
@@ -157,17 +157,19 @@ export class Dispatcher {
         added: worker => {
           const { metadata, spec } = worker
           this.#see(worker)
-          if (worker.status) this.#examples.set(spec.pool, worker)
+          this.#examples.see(worker)
           this.#pools.registered(spec.pool, metadata.name)
           kick()
           kickLost()
         },
         updated: (_, worker) => {
           this.#see(worker)
-          if (worker.status) this.#examples.set(worker.spec.pool, worker)
+          this.#examples.see(worker)
           kick()
         },
-        deleted: ({ metadata }) => {
+        deleted: worker => {
+          const { metadata } = worker
+          this.#examples.gone(worker, this.#shared.nowMs())
           this.#hands.delete(metadata.name)
           this.#pools.forget(metadata.name)
           this.#queue.workerGone(metadata.name)
@@ -221,7 +223,7 @@ export class Dispatcher {
       limit: this.#shared.writes.room,
       pools: pools.list(),
       starts: this.#pools.starts,
-      examples: this.#examples,
+      examples: this.#examples.at(nowMs),
       nowMs,
     })
     this.#placer.assign(decision.assignments, (run, worker) => this.#queue.placed(run, worker))
@@ -239,14 +241,15 @@ export class Dispatcher {
   #reasons(): WaitReasons {
     const { starts } = this.#pools
     const { queue } = this.#queue
+    const nowMs = this.#shared.nowMs()
     const workers = this.caches.workers.list().map(worker => this.#asUsable(worker))
     return new WaitReasons({
       queue,
       workers,
       pools: this.caches.pools.list(),
       starts,
-      examples: this.#examples,
-      nowMs: this.#shared.nowMs(),
+      examples: this.#examples.at(nowMs),
+      nowMs,
     })
   }
 

@@ -1,6 +1,7 @@
 /** Why an engine failed, for machines: it becomes `status.reason` of the Run. */
 export type EngineErrorReason =
   | 'EngineNotFound'
+  | 'EngineVersionMismatch'
   | 'InvalidSpec'
   | 'InvalidConfiguration'
   | 'InitFailed'

@@ -25,7 +25,10 @@ export async function engineFor(name: string): Promise<Engine> {
 }
 
 /** What this machine can run, by engine name. `env` is the environment to look in; nothing is installed or downloaded. */
-export async function detectEngines(env: Record<string, string | undefined> = process.env): Promise<Record<string, Detection>> {
-  const detect = async (name: string) => [name, await (await engineFor(name)).detect(env)] as const
+export async function detectEngines(
+  env: Record<string, string | undefined> = process.env,
+  options: { isFresh?: boolean } = {},
+): Promise<Record<string, Detection>> {
+  const detect = async (name: string) => [name, await (await engineFor(name)).detect(env, options)] as const
   return Object.fromEntries(await Promise.all(Object.keys(engines).map(detect)))
 }

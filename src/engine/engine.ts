@@ -73,8 +73,11 @@ export type Detection = { found: true; version: string; path: string } | { found
 /** One way to make infrastructure so. Calls of one Run come in this order: prepare, plan (or readPlan), apply. */
 export interface Engine {
   readonly name: string
-  /** Looks for what the engine needs on this machine; `env` is the worker's own environment. */
-  detect(env: Record<string, string | undefined>): Promise<Detection>
+  /**
+   * Looks for what the engine needs on this machine; `env` is the worker's own environment. With `isFresh` the program itself is asked,
+   * however lately it was: its file may be a link or a script that starts another version by now.
+   */
+  detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection>
   /** Makes the directory ready. @throws {EngineError} */
   prepare(context: EngineContext): Promise<void>
   /** Looks, and changes nothing but caches and files of ours. @throws {EngineError} */

@@ -32,6 +32,16 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
+/** Changes when another file is put in its place, or is what a link there leads to. Empty when there is none. */
+export async function fileIdentity(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeMs } = await stat(path)
+    return [dev, ino, size, mtimeMs].join(':')
+  } catch {
+    return ''
+  }
+}
+
 /** What a short command prints on stdout. Rejects when it cannot start, fails, or takes longer than 20 s. */
 export function outputOf(path: string, args: string[], env: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {

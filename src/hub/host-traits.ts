@@ -23,7 +23,7 @@ export class HostTraits {
 
   #look(): void {
     this.#sinceMs = performance.now()
-    detectEngines(process.env).then(
+    detectEngines(process.env, { isFresh: true }).then(
       found => {
         const pairs = Object.entries(foundEngines(found)).map(([name, version]) => `${name}=${version}`)
         this.#engines = pairs.join(',')

@@ -6,7 +6,7 @@ import type { Settings } from './settings.ts'
 export const poisonedAfter = 10
 
 /** Reasons that say something of the worker's machine and have a rhythm of their own. */
-const notCounted = new Set(['EngineNotFound'])
+const notCounted = new Set(['EngineNotFound', 'EngineVersionMismatch'])
 
 /** Counts a failed Run in `status.sameFailure`. */
 export function countFailure(status: StackStatus, run: Run): void {

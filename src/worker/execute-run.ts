@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
-import { defaults, isMutating, type Run, type RunStatus } from '../api/index.ts'
+import { defaults, isMutating, type Run, type RunStatus, versionMatches } from '../api/index.ts'
 import type { Client } from '../client/index.ts'
 import { type ApplyResult, type Engine, type EngineContext, EngineError, engineFor, type PlanResult } from '../engine/index.ts'
 import { type Json, parseDuration, rfc3339 } from '../kube/index.ts'
@@ -53,6 +53,8 @@ export type ExecuteOptions = {
   sinceRenewalMs(): number
   guard: Guard
   log: RunLog
+  /** Told which version of the Run's engine there is now; undefined: none. */
+  onEngine?(engine: string, version: string | undefined): void
 }
 
 /**
@@ -242,10 +244,17 @@ class RunExecution {
 
     const engine = await loading
     const context = this.#context(directory, source, statePath, inputs)
-    const found = await engine.detect(process.env)
+    // Placed by what this worker said when it registered: somebody may have changed it since.
+    const required = spec.placement?.engineVersion
+    const found = await engine.detect(process.env, { isFresh: required !== undefined })
+    this.#options.onEngine?.(spec.engine, found.found ? found.version : undefined)
     if (!found.found) {
       const message = `engine ${spec.engine} was not found on this worker; looked for ${found.lookedFor.join(', ')}; ${found.howToInstall}`
       throw new EngineError('EngineNotFound', message, { retryable: false })
+    }
+    if (required !== undefined && !versionMatches(found.version, required)) {
+      const message = `spec.placement.engineVersion ${required}: ${found.path} on worker ${this.#options.workerName} is ${spec.engine} ${found.version} by now`
+      throw new EngineError('EngineVersionMismatch', message, { retryable: true })
     }
     // Invariant 2: an engine only runs while its deadline is kept beside it, too.
     await this.#guarded?.armed

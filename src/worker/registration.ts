@@ -57,7 +57,9 @@ export async function register(client: Client, entry: WorkerEntry): Promise<Regi
 }
 
 /** What a worker says of itself; null takes back what it said before. */
-export type WorkerSays = { readonly [Field in keyof WorkerStatus]?: Readonly<WorkerStatus[Field]> | null }
+export type WorkerSays = { readonly [Field in keyof Omit<WorkerStatus, 'engines'>]?: Readonly<WorkerStatus[Field]> | null } & {
+  readonly engines?: Readonly<Record<string, string | null>> | null
+}
 
 /** Sets the Worker's status. */
 export async function say(client: Client, name: string, status: WorkerSays, signal?: AbortSignal): Promise<void> {

@@ -99,6 +99,8 @@ class WorkerProcess {
   #crash: unknown
   #idleSinceMs = performance.now()
   #idleSinceWallMs = Date.now()
+  /** Versions of the engines as they were said; undefined while nothing was. */
+  #engines: Record<string, string | undefined> | undefined
   /** Keys of the sources it has worked with. */
   #caches: readonly string[] = []
   readonly #voice: WorkerVoice
@@ -108,6 +110,7 @@ class WorkerProcess {
     this.#options = options
     this.#timings = timings
     const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
+    this.#engines = traits.engines && { ...traits.engines }
     this.#guard = new Guard({
       times: timings,
       renewedAtMs: bootMs(),
@@ -211,6 +214,16 @@ class WorkerProcess {
     }
   }
 
+  /** What a Run found is said where something else was said before: the next Runs are placed by it. */
+  #foundEngine(engine: string, version: string | undefined): void {
+    const { log, name } = this.#options
+    if (!this.#engines || this.#engines[engine] === version) return
+    this.#engines[engine] = version
+    this.#heartbeat
+      .say({ engines: { [engine]: version ?? null } })
+      .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say which engines it has by now'))
+  }
+
   /**
    * Which engines it has, where nobody told it: found out while it works, by a worker that stays. One that takes a single Run
    * leaves the time that costs to the Run, which looks for its own engine only.
@@ -220,7 +233,9 @@ class WorkerProcess {
     if (once || traits === undefined || traits.engines !== undefined) return
     try {
       const { detectEngines } = await import('../engine/index.ts')
-      await this.#heartbeat.say({ engines: foundEngines(await detectEngines(process.env)) })
+      const engines = foundEngines(await detectEngines(process.env))
+      this.#engines = { ...engines }
+      await this.#heartbeat.say({ engines })
     } catch (error) {
       log.warn({ worker: name, error: String(error) }, 'could not say which engines it has')
     }
@@ -331,6 +346,7 @@ class WorkerProcess {
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       guard: this.#guard,
       log: runLog,
+      onEngine: (engine, version) => this.#foundEngine(engine, version),
     })
     entry.execution = execution
     if (this.#stopAll) execution.stop(this.#stopAll)

@@ -1,6 +1,6 @@
-import type { Worker } from '../../api/index.ts'
+import { versionMatches, type Worker } from '../../api/index.ts'
 import { parseQuantity, quantityMillis, quantityValue } from '../../kube/index.ts'
-import { type Needs, versionMatches } from '../queue/index.ts'
+import type { Needs } from '../queue/index.ts'
 
 /**
  * Why the Worker will not do for the needs, however idle it is; undefined when it will. A Worker that does not say which

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../kube/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { type Diagnostic, describeDiagnostics, EngineError, type EngineErrorReason, interrupted } from '../engine-error.ts'
-import { findBinary, outputOf } from '../find-binary.ts'
+import { fileIdentity, findBinary, outputOf } from '../find-binary.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import { readPlanJson, type StateMark } from './plan-json.ts'
@@ -71,7 +71,8 @@ class TerraformEngine implements Engine {
   readonly name: string
   readonly #flavor: Flavor
   readonly #env: Record<string, string | undefined>
-  readonly #versions = new Map<string, { version: string; platform: string }>()
+  /** By path, for as long as the file is the same. */
+  readonly #versions = new Map<string, { version: string; platform: string; file: string }>()
 
   constructor(flavor: Flavor, env: Record<string, string | undefined>) {
     this.name = flavor.name
@@ -79,16 +80,17 @@ class TerraformEngine implements Engine {
     this.#env = env
   }
 
-  async detect(env: Record<string, string | undefined>): Promise<Detection> {
+  async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
     const { binary, override, howToInstall } = this.#flavor
     const { path, lookedFor } = await findBinary(binary, override, env)
     if (path === undefined) return { found: false, lookedFor, howToInstall }
     const known = this.#versions.get(path)
-    if (known !== undefined) return { found: true, version: known.version, path }
+    const file = await fileIdentity(path)
+    if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
     try {
       const answer: unknown = JSON.parse(await outputOf(path, ['version', '-json'], { CHECKPOINT_DISABLE: '1', PATH: env.PATH ?? '' }))
       if (!isJsonObject(answer) || typeof answer.terraform_version !== 'string') throw new Error('no terraform_version in its answer')
-      this.#versions.set(path, { version: answer.terraform_version, platform: String(answer.platform) })
+      this.#versions.set(path, { version: answer.terraform_version, platform: String(answer.platform), file })
       return { found: true, version: answer.terraform_version, path }
     } catch (error) {
       const why = `${path} (found, but "${binary} version -json" failed: ${(error as Error).message.split('\n')[0]})`
