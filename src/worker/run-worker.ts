@@ -99,6 +99,8 @@ class WorkerProcess {
   #crash: unknown
   #idleSinceMs = performance.now()
   #idleSinceWallMs = Date.now()
+  /** As of the last renewal of the Lease, where it changes. */
+  #credential: string | undefined
   /** Versions of the engines as they were said; undefined while nothing was. */
   #engines: Record<string, string | undefined> | undefined
   /** Keys of the sources it has worked with. */
@@ -139,6 +141,7 @@ class WorkerProcess {
       onRegistered: () => openStoreConnection(this.#store, options.storeUrl),
       onRenewed: atMs => {
         this.#guard.renewed(atMs)
+        this.#renewCredential()
         for (const { execution } of this.#running.values()) execution?.renewed()
       },
       onGone: () => {
@@ -200,6 +203,15 @@ class WorkerProcess {
       this.#store.destroy()
     }
     return { exitCode: this.#exitCode }
+  }
+
+  /** A Run may go on for longer than a short-lived credential: the guard is to have one that holds. */
+  #renewCredential(): void {
+    const { token } = this.#options
+    if (typeof token === 'string') return
+    const present = token()
+    if (this.#credential !== undefined && this.#credential !== present) this.#guard.renewCredential(present)
+    this.#credential = present
   }
 
   /** Which isolation it can give, where nobody told it: Runs that need another than Process come only then. */

@@ -22,6 +22,8 @@ export type GuardMessage =
   /** Before this instant (`bootMs`) the last renewal that succeeded was sent. From the worker, and from its heartbeat's thread. */
   | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
   | { kind: 'run'; run: GuardedRun }
+  /** The worker's credential was renewed: what its Runs were told with ends before the longest of them. */
+  | { kind: 'credential'; token: string }
   | { kind: 'started'; uid: string; processGroupId: number }
   | { kind: 'ended'; uid: string; processGroupId: number }
   /** The engine got its SIGINT from the worker; a second one would make it drop what it has not saved. */

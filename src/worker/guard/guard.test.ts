@@ -113,6 +113,26 @@ test('worker and engine are both killed: strays are gone, the last state is save
   )
 })
 
+test('a credential that was renewed while the Run goes on is the one that its state is saved with, also by the next guard', async t => {
+  const recorded = (directory: string) => JSON.parse(readFileSync(join(directory, 'guarded.json'), 'utf8')).salvage.token as string
+  for (const isReplaced of [false, true]) {
+    const { worker, directory, path, upload, message } = await start(t, polite)
+    writeFileSync(path, '{"serial":5}')
+    worker.send('credential')
+    await eventually(() => recorded(directory) === 'renewed-token', 'the record to have it, for when worker and guard die at once')
+    if (isReplaced) {
+      worker.send('kill-guard')
+      await message('new-guard')
+    }
+    worker.kill('SIGKILL')
+    await cleaned(directory)
+    assert.deepEqual(
+      upload().map(({ token, body }) => [token, body]),
+      [['Bearer renewed-token', '{"serial":5}']],
+    )
+  }
+})
+
 test('invariant 2: an engine that heeds no signal is killed before anyone may call the Lease expired', async t => {
   const { worker, group, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done')
   const killedAt = performance.now()

@@ -78,6 +78,12 @@ export class Guard {
     if (socket) this.#onEnd(socket, 0)
   }
 
+  /** What the guard saves states with, if it has to, from now on. */
+  renewCredential(token: string): void {
+    for (const run of this.#runs.values()) run.renewCredential(token)
+    this.#send({ kind: 'credential', token })
+  }
+
   /** From now on the Run is guarded; its engine may start when `armed` has resolved. */
   watch(run: GuardedRun): RunGuard {
     const guarded = new RunGuard(
@@ -217,6 +223,11 @@ export class RunGuard {
     this.#send({ kind: 'abandoned', uid: this.#run.uid })
     await Promise.race([this.#finished.promise, delay(timeoutMs, undefined, { ref: true })])
     this.#over()
+  }
+
+  /** For a guard that comes later. */
+  renewCredential(token: string): void {
+    if (this.#run.salvage) this.#run.salvage.token = token
   }
 
   /** Tells everything to a guard that knows nothing. */

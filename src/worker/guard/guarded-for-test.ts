@@ -65,6 +65,7 @@ process.on('message', async (message: string) => {
   }
   // As a worker whose event loop stands still.
   if (message === 'block') for (const endMs = performance.now() + 60_000; performance.now() < endMs; ) {}
+  if (message === 'credential') guard.renewCredential('renewed-token')
   if (message === 'save') guarded.saved('of what the engine wrote')
   if (message === 'interrupt') {
     guarded.interrupted()

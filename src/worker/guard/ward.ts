@@ -67,6 +67,7 @@ export class Ward {
 
   on(message: Exclude<GuardMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
     if (message.kind === 'run') this.#watch(message.run)
+    else if (message.kind === 'credential') this.#renewCredential(message.token)
     else {
       if (message.kind === 'done' || message.kind === 'abandoned') this.#suspects.delete(message.uid)
       if (this.#suspects.size === 0) this.#killedAtMs = undefined
@@ -108,7 +109,7 @@ export class Ward {
       [this.worker.pid, this.worker.startTime],
     ]
     for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
-    writeFileSync(join(run.directory, recordName), JSON.stringify(run), { mode: 0o600 })
+    writeRecord(run)
     const guarded: Guarded = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
     if (this.#runs.size === 0) this.#lookedAtMs = bootMs()
     this.#runs.set(run.uid, guarded)
@@ -119,6 +120,14 @@ export class Ward {
       cgroup: cgroupOfRun(run.uid)?.path,
       onArmed: () => this.#answer({ kind: 'armed', uid: run.uid, fifo }),
     })
+  }
+
+  #renewCredential(token: string): void {
+    for (const { run } of this.#runs.values()) {
+      if (!run.salvage) continue
+      run.salvage.token = token
+      writeRecord(run)
+    }
   }
 
   #forget(guarded: Guarded): void {
@@ -233,6 +242,13 @@ export class Ward {
     else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`, why)
     this.#answer({ kind: 'finished', uid: run.uid })
   }
+}
+
+/** In one step: a guard that is killed leaves the old one or the new one. */
+function writeRecord(run: GuardedRun): void {
+  const path = join(run.directory, recordName)
+  writeFileSync(`${path}.new`, JSON.stringify(run), { mode: 0o600 })
+  renameSync(`${path}.new`, path)
 }
 
 /** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it; `why` only if it can. */
