@@ -11,13 +11,12 @@ async function startWorker(): Promise<number> {
 }
 
 async function run(argv: string[]): Promise<number> {
+  // A reader that has seen enough (`oarlock get … | head`) closes the pipe: that ends us, and is no failure.
+  process.stdout.on('error', error => {
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') process.exit(0)
+    throw error
+  })
   return await (await import('./program.ts')).run(argv)
 }
-
-// A reader that has seen enough (`oarlock get … | head`) closes the pipe: that ends us, and is no failure.
-process.stdout.on('error', error => {
-  if ((error as NodeJS.ErrnoException).code === 'EPIPE') process.exit(0)
-  throw error
-})
 
 process.exitCode = isToldByEnvironment() ? await startWorker() : await run(process.argv.slice(2))

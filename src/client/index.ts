@@ -50,6 +50,7 @@ export type {
 } from './resource-options.ts'
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
+export { leaveOutRootCertificates } from './root-certificates.ts'
 export { TokenBucket, type TokenRate } from './token-bucket.ts'
 export { GarbageError, LineSplitter } from './watch-lines.ts'
 export { WrappedClient } from './wrapped-client.ts'

@@ -7,6 +7,7 @@ import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Answer } from './read-answer.ts'
+import { readRootCertificates } from './root-certificates.ts'
 
 /** One HTTP request, ready to be sent. `timeoutMs` bounds the wait for the answer's head and each pause inside its body. */
 export type Outgoing = {
@@ -238,6 +239,7 @@ export class Transport implements Exchanger {
       ...(tlsServerName && { servername: tlsServerName }),
     }
     const isTls = this.#origin.protocol === 'https:'
+    if (isTls && tls.ca === undefined) readRootCertificates()
     // Loaded on first use: many importers of types and kinds never send a request.
     const { Agent, request } = isTls ? await import('node:https') : process.getBuiltinModule('node:http')
     const open = (maxSockets: number) =>

@@ -1,5 +1,5 @@
 import { defaults, type WorkerPool, workerPoolResource } from '../api/index.ts'
-import { type Client, ConnectionError, createClient } from '../client/index.ts'
+import { type Client, ConnectionError, createClient, leaveOutRootCertificates } from '../client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../kube/index.ts'
 import {
   runWorker,
@@ -37,6 +37,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       : asItIs(settings)
     const { server } = settings
     const { caCertificate, token } = access
+    if (caCertificate !== undefined) leaveOutRootCertificates()
     // A worker asks for little at a time; each connection more is a TLS handshake before its first Run.
     const client = await createClient({
       cluster: { server, caCertificate, token },
