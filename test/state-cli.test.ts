@@ -6,6 +6,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { StackSpec } from '../src/api/index.ts'
+import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { StackRig } from './support/stacks.ts'
 
@@ -144,4 +145,20 @@ test('rollback, push and recover make new versions and never go back in serial',
   equal(recovered.code, 0, recovered.stderr)
   match(recovered.stderr, /refused because of NotLockHolder\n {2}\+ null_resource\.z/)
   equal((await now()).resources.length, 3)
+})
+
+test('a state that was cut off while it was written is kept aside: to be pulled and mended, and never taken as it is', async () => {
+  const half = '{"version":4,"serial":9,"resources":[{"mode":"managed","type":"null_resource","name":"made'
+  const command = { apply: ['sh', '-c', `printf '%s' '${half}' > $OARLOCK_STATE; kill -9 $$`] }
+  await rig.create('cut', { engine: 'command', source: { inline: { files: { a: '' } } }, command, retry: { limit: 0 } })
+  await rig.untilRun('cut', 'failed', run => run.status?.phase === 'Failed')
+  await eventually(async () => (await cli('versions', 'cut')).stdout.includes('orphan: Torn'), 'it to be kept aside')
+  const refused = await cli('recover', 'cut', '--yes')
+  equal(refused.code, 4)
+  match(
+    refused.stderr,
+    /was cut off while it was written: it is not a whole state[\s\S]*oarlock state pull cut --version 1 --orphan --to FILE/,
+  )
+  equal((await cli('pull', 'cut', '--version', '1', '--orphan')).stdout, half)
+  equal((await cli('pull', 'cut')).code, 3, 'nothing is current')
 })

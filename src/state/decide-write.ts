@@ -20,21 +20,27 @@ export type NewestVersion = {
   readonly sequence: number | undefined
 }
 
+/** Why a write is kept aside. `Torn`: it says itself that it is no complete content, cut off with the engine that wrote it. */
+export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Torn'
+
 export type WriteVerdict =
   | { readonly kind: 'accept'; readonly epoch: number; readonly fence: Fence }
   /** Nothing to store: the content is there already (`same`), or a newer write of this Run overtook it (`superseded`). */
   | { readonly kind: 'keep'; readonly version: number; readonly why: 'same' | 'superseded'; readonly fence: Fence }
-  | { readonly kind: 'orphan'; readonly epoch: number; readonly reason: 'StaleEpoch' | 'NotLockHolder' }
+  | { readonly kind: 'orphan'; readonly epoch: number; readonly reason: OrphanReason }
 
 /** Invariant 3, for writes: what happens to content with `digest`, given the fence, the lock and the newest version. */
 export function decideWrite(
   current: { fence: Fence; lock: LockHolder | undefined; newest: NewestVersion | undefined },
   author: WriteAuthor,
   digest: string,
+  { isTorn = false } = {},
 ): WriteVerdict {
   const { fence, lock, newest } = current
   // A person has no epoch: their version is filed under the last Run's, and the lock id is what fences them.
   const epoch = author.kind === 'Run' ? author.epoch : fence.maxSeenEpoch
+  // Never current, and no word about who may write: the fence stays as it is.
+  if (isTorn) return { kind: 'orphan', epoch, reason: 'Torn' }
   if (author.kind === 'Run' && epoch < fence.minEpoch) return { kind: 'orphan', epoch, reason: 'StaleEpoch' }
   if (!mayWriteUnder(lock, author)) return { kind: 'orphan', epoch, reason: 'NotLockHolder' }
   const nextFence = author.kind === 'Run' ? fenceAfterRun(fence, epoch) : fenceAfterPerson(fence)

@@ -41,10 +41,10 @@ export interface StateStore {
   readonly limits: StateLimits
   /**
    * Stores a version. Content equal to the newest version of the same epoch makes no new version, so repeating a write is safe.
-   * A write from an older epoch, or past somebody's lock, is never current and is kept as an orphan (invariant 3).
+   * A write from an older epoch, or past somebody's lock, is never current and is kept as an orphan (invariant 3); so is what is torn.
    */
   writeVersion(
-    request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind } & (
+    request: { stackUid: string; bytes: Uint8Array; kind?: VersionKind; isTorn?: boolean } & (
       | { runName: string; epoch: number; sequence?: number }
       | { person: { lockId: string | undefined } }
     ),
@@ -107,13 +107,13 @@ class ThreadedStateStore implements StateStore {
   }
 
   async writeVersion(request: Parameters<StateStore['writeVersion']>[0]): Promise<WriteResult> {
-    const { stackUid, bytes, kind = 'terraform' } = request
+    const { stackUid, bytes, kind = 'terraform', isTorn } = request
     this.#checkSize(bytes, 'state')
     const author =
       'person' in request
         ? { kind: 'Person' as const, lockId: request.person.lockId }
         : { kind: 'Run' as const, runName: request.runName, epoch: request.epoch, sequence: request.sequence }
-    return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy }, this.#nowMs()]])
+    return await this.#thread.send(bytes, copy => ['writeVersion', [{ stackUid, author, kind, bytes: copy, isTorn }, this.#nowMs()]])
   }
 
   async readVersion(request: { stackUid: string; version?: number; kind?: VersionKind }) {

@@ -14,7 +14,7 @@ export type SalvageOptions = {
   deadlineMs?: number
 }
 
-/** `orphaned`: a newer Run had begun, the content is kept aside. `nothing`: there was no complete file to upload. */
+/** `orphaned`: a newer Run had begun, or the file is torn, and the content is kept aside. `nothing`: there was no file to upload, or an empty one. */
 export type SalvageResult = { kind: 'saved'; version: number } | { kind: 'orphaned'; orphan: number } | { kind: 'nothing'; why: string }
 
 /** Later than anything the dead worker sent: what of it still comes must not overtake this. */
@@ -31,18 +31,18 @@ export async function salvageState(options: SalvageOptions): Promise<SalvageResu
   try {
     // Neither a link out of the sandbox nor a pipe.
     bytes = await readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK })
-    const value: unknown = JSON.parse(bytes.toString())
-    if (typeof value !== 'object' || value === null) return { kind: 'nothing', why: `${path} is not a JSON object` }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'nothing', why: `${path} does not exist` }
-    // Cut off between truncate and write: the version before it was uploaded when it was complete.
-    if (error instanceof SyntaxError) return { kind: 'nothing', why: `${path} is not complete` }
     throw error
   }
+  // Cut off between truncate and write: the version before it was uploaded when it was complete.
+  if (bytes.byteLength === 0) return { kind: 'nothing', why: `${path} is empty` }
+  // Cut off in the middle: what it says of resources that no version knows is for a person to read.
+  const target = isJsonObject(bytes) ? url : url.replace(/\/state$/, '/torn')
   const endMs = performance.now() + deadlineMs
   for (let attempt = 0; ; attempt++) {
     const leftMs = endMs - performance.now()
-    const answer = await put(url, bytes, { token, caCertificate, epoch, timeoutMs: Math.max(100, Math.min(leftMs, 10_000)) }).catch(
+    const answer = await put(target, bytes, { token, caCertificate, epoch, timeoutMs: Math.max(100, Math.min(leftMs, 10_000)) }).catch(
       (cause: Error) => cause,
     )
     if (!(answer instanceof Error)) {
@@ -57,6 +57,15 @@ export async function salvageState(options: SalvageOptions): Promise<SalvageResu
       throw new Error(`could not upload ${path} to ${new URL(url).origin}: ${why}`, { cause: answer instanceof Error ? answer : undefined })
     }
     await new Promise(resolve => setTimeout(resolve, waitMs))
+  }
+}
+
+function isJsonObject(bytes: Buffer): boolean {
+  try {
+    const value: unknown = JSON.parse(bytes.toString())
+    return typeof value === 'object' && value !== null
+  } catch {
+    return false
   }
 }
 

@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { decideLock, decideUnlock, type Fence, openFence, type UnlockClaim } from './decide-lock.ts'
-import { decideWrite, type NewestVersion, type WriteAuthor } from './decide-write.ts'
+import { decideWrite, type NewestVersion, type OrphanReason, type WriteAuthor } from './decide-write.ts'
 import { isSameHolder, type LockHolder } from './lock-holder.ts'
 import { Sealer } from './sealer.ts'
 import { StateStoreError, toStateStoreError } from './state-store-error.ts'
@@ -49,17 +49,18 @@ export type VersionInfo = {
   size: number
   createdMs: number
 }
-export type OrphanInfo = VersionInfo & { reason: 'StaleEpoch' | 'NotLockHolder' }
+export type OrphanInfo = VersionInfo & { reason: OrphanReason }
 export type StoredVersion = VersionInfo & { bytes: Uint8Array; orphan: boolean }
 export type StoredPlan = { digest: string; runName: string; createdMs: number; bytes: Uint8Array }
 export type HeldLock = { holder: LockHolder; sinceMs: number }
 
-export type WriteRequest = { stackUid: string; author: WriteAuthor; kind: VersionKind; bytes: Uint8Array }
+/** `isTorn`: what is left of a content that was cut off while it was written; kept aside, whoever has the lock. */
+export type WriteRequest = { stackUid: string; author: WriteAuthor; kind: VersionKind; bytes: Uint8Array; isTorn?: boolean }
 export type WriteResult =
   /** On disk and current, or nothing new: `version` is the newest one. */
   | { kind: 'accepted'; version: number }
   /** Not current. The content is kept aside as `orphan` (invariant 3). `holder` is who has the lock now, if anyone. */
-  | { kind: 'refused'; reason: 'StaleEpoch' | 'NotLockHolder'; orphan: number; currentEpoch: number; holder?: LockHolder }
+  | { kind: 'refused'; reason: OrphanReason; orphan: number; currentEpoch: number; holder?: LockHolder }
 export type LockRequest = { stackUid: string; holder: LockHolder /** A holder known to be gone. */; breaking?: LockHolder }
 export type LockResult =
   /** `broke` is the dead holder whose lock was taken over (invariant 4). */
@@ -199,14 +200,14 @@ export class StateDatabase {
     }
   }
 
-  writeVersion({ stackUid, author, kind, bytes }: WriteRequest, nowMs: number): WriteResult {
+  writeVersion({ stackUid, author, kind, bytes, isTorn }: WriteRequest, nowMs: number): WriteResult {
     this.#checkUid(stackUid)
     this.#checkSize(bytes, 'state')
     if (author.kind === 'Run') checkEpoch(author.epoch)
     const { fence, nextVersion } = this.#stack(stackUid)
     const digest = this.#sealer.digest(bytes)
     const lock = this.#lock(stackUid)?.holder
-    const verdict = decideWrite({ fence, lock, newest: this.#newest(stackUid, kind) }, author, digest)
+    const verdict = decideWrite({ fence, lock, newest: this.#newest(stackUid, kind) }, author, digest, { isTorn })
     const insert = (epoch: number, orphan: string | null) => {
       const sealed = this.#sealer.seal(bytes, [stackUid, 'version', nextVersion, epoch, kind])
       this.#sql('INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').run(

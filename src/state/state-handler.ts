@@ -47,7 +47,7 @@ const maxLockInfoBytes = 64 * 1024
 
 /**
  * Serves the store at `/state/<namespace>/<stack>`: the Terraform HTTP backend (GET, POST, DELETE, LOCK, UNLOCK), `/lock`, `/token`,
- * `/versions[/N]` and `/orphans[/N]` for people; `/run/<runName>/{state,inventory,lock,unlock,plan/<digest>}` with the header `Oarlock-Epoch` for workers.
+ * `/versions[/N]` and `/orphans[/N]` for people; `/run/<runName>/{state,torn,inventory,lock,unlock,plan/<digest>}` with the header `Oarlock-Epoch` for workers.
  * Never rejects and never answers 500 for what a client did. Errors are `{error:{code,message}}`; a held lock is 423.
  */
 export function createStateHandler(options: StateHandlerOptions): StateHandler {
@@ -93,6 +93,11 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         const bytes = await body(req, store.limits.maxBytes)
         return sendWritten(res, await store.writeVersion({ stackUid, runName, epoch, sequence, bytes, kind: kindOf(what) }))
       }
+      case 'PUT torn': {
+        // A path of its own: a server that does not know it must not take it for a state.
+        const bytes = await body(req, store.limits.maxBytes)
+        return sendWritten(res, await store.writeVersion({ stackUid, runName, epoch, bytes, isTorn: true }))
+      }
       case 'POST lock': {
         const result = await store.lock({ stackUid, holder }, isHolderGone)
         if (result.kind === 'refused') throw lockRefused(result)
@@ -113,7 +118,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
         return send(res, 200, 'application/octet-stream', plan.bytes)
       }
     }
-    const allowed = what === 'lock' || what === 'unlock' ? 'POST' : 'GET, PUT'
+    const allowed = what === 'lock' || what === 'unlock' ? 'POST' : what === 'torn' ? 'PUT' : 'GET, PUT'
     throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use ${allowed}`)
   }
 
@@ -195,7 +200,7 @@ type RunTarget = {
   runName: string
   epoch: number
   sequence: number | undefined
-  what: 'state' | 'inventory' | 'lock' | 'unlock' | 'plan'
+  what: 'state' | 'torn' | 'inventory' | 'lock' | 'unlock' | 'plan'
   digest: string
 }
 type ListTarget = {
@@ -255,7 +260,8 @@ function parseTarget(req: IncomingMessage): Target {
   throw noPath()
 }
 
-const isPlainRunPath = (what: string | undefined) => what === 'state' || what === 'inventory' || what === 'lock' || what === 'unlock'
+const isPlainRunPath = (what: string | undefined) =>
+  what === 'state' || what === 'torn' || what === 'inventory' || what === 'lock' || what === 'unlock'
 const kindOf = (what: string): VersionKind => (what === 'inventory' ? 'inventory' : 'terraform')
 
 function checkName(field: string, name: string, rule: 'dns1123Label' | 'dns1123Subdomain'): void {
@@ -332,6 +338,7 @@ function sendWritten(res: ServerResponse, result: WriteResult): void {
 
 function writeRefused(result: Extract<WriteResult, { kind: 'refused' }>): HttpError {
   const { reason, orphan, currentEpoch, holder } = result
+  if (reason === 'Torn') return new HttpError(409, reason, `what is torn is never current; it is kept as orphan ${orphan}`, { orphan })
   const why =
     reason === 'StaleEpoch' ? `epoch ${currentEpoch} has begun` : `the lock is held by ${holder ? describeHolder(holder) : 'nobody'}`
   return new HttpError(409, reason, `the write was refused: ${why}; the content is kept as orphan ${orphan}`, {

@@ -375,24 +375,31 @@ test('from the write of a state file to its acknowledgement, over TLS and onto t
     { tls: true },
   ))
 
-test('salvage: the last state of a dead worker is saved once, or kept as an orphan; torn and missing files are said', () =>
+test('salvage: the last state of a dead worker is saved once, or kept as an orphan; a torn one is kept aside, a missing one said', () =>
   withServer(
     async setup => {
       const path = join(setup.directory, 'terraform.tfstate')
       const options = { path, url: `${setup.url}/state/apps/net/run/run-1/state`, token: 'worker', caCertificate: setup.ca, epoch: 1 }
       deepStrictEqual(await salvageState(options), { kind: 'nothing', why: `${path} does not exist` })
+      writeFileSync(path, '')
+      deepStrictEqual(await salvageState(options), { kind: 'nothing', why: `${path} is empty` })
       writeFileSync(path, '{"serial":')
-      deepStrictEqual(await salvageState(options), { kind: 'nothing', why: `${path} is not complete` })
+      deepStrictEqual(await salvageState(options), { kind: 'orphaned', orphan: 1 })
+      deepStrictEqual(await salvageState(options), { kind: 'orphaned', orphan: 1 })
+      const [torn] = await setup.store.orphans('uid')
+      deepStrictEqual([torn?.reason, torn?.author, torn?.epoch], ['Torn', 'run-1', 1])
+      equal((await setup.store.readVersion({ stackUid: 'uid', version: 1 }))?.bytes.toString(), '{"serial":')
+      equal(await setup.store.readVersion({ stackUid: 'uid' }), undefined, 'it is never current')
       writeFileSync(path, '{"serial":5}')
-      deepStrictEqual(await salvageState(options), { kind: 'saved', version: 1 })
-      deepStrictEqual(await salvageState(options), { kind: 'saved', version: 1 })
-      writeFileSync(path, '{"serial":6}')
       deepStrictEqual(await salvageState(options), { kind: 'saved', version: 2 })
+      deepStrictEqual(await salvageState(options), { kind: 'saved', version: 2 })
+      writeFileSync(path, '{"serial":6}')
+      deepStrictEqual(await salvageState(options), { kind: 'saved', version: 3 })
       const late = clientOf(setup, 1)
-      equal(await late.write(Buffer.from('{"serial":4}')), 2, 'what the dead worker sent does not overtake the salvaged file')
+      equal(await late.write(Buffer.from('{"serial":4}')), 3, 'what the dead worker sent does not overtake the salvaged file')
       await setup.store.lock({ stackUid: 'uid', holder: { kind: 'Run', runName: 'run-2', epoch: 2 } }, async () => true)
       writeFileSync(path, '{"serial":7}')
-      deepStrictEqual(await salvageState(options), { kind: 'orphaned', orphan: 3 })
+      deepStrictEqual(await salvageState(options), { kind: 'orphaned', orphan: 4 })
       await rejects(salvageState({ ...options, token: 'wrong', deadlineMs: 150 }), /could not upload .* it answered 403/)
       await rejects(salvageState({ ...options, url: 'https://127.0.0.1:1/x', deadlineMs: 150 }), /could not upload/)
       await late.close()

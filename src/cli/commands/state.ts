@@ -96,7 +96,8 @@ export async function versions(target: string, options: AccessOptions & Output):
       row.note,
     ])
     for (const line of renderTable(['VERSION', 'EPOCH', 'WRITTEN BY', 'SIZE', 'AGE', ''], cells)) print(line)
-    if (orphans.length > 0) note('hint: "oarlock state recover" makes an orphaned version the current one')
+    if (orphans.some(isWhole)) note('hint: "oarlock state recover" makes an orphaned version the current one')
+    for (const torn of orphans.filter(each => !isWhole(each))) note(`hint: version ${torn.version} was cut off; ${howToMend(name, torn)}`)
   })
 }
 
@@ -119,10 +120,19 @@ export async function recover(target: string, options: AccessOptions & Yes & Out
   await withState(target, options, async ({ state, name }) => {
     const orphans = await state.orphans()
     if (orphans.length === 0) return note(`stack/${name} has no orphaned versions: nothing was refused`)
-    const chosen = number === undefined ? newestOrphan(orphans) : orphans.find(each => each.version === number)
+    const chosen = number === undefined ? (newestOrphan(orphans) ?? orphans[0]) : orphans.find(each => each.version === number)
     if (!chosen) {
       const known = orphans.map(({ version }) => version).join(', ')
       throw new CliError(`stack/${name} has no orphaned version ${number}`, { exitCode: exitCodes.notFound, hint: `it has ${known}` })
+    }
+    if (!isWhole(chosen)) {
+      throw new CliError(
+        `orphaned version ${chosen.version} of ${chosen.author} was cut off while it was written: it is not a whole state`,
+        {
+          exitCode: exitCodes.refused,
+          hint: howToMend(name, chosen),
+        },
+      )
     }
     const content = await state.read(chosen.version, 'orphans')
     const current = await state.read()
@@ -135,8 +145,13 @@ export async function recover(target: string, options: AccessOptions & Yes & Out
 }
 
 function newestOrphan(orphans: readonly OrphanInfo[]): OrphanInfo | undefined {
-  return orphans.filter(({ size }) => size > 0).toSorted((a, b) => b.epoch - a.epoch || b.version - a.version)[0]
+  return orphans.filter(each => each.size > 0 && isWhole(each)).toSorted((a, b) => b.epoch - a.epoch || b.version - a.version)[0]
 }
+
+const isWhole = ({ reason }: OrphanInfo): boolean => reason !== 'Torn'
+
+const howToMend = (name: string, { version }: OrphanInfo): string =>
+  `"oarlock state pull ${name} --version ${version} --orphan --to FILE" gives what there is of it; mended, "oarlock state push" takes it`
 
 /** What recovering would bring and take, by address. */
 function differences(content: string, current: string): string[] {
