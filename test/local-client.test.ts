@@ -52,6 +52,62 @@ test('a list larger than what is held back', async () => {
   assert.equal(items.filter(({ data }) => data?.text === text).length, 30)
 })
 
+test('a list that is read slowly is held back, whatever it is long', async () => {
+  const local = server.connect()
+  let handedOver = 0
+  const counted: typeof local = {
+    call: (request, sink) =>
+      local.call(request, {
+        head: (status, headers) => sink.head(status, headers),
+        data(chunk) {
+          handedOver += chunk.length
+          sink.data(chunk)
+        },
+        end: () => sink.end(),
+        cut: () => sink.cut(),
+      }),
+  }
+  const token = server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
+  const slow = await createClient({ cluster: { server: server.url, token }, local: counted })
+  const { body } = await slow.stream({ method: 'GET', path: '/api/v1/namespaces/default/configmaps' })
+  let before = -1
+  await eventually(() => {
+    const isStill = handedOver > 0 && handedOver === before
+    before = handedOver
+    return isStill
+  }, 'the server to wait')
+  assert.ok(handedOver < 2_000_000, `${handedOver} bytes were handed over to a reader that took none`)
+  let taken = 0
+  for await (const chunk of body) taken += chunk.length
+  assert.ok(taken > 3_000_000)
+  assert.equal(taken, handedOver)
+  await slow.close()
+})
+
+test('a reader that leaves is forgotten at once, not when its signal aborts', async () => {
+  const local = server.connect()
+  let cancels = 0
+  const counted: typeof local = {
+    call(request, sink) {
+      const { took, cancel } = local.call(request, sink)
+      const counting = () => {
+        cancels++
+        cancel()
+      }
+      return { took, cancel: counting }
+    },
+  }
+  const token = server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
+  const leaving = await createClient({ cluster: { server: server.url, token }, local: counted })
+  const stop = new AbortController()
+  const before = server.stats().watchers
+  for await (const _ of leaving.resource(configMaps).watch({ ...at, signal: stop.signal })) break
+  assert.deepEqual([cancels, server.stats().watchers], [1, before])
+  stop.abort()
+  await leaving.close()
+  assert.equal(cancels, 1)
+})
+
 test('a watch: what happens, its end by the reader, and what it leaves', async () => {
   const maps = client.resource(configMaps)
   const seen: string[] = []

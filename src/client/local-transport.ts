@@ -1,7 +1,7 @@
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
 import type { Answer } from './read-answer.ts'
-import type { Exchanger, Outgoing, Streaming } from './transport.ts'
+import { type Exchanger, maxAnswerBytes, type Outgoing, type Streaming } from './transport.ts'
 
 /** The API server of this process, as `connect()` of `oarlock/server` returns it: asked without a socket in between. */
 export type LocalServer = {
@@ -32,14 +32,21 @@ export class LocalTransport implements Exchanger {
       let status = 0
       let headers: Answer['headers'] = {}
       let chunks: (string | Buffer)[] = []
+      let size = 0
       const call = this.#begin(outgoing, reject, {
         head: (code, all) => {
           status = code
           headers = all
         },
         data: chunk => {
+          size += chunk.length
+          if (size > maxAnswerBytes) {
+            chunks = []
+            call.end(new Error(`the answer is larger than ${maxAnswerBytes} bytes: list in pages with limit`))
+            return
+          }
           chunks.push(chunk)
-          call?.took(chunk.length)
+          call.took(chunk.length)
         },
         end: () => {
           const body = chunks.length === 1 ? String(chunks[0]) : textOf(chunks)
@@ -64,7 +71,7 @@ export class LocalTransport implements Exchanger {
           isBegun = true
           resolve({ status, headers, body })
         },
-        data: chunk => body.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk),
+        data: chunk => body.push(chunk),
         end: () => body.end(),
       })
     })
@@ -76,11 +83,7 @@ export class LocalTransport implements Exchanger {
   }
 
   /** `fail` is called once at most, and nothing of the sink after it. */
-  #begin(
-    outgoing: Outgoing,
-    fail: (error: Error) => void,
-    sink: Omit<Parameters<LocalServer['call']>[1], 'cut'>,
-  ): ReturnType<LocalServer['call']> | undefined {
+  #begin(outgoing: Outgoing, fail: (error: Error) => void, sink: Omit<Parameters<LocalServer['call']>[1], 'cut'>): LocalExchange {
     const { signal, timeoutMs } = outgoing
     if (this.#isClosed) throw new ClientClosedError()
     signal?.throwIfAborted()
@@ -89,9 +92,12 @@ export class LocalTransport implements Exchanger {
       release?.()
       this.#active.delete(end)
     }
-    const end = (error: Error) => {
+    const leave = () => {
       settle()
       call.cancel()
+    }
+    const end = (error: Error) => {
+      leave()
       fail(error)
     }
     // Answered in a later turn of the event loop.
@@ -113,19 +119,28 @@ export class LocalTransport implements Exchanger {
     const timer = setTimeout(() => end(withCode('no answer in time', 'UND_ERR_HEADERS_TIMEOUT')), timeoutMs)
     const release = signal && onAbort(signal, () => end(asError(signal.reason)))
     this.#active.add(end)
-    return call
+    return { took: bytes => call.took(bytes), leave, end }
   }
+}
+
+/** What is under way. */
+type LocalExchange = {
+  took(bytes: number): void
+  /** Nobody waits for the answer any more. */
+  leave(): void
+  /** The same, and says why. */
+  end(error: Error): void
 }
 
 /** Chunks between the server and a reader. */
 class LocalBody implements AsyncIterable<Buffer> {
-  call: ReturnType<LocalServer['call']> | undefined
-  #chunks: Buffer[] = []
+  call: LocalExchange | undefined
+  #chunks: (string | Buffer)[] = []
   #isEnded = false
   #error: Error | undefined
   #wake: (() => void) | undefined
 
-  push(chunk: Buffer): void {
+  push(chunk: string | Buffer): void {
     this.#chunks.push(chunk)
     this.#wake?.()
   }
@@ -147,7 +162,7 @@ class LocalBody implements AsyncIterable<Buffer> {
         if (chunks.length > 0) {
           this.#chunks = []
           for (const chunk of chunks) {
-            yield chunk
+            yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
             this.call?.took(chunk.length)
           }
         } else if (this.#isEnded) {
@@ -161,7 +176,7 @@ class LocalBody implements AsyncIterable<Buffer> {
         }
       }
     } finally {
-      if (!this.#isEnded) this.call?.cancel()
+      if (!this.#isEnded) this.call?.leave()
     }
   }
 }

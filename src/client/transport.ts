@@ -54,7 +54,7 @@ const pipelineDepth = 64
 const connectTimeoutMs = 10_000
 /** Below the 90 s and more of common API servers and balancers; a server that says less in Keep-Alive is believed. */
 const keepAliveMs = 45_000
-const maxAnswerBytes = 268_435_456
+export const maxAnswerBytes = 268_435_456
 const pauseAboveBytes = 1_048_576
 
 /**

@@ -25,7 +25,7 @@ export type LocalSink = {
 }
 
 export type LocalCall = {
-  /** The reader has done with so many bytes. What it does not take holds the server back, or gets a watch cut. */
+  /** The reader has done with as much, by the `length` of what it was given. What it does not take holds the server back, or gets a watch cut. */
   took(bytes: number): void
   /** Nobody waits for the answer any more. */
   cancel(): void
@@ -122,8 +122,10 @@ class LocalReply extends EventEmitter implements Reply {
   writableEnded = false
   closed = false
   destroyed = false
-  /** Bytes that the reader has not taken. */
+  /** As much as the reader has not taken: bytes, or characters of a text. */
   writableLength = 0
+  /** To be told when the reader has taken enough, or is gone. */
+  #onTaken: (() => void)[] = []
 
   constructor(sink: LocalSink, isHead: boolean) {
     super()
@@ -160,13 +162,18 @@ class LocalReply extends EventEmitter implements Reply {
   write(data: string | Uint8Array, encoding?: BufferEncoding | (() => void)): boolean {
     if (!this.headersSent) this.writeHead(200)
     const done = typeof encoding === 'function' ? encoding : undefined
-    if (done) setImmediate(done)
-    if (this.closed || !this.#hasBody || data.length === 0) return true
+    if (this.closed || !this.#hasBody || data.length === 0) {
+      if (done) setImmediate(done)
+      return true
+    }
     // Whoever wants to know when it is done uses the bytes again.
     const chunk = typeof data === 'string' ? data : done ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     this.writableLength += chunk.length
     this.#sink.data(chunk)
-    return this.writableLength < backlogBytes
+    const isFull = this.writableLength >= backlogBytes
+    if (done && isFull && !this.closed) this.#onTaken.push(done)
+    else if (done) setImmediate(done)
+    return !isFull
   }
 
   end(data?: string | Uint8Array | (() => void)): this {
@@ -182,7 +189,9 @@ class LocalReply extends EventEmitter implements Reply {
   took(bytes: number): void {
     const wasFull = this.writableLength >= backlogBytes
     this.writableLength -= bytes
-    if (wasFull && this.writableLength < backlogBytes && !this.closed) this.emit('drain')
+    if (!wasFull || this.writableLength >= backlogBytes || this.closed) return
+    this.#tellTaken()
+    this.emit('drain')
   }
 
   destroy(): this {
@@ -201,6 +210,11 @@ class LocalReply extends EventEmitter implements Reply {
   #close(): void {
     if (this.closed) return
     this.closed = true
+    this.#tellTaken()
     this.emit('close')
+  }
+
+  #tellTaken(): void {
+    for (const done of this.#onTaken.splice(0)) setImmediate(done)
   }
 }
