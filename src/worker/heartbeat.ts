@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { Worker as Thread } from 'node:worker_threads'
+import type { Worker as Thread } from 'node:worker_threads'
 import { systemNamespace } from '../api/index.ts'
 import type { Client } from '../client/index.ts'
 import { rfc3339 } from '../kube/index.ts'
@@ -143,7 +143,9 @@ export class Heartbeat {
     }
     // The same file as this one, in the checkout (.ts) and in the package (.js).
     const file = fileURLToPath(new URL(`./heartbeat-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
-    const thread = new Thread(file, {
+    // Taken here: before the first Run it is not needed.
+    const { Worker } = process.getBuiltinModule('node:worker_threads')
+    const thread = new Worker(file, {
       workerData,
       execArgv: [],
       // Undefined would become a directory of that name.

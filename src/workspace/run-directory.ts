@@ -31,7 +31,7 @@ export async function createRunDirectory(parent: string, runUid: string): Promis
   await mkdir(root, { mode: 0o700 })
   const part = (name: string) => join(root, name)
   const directory = { root, work: part('work'), tmp: part('tmp'), home: part('home'), scratch: part('scratch') }
-  for (const path of [directory.work, directory.tmp, directory.home, directory.scratch]) await mkdir(path, { mode: 0o700 })
+  await Promise.all([directory.work, directory.tmp, directory.home, directory.scratch].map(path => mkdir(path, { mode: 0o700 })))
   return { ...directory, remove: () => removeTree(root) }
 }
 

@@ -38,6 +38,11 @@ export type UpOptions = {
 const readyGraceMs = 5_000
 
 const sameSignalMs = 500
+/**
+ * A young generation that does not begin with 1 MB: what a worker makes until its engine starts is not collected several times, which
+ * took 10 ms of its 150. Measured: its memory is the same then.
+ */
+const workerFlags = ['--min-semi-space-size=8']
 
 /** Since the process began, not since this line: loading the program is part of what the user waits for. */
 const startedMs = performance.timeOrigin
@@ -106,7 +111,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
-      launcher: [process.execPath, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock')],
+      launcher: [process.execPath, ...workerFlags, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock')],
       version: packageVersion(),
       log,
     })

@@ -53,15 +53,9 @@ class CommandEngine implements Engine {
 
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
-    const record = await readRecord(context)
     // Read before the plan runs, as it may leave files behind.
-    const inputs = {
-      intent,
-      command: context.spec.command,
-      variables: context.variables,
-      source: await directoryDigest(context.directory),
-      state: await stateText(context),
-    }
+    const [record, source, state] = await Promise.all([readRecord(context), directoryDigest(context.directory), stateText(context)])
+    const inputs = { intent, command: context.spec.command, variables: context.variables, source, state }
     const count = { add: 0, change: 0, destroy: 0 }
     const printed: string[] = []
     let hasChanges = intent !== 'refresh'
