@@ -1,44 +1,68 @@
-import type { AddressInfo } from 'node:net'
-import type { WorkerHealth } from '../worker/index.ts'
+import { fileURLToPath } from 'node:url'
+import { Worker as Thread } from 'node:worker_threads'
+import { defaultLeaseTimings, type WorkerHealth } from '../worker/index.ts'
 import { type Address, formatAddress } from './address.ts'
+
+export type HealthData = {
+  readonly host: string
+  readonly port: number
+  readonly stuckAfterMs: number
+  /** One BigInt64: when the worker's event loop turned last, in milliseconds of `process.hrtime`. */
+  readonly turnedAtMs: SharedArrayBuffer
+}
+export type FromHealth =
+  | { kind: 'listening'; port: number }
+  | { kind: 'failed'; message: string }
+  /** A probe wants to know. */
+  | { kind: 'ask'; id: number }
+export type ToHealth = { id: number; health: WorkerHealth }
+
+const turnsEveryMs = 500
 
 /**
  * Health of one worker, for a kubelet or whatever else keeps it running: `/startupz` is 200 once it has registered, `/readyz` while it
- * may be given Runs (registered, its Lease fresh, not draining), `/livez` as long as its event loop turns, which answering shows,
- * and its Lease was renewed not too long ago. 503 comes with the reason. It shows nothing else and needs no password.
+ * may be given Runs (registered, its Lease fresh, its guard there, not draining), `/livez` while its event loop turns, its Lease was
+ * renewed not too long ago, and it has not lost its guard for good. 503 comes with the reason. It shows nothing else and needs no
+ * password. Served by a thread (`health-thread.ts`), which answers also while the event loop of this one stands still.
+ *
+ * @param options `stuckAfterMs`: so long it may stand still; default: as long as an engine may run without a renewal of the Lease.
  */
 export async function startWorkerHealth(
   address: Address,
   health: () => WorkerHealth,
+  { stuckAfterMs = defaultLeaseTimings.killMs }: { stuckAfterMs?: number } = {},
 ): Promise<{ readonly address: Address; close(): void }> {
-  const { createServer } = process.getBuiltinModule('node:http')
-  const server = createServer((request, response) => {
-    response.on('error', () => {})
-    const { live, ready, started } = health()
-    const reasons = { '/livez': live, '/healthz': live, '/readyz': ready, '/startupz': started }[(request.url ?? '').split('?')[0] ?? '']
-    const isRead = request.method === 'GET' || request.method === 'HEAD'
-    const status = !isRead ? 405 : reasons === undefined ? 404 : reasons.length === 0 ? 200 : 503
-    const text = reasons === undefined ? 'there is /livez, /readyz and /startupz' : reasons.join('\n') || 'ok'
-    response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-store' }).end(`${text}\n`)
+  const turned = new BigInt64Array(new SharedArrayBuffer(8))
+  const turn = () => Atomics.store(turned, 0, process.hrtime.bigint() / 1_000_000n)
+  turn()
+  const workerData: HealthData = { host: address.host, port: address.port, stuckAfterMs, turnedAtMs: turned.buffer as SharedArrayBuffer }
+  // The same file as this one, in the checkout (.ts) and in the package (.js).
+  const file = fileURLToPath(new URL(`./health-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
+  const thread = new Thread(file, {
+    workerData,
+    execArgv: [],
+    env: process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {},
+    resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
   })
-  server.headersTimeout = 10_000
-  server.requestTimeout = 10_000
-  server.maxConnections = 64
-  server.on('clientError', (_error, socket) => socket.destroy())
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', error =>
-      reject(new Error(`${formatAddress(address)}, the address of the worker's health, cannot be listened on: ${error.message}`)),
-    )
-    server.listen(address.port, address.host, resolve)
+  const listening = Promise.withResolvers<number>()
+  thread.on('message', (message: FromHealth) => {
+    if (message.kind === 'listening') listening.resolve(message.port)
+    else if (message.kind === 'failed') listening.reject(new Error(message.message))
+    else thread.postMessage({ id: message.id, health: health() } satisfies ToHealth)
   })
-  // It does not keep the worker alive.
-  server.unref()
-  const { port } = server.address() as AddressInfo
-  return {
-    address: { host: address.host, port },
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
+  thread.on('error', error => listening.reject(error))
+  const turning = setInterval(turn, turnsEveryMs).unref()
+  const close = (): void => {
+    clearInterval(turning)
+    void thread.terminate()
+  }
+  try {
+    const port = await listening.promise
+    // It does not keep the worker alive.
+    thread.unref()
+    return { address: { host: address.host, port }, close }
+  } catch (error) {
+    close()
+    throw new Error(`${formatAddress(address)}, the address of the worker's health, cannot be listened on: ${(error as Error).message}`)
   }
 }

@@ -5,11 +5,12 @@
  * deadline in a process of its own. Everything it started is gone, and its directory removed, when a Run ends (invariants 1, 9, 10).
  * Not here: which Run, on which worker, and when (`stack/`, `dispatch/`); how an engine works (`engine/`).
  */
+export type { WorkerHealth } from './decide-health.ts'
 export { workerExitCodes } from './exit-codes.ts'
 export type { HollowFleet, HollowProfile, Latencies, StackLoad } from './hollow/index.ts'
 export { defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
 export type { RunLog } from './run-log.ts'
-export { type RunWorkerOptions, runWorker, type WorkerHealth, type WorkerLog } from './run-worker.ts'
+export { type RunWorkerOptions, runWorker, type WorkerLog } from './run-worker.ts'
 export { workerSignals } from './signals.ts'
 export { foundEngines, type WorkerTraits } from './traits.ts'
 export { WorkerOptionError } from './worker-option-error.ts'

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../api/index.ts'
 import { type Client, listWatch } from '../client/index.ts'
 import { objectKey } from '../kube/index.ts'
+import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
 import type { Execution } from './execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
@@ -62,9 +63,6 @@ export type RunWorkerOptions = {
 }
 
 const watchWorkerAfterMs = 1_000
-
-/** How a worker is; each is empty when all is well, else says why not. */
-export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }
 
 /**
  * A worker, from its registration to its end: heartbeat, guard, Runs. Resolves with one of {@link workerExitCodes}; never rejects
@@ -435,15 +433,13 @@ class WorkerProcess {
   }
 
   #health(): WorkerHealth {
-    const sinceMs = bootMs() - this.#heartbeat.renewedAtMs
-    const started = this.#isRegistered ? [] : ['the worker has not registered yet']
-    const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`
-    const isLate = this.#isRegistered && sinceMs >= this.#timings.interruptMs
-    const lease = isLate ? [`the Lease was renewed ${seconds(sinceMs)} ago; it lasts ${seconds(this.#timings.durationMs)}`] : []
-    const draining = this.#drainReason === undefined ? [] : [`the worker drains (${this.#drainReason}) and takes no Run`]
-    // By then it should have ended by itself: whoever asks may as well end it.
-    const isStuck = this.#isRegistered && sinceMs >= 2 * this.#timings.durationMs
-    return { started, live: isStuck ? lease : [], ready: [...started, ...lease, ...draining] }
+    return decideHealth({
+      isRegistered: this.#isRegistered,
+      sinceRenewalMs: bootMs() - this.#heartbeat.renewedAtMs,
+      timings: this.#timings,
+      drainReason: this.#drainReason,
+      guard: this.#isGuardLost ? 'lost' : this.#guard.pid === undefined ? 'away' : 'answers',
+    })
   }
 
   #onRun(run: Run): void {

@@ -1,0 +1,30 @@
+import { deepEqual } from 'node:assert/strict'
+import { test } from 'node:test'
+import { decideHealth, type WorkerFacts } from './decide-health.ts'
+import { defaultLeaseTimings } from './lease-timings.ts'
+
+const well: WorkerFacts = {
+  isRegistered: true,
+  sinceRenewalMs: 900,
+  timings: defaultLeaseTimings,
+  drainReason: undefined,
+  guard: 'answers',
+}
+const late = (age: string) => `the Lease was renewed ${age} ago; it lasts 10.0 s`
+const lost = 'no guard can be kept beside the worker, so no engine may run: it ends when those that ran have'
+
+for (const [what, facts, want] of [
+  ['all is well', {}, { live: [], ready: [], started: [] }],
+  [
+    'before it has registered',
+    { isRegistered: false, sinceRenewalMs: 1e9, guard: 'away' },
+    { live: [], ready: ['the worker has not registered yet'], started: ['the worker has not registered yet'] },
+  ],
+  ['the Lease is late', { sinceRenewalMs: 6_000 }, { live: [], ready: [late('6.0 s')], started: [] }],
+  ['it should have ended', { sinceRenewalMs: 20_000 }, { live: [late('20.0 s')], ready: [late('20.0 s')], started: [] }],
+  ['it drains', { drainReason: 'Idle' }, { live: [], ready: ['the worker drains (Idle) and takes no Run'], started: [] }],
+  ['no guard answers', { guard: 'away' }, { live: [], ready: ['the guard beside the worker does not answer at the moment'], started: [] }],
+  ['no guard can be kept', { guard: 'lost' }, { live: [lost], ready: [lost], started: [] }],
+] as [string, Partial<WorkerFacts>, ReturnType<typeof decideHealth>][]) {
+  test(`health: ${what}`, () => deepEqual(decideHealth({ ...well, ...facts }), want))
+}

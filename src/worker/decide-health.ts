@@ -1,0 +1,31 @@
+import type { DrainReason } from './decide-step.ts'
+import type { LeaseTimings } from './lease-timings.ts'
+
+/** How a worker is; each is empty when all is well, else says why not. */
+export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }
+
+export type WorkerFacts = {
+  readonly isRegistered: boolean
+  /** Since before the last renewal that succeeded was sent. */
+  readonly sinceRenewalMs: number
+  readonly timings: Pick<LeaseTimings, 'durationMs' | 'interruptMs'>
+  readonly drainReason: DrainReason | undefined
+  /** `lost`: none can be kept, so no engine may run (invariant 2); `away`: none answers at the moment, another one is looked for. */
+  readonly guard: 'answers' | 'away' | 'lost'
+}
+
+/** What the worker says of its own health. That its event loop turns is for somebody else to say. */
+export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReason, guard }: WorkerFacts): WorkerHealth {
+  const { durationMs, interruptMs } = timings
+  const started = isRegistered ? [] : ['the worker has not registered yet']
+  const isLate = isRegistered && sinceRenewalMs >= interruptMs
+  const lease = isLate ? [`the Lease was renewed ${seconds(sinceRenewalMs)} ago; it lasts ${seconds(durationMs)}`] : []
+  const lost = guard === 'lost' ? ['no guard can be kept beside the worker, so no engine may run: it ends when those that ran have'] : []
+  const away = isRegistered && guard === 'away' ? ['the guard beside the worker does not answer at the moment'] : []
+  const draining = drainReason === undefined ? [] : [`the worker drains (${drainReason}) and takes no Run`]
+  // By then it should have ended by itself: whoever asks may as well end it.
+  const isOver = isRegistered && sinceRenewalMs >= 2 * durationMs
+  return { started, live: [...(isOver ? lease : []), ...lost], ready: [...started, ...lease, ...lost, ...away, ...draining] }
+}
+
+export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
