@@ -99,7 +99,8 @@ export class Manager {
   #probes: ProbeServer | undefined
 
   constructor(options: ManagerOptions) {
-    const own = this.#clientsOn(undefined, options.client)
+    const isElected = options.leaderElection !== undefined
+    const own = this.#clientsOn(undefined, options.client, isElected)
     this.client = own.client
     this.leaderClient = own.leaderClient
     this.#options = options
@@ -108,7 +109,7 @@ export class Manager {
       if (!/^[a-zA-Z0-9.-]+$/.test(name)) {
         throw new TypeError(`the name ${JSON.stringify(name)} of a cluster must consist of letters, digits, dots and dashes`)
       }
-      this.#clients.set(name, this.#clientsOn(name, client))
+      this.#clients.set(name, this.#clientsOn(name, client, isElected))
     }
     const manager = this
     this.#host = {
@@ -294,9 +295,10 @@ export class Manager {
     return health(reasons)
   }
 
-  #clientsOn(cluster: string | undefined, inner: Client): { client: Client; leaderClient: Client } {
+  #clientsOn(cluster: string | undefined, inner: Client, isElected: boolean): { client: Client; leaderClient: Client } {
     const cachesOf = (resource: Resource<unknown>) => this.#cachesOfKind.get(kindKey(cluster, resource)) ?? []
     const client = new WriteThroughClient(inner, cachesOf)
+    if (!isElected) return { client, leaderClient: client }
     const mustLead = () => {
       if (this.#lease && !this.#lease.isHeld) throw new NotLeaderError()
       return this.#leadership?.aborting.signal
