@@ -113,7 +113,8 @@ function asTold({ stack, runs, nowMs }: StackInput): { runs: readonly Run[]; aga
   const active = runs.find(run => run.metadata.name === told?.name)
   if (!told || !active || isEnded(active) || told.phase === phaseOf(active)) return undefined
   const againInMs = Date.parse(active.status?.startedAt ?? active.metadata.creationTimestamp) + tellProgressAfterMs - nowMs
-  if (againInMs <= 0) return undefined
+  // Where the clock of its worker is ahead, nothing is held back: that would last as long as they are apart.
+  if (againInMs <= 0 || againInMs > tellProgressAfterMs) return undefined
   const before: Run = { ...active, status: { ...active.status, phase: told.phase as RunPhase } }
   return { runs: runs.map(run => (run === active ? before : run)), againInMs }
 }

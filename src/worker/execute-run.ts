@@ -232,7 +232,10 @@ class RunExecution {
     })
     if (signal.aborted) this.#guarded.interrupted()
 
-    const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal }), this.#killWriters()])
+    const killing = this.#killWriters()
+    killing.catch(() => {})
+    // Awaited whatever becomes of the others: what looks for processes of the Stack must not find those of its next Run.
+    const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })]).finally(() => killing)
     // Our own token, too: an engine that is curious finds it in /proc.
     log.hide([...inputs.secrets, textOf(this.#options.token)])
     if (known && statePath) {

@@ -154,7 +154,8 @@ class WorkerProcess {
     this.#store = createStoreAgent(options.storeUrl, caCertificate)
     this.#voice = new WorkerVoice(
       () => this.#does(),
-      status => this.#heartbeat.say(status).catch(error => log.warn({ worker: name, error: String(error) }, 'could not say what it does')),
+      status => this.#heartbeat.say(status),
+      error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'),
     )
     options.onHealth?.(() => this.#health())
   }

@@ -6,6 +6,9 @@ import type { WorkerSays } from './registration.ts'
 export const sayAfterMs = 500
 /** Since when a worker is idle is said anew when it is off by so much: by it, pools let go of workers. */
 const idleAccuracyMs = 5_000
+/** What could not be said is said again, as it is then, after so long, and after twice as long each time. */
+const againAfterMs = 2_000
+const againAtMostMs = 60_000
 
 export type WorkerDoes = {
   /** Keys of the Runs it works on. */
@@ -22,22 +25,31 @@ export type WorkerDoes = {
 export class WorkerVoice {
   readonly #does: () => WorkerDoes
   readonly #say: (status: WorkerSays) => Promise<void>
+  readonly #onError: (error: unknown) => void
   #said = ''
+  #againMs = againAfterMs
+  #isOver = false
   #saying: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
 
   /**
    * @param does how it is at the moment.
-   * @param say writes it; its errors are the caller's to handle.
+   * @param say writes it.
+   * @param onError told why it could not be written; it is tried again.
    */
-  constructor(does: () => WorkerDoes, say: (status: WorkerSays) => Promise<void>) {
+  constructor(does: () => WorkerDoes, say: (status: WorkerSays) => Promise<void>, onError: (error: unknown) => void) {
     this.#does = does
     this.#say = say
+    this.#onError = onError
   }
 
   /** Something has changed. */
   changed(): void {
-    this.#timer ??= setTimeout(() => void this.now(), sayAfterMs)
+    this.#in(sayAfterMs)
+  }
+
+  #in(ms: number): void {
+    if (!this.#isOver) this.#timer ??= setTimeout(() => void this.now(), ms)
   }
 
   /** Says it at once; resolves when it is said. */
@@ -48,14 +60,24 @@ export class WorkerVoice {
       const does = this.#does()
       const words = wordsOf(does)
       if (words === this.#said) return
-      this.#said = words
-      await this.#say(statusOf(does))
+      try {
+        await this.#say(statusOf(does))
+        this.#said = words
+        this.#againMs = againAfterMs
+      } catch (error) {
+        // It may have been written, or not: what was said before is not known any more.
+        this.#said = ''
+        this.#onError(error)
+        this.#in(this.#againMs)
+        this.#againMs = Math.min(againAtMostMs, this.#againMs * 2)
+      }
     })
     return this.#saying
   }
 
   /** Says nothing more; resolves when what is being said has been. */
   async end(): Promise<void> {
+    this.#isOver = true
     clearTimeout(this.#timer)
     this.#timer = undefined
     await this.#saying

@@ -13,6 +13,7 @@ import { findRunProcesses, groupExists, readStartTime } from '../../workspace/in
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
 import type { GuardedSetup } from './guarded-for-test.ts'
+import { Ward } from './ward.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-guard-'))
 const runsDir = join(base, 'runs')
@@ -131,6 +132,19 @@ test('a credential that was renewed while the Run goes on is the one that its st
       [['Bearer renewed-token', '{"serial":5}']],
     )
   }
+})
+
+test('a record that cannot be renewed, as of a Run that has just ended, ends nothing', () => {
+  const uid = randomUUID()
+  const directory = join(runsDir, uid)
+  mkdirSync(directory, { recursive: true })
+  const ward = new Ward({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
+  const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
+  ward.on({ kind: 'run', run: { uid, directory, salvage } })
+  rmSync(directory, { recursive: true })
+  ward.on({ kind: 'credential', token: 'renewed-token' })
+  ward.on({ kind: 'done', uid })
+  assert.equal(salvage.token, 'renewed-token')
 })
 
 test('invariant 2: an engine that heeds no signal is killed before anyone may call the Lease expired', async t => {

@@ -126,7 +126,11 @@ export class Ward {
     for (const { run } of this.#runs.values()) {
       if (!run.salvage) continue
       run.salvage.token = token
-      writeRecord(run)
+      try {
+        writeRecord(run)
+      } catch {
+        // The disk is full, or the Run has just ended and its directory is gone: the record keeps the old one, and nothing ends for it.
+      }
     }
   }
 

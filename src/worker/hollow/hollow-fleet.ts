@@ -164,8 +164,9 @@ export class HollowFleet {
     const voice: WorkerVoice = new WorkerVoice(
       () => ({ runs: hand.run === undefined ? [] : [hand.run], idleSinceMs: hand.run === undefined ? hand.idleSinceMs : undefined }),
       async status => {
-        if (this.#hands[index] === hand) await say(client, name, status).catch(error => this.#options.onError?.(error))
+        if (this.#hands[index] === hand) await say(client, name, status)
       },
+      error => this.#options.onError?.(error),
     )
     const hand: Hand = { registration, renewedAtMs: sentAtMs, isRenewing: false, run: undefined, idleSinceMs: Date.now(), voice }
     this.#hands[index] = hand
