@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 
 /** A worker's process that an earlier `oarlock up` on the same data directory started, and that goes on. */
-export type LeftWorker = { readonly name: string; readonly pool: string; readonly pid: number }
+export type LeftWorker = { readonly name: string; readonly pool: string; readonly pid: number; readonly output: string }
 
 /**
  * Finds them by what each has from the moment it exists: its output goes to `<outputDirectory>/<name>.log`, and it leads a session of its
@@ -11,23 +11,23 @@ export type LeftWorker = { readonly name: string; readonly pool: string; readonl
 export function findLeftWorkers(outputDirectory: string): LeftWorker[] {
   const directory = realpathSync(outputDirectory)
   return pids().flatMap(pid => {
-    const path = outputOf(pid)
-    if (path === undefined || dirname(path) !== directory || !isSessionLeader(pid)) return []
+    const output = outputOf(pid)
+    if (output === undefined || dirname(output) !== directory || !isSessionLeader(pid)) return []
     const args = commandOf(pid)
     const after = (option: string) => args[args.indexOf(option) + 1]
-    const name = basename(path, '.log')
+    const name = basename(output, '.log')
     const pool = after('--pool')
-    return after('--name') === name && pool !== undefined ? [{ name, pool, pid }] : []
+    return after('--name') === name && pool !== undefined ? [{ name, pool, pid, output }] : []
   })
 }
 
 /** Whether the process is still that worker, and not another one that got its number. */
-export function isStillThere({ name, pid }: LeftWorker, outputDirectory: string): boolean {
-  return outputOf(pid) === join(realpathSync(outputDirectory), `${name}.log`)
+export function isStillThere({ pid, output }: LeftWorker): boolean {
+  return outputOf(pid) === output
 }
 
-export function signalLeft(worker: LeftWorker, signal: NodeJS.Signals, outputDirectory: string): void {
-  if (!isStillThere(worker, outputDirectory)) return
+export function signalLeft(worker: LeftWorker, signal: NodeJS.Signals): void {
+  if (!isStillThere(worker)) return
   try {
     process.kill(worker.pid, signal)
   } catch {

@@ -46,7 +46,7 @@ export class ProcessPool implements PoolDriver {
     this.#left = findLeftWorkers(options.outputDirectory)
     for (const worker of this.#left) {
       const { name, pool } = worker
-      this.#workers.set(name, { pool, isEnding: false, kill: signal => signalLeft(worker, signal, options.outputDirectory) })
+      this.#workers.set(name, { pool, isEnding: false, kill: signal => signalLeft(worker, signal) })
     }
     if (this.#left.length > 0) {
       options.log.info({ workers: this.#left.map(({ name }) => name) }, 'workers of before go on')
@@ -145,7 +145,7 @@ export class ProcessPool implements PoolDriver {
 
   #lookForEnds(): void {
     const { outputDirectory, log } = this.#options
-    for (const worker of this.#left.filter(each => !isStillThere(each, outputDirectory))) {
+    for (const worker of this.#left.filter(each => !isStillThere(each))) {
       const { name } = worker
       this.#left.splice(this.#left.indexOf(worker), 1)
       log.info({ worker: name }, 'a worker of before has ended')
@@ -167,11 +167,20 @@ export class ProcessPool implements PoolDriver {
 
   #forgetOldOutputs(): void {
     const { outputDirectory } = this.#options
-    const files = readdirSync(outputDirectory)
+    const files = namesIn(outputDirectory)
       .filter(name => !this.#workers.has(name.replace(/\.log$/, '')))
       .map(name => ({ path: join(outputDirectory, name), changedMs: modifiedMs(join(outputDirectory, name)) }))
       .sort((a, b) => b.changedMs - a.changedMs)
     for (const { path } of files.slice(keptOutputs)) rmSync(path, { force: true })
+  }
+}
+
+/** None where somebody has removed it. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
   }
 }
 
