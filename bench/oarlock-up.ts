@@ -24,7 +24,9 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   })
   const pid = child.pid as number
   // A bench that fails or is interrupted leaves nothing behind.
-  process.once('exit', () => child.kill('SIGTERM'))
+  const endWithUs = () => child.kill('SIGTERM')
+  process.once('exit', endWithUs)
+  child.once('exit', () => process.off('exit', endWithUs))
   const kubeconfig = join(dataDir, 'kubeconfig')
   let client: Client | undefined
   while (!client) {
