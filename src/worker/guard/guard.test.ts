@@ -134,14 +134,14 @@ test('a credential that was renewed while the Run goes on is the one that its st
   }
 })
 
-test('a record that cannot be renewed, as of a Run that has just ended, ends nothing', () => {
+test('a record that cannot be renewed, as on a full disk or of a Run that has just ended, ends nothing', () => {
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
   const ward = new Ward({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
   ward.on({ kind: 'run', run: { uid, directory, salvage } })
-  rmSync(directory, { recursive: true })
+  mkdirSync(join(directory, 'guarded.json.new'))
   ward.on({ kind: 'credential', token: 'renewed-token' })
   ward.on({ kind: 'done', uid })
   assert.equal(salvage.token, 'renewed-token')
