@@ -9,12 +9,14 @@ export class UsageScale {
   readonly halfLifeMs: number
   #baseMs: number | undefined
 
-  constructor(halfLifeMs: number) {
+  /** @param nowMs what is charged first may be long ago, and the present must stay within what a number holds. Default: when that was. */
+  constructor(halfLifeMs: number, nowMs?: number) {
     if (!Number.isFinite(halfLifeMs) || halfLifeMs <= 0) throw new RangeError(`halfLifeMs must be a number > 0, got ${halfLifeMs}`)
     this.halfLifeMs = halfLifeMs
+    this.#baseMs = nowMs
   }
 
-  /** What `costMs` at `atMs` adds to a scaled account. */
+  /** What `costMs` at `atMs`, which is not in the future, adds to a scaled account. */
   scaled(costMs: number, atMs: number): number {
     this.#baseMs ??= atMs
     return costMs * 2 ** ((atMs - this.#baseMs) / this.halfLifeMs)

@@ -36,7 +36,7 @@ export class QueueKeeper {
     this.#onLoad = onLoad
     this.#options = options
     this.#nowMs = nowMs
-    this.queue = new RunQueue(options)
+    this.queue = this.#newQueue()
   }
 
   get load(): WorkerLoads {
@@ -54,7 +54,7 @@ export class QueueKeeper {
 
   /** Reads everything anew, as when this process becomes the leader. What tenants used lately is known from their ended Runs. */
   reset(): void {
-    this.queue = new RunQueue(this.#options)
+    this.queue = this.#newQueue()
     this.#workerOf.clear()
     this.#load.clear()
     this.#orphans.clear()
@@ -64,8 +64,8 @@ export class QueueKeeper {
       const { assignedAt } = run.spec
       const { finishedAt } = run.status ?? {}
       if (isEnded(run) && assignedAt && finishedAt) {
-        const endedAtMs = Date.parse(finishedAt)
-        this.queue.remember(run.metadata.namespace ?? '', endedAtMs - Date.parse(assignedAt), endedAtMs)
+        const endedAtMs = this.#pastMs(finishedAt)
+        this.queue.remember(run.metadata.namespace ?? '', endedAtMs - this.#pastMs(assignedAt), endedAtMs)
       }
       this.see(run)
     }
@@ -110,7 +110,7 @@ export class QueueKeeper {
   placed(run: Run, worker: string): void {
     const key = objectKey(run)
     const { namespace = '' } = run.metadata
-    const sinceMs = run.spec.assignedAt ? Date.parse(run.spec.assignedAt) : this.#nowMs()
+    const sinceMs = this.#pastMs(run.spec.assignedAt)
     this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
     if (this.#workerOf.get(key)?.worker === worker) return
     this.#leaveWorker(key)
@@ -149,7 +149,7 @@ export class QueueKeeper {
   #ended(key: string, run: Run): void {
     this.#orphans.delete(key)
     this.queue.remove(key)
-    this.queue.end(key, run.status?.finishedAt ? Date.parse(run.status.finishedAt) : this.#nowMs())
+    this.queue.end(key, this.#pastMs(run.status?.finishedAt))
     const { workerName } = run.spec
     if (this.#workerOf.has(key)) this.#leaveWorker(key)
     else if (workerName !== undefined && this.#caches.workers.get(workerName) && !this.#load.has(workerName)) {
@@ -172,6 +172,16 @@ export class QueueKeeper {
     if (load) this.#load.set(worker, load)
     else this.#load.delete(worker)
     this.#onLoad(worker, load)
+  }
+
+  #newQueue(): RunQueue {
+    return new RunQueue({ ...this.#options, nowMs: this.#nowMs() })
+  }
+
+  /** A clock that is ahead, or a worker that lies, must not charge a tenant for what is to come: usage doubles with each half-life. */
+  #pastMs(time: string | undefined): number {
+    const nowMs = this.#nowMs()
+    return time === undefined ? nowMs : Math.min(nowMs, Date.parse(time))
   }
 
   #freshen(): void {

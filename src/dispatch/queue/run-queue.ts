@@ -9,6 +9,8 @@ export type RunQueueOptions = {
   readonly halfLifeMs?: number | undefined
   /** Never more Runs at once, over all pools. Default: no limit. */
   readonly maxRunning?: number | undefined
+  /** The present; to be given where it is told of Runs that ended days ago. Default: when the first Run it is told of began, or ended. */
+  readonly nowMs?: number | undefined
 }
 
 /** A Run that has a Worker. `chargedMs` was charged at `chargedAtMs`, as a guess until it is known how long it takes. */
@@ -46,8 +48,8 @@ export class RunQueue {
   #poolLimits: ReadonlyMap<string, number> = new Map()
   #tenants = new TenantBook()
 
-  constructor({ halfLifeMs = defaults.fairShareHalfLifeMs, maxRunning = Infinity }: RunQueueOptions = {}) {
-    this.#scale = new UsageScale(halfLifeMs)
+  constructor({ halfLifeMs = defaults.fairShareHalfLifeMs, maxRunning = Infinity, nowMs }: RunQueueOptions = {}) {
+    this.#scale = new UsageScale(halfLifeMs, nowMs)
     this.#maxRunning = maxRunning
   }
 
