@@ -183,11 +183,9 @@ export class Hands {
   #give(pool: Pool, hand: Hand, needs: Needs): string {
     const { worker, load } = hand
     const name = nameOf(hand)
-    const isWithheld = this.#withheld.includes(hand)
     pool.members.delete(name)
     forget(pool, hand)
     this.#join(worker, withRun(load, 1, needs))
-    if (isWithheld) this.withhold(worker.spec.pool, name)
     return name
   }
 
