@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Run } from '../../api/index.ts'
+import type { Run, Worker } from '../../api/index.ts'
 import { rfc3339 } from '../../kube/index.ts'
 import type { Caches } from '../caches.ts'
-import { epochMs, testRun } from '../test-objects.ts'
+import { epochMs, testRun, testWorker } from '../test-objects.ts'
 import { QueueKeeper } from './queue-keeper.ts'
 
 const hourMs = 3_600_000
@@ -15,10 +15,11 @@ function ended(namespace: string, endedMs: number): Run {
 }
 
 /** One that begins anew at {@link epochMs}, with just these Runs there. */
-function keeperOf(runs: readonly Run[]): QueueKeeper {
+function keeperOf(runs: readonly Run[], worker?: Worker): QueueKeeper {
   const nothing = { list: () => [], get: () => undefined }
   const there = { list: () => runs, get: () => undefined }
-  const caches = { runs: there, workers: nothing, pools: nothing, stacks: nothing, tenants: nothing, namespaces: nothing }
+  const workers = { list: () => [], get: (name: string) => (name === worker?.metadata.name ? worker : undefined) }
+  const caches = { runs: there, workers, pools: nothing, stacks: nothing, tenants: nothing, namespaces: nothing }
   const keeper = new QueueKeeper(
     caches as unknown as Caches,
     () => epochMs,
@@ -47,4 +48,11 @@ test('a clock that is ahead charges nobody for what is to come', () => {
   assert.deepEqual(usageMinutes(keeper), { busy: 10, ahead: 1 })
   keeper.see({ ...run, status: { phase: 'Succeeded', finishedAt: rfc3339(epochMs + 24 * 3_650 * hourMs) } })
   assert.deepEqual(usageMinutes(keeper), { busy: 10, ahead: 0 })
+})
+
+test('a one-shot worker has had the Runs that it was given, and not those of another one that had its name', () => {
+  const had = keeperOf([ended('a', 0)], testWorker('w', { atMs: -hourMs }))
+  assert.deepEqual(had.load.get('w'), { active: 0, total: 1 })
+  const began = keeperOf([ended('a', 0)], testWorker('w', { atMs: -60_000 }))
+  assert.equal(began.load.get('w'), undefined)
 })

@@ -150,9 +150,15 @@ export class QueueKeeper {
     this.#orphans.delete(key)
     this.queue.remove(key)
     this.queue.end(key, this.#pastMs(run.status?.finishedAt))
-    const { workerName } = run.spec
-    if (this.#workerOf.has(key)) this.#leaveWorker(key)
-    else if (workerName !== undefined && this.#caches.workers.get(workerName) && !this.#load.has(workerName)) {
+    const { workerName, assignedAt } = run.spec
+    if (this.#workerOf.has(key)) {
+      this.#leaveWorker(key)
+      return
+    }
+    const worker = workerName === undefined ? undefined : this.#caches.workers.get(workerName)
+    if (workerName === undefined || !worker || this.#load.has(workerName)) return
+    // Whole seconds, rounded down: what was given away before belongs to another Worker that had the name.
+    if (assignedAt === undefined || Date.parse(assignedAt) >= Date.parse(worker.metadata.creationTimestamp)) {
       // Seen only after its end: a one-shot worker has had its Run.
       this.#setLoad(workerName, { active: 0, total: 1 })
     }
