@@ -22,7 +22,7 @@ import type { WorkerChildSettings } from './support/worker-child.ts'
 import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-rig.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
-const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
+const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_900, terminateMs: 4_250, killMs: 4_600 }
 const network = whyNoNetwork()
 /** The server listens where the other namespace reaches it, too. */
 const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
