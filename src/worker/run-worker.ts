@@ -100,7 +100,8 @@ class WorkerProcess {
   /** As of the last renewal of the Lease, where it changes. */
   #credential: string | undefined
   /** Versions of the engines as they were said; undefined while nothing was. */
-  #engines: Record<string, string | undefined> | undefined
+  #engines: WorkerDoes['engines']
+  #isolation: WorkerDoes['isolation']
   /** Keys of the sources it has worked with. */
   #caches: readonly string[] = []
   readonly #voice: WorkerVoice
@@ -110,7 +111,7 @@ class WorkerProcess {
     this.#options = options
     this.#timings = timings
     const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
-    this.#engines = traits.engines && { ...traits.engines }
+    this.#engines = traits.engines
     this.#guard = new Guard({
       times: timings,
       renewedAtMs: bootMs(),
@@ -219,20 +220,18 @@ class WorkerProcess {
     if (traits?.isolation !== undefined) return
     try {
       const { availableLevels } = await import('../workspace/index.ts')
-      await this.#heartbeat.say({ isolation: await availableLevels() })
+      this.#isolation = await availableLevels()
+      await this.#voice.now()
     } catch (error) {
-      log.warn({ worker: name, error: String(error) }, 'could not say which isolation it can give')
+      log.warn({ worker: name, error: String(error) }, 'could not find out which isolation it can give')
     }
   }
 
   /** What a Run found is said where something else was said before: the next Runs are placed by it. */
   #foundEngine(engine: string, version: string | undefined): void {
-    const { log, name } = this.#options
-    if (!this.#engines || this.#engines[engine] === version) return
-    this.#engines[engine] = version
-    this.#heartbeat
-      .say({ engines: { [engine]: version ?? null } })
-      .catch(error => log.warn({ worker: name, error: String(error) }, 'could not say which engines it has by now'))
+    if (!this.#engines || this.#engines[engine] === (version ?? null)) return
+    this.#engines = { ...this.#engines, [engine]: version ?? null }
+    void this.#voice.now()
   }
 
   /**
@@ -244,11 +243,10 @@ class WorkerProcess {
     if (once || traits === undefined || traits.engines !== undefined) return
     try {
       const { detectEngines } = await import('../engine/index.ts')
-      const engines = foundEngines(await detectEngines(process.env))
-      this.#engines = { ...engines }
-      await this.#heartbeat.say({ engines })
+      this.#engines = foundEngines(await detectEngines(process.env))
+      await this.#voice.now()
     } catch (error) {
-      log.warn({ worker: name, error: String(error) }, 'could not say which engines it has')
+      log.warn({ worker: name, error: String(error) }, 'could not find out which engines it has')
     }
   }
 
@@ -430,6 +428,8 @@ class WorkerProcess {
       idleSinceMs: runs.length > 0 ? undefined : this.#idleSinceWallMs,
       draining: this.#drainReason,
       caches: this.#caches,
+      engines: this.#engines,
+      isolation: this.#isolation,
     }
   }
 

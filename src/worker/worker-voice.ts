@@ -1,3 +1,4 @@
+import type { WorkerStatus } from '../api/index.ts'
 import { rfc3339 } from '../kube/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerSays } from './registration.ts'
@@ -19,6 +20,10 @@ export type WorkerDoes = {
   readonly draining?: DrainReason | undefined
   /** Keys of the sources it has worked with. */
   readonly caches?: readonly string[]
+  /** By engine that it found: the version, null where there is none any more. Undefined: not looked for, or told at its registration. */
+  readonly engines?: Readonly<Record<string, string | null>> | undefined
+  /** The levels that it found it can give; undefined as above. */
+  readonly isolation?: WorkerStatus['isolation'] | undefined
 }
 
 /** Says what a worker does: soon, in order, the newest only, and nothing that was said already. */
@@ -84,7 +89,7 @@ export class WorkerVoice {
   }
 }
 
-function statusOf({ runs, idleSinceMs, draining, caches = [] }: WorkerDoes): WorkerSays {
+function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation }: WorkerDoes): WorkerSays {
   return {
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
@@ -92,9 +97,11 @@ function statusOf({ runs, idleSinceMs, draining, caches = [] }: WorkerDoes): Wor
     // Null where it was said and is not so any more.
     reason: draining ?? null,
     ...(caches.length > 0 && { caches: [...caches] }),
+    ...(engines && { engines: engines }),
+    ...(isolation && { isolation }),
   }
 }
 
-function wordsOf({ runs, idleSinceMs, draining, caches }: WorkerDoes): string {
-  return JSON.stringify([draining, runs, idleSinceMs === undefined ? null : Math.floor(idleSinceMs / idleAccuracyMs), caches])
+function wordsOf({ idleSinceMs, ...does }: WorkerDoes): string {
+  return JSON.stringify([does, idleSinceMs === undefined ? null : Math.floor(idleSinceMs / idleAccuracyMs)])
 }
