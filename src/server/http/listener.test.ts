@@ -228,6 +228,50 @@ test('garbage where HTTP/2 or HTTP/1.1 was promised harms nobody else', () =>
     socket.destroy()
   }))
 
+/** A frame of HTTP/2 (RFC 9113, section 4.1). */
+function frame(type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head.writeUInt8(type, 3)
+  head.writeUInt8(flags, 4)
+  head.writeUInt32BE(stream, 5)
+  return Buffer.concat([head, payload])
+}
+const opening = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0)])
+for (const [what, first, again, isRead] of [
+  ['SETTINGS whose acknowledgements nobody reads', opening, frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100])), false],
+  ['PING whose answers nobody reads', opening, frame(6, 0, 0, Buffer.alloc(8)), false],
+  [
+    'a head that goes on for ever (CVE-2024-27983)',
+    Buffer.concat([opening, frame(1, 0, 1, Buffer.alloc(9, '@'))]),
+    frame(9, 0, 1, Buffer.alloc(16_000, '@')),
+    true,
+  ],
+  ['windows that grow too large', opening, frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff])), true],
+  ['data of no request', opening, frame(0, 0, 1), true],
+] as const) {
+  test(`a flood of HTTP/2: ${what}: the connection is closed, the others go on`, () =>
+    withListener(async ({ port }) => {
+      const socket = connect({ host: '127.0.0.1', port, ca: tls.ca, ALPNProtocols: ['h2'] })
+      socket.on('error', () => {})
+      await once(socket, 'secureConnect')
+      if (isRead) socket.resume()
+      socket.write(first)
+      const some = Buffer.concat(Array.from({ length: Math.ceil(64_000 / again.length) }, () => again))
+      const flood = () => {
+        while (!socket.destroyed && socket.write(some));
+      }
+      socket.on('drain', flood)
+      flood()
+      // With or without an error: how it is told to go is not the point.
+      await new Promise(resolve => socket.once('close', resolve))
+      const other = await open(port)
+      other.socket.write(get('/after'))
+      assert.match(await other.until('/after own'), /GET \/after own/)
+      other.socket.destroy()
+    }))
+}
+
 test('of connections that nobody has said a word of who they are, the oldest goes when there are too many', async () => {
   const strangers = new Strangers(3)
   await withListener(
