@@ -1,6 +1,7 @@
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
 import type { Answer } from './read-answer.ts'
+import { StreamBody } from './stream-body.ts'
 import { type Exchanger, maxAnswerBytes, type Outgoing, type Streaming } from './transport.ts'
 
 /** The API server of this process, as `connect()` of `oarlock/server` returns it: asked without a socket in between. */
@@ -59,14 +60,14 @@ export class LocalTransport implements Exchanger {
 
   stream(outgoing: Outgoing): Promise<Streaming> {
     return new Promise((resolve, reject) => {
-      const body = new LocalBody()
+      const body = new StreamBody({ read: length => call.took(length), leave: () => call.leave() })
       let isBegun = false
       const fail = (error: Error) => {
         if (!isBegun) reject(error)
         else if (outgoing.signal?.aborted) body.end()
         else body.fail(error)
       }
-      body.call = this.#begin(outgoing, fail, {
+      const call = this.#begin(outgoing, fail, {
         head: (status, headers) => {
           isBegun = true
           resolve({ status, headers, body })
@@ -130,55 +131,6 @@ type LocalExchange = {
   leave(): void
   /** The same, and says why. */
   end(error: Error): void
-}
-
-/** Chunks between the server and a reader. */
-class LocalBody implements AsyncIterable<Buffer> {
-  call: LocalExchange | undefined
-  #chunks: (string | Buffer)[] = []
-  #isEnded = false
-  #error: Error | undefined
-  #wake: (() => void) | undefined
-
-  push(chunk: string | Buffer): void {
-    this.#chunks.push(chunk)
-    this.#wake?.()
-  }
-
-  end(): void {
-    this.#isEnded = true
-    this.#wake?.()
-  }
-
-  fail(error: Error): void {
-    this.#error = error
-    this.end()
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
-    try {
-      for (;;) {
-        const chunks = this.#chunks
-        if (chunks.length > 0) {
-          this.#chunks = []
-          for (const chunk of chunks) {
-            yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-            this.call?.took(chunk.length)
-          }
-        } else if (this.#isEnded) {
-          if (this.#error) throw this.#error
-          return
-        } else {
-          await new Promise<void>(resolve => {
-            this.#wake = resolve
-          })
-          this.#wake = undefined
-        }
-      }
-    } finally {
-      if (!this.#isEnded) this.call?.leave()
-    }
-  }
 }
 
 function textOf(chunks: readonly (string | Buffer)[]): string {

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { Agent, ClientRequest, request as httpRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { Agent, ClientRequest, request as httpRequest, OutgoingHttpHeaders } from 'node:http'
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess, Pem } from './cluster-access.ts'
 import { ClientClosedError, withCode } from './connection-error.ts'
@@ -8,6 +8,7 @@ import { onAbort } from './on-abort.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Answer } from './read-answer.ts'
 import { readRootCertificates } from './root-certificates.ts'
+import { StreamBody } from './stream-body.ts'
 
 /** One HTTP request, ready to be sent. `timeoutMs` bounds the wait for the answer's head and each pause inside its body. */
 export type Outgoing = {
@@ -116,8 +117,21 @@ export class Transport implements Exchanger {
     return new Promise<Streaming>((resolve, reject) => {
       const request = this.#send(pools, pools.streams, outgoing, outgoing.idleTimeoutMs, reject)
       request?.on('response', response => {
-        const body = new StreamBody(response, request)
-        response.on('data', (chunk: Buffer) => body.push(chunk))
+        let waitingBytes = 0
+        const body = new StreamBody({
+          taken: () => {
+            waitingBytes = 0
+            if (response.isPaused()) response.resume()
+          },
+          leave: () => request.destroy(),
+        })
+        // Nothing more is read from the socket while the reader is behind.
+        response.on('data', (chunk: Buffer) => {
+          if (body.isEnded) return
+          waitingBytes += chunk.length
+          if (waitingBytes > pauseAboveBytes) response.pause()
+          body.push(chunk)
+        })
         response.on('end', () => body.end())
         // Of the two the request's is the more telling one, and comes first.
         for (const source of [request, response]) {
@@ -264,68 +278,6 @@ export class Transport implements Exchanger {
           maxAnswerBytes,
         })
     return { send: request, requests: open(requestConnections), streams: open(Number.POSITIVE_INFINITY), short, certificate }
-  }
-}
-
-/** Chunks between a socket and a reader: stops reading from the socket while the reader is behind (invariant 10). */
-class StreamBody implements AsyncIterable<Buffer> {
-  readonly #response: IncomingMessage
-  readonly #request: ClientRequest
-  #chunks: Buffer[] = []
-  #waitingBytes = 0
-  #isEnded = false
-  #error: unknown
-  #wake: (() => void) | undefined
-
-  constructor(response: IncomingMessage, request: ClientRequest) {
-    this.#response = response
-    this.#request = request
-  }
-
-  push(chunk: Buffer): void {
-    if (this.#isEnded) return
-    this.#chunks.push(chunk)
-    this.#waitingBytes += chunk.length
-    if (this.#waitingBytes > pauseAboveBytes) this.#response.pause()
-    this.#wake?.()
-  }
-
-  end(): void {
-    this.#isEnded = true
-    this.#wake?.()
-  }
-
-  fail(error: unknown): void {
-    if (this.#isEnded) return
-    this.#error = error
-    this.end()
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
-    try {
-      for (;;) {
-        const chunks = this.#chunks
-        if (chunks.length > 0) {
-          this.#chunks = []
-          this.#waitingBytes = 0
-          if (this.#response.isPaused()) this.#response.resume()
-          yield* chunks
-        } else if (this.#isEnded) {
-          if (this.#error) throw this.#error
-          return
-        } else {
-          await new Promise<void>(resolve => {
-            this.#wake = resolve
-          })
-          this.#wake = undefined
-        }
-      }
-    } finally {
-      if (!this.#isEnded) {
-        this.#isEnded = true
-        this.#request.destroy()
-      }
-    }
   }
 }
 
