@@ -88,7 +88,8 @@ export class WaitReasons {
       return { reason: 'NoMatchingWorker', message: `the last worker of pool ${needs.pool} lacked ${lacking}` }
     }
     if (ready.length > 0) {
-      const misses = ready.map(worker => mismatch(needs, worker, enginesOf(members)))
+      const engines = enginesOf(members)
+      const misses = ready.map(worker => mismatch(needs, worker, engines))
       if (misses.every(miss => miss !== undefined)) {
         const which = ready.length === 1 ? `worker ${ready[0]!.metadata.name}` : `none of the ${ready.length} workers`
         const verb = ready.length === 1 ? 'lacks' : 'has'
