@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { stackResource } from '../src/api/index.ts'
-import { isConditionTrue } from '../src/kube/index.ts'
+import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 

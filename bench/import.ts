@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { Bench } from './run.ts'
 
-const rooms = ['controller', 'client'].map(room => join(import.meta.dirname, '..', 'src', room, 'index.ts'))
+const rooms = ['controller', 'client'].map(room => join(import.meta.dirname, '..', 'src', 'kubernetes', room, 'index.ts'))
 const repeats = 7
 
 export async function bench(): Promise<Bench> {

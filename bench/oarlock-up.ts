@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, createClient } from '../src/client/index.ts'
+import { type Client, createClient } from '../src/kubernetes/client/index.ts'
 import { cpuSecondsOf, rssMbOf } from './server-process.ts'
 
 export type Up = {

@@ -1,5 +1,5 @@
 /** How many keys a second pass through the controllers' work queue: add, get, done. */
-import { WorkQueue } from '../src/controller/index.ts'
+import { WorkQueue } from '../src/kubernetes/controller/index.ts'
 import type { Bench } from './run.ts'
 
 const keys = Array.from({ length: 50_000 }, (_, index) => `default/object-${index}`)

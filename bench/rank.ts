@@ -1,7 +1,7 @@
 /** Ranking a long queue: one change, one decision. */
 import type { Run } from '../src/api/index.ts'
-import { decidePlacement, Hands, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/dispatch/index.ts'
-import { rfc3339 } from '../src/kube/index.ts'
+import { decidePlacement, Hands, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/controllers/dispatch/index.ts'
+import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import type { Bench } from './run.ts'
 
 const startMs = Date.parse('2026-06-01T00:00:00Z')

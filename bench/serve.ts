@@ -3,7 +3,7 @@ import { beginLeanStart, endLeanStart } from '../src/cli/lean-start.ts'
 
 // As `oarlock serve` does it, without what a command line needs besides.
 beginLeanStart()
-const { startServer } = await import('../src/server/index.ts')
+const { startServer } = await import('../src/kubernetes/server/index.ts')
 const server = await startServer({ dataDir: process.argv[2] as string, listen: { port: 0 } })
 endLeanStart()
 console.log(server.kubeconfigPath)

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Stack, stackResource } from '../src/api/index.ts'
-import { findCondition, isConditionTrue } from '../src/kube/index.ts'
+import { findCondition, isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 

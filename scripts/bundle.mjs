@@ -10,7 +10,7 @@ const madeWith = ['package-lock.json', 'scripts/bundle.mjs']
 
 /** What a worker loads before its engine starts is one file: from 30 it takes 12 ms more. */
 const workerPath =
-  /[/\\](cli[/\\]commands[/\\]worker|hub[/\\]worker-process|worker[/\\]execute-run|worker[/\\]open-run-log|engine[/\\]command[/\\]command)\.[jt]s$/
+  /[/\\](cli[/\\]commands[/\\]worker|app[/\\]worker-process|execution[/\\]worker[/\\]execute-run|execution[/\\]worker[/\\]open-run-log|execution[/\\]engine[/\\]command[/\\]command)\.[jt]s$/
 
 /**
  * Writes the bundle of `entry` (from the root, such as dist/cli/main.js) into `outdir` and returns the paths of its sources, from the root.

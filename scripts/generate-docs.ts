@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { oarlockResources } from '../src/api/index.ts'
-import type { CustomResource, StructuralSchema } from '../src/kube/index.ts'
+import type { CustomResource, StructuralSchema } from '../src/kubernetes/object/index.ts'
 
 const folder = join(import.meta.dirname, '..', 'docs', 'reference')
 

@@ -1,5 +1,5 @@
 /**
- * Writes src/server/registry/schemas/*.json: the types of Kubernetes' built-in kinds that are served, one definition a line.
+ * Writes src/kubernetes/server/registry/schemas/*.json: the types of Kubernetes' built-in kinds that are served, one definition a line.
  *
  * What clients see of them (fields, formats, list types, patch strategies, descriptions) comes from the OpenAPI v3 of a real
  * kube-apiserver (scripts/build-peers.sh). What OpenAPI does not say, whether a field is a pointer in Go and so keeps its
@@ -10,11 +10,11 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rows } from '../src/server/registry/kinds/index.ts'
+import { rows } from '../src/kubernetes/server/registry/kinds/index.ts'
 import { startPeer } from '../test/conformance/peer.ts'
 import { ask } from '../test/conformance/target.ts'
 
-const folder = join(import.meta.dirname, '..', 'src', 'server', 'registry', 'schemas')
+const folder = join(import.meta.dirname, '..', 'src', 'kubernetes', 'server', 'registry', 'schemas')
 const staging = 'v0.36.3'
 
 /** Kinds that are answered and never stored, so that no row names them. */

@@ -16,7 +16,7 @@ import {
   installKinds,
   metadataOnly,
   secretResource,
-} from '../src/client/index.ts'
+} from '../src/kubernetes/client/index.ts'
 import {
   addFinalizer,
   controller,
@@ -27,10 +27,10 @@ import {
   predicates,
   removeFinalizer,
   silentLog,
-} from '../src/controller/index.ts'
-import { defineResource, StatusError } from '../src/kube/index.ts'
-import { type ApiServer, adminsGroup, issueClientCertificate, startServer } from '../src/server/index.ts'
-import { withFaults } from '../src/testing/index.ts'
+} from '../src/kubernetes/controller/index.ts'
+import { defineResource, StatusError } from '../src/kubernetes/object/index.ts'
+import { type ApiServer, adminsGroup, issueClientCertificate, startServer } from '../src/kubernetes/server/index.ts'
+import { withFaults } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
 
 const boatResource = defineResource({

@@ -2,9 +2,9 @@ import { deepEqual, ok } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
-import * as controllerExports from '../src/controller/index.ts'
-import { metricsOn } from '../src/controller/metrics.ts'
-import * as testingExports from '../src/testing/index.ts'
+import * as controllerExports from '../src/kubernetes/controller/index.ts'
+import { metricsOn } from '../src/kubernetes/controller/metrics.ts'
+import * as testingExports from '../src/kubernetes/testing/index.ts'
 
 const guide = readFileSync('docs/controller-library.md', 'utf8')
 /** What the first column of a table names; the tables' other columns may mention anything. */
@@ -13,12 +13,12 @@ const named = new Set(
 )
 
 for (const { type, file } of [
-  { type: 'ManagerOptions', file: 'src/controller/manager.ts' },
-  { type: 'Selection', file: 'src/controller/selection.ts' },
-  { type: 'InformerOptions<Body>', file: 'src/controller/informer.ts' },
-  { type: 'ControllerOptions<Body>', file: 'src/controller/controller.ts' },
-  { type: 'ClientOptions', file: 'src/client/client.ts' },
-  { type: 'Faults', file: 'src/testing/fault-client.ts' },
+  { type: 'ManagerOptions', file: 'src/kubernetes/controller/manager.ts' },
+  { type: 'Selection', file: 'src/kubernetes/controller/selection.ts' },
+  { type: 'InformerOptions<Body>', file: 'src/kubernetes/controller/informer.ts' },
+  { type: 'ControllerOptions<Body>', file: 'src/kubernetes/controller/controller.ts' },
+  { type: 'ClientOptions', file: 'src/kubernetes/client/client.ts' },
+  { type: 'Faults', file: 'src/kubernetes/testing/fault-client.ts' },
 ]) {
   test(`docs/controller-library.md has a row for each option of ${type}`, () => {
     const source = readFileSync(file, 'utf8')

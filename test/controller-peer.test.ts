@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import Type from 'typebox'
-import { type Client, configMapResource, createClient, installKinds, metadataOnly } from '../src/client/index.ts'
+import { type Client, configMapResource, createClient, installKinds, metadataOnly } from '../src/kubernetes/client/index.ts'
 import {
   addFinalizer,
   controller,
@@ -12,9 +12,9 @@ import {
   removeFinalizer,
   silentLog,
   withProgress,
-} from '../src/controller/index.ts'
-import { controllerReference, defineResource } from '../src/kube/index.ts'
-import { withFaults } from '../src/testing/index.ts'
+} from '../src/kubernetes/controller/index.ts'
+import { controllerReference, defineResource } from '../src/kubernetes/object/index.ts'
+import { withFaults } from '../src/kubernetes/testing/index.ts'
 import { type Peer, startPeer, whyNoPeer } from './conformance/peer.ts'
 import { eventually } from './support/eventually.ts'
 

@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test'
 import { boatController, boatResource } from '../examples/operators/boats.ts'
 import { domainController, domainResource } from '../examples/operators/domains.ts'
 import { fleetController, fleetResource } from '../examples/operators/fleets.ts'
-import { configMapResource } from '../src/client/index.ts'
-import { Manager, silentLog } from '../src/controller/index.ts'
-import { startTestServer, type TestServer } from '../src/testing/index.ts'
+import { configMapResource } from '../src/kubernetes/client/index.ts'
+import { Manager, silentLog } from '../src/kubernetes/controller/index.ts'
+import { startTestServer, type TestServer } from '../src/kubernetes/testing/index.ts'
 import { eventually } from './support/eventually.ts'
 
 let api: TestServer

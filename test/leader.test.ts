@@ -24,10 +24,10 @@ import {
   type RequestOptions,
   type Response,
   WrappedClient,
-} from '../src/client/index.ts'
-import { type Manager, NotLeaderError } from '../src/controller/index.ts'
-import { isReason, objectKey } from '../src/kube/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
+} from '../src/kubernetes/client/index.ts'
+import { type Manager, NotLeaderError } from '../src/kubernetes/controller/index.ts'
+import { isReason, objectKey } from '../src/kubernetes/object/index.ts'
+import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 import { isReady, StackRig } from './support/stacks.ts'

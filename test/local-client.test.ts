@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { type Client, ConnectionError, createClient } from '../src/client/index.ts'
-import { describeResource, isReason } from '../src/kube/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
+import { type Client, ConnectionError, createClient } from '../src/kubernetes/client/index.ts'
+import { describeResource, isReason } from '../src/kubernetes/object/index.ts'
+import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 
 type Data = { data?: Record<string, string> }

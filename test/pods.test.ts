@@ -19,11 +19,18 @@ import {
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, createClient, installKinds, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
-import { Manager } from '../src/controller/index.ts'
-import { addDispatchController, type PoolDriver } from '../src/dispatch/index.ts'
-import { describeResource, findCondition, type KubeObject, rfc3339, rfc3339Micro } from '../src/kube/index.ts'
-import { startServer } from '../src/server/index.ts'
+import { addDispatchController, type PoolDriver } from '../src/controllers/dispatch/index.ts'
+import {
+  type Client,
+  createClient,
+  installKinds,
+  leaseResource,
+  namespaceResource,
+  secretResource,
+} from '../src/kubernetes/client/index.ts'
+import { Manager } from '../src/kubernetes/controller/index.ts'
+import { describeResource, findCondition, type KubeObject, rfc3339, rfc3339Micro } from '../src/kubernetes/object/index.ts'
+import { startServer } from '../src/kubernetes/server/index.ts'
 import { startPeer, whyNoPeer } from './conformance/peer.ts'
 import { eventually } from './support/eventually.ts'
 

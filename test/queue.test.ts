@@ -13,10 +13,10 @@ import {
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, leaseResource, namespaceResource } from '../src/client/index.ts'
-import type { QueueReport } from '../src/dispatch/index.ts'
-import { type AllInOne, startAllInOne } from '../src/hub/index.ts'
-import { isConditionTrue } from '../src/kube/index.ts'
+import { type AllInOne, startAllInOne } from '../src/app/index.ts'
+import type { QueueReport } from '../src/controllers/dispatch/index.ts'
+import { type Client, leaseResource, namespaceResource } from '../src/kubernetes/client/index.ts'
+import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 
 // The real all-in-one; the pool's workers would join by themselves, so what is queued stays queued.

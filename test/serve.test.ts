@@ -5,7 +5,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
-import { configMapResource, createClient } from '../src/client/index.ts'
+import { configMapResource, createClient } from '../src/kubernetes/client/index.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')

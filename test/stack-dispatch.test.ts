@@ -18,12 +18,19 @@ import {
   workerPoolResource,
   workerResource,
 } from '../src/api/index.ts'
-import { type Client, createClient, installKinds, leaseResource, namespaceResource, secretResource } from '../src/client/index.ts'
-import { type Log, Manager, silentLog } from '../src/controller/index.ts'
-import { addDispatchController } from '../src/dispatch/index.ts'
-import { findCondition } from '../src/kube/index.ts'
-import { type ApiServer, startServer } from '../src/server/index.ts'
-import { addStackController } from '../src/stack/index.ts'
+import { addDispatchController } from '../src/controllers/dispatch/index.ts'
+import { addStackController } from '../src/controllers/stack/index.ts'
+import {
+  type Client,
+  createClient,
+  installKinds,
+  leaseResource,
+  namespaceResource,
+  secretResource,
+} from '../src/kubernetes/client/index.ts'
+import { type Log, Manager, silentLog } from '../src/kubernetes/controller/index.ts'
+import { findCondition } from '../src/kubernetes/object/index.ts'
+import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
-import type { Client } from '../../src/client/index.ts'
-import { isConditionTrue } from '../../src/kube/index.ts'
+import type { Client } from '../../src/kubernetes/client/index.ts'
+import { isConditionTrue } from '../../src/kubernetes/object/index.ts'
 import { record } from '../../test/support/ledger.ts'
 
 /** How long the Lease of a worker is good for, as everywhere by default. */

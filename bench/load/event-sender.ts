@@ -1,7 +1,7 @@
 /** A server for `bench/informer.ts`, in a process of its own: a list in pages, and `events` lines on the watch when its parent says go. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describeResource } from '../../src/kube/index.ts'
+import { describeResource } from '../../src/kubernetes/object/index.ts'
 import { widget } from './generator.ts'
 
 export const widgetKind = describeResource({

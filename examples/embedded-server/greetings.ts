@@ -2,10 +2,10 @@
  * A program with a Kubernetes API of its own: it starts the server, defines a kind and is the controller for it.
  * `node examples/embedded-server/greetings.ts [DATA-DIRECTORY [HOST:PORT]]`
  */
-import { createClient, installKinds } from '../../src/client/index.ts'
-import { consoleLog, controller, Manager, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
-import { defineResource, Type } from '../../src/kube/index.ts'
-import { ServerStartError, startServer } from '../../src/server/index.ts'
+import { createClient, installKinds } from '../../src/kubernetes/client/index.ts'
+import { consoleLog, controller, Manager, patchStatusIfChanged, predicates } from '../../src/kubernetes/controller/index.ts'
+import { defineResource, Type } from '../../src/kubernetes/index.ts'
+import { ServerStartError, startServer } from '../../src/kubernetes/server/index.ts'
 
 const greetingResource = defineResource({
   group: 'example.com',

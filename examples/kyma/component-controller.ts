@@ -1,4 +1,4 @@
-import { type Controller, controller, type Manager, predicates } from '../../src/controller/index.ts'
+import { type Controller, controller, type Manager, predicates } from '../../src/kubernetes/controller/index.ts'
 import { decideStep, leftSeconds } from './decide-step.ts'
 import { componentResource } from './kinds.ts'
 import type { Renderer } from './renderer.ts'

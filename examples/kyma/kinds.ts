@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../../src/kube/index.ts'
+import { defineResource, type ObjectOf, Type } from '../../src/kubernetes/index.ts'
 
 const group = 'inventory.kyma-project.io'
 const version = 'v1alpha1'

@@ -1,5 +1,12 @@
-import { type Controller, controller, type Manager, type Predicate, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
-import { controllerReference, isReason } from '../../src/kube/index.ts'
+import {
+  type Controller,
+  controller,
+  type Manager,
+  type Predicate,
+  patchStatusIfChanged,
+  predicates,
+} from '../../src/kubernetes/controller/index.ts'
+import { controllerReference, isReason } from '../../src/kubernetes/index.ts'
 import { leftSeconds } from './decide-step.ts'
 import { type ComponentEntry, componentResource, type HelmComponent, type Kyma, kymaResource } from './kinds.ts'
 import type { Settings } from './settings.ts'

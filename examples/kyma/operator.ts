@@ -1,7 +1,7 @@
 /** The operator in a process of its own: settings as JSON in argv[2]; reports to its parent over IPC. */
-import { type Client, createClient } from '../../src/client/index.ts'
-import { coerceError, type Log, lowPriority, Manager } from '../../src/controller/index.ts'
-import { objectKey } from '../../src/kube/index.ts'
+import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
+import { coerceError, type Log, lowPriority, Manager } from '../../src/kubernetes/controller/index.ts'
+import { objectKey } from '../../src/kubernetes/index.ts'
 import { componentController } from './component-controller.ts'
 import { componentResource, kymaResource } from './kinds.ts'
 import { kymaController, ownerOf, succeededOf } from './kyma-controller.ts'
@@ -55,7 +55,7 @@ kymas.onChange({
 
 /** Loaded only where it is wanted: with it comes an API server. */
 async function faulty(): Promise<Client> {
-  const { withFaults } = await import('../../src/testing/index.ts')
+  const { withFaults } = await import('../../src/kubernetes/testing/index.ts')
   return withFaults(client, { internal: faults, only: ({ method }) => method !== 'GET' })
 }
 

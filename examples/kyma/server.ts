@@ -1,5 +1,5 @@
 /** The embedded API server in a process of its own: data directory in argv[2]; prints the path of its kubeconfig when it is ready. */
-import { startServer } from '../../src/server/index.ts'
+import { startServer } from '../../src/kubernetes/server/index.ts'
 
 const server = await startServer({ dataDir: process.argv[2] as string, listen: { port: 0 } })
 console.log(server.kubeconfigPath)

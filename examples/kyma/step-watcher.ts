@@ -1,5 +1,5 @@
-import type { Client } from '../../src/client/index.ts'
-import { listWatch } from '../../src/client/index.ts'
+import type { Client } from '../../src/kubernetes/client/index.ts'
+import { listWatch } from '../../src/kubernetes/client/index.ts'
 import { componentResource, componentSteps } from './kinds.ts'
 
 /**

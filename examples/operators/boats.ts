@@ -1,7 +1,14 @@
 /** The smallest useful operator: whoever asks for seats gets a crew. `node examples/operators/boats.ts [KUBECONFIG]` */
-import { createClient, installKinds } from '../../src/client/index.ts'
-import { type Controller, consoleLog, controller, Manager, patchStatusIfChanged, predicates } from '../../src/controller/index.ts'
-import { defineResource, Type } from '../../src/kube/index.ts'
+import { createClient, installKinds } from '../../src/kubernetes/client/index.ts'
+import {
+  type Controller,
+  consoleLog,
+  controller,
+  Manager,
+  patchStatusIfChanged,
+  predicates,
+} from '../../src/kubernetes/controller/index.ts'
+import { defineResource, Type } from '../../src/kubernetes/index.ts'
 
 export const boatResource = defineResource({
   group: 'harbor.example',

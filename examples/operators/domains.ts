@@ -1,5 +1,5 @@
 /** A finalizer and an external system: names in a registry that is not Kubernetes. `node examples/operators/domains.ts [KUBECONFIG]` */
-import { createClient, installKinds } from '../../src/client/index.ts'
+import { createClient, installKinds } from '../../src/kubernetes/client/index.ts'
 import {
   addFinalizer,
   type Controller,
@@ -9,8 +9,8 @@ import {
   patchStatusIfChanged,
   removeFinalizer,
   TerminalError,
-} from '../../src/controller/index.ts'
-import { defineResource, Type } from '../../src/kube/index.ts'
+} from '../../src/kubernetes/controller/index.ts'
+import { defineResource, Type } from '../../src/kubernetes/index.ts'
 
 export const domainResource = defineResource({
   group: 'harbor.example',

@@ -1,7 +1,14 @@
 /** Owned objects: a Fleet has one ConfigMap for each of its ships. `node examples/operators/fleets.ts [KUBECONFIG]` */
-import { configMapResource, createClient, installKinds } from '../../src/client/index.ts'
-import { type Controller, consoleLog, controller, createOrPatch, Manager, patchStatusIfChanged } from '../../src/controller/index.ts'
-import { controllerReference, defineResource, Type } from '../../src/kube/index.ts'
+import { configMapResource, createClient, installKinds } from '../../src/kubernetes/client/index.ts'
+import {
+  type Controller,
+  consoleLog,
+  controller,
+  createOrPatch,
+  Manager,
+  patchStatusIfChanged,
+} from '../../src/kubernetes/controller/index.ts'
+import { controllerReference, defineResource, Type } from '../../src/kubernetes/index.ts'
 
 export const fleetResource = defineResource({
   group: 'harbor.example',

@@ -1,6 +1,6 @@
 // Command protobuf-messages prints, as JSON, the fields of the messages that typed clients send as protobuf: read by
 // reflection from the Go types of Kubernetes, whose struct tags hold the number and the JSON name of each field.
-// src/server/http/protobuf.ts says how to read the result.
+// src/kubernetes/server/http/protobuf.ts says how to read the result.
 package main
 
 import (

@@ -2,7 +2,7 @@
  * @module api: Oarlock's own kinds, each declared once. Type, schema and CRD all come from that one declaration.
  * Start reading at `stack.ts`. Nothing is decided here; what a field leads to is the work of `stack/`, `dispatch/` and `worker/`.
  */
-import type { CustomResource } from '../kube/index.ts'
+import type { CustomResource } from '../kubernetes/object/index.ts'
 import { runResource } from './run.ts'
 import { stackResource } from './stack.ts'
 import { tenantResource } from './tenant.ts'

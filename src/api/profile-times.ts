@@ -1,4 +1,4 @@
-import { parseDuration } from '../kube/index.ts'
+import { parseDuration } from '../kubernetes/object/index.ts'
 
 /** A profile of Runs that cannot be used; the message names the field, what came and what is allowed. */
 export class ProfileError extends Error {

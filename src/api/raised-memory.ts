@@ -1,4 +1,4 @@
-import { addQuantities, compareQuantities, formatQuantity, parseQuantity } from '../kube/index.ts'
+import { addQuantities, compareQuantities, formatQuantity, parseQuantity } from '../kubernetes/object/index.ts'
 
 /**
  * The memory that the Run after one which ran out of it gets: twice as much, up to `autoRaise.memory`. Undefined when there is nothing

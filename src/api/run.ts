@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
 import { planSummary, priorityClasses } from './shared.ts'
 import { stackSpecSchema } from './stack.ts'

@@ -1,4 +1,4 @@
-import { durationPattern, Type } from '../kube/index.ts'
+import { durationPattern, Type } from '../kubernetes/object/index.ts'
 
 /** A duration field such as `90s` or `1h30m`. */
 export const duration = (options: { description: string; default?: string }) => Type.String({ pattern: durationPattern, ...options })

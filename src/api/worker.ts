@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { defineResource, type ObjectOf, Type } from '../kube/index.ts'
+import { defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion } from './names.ts'
 import { isolationLevels } from './shared.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Client } from '../client/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
 import { usageError } from './cli-error.ts'
 
 /** The options of every command that talks to an API server. */
@@ -49,7 +49,7 @@ export function findKubeconfig(option: string | undefined, surroundings = here()
 export async function connect(options: AccessOptions): Promise<Client> {
   const { context } = options
   // Not by servers, which have this file for their data directory.
-  const { createClient } = await import('../client/index.ts')
+  const { createClient } = await import('../kubernetes/client/index.ts')
   return createClient({ kubeconfig: findKubeconfig(options.kubeconfig), context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
 }
 

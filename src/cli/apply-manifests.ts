@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client } from '../client/index.ts'
-import { equalJson, isReason, type KubeObject, type Resource } from '../kube/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { equalJson, isReason, type KubeObject, type Resource } from '../kubernetes/object/index.ts'
 import type { Manifest } from './read-manifests.ts'
 
 export type Applied = { resource: Resource; object: KubeObject; outcome: 'created' | 'configured' | 'unchanged' }

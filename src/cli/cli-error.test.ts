@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { ConnectionError } from '../client/index.ts'
-import { invalid, notFound, StatusError } from '../kube/index.ts'
+import { ConnectionError } from '../kubernetes/client/index.ts'
+import { invalid, notFound, StatusError } from '../kubernetes/object/index.ts'
 import { CliError, tell, usageError } from './cli-error.ts'
 
 const stack = { group: 'oarlock.dev', plural: 'stacks', kind: 'Stack' }

@@ -1,4 +1,4 @@
-import { StatusError } from '../kube/index.ts'
+import { StatusError } from '../kubernetes/object/index.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /** An error that is told to the user as it is: what is wrong, what to do (`hint`), and what the process exits with. */

@@ -1,4 +1,4 @@
-import { ServerStartError } from '../server/index.ts'
+import { ServerStartError } from '../kubernetes/server/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 

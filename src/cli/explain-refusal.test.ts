@@ -1,6 +1,6 @@
 import { deepEqual, match } from 'node:assert/strict'
 import { test } from 'node:test'
-import { badRequest, StatusError } from '../kube/index.ts'
+import { badRequest, StatusError } from '../kubernetes/object/index.ts'
 import { explainRefusal } from './explain-refusal.ts'
 
 const stack = (spec: object) => ({ apiVersion: 'oarlock.dev/v1alpha1', kind: 'Stack', spec })

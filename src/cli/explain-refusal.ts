@@ -1,6 +1,6 @@
 import { oarlockResources } from '../api/index.ts'
-import { isJsonObject, StatusError, type StructuralSchema } from '../kube/index.ts'
-import { type StackSourceLike, sourceErrors } from '../workspace/index.ts'
+import { type StackSourceLike, sourceErrors } from '../execution/workspace/index.ts'
+import { isJsonObject, StatusError, type StructuralSchema } from '../kubernetes/object/index.ts'
 import { suggest } from './suggest.ts'
 
 /**

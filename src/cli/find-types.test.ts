@@ -1,7 +1,7 @@
 import { deepEqual, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { runResource, stackResource, workerPoolResource } from '../api/index.ts'
-import { secretResource } from '../client/index.ts'
+import { secretResource } from '../kubernetes/client/index.ts'
 import { CliError } from './cli-error.ts'
 import { findTypes, type KnownType, parseTarget } from './find-types.ts'
 

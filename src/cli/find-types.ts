@@ -1,5 +1,5 @@
-import type { Client } from '../client/index.ts'
-import { describeResource, type Resource } from '../kube/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { describeResource, type Resource } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { suggest } from './suggest.ts'

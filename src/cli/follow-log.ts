@@ -1,6 +1,6 @@
 import type { Run } from '../api/index.ts'
-import type { Client } from '../client/index.ts'
-import { isReason } from '../kube/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
+import { isReason } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 

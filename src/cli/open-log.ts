@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pino } from 'pino'
-import { openLogFile } from '../hub/index.ts'
+import { openLogFile } from '../app/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 

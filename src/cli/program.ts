@@ -1,5 +1,5 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { durationPattern } from '../kube/index.ts'
+import { durationPattern } from '../kubernetes/object/index.ts'
 import { tell } from './cli-error.ts'
 import { errPaint, note } from './console.ts'
 import { exitCodeHelp, exitCodes } from './exit-codes.ts'

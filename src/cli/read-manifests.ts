@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { KubeObject, NewObject } from '../kube/index.ts'
+import type { KubeObject, NewObject } from '../kubernetes/object/index.ts'
 import { CliError, usageError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 

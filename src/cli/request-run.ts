@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { annotations, isEnded, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
-import type { Client } from '../client/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { waitFor } from './wait-for.ts'

@@ -1,5 +1,5 @@
 import { labels, type Run, runResource, type Stack, stackResource } from '../api/index.ts'
-import type { Client } from '../client/index.ts'
+import type { Client } from '../kubernetes/client/index.ts'
 import { CliError, usageError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 import { parseTarget } from './find-types.ts'

@@ -1,5 +1,5 @@
-import { type Client, listWatch } from '../client/index.ts'
-import { formatDuration, type KubeObject, type Resource } from '../kube/index.ts'
+import { type Client, listWatch } from '../kubernetes/client/index.ts'
+import { formatDuration, type KubeObject, type Resource } from '../kubernetes/object/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 

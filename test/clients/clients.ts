@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startServer } from '../../src/server/index.ts'
+import { startServer } from '../../src/kubernetes/server/index.ts'
 import { startPeer, whyNoPeer } from '../conformance/peer.ts'
 import { skipWithout } from '../support/run-program.ts'
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { startServer } from '../../src/server/index.ts'
+import { startServer } from '../../src/kubernetes/server/index.ts'
 import { groupsOf, makePool, type Target } from './target.ts'
 
 /** Starts the embedded server in this process, on a directory that is removed at the end. */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { startServer } from '../../src/server/index.ts'
+import { startServer } from '../../src/kubernetes/server/index.ts'
 import { mountTmpfs, whyNoTmpfs } from '../support/mount-tmpfs.ts'
 import { startServerChild } from './server-child.ts'
 

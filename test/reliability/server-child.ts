@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { parse } from 'yaml'
 
 const program = `
-import { startServer } from ${JSON.stringify(new URL('../../src/server/index.ts', import.meta.url).href)}
+import { startServer } from ${JSON.stringify(new URL('../../src/kubernetes/server/index.ts', import.meta.url).href)}
 const server = await startServer({ dataDir: process.argv[1], listen: { port: 0 } })
 console.log(server.url)
 process.once('SIGTERM', () => server.close().then(() => process.exit(0)))

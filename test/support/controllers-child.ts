@@ -3,7 +3,7 @@
  * begin is a line: seconds since boot, method, path.
  */
 import { uptime } from 'node:os'
-import { createClient, type RequestOptions, WrappedClient } from '../../src/client/index.ts'
+import { createClient, type RequestOptions, WrappedClient } from '../../src/kubernetes/client/index.ts'
 import { startControllers } from './start-controllers.ts'
 
 class LoggedWrites extends WrappedClient {

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Client, createClient } from '../../src/client/index.ts'
+import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 
 const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock')
 

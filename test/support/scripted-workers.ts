@@ -1,7 +1,7 @@
 import { labels, type Run, type RunStatus, runResource, systemNamespace, type WorkerPool, workerResource } from '../../src/api/index.ts'
-import { type Client, leaseResource } from '../../src/client/index.ts'
-import type { DriverListener, PoolDriver } from '../../src/dispatch/index.ts'
-import { isReason, rfc3339, rfc3339Micro } from '../../src/kube/index.ts'
+import type { DriverListener, PoolDriver } from '../../src/controllers/dispatch/index.ts'
+import { type Client, leaseResource } from '../../src/kubernetes/client/index.ts'
+import { isReason, rfc3339, rfc3339Micro } from '../../src/kubernetes/object/index.ts'
 
 /** How a scripted worker plays a Run. `hold`: it stays in phase Applying until it is canceled. `die`: no word, no renewal any more. */
 export type Part = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'hold' | 'die'

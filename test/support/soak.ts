@@ -6,10 +6,17 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import Type from 'typebox'
 import { startServerProcess } from '../../bench/server-process.ts'
-import { createClient, installKinds } from '../../src/client/index.ts'
-import { addFinalizer, controller, Manager, patchStatusIfChanged, removeFinalizer, silentLog } from '../../src/controller/index.ts'
-import { defineResource } from '../../src/kube/index.ts'
-import { type Faults, withFaults } from '../../src/testing/index.ts'
+import { createClient, installKinds } from '../../src/kubernetes/client/index.ts'
+import {
+  addFinalizer,
+  controller,
+  Manager,
+  patchStatusIfChanged,
+  removeFinalizer,
+  silentLog,
+} from '../../src/kubernetes/controller/index.ts'
+import { defineResource } from '../../src/kubernetes/object/index.ts'
+import { type Faults, withFaults } from '../../src/kubernetes/testing/index.ts'
 import { eventually } from './eventually.ts'
 
 const buoyResource = defineResource({

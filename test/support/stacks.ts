@@ -1,6 +1,6 @@
 import { type Run, runResource, type Stack, type StackSpec, stackResource } from '../../src/api/index.ts'
-import type { Client } from '../../src/client/index.ts'
-import { type Condition, findCondition, isConditionTrue } from '../../src/kube/index.ts'
+import type { Client } from '../../src/kubernetes/client/index.ts'
+import { type Condition, findCondition, isConditionTrue } from '../../src/kubernetes/object/index.ts'
 import { eventually } from './eventually.ts'
 
 export const condition = ({ status }: Pick<Stack, 'status'>, type: string): Condition | undefined => findCondition(status?.conditions, type)

@@ -1,8 +1,8 @@
 import { systemNamespace } from '../../src/api/index.ts'
-import type { Client } from '../../src/client/index.ts'
-import { Manager, silentLog } from '../../src/controller/index.ts'
-import { addDispatchController } from '../../src/dispatch/index.ts'
-import { addStackController } from '../../src/stack/index.ts'
+import { addDispatchController } from '../../src/controllers/dispatch/index.ts'
+import { addStackController } from '../../src/controllers/stack/index.ts'
+import type { Client } from '../../src/kubernetes/client/index.ts'
+import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
 
 /** How long nobody leads when a leader is gone: longer than a busy machine makes a live one late. */
 export const election = {

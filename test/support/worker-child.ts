@@ -1,6 +1,7 @@
 /** A worker in a process of its own, for tests that stop it, block it or cut its network: settings in argv, orders by messages. */
-import { createClient } from '../../src/client/index.ts'
-import { runWorker } from '../../src/worker/index.ts'
+
+import { runWorker } from '../../src/execution/worker/index.ts'
+import { createClient } from '../../src/kubernetes/client/index.ts'
 
 export type WorkerChildSettings = {
   name: string

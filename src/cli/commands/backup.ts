@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../server/index.ts'
+import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../kubernetes/server/index.ts'
 import { dataDirectory, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { print } from '../console.ts'

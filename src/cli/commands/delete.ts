@@ -1,5 +1,5 @@
-import type { Resource } from '../../kube/index.ts'
-import { parseDuration } from '../../kube/index.ts'
+import type { Resource } from '../../kubernetes/object/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { tell, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

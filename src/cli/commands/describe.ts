@@ -1,6 +1,6 @@
 import { labels, type Run, runResource, type Stack } from '../../api/index.ts'
-import { type Client, type EventBody, eventResource } from '../../client/index.ts'
-import { formatDuration, type KubeObject, type Resource } from '../../kube/index.ts'
+import { type Client, type EventBody, eventResource } from '../../kubernetes/client/index.ts'
+import { formatDuration, type KubeObject, type Resource } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { usageError } from '../cli-error.ts'
 import { print } from '../console.ts'

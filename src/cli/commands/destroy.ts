@@ -1,5 +1,5 @@
 import { isEnded, type Stack, stackResource } from '../../api/index.ts'
-import { parseDuration } from '../../kube/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'

@@ -1,6 +1,6 @@
 import { labels, type Worker, workerPoolResource, workerResource } from '../../api/index.ts'
-import { type Client, listWatch } from '../../client/index.ts'
-import { formatDuration, isReason, parseDuration } from '../../kube/index.ts'
+import { type Client, listWatch } from '../../kubernetes/client/index.ts'
+import { formatDuration, isReason, parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

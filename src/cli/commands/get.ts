@@ -1,4 +1,4 @@
-import { resourcePath } from '../../client/index.ts'
+import { resourcePath } from '../../kubernetes/client/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

@@ -1,5 +1,5 @@
-import type { QueuedRun, QueueReport } from '../../dispatch/index.ts'
-import { formatDuration, isReason } from '../../kube/index.ts'
+import type { QueuedRun, QueueReport } from '../../controllers/dispatch/index.ts'
+import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

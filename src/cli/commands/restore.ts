@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type RestoreSummary, restoreBackup } from '../../server/index.ts'
+import { type RestoreSummary, restoreBackup } from '../../kubernetes/server/index.ts'
 import { dataDirectory } from '../access.ts'
 import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'

@@ -1,4 +1,4 @@
-import { parseDuration } from '../../kube/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { ProfileError } from '../../api/index.ts'
-import { parseDuration } from '../../kube/index.ts'
 import {
   chartLines,
   compareCosts,
@@ -15,7 +14,8 @@ import {
   sayPrice,
   simulateSizes,
   sizesOf,
-} from '../../simulate/index.ts'
+} from '../../controllers/simulate/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'

@@ -1,6 +1,6 @@
 import { type Worker, workerResource } from '../../api/index.ts'
-import type { Client } from '../../client/index.ts'
-import { isReason } from '../../kube/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'

@@ -1,4 +1,4 @@
-import { runWorkerProcess } from '../../hub/index.ts'
+import { runWorkerProcess } from '../../app/index.ts'
 import { note } from '../console.ts'
 import { packageVersion } from '../version.ts'
 

@@ -1,5 +1,5 @@
 import type { Stack } from '../../api/index.ts'
-import { objectKey } from '../../kube/index.ts'
+import { objectKey } from '../../kubernetes/object/index.ts'
 import { type StackState, stackMessage, stackState } from './stack-state.ts'
 
 /** On a Stack of the sample: the state it is meant to reach. Default: Ready. */

@@ -1,5 +1,5 @@
 import type { Run, Stack } from '../../api/index.ts'
-import { formatDuration, objectKey } from '../../kube/index.ts'
+import { formatDuration, objectKey } from '../../kubernetes/object/index.ts'
 import { type Color, cut, oneLine, type Paint, pad } from '../output/style.ts'
 import { judgeFleet, type Verdict } from './expectation.ts'
 import { activeRun, stackMessage, stackState } from './stack-state.ts'

@@ -1,6 +1,6 @@
 import type { Run, Stack } from '../../api/index.ts'
 import { isEnded } from '../../api/index.ts'
-import { findCondition, isConditionTrue } from '../../kube/index.ts'
+import { findCondition, isConditionTrue } from '../../kubernetes/object/index.ts'
 
 /** One word for where a Stack stands, as the fleet table shows it and as `example.oarlock.dev/expect` names it. */
 export type StackState = 'Pending' | 'Working' | 'Ready' | 'AwaitingApproval' | 'Failed' | 'EngineNotFound' | 'Suspended' | 'Deleting'

@@ -1,6 +1,6 @@
 import type { Run, Stack } from '../../api/index.ts'
-import type { Informer } from '../../controller/index.ts'
-import { objectKey } from '../../kube/index.ts'
+import type { Informer } from '../../kubernetes/controller/index.ts'
+import { objectKey } from '../../kubernetes/object/index.ts'
 import { LiveScreen } from '../output/live-screen.ts'
 import type { Paint } from '../output/style.ts'
 import { changeLines, type FleetRow, fleetRows, renderFleet } from './fleet-view.ts'

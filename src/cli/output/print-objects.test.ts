@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { stackResource } from '../../api/index.ts'
-import { namespaceResource } from '../../client/index.ts'
+import { namespaceResource } from '../../kubernetes/client/index.ts'
 import { objectName, type ServerTable, serialise, tableLines } from './print-objects.ts'
 
 const table: ServerTable = {

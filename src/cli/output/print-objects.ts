@@ -1,6 +1,6 @@
-import type { Client } from '../../client/index.ts'
-import { resourcePath } from '../../client/index.ts'
-import type { KubeObject, Resource } from '../../kube/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { resourcePath } from '../../kubernetes/client/index.ts'
+import type { KubeObject, Resource } from '../../kubernetes/object/index.ts'
 import { renderTable } from './table.ts'
 
 /** `stack.oarlock.dev/network`, as kubectl names an object. */

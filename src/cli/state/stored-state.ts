@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
-import type { Client } from '../../client/index.ts'
-import { StatusError } from '../../kube/index.ts'
-import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../state/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { CliError } from '../cli-error.ts'
 import { exitCodes } from '../exit-codes.ts'
 

@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Admission, JoinDesk, Refusal } from './join-service.ts'
+
+const maxBodyBytes = 16_384
+
+export type JoinUser = { name: string; groups: readonly string[] }
+
+/**
+ * `GET /join/ca`: the certificate authority, for who has its pin. `POST /join` with `{"token", "name", "labels"}`: an admission.
+ * `POST /join/renew` with the present credential: the next one. Answers are never to be stored by what stands between.
+ */
+export function createJoinHandler({ desk, caCertificate }: { desk: JoinDesk; caCertificate: string }) {
+  return async (request: IncomingMessage, response: ServerResponse, { user }: { user: JoinUser | undefined }): Promise<void> => {
+    const path = (request.url ?? '').split('?')[0]
+    response.setHeader('Cache-Control', 'no-store')
+    if (path === '/join/ca') {
+      if (request.method !== 'GET') return answer(response, { code: 405, message: 'use GET' })
+      response.writeHead(200, { 'Content-Type': 'application/x-pem-file' }).end(caCertificate)
+      return
+    }
+    if (path !== '/join' && path !== '/join/renew')
+      return answer(response, { code: 404, message: 'there is /join, /join/renew and /join/ca' })
+    if (request.method !== 'POST') return answer(response, { code: 405, message: 'use POST' })
+    const body = await readJson(request)
+    if (body === undefined)
+      return answer(response, { code: 400, message: `the body must be a JSON object of at most ${maxBodyBytes} bytes` })
+    answer(response, path === '/join' ? await desk.join(body.token, body.name, body.labels) : await desk.renew(user))
+  }
+}
+
+function answer(response: ServerResponse, outcome: Admission | Refusal | { code: number; message: string }): void {
+  const code = 'code' in outcome ? outcome.code : 200
+  response.writeHead(code, { 'Content-Type': 'application/json' }).end(JSON.stringify(outcome))
+}
+
+async function readJson(request: IncomingMessage): Promise<Record<string, unknown> | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    // The rest is read and thrown away, so that the answer arrives.
+    if (size <= maxBodyBytes) chunks.push(chunk)
+  }
+  if (size > maxBodyBytes) return undefined
+  if (size === 0) return {}
+  try {
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,84 @@
+import {
+  isEnded,
+  type Run,
+  runResource,
+  type Stack,
+  stackResource,
+  systemNamespace,
+  type Tenant,
+  tenantResource,
+  type Worker,
+  type WorkerPool,
+  workerPoolResource,
+  workerResource,
+} from '../../api/index.ts'
+import type { Informer, Manager } from '../../kubernetes/controller/index.ts'
+import { describeResource, type KubeObject } from '../../kubernetes/object/index.ts'
+import { isUntaken } from './acceptance.ts'
+
+/**
+ * Held by a Run from the moment it has a Worker: deleting it by hand cancels it, and it stays until its engine has
+ * stopped. Otherwise the next Run of the Stack could start beside it (invariant 1).
+ */
+export const assignedFinalizer = 'oarlock.dev/assigned'
+
+export type LeaseBody = { spec?: { renewTime?: string | null; holderIdentity?: string | null } }
+
+export const leaseResource = describeResource<LeaseBody>({
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  plural: 'leases',
+  scope: 'Namespaced',
+})
+
+const namespaceResource = describeResource<object>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', scope: 'Cluster' })
+
+/** What dispatch knows of the world. */
+export type Caches = {
+  readonly runs: Informer<{ spec: Run['spec']; status?: Run['status'] }>
+  readonly workers: Informer<{ spec: Worker['spec']; status?: Worker['status'] }>
+  readonly pools: Informer<{ spec: WorkerPool['spec']; status?: WorkerPool['status'] }>
+  readonly stacks: Informer<{ spec: Stack['spec']; status?: Stack['status'] }>
+  readonly leases: Informer<LeaseBody>
+  readonly tenants: Informer<{ spec: Tenant['spec']; status?: Tenant['status'] }>
+  /** Names and labels only. */
+  readonly namespaces: Informer<object>
+}
+
+export function addCaches(manager: Manager): Caches {
+  return {
+    runs: manager.informer(runResource, {
+      indexes: {
+        /** Has no Worker, and is to be ended without one. */
+        canceled: run => (!run.spec.workerName && run.spec.cancel && !isEnded(run) ? ['yes'] : []),
+        ofStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
+        /** Has a Worker, and nobody has said yet that it takes it. */
+        untaken: run => (run.spec.workerName && isUntaken(run) ? ['yes'] : []),
+        deleted: run => (run.spec.workerName && run.metadata.deletionTimestamp && !isEnded(run) ? ['yes'] : []),
+        activeOf: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
+        active: run => (run.spec.workerName && !isEnded(run) ? ['yes'] : []),
+        leaving: run => (run.metadata.deletionTimestamp && run.metadata.finalizers?.includes(assignedFinalizer) ? ['yes'] : []),
+      },
+    }),
+    workers: manager.informer(workerResource),
+    pools: manager.informer(workerPoolResource),
+    stacks: manager.informer(stackResource),
+    leases: manager.informer(leaseResource, { namespace: systemNamespace }),
+    tenants: manager.informer(tenantResource),
+    namespaces: manager.informer(namespaceResource, {
+      transform: ({ apiVersion, kind, metadata: { managedFields: _, annotations: __, ...metadata } }) => ({ apiVersion, kind, metadata }),
+    }),
+  }
+}
+
+/** What changes with every renewal, and with nothing that a reader does. */
+export function leaseToken(lease: KubeObject<LeaseBody>): string {
+  return `${lease.metadata.uid}/${lease.metadata.resourceVersion}`
+}
+
+/** False when the Stack that a Run belongs to is gone, or was replaced by another of its name. */
+export function hasStack({ stacks }: Caches, run: Run): boolean {
+  const stack = stacks.get(`${run.metadata.namespace}/${run.spec.stackRef.name}`)
+  return stack?.metadata.uid === run.spec.stackRef.uid
+}

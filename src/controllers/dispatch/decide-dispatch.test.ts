@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { Run, Worker } from '../../api/index.ts'
+import { objectKey } from '../../kubernetes/object/index.ts'
+import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
+import { epochMs, testPool, testRun, testWorker } from './objects.testing.ts'
+import { Hands, PlacementMemory, WaitReasons } from './placement/index.ts'
+import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
+import { preview, RunQueue, requestOf } from './queue/index.ts'
+import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
+
+type Input = Partial<DispatchInput> & { queued?: readonly Run[]; workers?: readonly Worker[]; load?: WorkerLoads }
+
+/** Puts `queued` into a queue of its own; says what is left in it as `waiting`. */
+const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input) => {
+  const queue = new RunQueue()
+  for (const run of queued) queue.put(requestOf(run))
+  const { pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
+  const rest = { examples: new Map(), memory: new PlacementMemory() }
+  const decision = decideDispatch({ queue, hands: Hands.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
+  const reasons = new WaitReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
+  const names = new Set(queued.map(run => run.spec.pool))
+  const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))
+  const runOf = new Map(queued.map(run => [objectKey(run), run]))
+  return { ...decision, assignments: decision.assignments.map(({ key, worker }) => ({ run: runOf.get(key)!, worker })), waiting }
+}
+
+const runs = (count: number, options = {}) =>
+  Array.from({ length: count }, (_, i) => testRun(`r${i}`, { version: String(i + 1), ...options }))
+const startingState = (count: number): StartState =>
+  Array.from({ length: count }, (_, i) => `s${i}`).reduce((state, name) => withStarted(state, name, epochMs), noStarts)
+
+const said = (input: Input) => {
+  const { assignments, start, drain, pools } = decide(input)
+  const numbers = pools.get('default')
+  return {
+    to: assignments.map(({ run, worker }) => `${run.metadata.name}→${worker}`).join(' '),
+    start: start.map(({ pool, count }) => `${count} ${pool}`).join(' '),
+    drain: drain.map(({ worker }) => worker).join(' '),
+    desired: numbers?.desired,
+  }
+}
+
+describe('which Worker gets which Run', () => {
+  const busy: WorkerLoad = { active: 1, total: 1 }
+  for (const [what, input, want] of [
+    ['nobody is there', { queued: runs(1) }, ''],
+    ['the oldest goes to the free one', { queued: runs(2), workers: [testWorker('w')] }, 'r0→w'],
+    ['a busy one gets nothing', { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', busy]]) }, ''],
+    [
+      'a one-shot that had its Run gets nothing',
+      { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', { active: 0, total: 1 }]]) },
+      '',
+    ],
+    ['a one-shot that says Busy gets nothing', { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })] }, ''],
+    [
+      'a warm one works on',
+      { queued: runs(1), workers: [testWorker('w', { lifecycle: 'Warm' })], load: new Map([['w', { active: 0, total: 9 }]]) },
+      'r0→w',
+    ],
+    [
+      'slots are filled one worker after the other',
+      { queued: runs(3), workers: [testWorker('a', { slots: 2, lifecycle: 'Warm' }), testWorker('b', { slots: 2, lifecycle: 'Warm' })] },
+      'r0→a r1→a r2→b',
+    ],
+    [
+      'the most loaded is filled first',
+      {
+        queued: runs(1),
+        workers: [testWorker('a', { slots: 2, lifecycle: 'Warm' }), testWorker('b', { slots: 2, lifecycle: 'Warm', phase: 'Busy' })],
+        load: new Map([['b', busy]]),
+      },
+      'r0→b',
+    ],
+    ['a draining one gets nothing', { queued: runs(1), workers: [testWorker('w', { drain: true })] }, ''],
+    ['one that says Draining gets nothing', { queued: runs(1), workers: [testWorker('w', { phase: 'Draining' })] }, ''],
+    ['one that has not said that it is ready gets nothing', { queued: runs(1), workers: [{ ...testWorker('w'), status: undefined }] }, ''],
+    [
+      'pools are apart',
+      { queued: runs(1, { pool: 'gpu' }), workers: [testWorker('w')], pools: [testPool('default'), testPool('gpu')] },
+      '',
+    ],
+  ] as [string, Input, string][]) {
+    test(what, () => assert.equal(said(input).to, want))
+  }
+})
+
+describe('how many workers are started: clamp(busy + ceil(queued / slots), min, max)', () => {
+  for (const [what, input, want] of [
+    ['nothing to do', {}, { start: '', desired: 0 }],
+    ['one per Run', { queued: runs(3) }, { start: '3 default', desired: 3 }],
+    ['at most max', { queued: runs(9) }, { start: '4 default', desired: 4 }],
+    ['at least min', { pools: [testPool('default', { min: 2 })] }, { start: '2 default', desired: 2 }],
+    ['min above max is max', { pools: [testPool('default', { min: 9, max: 3 })] }, { start: '3 default', desired: 3 }],
+    ['max 0 starts nothing', { queued: runs(3), pools: [testPool('default', { max: 0 })] }, { start: '', desired: 0 }],
+    ['slots share', { queued: runs(5), pools: [testPool('default', { slots: 2 })] }, { start: '3 default', desired: 3 }],
+    ['those that start count', { queued: runs(3), starts: new Map([['default', startingState(2)]]) }, { start: '1 default', desired: 3 }],
+    [
+      'a slow start is not answered by a second one',
+      { queued: runs(1), starts: new Map([['default', startingState(1)]]) },
+      { start: '', desired: 1 },
+    ],
+    [
+      'a registered one that is not ready yet counts',
+      { queued: runs(1), workers: [{ ...testWorker('w'), status: undefined }] },
+      { start: '', desired: 1 },
+    ],
+    [
+      'busy ones are added to',
+      { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })], load: new Map([['w', { active: 1, total: 1 }]]) },
+      { start: '1 default', desired: 2 },
+    ],
+    [
+      'one that is about to exit does not count, but takes a place',
+      {
+        queued: runs(1),
+        workers: [testWorker('w')],
+        load: new Map([['w', { active: 0, total: 1 }]]),
+        pools: [testPool('default', { max: 1 })],
+      },
+      { start: '', desired: 1 },
+    ],
+    [
+      'one that is about to exit is replaced',
+      { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', { active: 0, total: 1 }]]) },
+      { start: '1 default', desired: 1 },
+    ],
+    [
+      'workers that join by themselves are not started',
+      { queued: runs(3), pools: [testPool('default', { mode: 'External' })] },
+      { start: '', desired: 3 },
+    ],
+  ] as [string, Input, { start: string; desired: number }][]) {
+    test(what, () => {
+      const { start, desired } = said(input)
+      assert.deepEqual({ start, desired }, want)
+    })
+  }
+})
+
+describe('isolation', () => {
+  const sandboxed = (level: 'Sandbox' | 'Pod' = 'Sandbox') => runs(1, { stack: { isolation: { level } } })
+  const worker = (name: string, isolation?: ('Process' | 'Sandbox' | 'Pod')[]) =>
+    testWorker(name, { lifecycle: 'Warm', slots: 4, status: { engines: { command: '1' }, ...(isolation && { isolation }) } })
+  const tell = (input: Input) => decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`)
+
+  test('a Run goes only to a Worker that offers the level, the others take what needs none', () => {
+    const workers = [worker('plain', ['Process']), worker('silent'), worker('able', ['Process', 'Sandbox'])]
+    assert.equal(said({ queued: sandboxed(), workers }).to, 'r0→able')
+    assert.equal(said({ queued: sandboxed(), workers: workers.slice(0, 2) }).to, '')
+    assert.equal(said({ queued: runs(1, { stack: { isolation: { level: 'Process' } } }), workers: workers.slice(0, 1) }).to, 'r0→plain')
+    assert.equal(said({ queued: runs(1), workers: workers.slice(1, 2) }).to, 'r0→silent')
+  })
+  test('a Run that waits for the level is told which', () => {
+    assert.deepEqual(tell({ queued: sandboxed(), workers: [worker('plain', ['Process'])] }), [
+      'NoMatchingWorker: worker plain of pool default lacks isolation Sandbox, it can give Process',
+    ])
+    assert.deepEqual(tell({ queued: sandboxed('Pod'), workers: [worker('a', ['Process', 'Sandbox']), worker('b')] }), [
+      'NoMatchingWorker: none of the 2 workers of pool default has isolation Pod, it can give Process and Sandbox; isolation Pod, it does not say that it can give that',
+    ])
+  })
+  test('a pool is not scaled up with more workers of a kind that cannot give it, nor from none', () => {
+    const plain = worker('plain', ['Process'])
+    assert.equal(said({ queued: sandboxed(), workers: [plain] }).start, '')
+    const examples = new Map([['default', plain]])
+    assert.equal(said({ queued: sandboxed(), examples }).start, '')
+    assert.deepEqual(tell({ queued: sandboxed(), examples }), [
+      'NoMatchingWorker: the last worker of pool default lacked isolation Sandbox, it can give Process',
+    ])
+    assert.equal(
+      said({ queued: sandboxed(), examples: new Map([['default', worker('silent')]]) }).start,
+      '1 default',
+      'it had not found out yet',
+    )
+    assert.equal(said({ queued: sandboxed() }).start, '1 default')
+  })
+})
+
+describe('failed starts', () => {
+  const failed = withFailed(startingState(1), 's0', { reason: 'StartRefused', message: 'spawn ENOENT' }, epochMs)
+  const starts = new Map([['default', failed]])
+
+  test('nothing is started before the backoff is over, and the Runs are told why', () => {
+    const decision = decide({ queued: runs(2), starts })
+    assert.deepEqual(decision.start, [])
+    assert.equal(decision.requeueAfterMs, 1_000)
+    assert.deepEqual(
+      decision.waiting.map(({ reason, message }) => `${reason}: ${message}`),
+      Array(2).fill('WorkerStartFailed: workers of pool default do not start: spawn ENOENT'),
+    )
+  })
+  test('then a single one is tried', () => {
+    assert.deepEqual(decide({ queued: runs(3), starts, nowMs: epochMs + 1_000 }).start, [{ pool: 'default', count: 1, reason: 'Queue' }])
+    const trying = new Map([['default', withStarted(failed, 's1', epochMs + 1_000)]])
+    assert.deepEqual(decide({ queued: runs(3), starts: trying, nowMs: epochMs + 1_000 }).start, [])
+  })
+})
+
+describe('idle one-shot workers that nobody needs', () => {
+  test('wait a minute for another Run, and are let go', () => {
+    assert.equal(decide({ workers: [testWorker('w')], nowMs: epochMs + 59_000 }).requeueAfterMs, 1_000)
+    assert.equal(said({ workers: [testWorker('w')], nowMs: epochMs + 59_000 }).drain, '')
+    assert.equal(said({ workers: [testWorker('w')], nowMs: epochMs + 60_000 }).drain, 'w')
+  })
+  test('stay up to min', () => {
+    const pools = [testPool('default', { min: 1 })]
+    assert.equal(said({ workers: [testWorker('a'), testWorker('b')], pools, nowMs: epochMs + 60_000 }).drain, 'a')
+  })
+  test('busy ones are never let go (invariant 8)', () => {
+    const load = new Map([['w', { active: 1, total: 1 }]])
+    assert.equal(
+      said({ workers: [testWorker('w', { phase: 'Busy' })], load, pools: [testPool('default', { max: 0 })], nowMs: epochMs + 60_000 })
+        .drain,
+      '',
+    )
+  })
+})
+
+describe('what waiting Runs are told', () => {
+  for (const [what, input, want] of [
+    ['an unknown pool', { queued: runs(1, { pool: 'gpu' }) }, 'PoolNotFound: there is no WorkerPool gpu; there is default'],
+    ['no pool at all', { queued: runs(1), pools: [] }, 'PoolNotFound: there is no WorkerPool default; there are none'],
+    ['a pool without room', { queued: runs(1), pools: [testPool('default', { max: 0 })] }, 'PoolAtMax: pool default has max 0'],
+    [
+      'nobody has joined',
+      { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
+      'NoWorker: no worker of pool default has joined; start one with: oarlock worker --pool default',
+    ],
+    ['their turn has not come', { queued: runs(1) }, 'NoWorker: every worker of pool default is busy or starting'],
+  ] as [string, Input, string][]) {
+    test(what, () =>
+      assert.deepEqual(
+        decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`),
+        [want],
+      ),
+    )
+  }
+})
+
+test('property: against the dumbest dispatcher: each free slot takes the next Run of its pool', () => {
+  const workers = fc.uniqueArray(
+    fc.record({
+      name: fc.string({ minLength: 1, maxLength: 3 }),
+      slots: fc.integer({ min: 1, max: 3 }),
+      active: fc.nat(3),
+      gpu: fc.boolean(),
+    }),
+    { selector: ({ name }) => name, maxLength: 8 },
+  )
+  const queue = fc.array(fc.record({ priority: fc.integer({ min: -2, max: 2 }), atMs: fc.nat(5_000), gpu: fc.boolean() }), {
+    maxLength: 20,
+  })
+  const poolOf = (gpu: boolean) => (gpu ? 'gpu' : 'default')
+  fc.assert(
+    fc.property(workers, queue, fc.nat(4), fc.nat(6), (hands, work, min, max) => {
+      const queued: Run[] = work.map(({ gpu, ...options }, i) => testRun(`r${i}`, { ...options, pool: poolOf(gpu), version: String(i) }))
+      const pools = [testPool('default', { min, max }), testPool('gpu', { min, max })]
+      const decision = decide({
+        queued,
+        pools,
+        workers: hands.map(({ name, slots, gpu }) => testWorker(name, { slots, lifecycle: 'Warm', pool: poolOf(gpu) })),
+        load: new Map(hands.map(({ name, active, slots }) => [name, { active: Math.min(active, slots), total: active }])),
+      })
+      for (const pool of ['default', 'gpu']) {
+        const places = hands
+          .filter(({ gpu }) => poolOf(gpu) === pool)
+          .reduce((sum, { slots, active }) => sum + Math.max(0, slots - active), 0)
+        const want = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, places)
+        const got = decision.assignments.filter(({ run }) => run.spec.pool === pool).map(({ run }) => `ns/${run.metadata.name}`)
+        assert.deepEqual(got, want)
+        const started = decision.start.find(one => one.pool === pool)?.count ?? 0
+        const members = hands.filter(({ gpu }) => poolOf(gpu) === pool).length
+        assert.ok(started === 0 || members + started <= max, `${members} + ${started} > ${max}`)
+      }
+      for (const { name, slots, active } of hands) {
+        const given = decision.assignments.filter(({ worker }) => worker === name).length
+        assert.ok(given === 0 || active + given <= slots, `${name} has ${active} + ${given} of ${slots}`)
+      }
+      assert.equal(decision.assignments.length + decision.waiting.length, queued.length)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+/** Of one tenant and class: priority, then age, then the order of writing. */
+function queueOrder(queued: readonly Run[]): string[] {
+  const version = ({ metadata }: Run) => Number(metadata.resourceVersion)
+  const createdMs = ({ metadata }: Run) => Date.parse(metadata.creationTimestamp)
+  return [...queued]
+    .sort((a, b) => b.spec.priority - a.spec.priority || createdMs(a) - createdMs(b) || version(a) - version(b))
+    .map(objectKey)
+}

@@ -1,0 +1,38 @@
+import { type Run, runResource } from '../../../api/index.ts'
+import { rfc3339 } from '../../../kubernetes/object/index.ts'
+import { assignedFinalizer } from '../caches.ts'
+import type { Shared } from '../dispatch-parts.ts'
+import type { Assignment } from './decide-placement.ts'
+
+/** Writes which Worker has which Run. */
+export class Placer {
+  readonly #shared: Shared
+
+  constructor(shared: Shared) {
+    this.#shared = shared
+  }
+
+  /** `onPlaced` is told of each Run that is being given away; what becomes of it comes with the end of its write. */
+  assign(assignments: readonly Assignment[], onPlaced: (run: Run, worker: string) => void): void {
+    const { caches, writes } = this.#shared
+    for (const { key, worker } of assignments) {
+      const run = caches.runs.get(key)
+      if (!run) continue
+      onPlaced(run, worker)
+      writes.begin(run, () => this.#assign(run, worker))
+    }
+  }
+
+  async #assign(run: Run, worker: string): Promise<void> {
+    const { manager, caches, metrics, nowMs } = this.#shared
+    const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
+    const patch = {
+      metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] },
+      spec: { workerName: worker, assignedAt: rfc3339(nowMs()) },
+    }
+    // The version makes this the only assignment, and one of a Run that nobody has canceled meanwhile.
+    const assigned = await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
+    caches.runs.applyLocal(assigned)
+    metrics.runAssigned(run, Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)
+  }
+}

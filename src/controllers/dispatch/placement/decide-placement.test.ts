@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { Worker } from '../../../api/index.ts'
+import { epochMs, testRun, testWorker } from '../objects.testing.ts'
+import { RunQueue, requestOf } from '../queue/index.ts'
+import type { WorkerLoad } from '../worker-load.ts'
+import { decidePlacement, overdueAfterMs, overdueEvery, PlacementMemory } from './decide-placement.ts'
+import { Hands } from './worker-inventory.ts'
+
+const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
+  const queue = new RunQueue()
+  for (const run of runs) queue.put(requestOf(run))
+  return queue
+}
+type More = { load?: Map<string, WorkerLoad>; memory?: PlacementMemory; nowMs?: number; limit?: number }
+const place = (
+  queue: RunQueue,
+  workers: Worker[],
+  { load = new Map(), memory = new PlacementMemory(), nowMs = epochMs, ...rest }: More = {},
+) =>
+  decidePlacement({ queue, memory, hands: Hands.of(workers, load, () => 0), nowMs, ...rest })
+    .map(({ key, worker }) => `${key}→${worker}`)
+    .join(' ')
+const warm = (name: string, options: Parameters<typeof testWorker>[1] = {}) => testWorker(name, { lifecycle: 'Warm', ...options })
+
+describe('a Run that cannot go holds nobody else up', () => {
+  test('no Worker has the label it needs', () => {
+    const queue = queueOf(
+      testRun('gpu', { stack: { placement: { workerLabels: { gpu: 'yes' } } }, priorityClass: 'Interactive' }),
+      testRun('plain', { atMs: 9_000 }),
+    )
+    assert.equal(place(queue, [warm('w')]), 'ns/plain→w')
+    assert.equal(place(queue, [warm('v', { labels: { gpu: 'yes' } })]), 'ns/gpu→v')
+  })
+  test('its pool is at its limit', () => {
+    const queue = queueOf(
+      testRun('a', { pool: 'small', version: '1' }),
+      testRun('b', { pool: 'small', version: '2' }),
+      testRun('c', { atMs: 5_000 }),
+    )
+    queue.setPoolLimits(new Map([['small', 1]]))
+    assert.equal(place(queue, [warm('s', { pool: 'small', slots: 9 }), warm('d')]), 'ns/a→s ns/c→d')
+    assert.equal(queue.poolHold('small'), 'PoolLimit')
+  })
+  test('the limit over all pools', () => {
+    const queue = new RunQueue({ maxRunning: 2 })
+    for (const i of [1, 2, 3]) queue.put(requestOf(testRun(`r${i}`, { version: `${i}` })))
+    assert.equal(place(queue, [warm('w', { slots: 9 })]), 'ns/r1→w ns/r2→w')
+    assert.equal(queue.poolHold('default'), 'GlobalLimit')
+  })
+})
+
+describe('cpu and memory', () => {
+  const big = (name: string, memory: string, atMs = 0, version = '1') => testRun(name, { stack: { resources: { memory } }, atMs, version })
+  const host = (name: string) => warm(name, { slots: 8, status: { capacity: { cpu: '8', memory: '8Gi' } } })
+
+  test('a Worker is filled as far as it goes, and no further', () => {
+    const queue = queueOf(big('a', '3Gi', 0, '1'), big('b', '3Gi', 0, '2'), big('c', '3Gi', 0, '3'), big('d', '2Gi', 0, '4'))
+    assert.equal(place(queue, [host('w')]), 'ns/a→w ns/b→w ns/d→w')
+    assert.equal(queue.size, 1)
+  })
+  test('what runs there already counts', () => {
+    const load = new Map([['w', { active: 1, total: 1, memoryBytes: 6 * 2 ** 30 }]])
+    assert.equal(place(queueOf(big('a', '3Gi')), [host('w')], { load }), '')
+    assert.equal(place(queueOf(big('a', '2Gi')), [host('w')], { load }), 'ns/a→w')
+  })
+
+  test('for a large Run that is overdue a Worker is kept until it has room', () => {
+    const memory = new PlacementMemory()
+    const queue = queueOf(big('huge', '8Gi'))
+    const load = new Map<string, WorkerLoad>([
+      ['v', { active: 2, total: 2, memoryBytes: 2 * 2 ** 30 }],
+      ['w', { active: 1, total: 1, memoryBytes: 2 ** 30 }],
+    ])
+    const workers = [host('v'), host('w')]
+    const small = (name: string, nowMs: number) => {
+      queue.put(requestOf(big(name, '1Gi', nowMs - epochMs)))
+      return place(queue, workers, { load, memory, nowMs })
+    }
+    assert.equal(small('s1', epochMs + overdueAfterMs - 1), 'ns/s1→v')
+    assert.equal(small('s2', epochMs + overdueAfterMs), 'ns/s2→v')
+    assert.deepEqual([...memory.kept], [['default', { key: 'ns/huge', worker: 'w' }]])
+    assert.equal(small('s3', epochMs + overdueAfterMs + 1), 'ns/s3→v')
+    load.delete('w')
+    assert.equal(small('s4', epochMs + overdueAfterMs + 2), 'ns/huge→w ns/s4→v')
+    assert.equal(memory.kept.size, 0)
+  })
+  test('a Worker is not kept for a Run that is gone, or for one that no Worker will ever do for', () => {
+    const memory = new PlacementMemory()
+    const queue = queueOf(big('huge', '8Gi'), big('absurd', '9Gi', 0, '0'))
+    const load = new Map([['w', { active: 1, total: 1, memoryBytes: 2 ** 30 }]])
+    const nowMs = epochMs + overdueAfterMs
+    place(queue, [host('w')], { load, memory, nowMs })
+    assert.deepEqual([...memory.kept], [['default', { key: 'ns/huge', worker: 'w' }]])
+    queue.remove('ns/huge')
+    place(queue, [host('w')], { load, memory, nowMs })
+    assert.equal(memory.kept.size, 0)
+  })
+})
+
+test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1) placements, whatever else comes`, () => {
+  const crowd = fc.array(
+    fc.record({
+      namespace: fc.constantFrom('a', 'b', 'c', 'd'),
+      priorityClass: fc.constantFrom('Interactive', 'Change', 'Drift'),
+      priority: fc.integer({ min: -2, max: 1_000 }),
+      takesMs: fc.nat(300_000),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+  fc.assert(
+    fc.property(crowd, fc.nat(30), fc.nat(7), (others, older, turn) => {
+      const queue = new RunQueue()
+      const memory = new PlacementMemory()
+      memory.turns.set('default', turn)
+      // The one that everything goes before: lowest class, lowest priority, a tenant that used a lot.
+      queue.remember('poor', 10 * 3_600_000, epochMs)
+      const poor = { namespace: 'poor', priorityClass: 'Drift', priority: -1_000 } as const
+      for (let i = 0; i < older; i++) queue.put(requestOf(testRun(`older${i}`, { ...poor, atMs: i, version: String(i) })))
+      queue.put(requestOf(testRun('last', { ...poor, atMs: 1_000, version: '99' })))
+      const bound = overdueEvery * (older + 1)
+      let nowMs = epochMs + 1_000 + overdueAfterMs
+      let number = 0
+      for (let placed = 1; placed <= bound; placed++) {
+        // The crowd never ends.
+        while (queue.size < older + 20) {
+          const { takesMs: _, ...options } = others[number % others.length]!
+          queue.put(requestOf(testRun(`crowd${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
+        }
+        const [given] = decidePlacement({ queue, memory, hands: Hands.of([warm('w')], new Map(), () => 0), nowMs })
+        assert.ok(given)
+        if (given.key === 'poor/last') return
+        nowMs += others[placed % others.length]!.takesMs
+        queue.end(given.key, nowMs)
+      }
+      assert.fail(`it did not start within ${bound} placements`)
+    }),
+    { numRuns: 100 },
+  )
+})

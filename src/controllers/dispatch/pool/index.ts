@@ -1,0 +1,35 @@
+/**
+ * pool: how many workers each pool should have, and getting there. `decide-pools.ts`, `start-state.ts`, `warm-minimum.ts` and
+ * `decide-orphans.ts` decide; `pool-keeper.ts` starts and drains workers through a {@link PoolDriver} per mode and writes the
+ * pools' status; `pods/` is the driver of mode Pod.
+ * In: how many Runs want a worker of each pool (from `place/`). Not done here: which Worker gets which Run.
+ */
+export {
+  decidePoolSize,
+  decidePools,
+  idleTimeoutMs,
+  type PoolCounts,
+  type PoolDemand,
+  type PoolNumbers,
+  type PoolSize,
+  type PoolsDecision,
+  type PoolsInput,
+  type ScaleReason,
+} from './decide-pools.ts'
+export { PodPool, type PodWorkers } from './pods/index.ts'
+export { PoolKeeper } from './pool-controller.ts'
+export { type DrivenWorker, type DriverListener, type PoolDriver, StartError } from './pool-driver.ts'
+export {
+  noStarts,
+  type StartProblem,
+  type StartState,
+  type StartTrouble,
+  troubleOf,
+  withFailed,
+  withProven,
+  withRegistered,
+  withStarted,
+  withTimeouts,
+  withTrouble,
+} from './start-state.ts'
+export { workerEnvironment } from './worker-environment.ts'

@@ -1,0 +1,74 @@
+import { type PoolWindow, type WorkerPoolSpec, weekdays } from '../../../api/index.ts'
+
+const dayMinutes = 24 * 60
+/** Clocks are set forward and back between two looks, so that a boundary is never believed for longer than this. */
+const maxAheadMinutes = 60
+
+export type WarmMinimum = {
+  /** Workers to keep now, whatever the queue says. */
+  readonly min: number
+  /** When to look again, as a window may open or close; undefined without a schedule. */
+  readonly againInMs: number | undefined
+  /** What is wrong with the schedule; windows that cannot be understood are left out. */
+  readonly errors: readonly string[]
+}
+
+/**
+ * How many workers a pool keeps at `nowMs` (wall clock): `spec.min`, or the largest minimum of the windows that are open.
+ * A window is open from its beginning up to, and not including, its end, in the clock of its own time zone.
+ */
+export function warmMinimum({ min = 0, schedule = [] }: Pick<WorkerPoolSpec, 'min' | 'schedule'>, nowMs: number): WarmMinimum {
+  let keep = min
+  let againInMs: number | undefined
+  const errors: string[] = []
+  for (const [index, window] of schedule.entries()) {
+    const zone = window.timeZone ?? 'UTC'
+    const local = localTime(nowMs, zone)
+    if (!local) {
+      errors.push(
+        `spec.schedule[${index}].timeZone ${JSON.stringify(zone)} is not a time zone that is known here; use one such as Europe/Berlin`,
+      )
+      continue
+    }
+    if (isOpen(window, local)) keep = Math.max(keep, window.min)
+    const ahead = Math.min(maxAheadMinutes, ...[window.from, window.to].map(clock => minutesUntil(minutesOf(clock), local.minutes)))
+    const inMs = ahead * 60_000 - (nowMs % 60_000)
+    againInMs = Math.min(againInMs ?? Number.POSITIVE_INFINITY, inMs)
+  }
+  return { min: keep, againInMs, errors }
+}
+
+type LocalTime = { readonly weekday: number; readonly minutes: number }
+
+function isOpen({ days, from, to }: PoolWindow, { weekday, minutes }: LocalTime): boolean {
+  const begins = (day: number) => days === undefined || days.includes(weekdays[day]!)
+  const fromMinutes = minutesOf(from)
+  const toMinutes = minutesOf(to)
+  if (fromMinutes < toMinutes) return begins(weekday) && minutes >= fromMinutes && minutes < toMinutes
+  // Over midnight: the late part belongs to the day on which it began.
+  return (begins(weekday) && minutes >= fromMinutes) || (begins((weekday + 6) % 7) && minutes < toMinutes)
+}
+
+const minutesOf = (clock: string) => Number(clock.slice(0, 2)) * 60 + Number(clock.slice(3, 5))
+
+/** From 1 to a whole day. */
+const minutesUntil = (target: number, now: number) => ((target - now + dayMinutes - 1) % dayMinutes) + 1
+
+/** Making a format takes far longer than using it; how many there are is bounded by what the runtime knows as zones. */
+const formats = new Map<string, Intl.DateTimeFormat | undefined>()
+
+function localTime(nowMs: number, timeZone: string): LocalTime | undefined {
+  if (!formats.has(timeZone) && formats.size < 1_000) formats.set(timeZone, makeFormat(timeZone))
+  const format = formats.get(timeZone)
+  if (!format) return undefined
+  const parts = Object.fromEntries(format.formatToParts(nowMs).map(({ type, value }) => [type, value]))
+  return { weekday: weekdays.indexOf(parts.weekday as (typeof weekdays)[number]), minutes: Number(parts.hour) * 60 + Number(parts.minute) }
+}
+
+function makeFormat(timeZone: string): Intl.DateTimeFormat | undefined {
+  try {
+    return new Intl.DateTimeFormat('en-US', { timeZone, weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+  } catch {
+    return undefined
+  }
+}

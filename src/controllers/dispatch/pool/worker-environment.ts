@@ -1,0 +1,19 @@
+import { defaults, type WorkerPool } from '../../../api/index.ts'
+
+/**
+ * What a worker of a pool is told in its environment (`oarlock worker` reads it): its name, its pool, and how it is to live.
+ * Drivers add where the server is and a credential.
+ */
+export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
+  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace } = spec
+  return {
+    OARLOCK_WORKER_NAME: workerName,
+    OARLOCK_POOL: metadata.name,
+    OARLOCK_LIFECYCLE: lifecycle,
+    OARLOCK_SLOTS: String(slots),
+    OARLOCK_DRAIN_GRACE: drainGrace,
+    ...(idleTimeout !== undefined && { OARLOCK_IDLE_TIMEOUT: idleTimeout }),
+    ...(recycle?.afterRuns !== undefined && { OARLOCK_RECYCLE_AFTER_RUNS: String(recycle.afterRuns) }),
+    ...(recycle?.aboveMemory !== undefined && { OARLOCK_RECYCLE_ABOVE_MEMORY: recycle.aboveMemory }),
+  }
+}

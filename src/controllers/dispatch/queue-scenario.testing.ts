@@ -1,0 +1,222 @@
+import { type PriorityClass, priorityClasses, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
+import { formatDuration, parseDuration } from '../../kubernetes/object/index.ts'
+import { epochMs, testPool, testRun, testTenant, testWorker } from './objects.testing.ts'
+import { decidePlacement, failureDomainLabel, Hands, PlacementMemory, WaitReasons } from './placement/index.ts'
+import { type Needs, needsOf, preview, RunQueue, requestOf, TenantBook } from './queue/index.ts'
+import { type WorkerLoad, withRun } from './worker-load.ts'
+
+/**
+ * Plays one scenario of queue and placement on virtual time: blocks of commands, each followed by `----` and by what
+ * happened then, up to an empty line. Returns the same text with what happened now. Lines that start with # are remarks.
+ *
+ * `runs COUNT ns=a takes=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
+ * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME max=4 limit=2`,
+ * `quiet on` (starts are not told), `advance 5m`, `show COUNT` (the line, and what waits for what), `shares` (time of slots by tenant since the last look).
+ */
+export function playQueueScenario(text: string): string {
+  const world = new World()
+  const played = text
+    .trimEnd()
+    .split('\n\n')
+    .map(block => {
+      const lines = block.split('\n')
+      const end = lines.indexOf('----')
+      const commands = end < 0 ? lines : lines.slice(0, end)
+      for (const line of commands) if (line.trim() && !line.startsWith('#')) world.play(line)
+      const isRemark = commands.every(line => line.startsWith('#'))
+      return [...commands, ...(isRemark ? [] : ['----', ...world.takeLines()])].join('\n')
+    })
+  return `${played.join('\n\n')}\n`
+}
+
+/** More starts than these at one moment are told as numbers. */
+const toldOneByOne = 6
+
+class World {
+  readonly #queue = new RunQueue()
+  readonly #memory = new PlacementMemory()
+  readonly #workers: Worker[] = []
+  readonly #pools: WorkerPool[] = [testPool('default', { mode: 'External' })]
+  readonly #tenants: Tenant[] = []
+  readonly #load = new Map<string, WorkerLoad>()
+  readonly #takes = new Map<string, { ms: number; needs: Needs }>()
+  readonly #cacheKeys = new Map<string, string>()
+  #running: { key: string; worker: string; endsMs: number; startedMs: number }[] = []
+  readonly #spentMs = new Map<string, number>()
+  readonly #numbers = new Map<string, number>()
+  #version = 0
+  #nowMs = epochMs
+  #sharesSinceMs = epochMs
+  #lines: string[] = []
+  #isQuiet = false
+
+  takeLines(): string[] {
+    return this.#lines.splice(0)
+  }
+
+  play(line: string): void {
+    const [command, first = '', ...rest] = line.split(' ')
+    const options = Object.fromEntries(rest.map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]))
+    switch (command) {
+      case 'runs':
+        this.#addRuns(Number(first), options)
+        return
+      case 'worker':
+        this.#addWorker(first, options)
+        return
+      case 'workers':
+        for (let i = 1; i <= Number(first); i++) this.#addWorker(`w${i}`, options)
+        return
+      case 'quiet':
+        this.#isQuiet = first !== 'off'
+        return
+      case 'tenant': {
+        const { namespaces, weight, max } = options
+        const spec: Tenant['spec'] = {
+          ...(namespaces && { namespaces: namespaces.split(',') }),
+          ...(weight && { weight: Number(weight) }),
+          ...(max && { limits: { maxRunning: Number(max) } }),
+        }
+        this.#tenants.push(testTenant(first, spec))
+        this.#queue.setTenants(new TenantBook(this.#tenants))
+        return
+      }
+      case 'pool': {
+        this.#pools.push(testPool(first, { mode: 'External', ...(options.limit && { limits: { maxRunning: Number(options.limit) } }) }))
+        const limits = this.#pools.flatMap(({ metadata, spec }) =>
+          spec.limits?.maxRunning === undefined ? [] : [[metadata.name, spec.limits.maxRunning] as const],
+        )
+        this.#queue.setPoolLimits(new Map(limits))
+        return
+      }
+      case 'advance':
+        this.#advance(parseDuration(first))
+        return
+      case 'show':
+        this.#show(Number(first))
+        return
+      case 'shares':
+        this.#shares()
+        return
+      default:
+        throw new Error(`unknown command ${JSON.stringify(line)}`)
+    }
+  }
+
+  #addRuns(count: number, options: Record<string, string>): void {
+    const { ns = 'a', takes = '60s', priority, key, limit, pool, memory, label, cache } = options
+    for (let i = 0; i < count; i++) {
+      const number = (this.#numbers.get(ns) ?? 0) + 1
+      this.#numbers.set(ns, number)
+      const run = testRun(`${number}`, {
+        namespace: ns,
+        priority: Number(priority ?? 0),
+        atMs: this.#nowMs - epochMs,
+        version: String(++this.#version),
+        ...(pool && { pool }),
+        ...(isPriorityClass(options.class) && { priorityClass: options.class }),
+        stack: {
+          ...(key && { concurrencyKey: key, concurrencyLimit: Number(limit ?? 1) }),
+          ...(memory && { resources: { memory } }),
+          ...(label && { placement: { workerLabels: pair(label) } }),
+        },
+      })
+      this.#queue.put(requestOf(run))
+      this.#takes.set(`${ns}/${number}`, { ms: parseDuration(takes), needs: needsOf(run.spec) })
+      if (cache) this.#cacheKeys.set(`${ns}/${number}`, cache)
+    }
+    this.#place()
+  }
+
+  #addWorker(name: string, { slots = '1', pool, zone, label, caches, memory }: Record<string, string>): void {
+    const labels = { ...(zone && { [failureDomainLabel]: zone }), ...(label && pair(label)) }
+    const status = { ...(caches && { caches: caches.split(',') }), ...(memory && { capacity: { memory } }) }
+    this.#workers.push(testWorker(name, { slots: Number(slots), lifecycle: 'Warm', labels, status, ...(pool && { pool }) }))
+    this.#place()
+  }
+
+  #advance(ms: number): void {
+    const endMs = this.#nowMs + ms
+    for (;;) {
+      const nextMs = Math.min(endMs, ...this.#running.map(({ endsMs }) => endsMs), this.#nowMs + 30_000)
+      this.#nowMs = nextMs
+      for (const run of this.#running.filter(({ endsMs }) => endsMs <= nextMs)) this.#end(run)
+      this.#queue.tick(this.#nowMs)
+      this.#place()
+      if (nextMs >= endMs) return
+    }
+  }
+
+  #end(run: { key: string; worker: string; startedMs: number }): void {
+    this.#running = this.#running.filter(other => other !== run)
+    this.#queue.end(run.key, this.#nowMs)
+    this.#load.set(run.worker, withRun(this.#load.get(run.worker), -1, this.#takes.get(run.key)!.needs))
+    this.#spend(run.key, Math.max(run.startedMs, this.#sharesSinceMs))
+  }
+
+  #spend(key: string, sinceMs: number): void {
+    const tenant = this.#queue.tenantOf(key.slice(0, key.indexOf('/')))
+    this.#spentMs.set(tenant, (this.#spentMs.get(tenant) ?? 0) + this.#nowMs - sinceMs)
+  }
+
+  #place(): void {
+    const given = decidePlacement({
+      queue: this.#queue,
+      memory: this.#memory,
+      hands: Hands.of(this.#workers, this.#load, () => 0.5),
+      cacheKeyOf: key => this.#cacheKeys.get(key),
+      nowMs: this.#nowMs,
+    })
+    if (given.length === 0) return
+    for (const { key, worker } of given) {
+      const { ms, needs } = this.#takes.get(key)!
+      this.#load.set(worker, withRun(this.#load.get(worker), 1, needs))
+      this.#running.push({ key, worker, startedMs: this.#nowMs, endsMs: this.#nowMs + ms })
+    }
+    const text =
+      given.length <= toldOneByOne
+        ? given.map(({ key, worker }) => `${key}→${worker}`).join(' ')
+        : [...Map.groupBy(given, ({ namespace }) => namespace)].map(([ns, runs]) => `${ns} ×${runs.length}`).join(' ')
+    if (!this.#isQuiet) this.#say(text)
+  }
+
+  #show(count: number): void {
+    const reasons = new WaitReasons({
+      queue: this.#queue,
+      workers: this.#workers,
+      pools: this.#pools,
+      starts: new Map(),
+      nowMs: this.#nowMs,
+    })
+    const pools = new Set([...this.#queue.shapes()].map(({ needs }) => needs.pool))
+    for (const pool of pools) {
+      const { line, held } = preview(this.#queue, pool, count, this.#nowMs)
+      for (const { entry, position } of [...line, ...held]) {
+        const { reason, message } = reasons.of(entry.lane)
+        this.#say(`${position ?? '-'}. ${entry.request.key} ${reason}: ${message}`)
+      }
+    }
+  }
+
+  #shares(): void {
+    for (const { key, startedMs } of this.#running) this.#spend(key, Math.max(startedMs, this.#sharesSinceMs))
+    this.#sharesSinceMs = this.#nowMs
+    const shares = [...this.#spentMs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tenant, ms]) => `${tenant} ${formatDuration(ms)}`)
+    this.#spentMs.clear()
+    this.#say(`used ${shares.join(', ')}`)
+  }
+
+  #say(text: string): void {
+    const ms = this.#nowMs - epochMs
+    this.#lines.push(`${ms === 0 ? '0s' : formatDuration(ms)} ${text}`)
+  }
+}
+
+function pair(text: string): Record<string, string> {
+  const [key = '', value = ''] = text.split(':')
+  return { [key]: value }
+}
+
+function isPriorityClass(text: string | undefined): text is PriorityClass {
+  return priorityClasses.includes(text as PriorityClass)
+}

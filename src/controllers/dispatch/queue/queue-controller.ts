@@ -1,0 +1,205 @@
+import { isEnded, type Run } from '../../../api/index.ts'
+import { objectKey } from '../../../kubernetes/object/index.ts'
+import { type Caches, hasStack } from '../caches.ts'
+import { type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
+import { RunQueue, type RunQueueOptions } from './run-queue.ts'
+import { type Needs, needsOf, requestOf } from './run-request.ts'
+import { TenantBook } from './tenants.ts'
+
+/** Long Runs are charged, and what nobody needs is forgotten, this often. */
+const tickEveryMs = 30_000
+
+/** Feeds the {@link RunQueue} from the caches, one Run at a time as it changes, and counts the Runs of each Worker. */
+export class QueueKeeper {
+  readonly #caches: Caches
+  readonly #options: RunQueueOptions
+  readonly #nowMs: () => number
+  readonly #onLoad: (worker: string, load: WorkerLoad | undefined) => void
+  queue: RunQueue
+  /** By Run that is under way: its Worker, and what it takes of it. */
+  readonly #workerOf = new Map<string, { readonly worker: string; readonly needs: Needs }>()
+  readonly #load = new Map<string, WorkerLoad>()
+  /** Runs whose Stack the cache does not have. */
+  readonly #orphans = new Set<string>()
+  #tenants = new TenantBook()
+  #areTermsOld = true
+  #tickedMs = -Infinity
+
+  /** @param onLoad told of each Worker that has more or less to do. */
+  constructor(
+    caches: Caches,
+    nowMs: () => number,
+    options: RunQueueOptions,
+    onLoad: (worker: string, load: WorkerLoad | undefined) => void,
+  ) {
+    this.#caches = caches
+    this.#onLoad = onLoad
+    this.#options = options
+    this.#nowMs = nowMs
+    this.queue = this.#newQueue()
+  }
+
+  get load(): WorkerLoads {
+    return this.#load
+  }
+
+  get tenants(): TenantBook {
+    return this.#tenants
+  }
+
+  /** Runs without a Stack, as far as is known; for `run-tidier.ts`. */
+  orphans(): Iterable<string> {
+    return this.#orphans
+  }
+
+  /** Reads everything anew, as when this process becomes the leader. What tenants used lately is known from their ended Runs. */
+  reset(): void {
+    this.queue = this.#newQueue()
+    this.#workerOf.clear()
+    this.#load.clear()
+    this.#orphans.clear()
+    this.#areTermsOld = true
+    this.#freshen()
+    for (const run of this.#caches.runs.list()) {
+      const { assignedAt } = run.spec
+      const { finishedAt } = run.status ?? {}
+      if (isEnded(run) && assignedAt && finishedAt) {
+        const endedAtMs = this.#pastMs(finishedAt)
+        this.queue.remember(run.metadata.namespace ?? '', endedAtMs - this.#pastMs(assignedAt), endedAtMs)
+      }
+      this.see(run)
+    }
+  }
+
+  /** Tenants, namespaces or limits of pools have changed. */
+  termsChanged(): void {
+    this.#areTermsOld = true
+  }
+
+  /** To be called before each decision. */
+  beforePass(): void {
+    this.#freshen()
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#tickedMs < tickEveryMs) return
+    this.#tickedMs = nowMs
+    this.queue.tick(nowMs)
+  }
+
+  /** The Run is new, or has changed. */
+  see(run: Run): void {
+    const key = objectKey(run)
+    const { workerName } = run.spec
+    if (isEnded(run)) this.#ended(key, run)
+    else if (workerName !== undefined) {
+      this.#orphans.delete(key)
+      this.placed(run, workerName)
+      if (!hasStack(this.#caches, run)) this.#orphans.add(key)
+    } else this.#waits(key, run)
+  }
+
+  /** The Run is gone from the server. */
+  forget(run: Run): void {
+    const key = objectKey(run)
+    this.#orphans.delete(key)
+    this.queue.remove(key)
+    this.queue.end(key, this.#nowMs())
+    this.#leaveWorker(key)
+  }
+
+  /** The Run is being given to a Worker, or has been. */
+  placed(run: Run, worker: string): void {
+    const key = objectKey(run)
+    const { namespace = '' } = run.metadata
+    const sinceMs = this.#pastMs(run.spec.assignedAt)
+    this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
+    if (this.#workerOf.get(key)?.worker === worker) return
+    this.#leaveWorker(key)
+    const needs = needsOf(run.spec)
+    this.#workerOf.set(key, { worker, needs })
+    this.#setLoad(worker, withRun(this.#load.get(worker), 1, needs))
+  }
+
+  /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
+  writeEnded(key: string): void {
+    const run = this.#caches.runs.get(key)
+    if (!run || isEnded(run) || run.spec.workerName !== undefined) return
+    if (this.queue.isRunning(key)) {
+      this.queue.giveBack(key)
+      const worker = this.#workerOf.get(key)?.worker
+      this.#leaveWorker(key)
+      const load = worker === undefined ? undefined : this.#load.get(worker)
+      if (worker !== undefined && load) this.#setLoad(worker, { ...load, total: load.total - 1 })
+    }
+    this.#waits(key, run)
+  }
+
+  workerGone(worker: string): void {
+    if ((this.#load.get(worker)?.active ?? 0) === 0) this.#setLoad(worker, undefined)
+  }
+
+  #waits(key: string, run: Run): void {
+    const isOrphan = !hasStack(this.#caches, run)
+    if (isOrphan) this.#orphans.add(key)
+    else this.#orphans.delete(key)
+    if (this.queue.isRunning(key)) return
+    if (isOrphan || run.spec.cancel || run.metadata.deletionTimestamp) this.queue.remove(key)
+    else this.queue.put(requestOf(run))
+  }
+
+  #ended(key: string, run: Run): void {
+    this.#orphans.delete(key)
+    this.queue.remove(key)
+    this.queue.end(key, this.#pastMs(run.status?.finishedAt))
+    const { workerName, assignedAt } = run.spec
+    if (this.#workerOf.has(key)) {
+      this.#leaveWorker(key)
+      return
+    }
+    const worker = workerName === undefined ? undefined : this.#caches.workers.get(workerName)
+    if (workerName === undefined || !worker || this.#load.has(workerName)) return
+    // Whole seconds, rounded down: what was given away before belongs to another Worker that had the name.
+    if (assignedAt === undefined || Date.parse(assignedAt) >= Date.parse(worker.metadata.creationTimestamp)) {
+      // Seen only after its end: a one-shot worker has had its Run.
+      this.#setLoad(workerName, { active: 0, total: 1 })
+    }
+  }
+
+  #leaveWorker(key: string): void {
+    const place = this.#workerOf.get(key)
+    if (!place) return
+    this.#workerOf.delete(key)
+    const { worker, needs } = place
+    const load = withRun(this.#load.get(worker), -1, needs)
+    if (load.active === 0 && !this.#caches.workers.get(worker)) this.#setLoad(worker, undefined)
+    else this.#setLoad(worker, load)
+  }
+
+  #setLoad(worker: string, load: WorkerLoad | undefined): void {
+    if (load) this.#load.set(worker, load)
+    else this.#load.delete(worker)
+    this.#onLoad(worker, load)
+  }
+
+  #newQueue(): RunQueue {
+    return new RunQueue({ ...this.#options, nowMs: this.#nowMs() })
+  }
+
+  /** A clock that is ahead, or a worker that lies, must not charge a tenant for what is to come: usage doubles with each half-life. */
+  #pastMs(time: string | undefined): number {
+    const nowMs = this.#nowMs()
+    return time === undefined ? nowMs : Math.min(nowMs, Date.parse(time))
+  }
+
+  #freshen(): void {
+    if (!this.#areTermsOld) return
+    this.#areTermsOld = false
+    const { tenants, namespaces, pools } = this.#caches
+    this.#tenants = new TenantBook(tenants.list(), namespaces.list())
+    this.queue.setTenants(this.#tenants)
+    const limits = pools.list().flatMap(({ metadata, spec }) => {
+      const limit = spec.limits?.maxRunning
+      return limit === undefined ? [] : [[metadata.name, limit] as const]
+    })
+    this.queue.setPoolLimits(new Map(limits))
+  }
+}

@@ -1,0 +1,121 @@
+import { type PriorityClass, priorityClasses } from '../../../api/index.ts'
+import type { Caches } from '../caches.ts'
+import type { Lane } from './lanes.ts'
+import { type PreviewLine, preview } from './preview.ts'
+import type { RunQueue } from './run-queue.ts'
+
+export type QueueReportOptions = {
+  /** Only this pool. */
+  readonly pool?: string | undefined
+  /** Only Runs of this namespace, and its tenant. */
+  readonly namespace?: string | undefined
+  /** How many Runs of each pool are looked at, from the front. Default 200, at most 5,000. */
+  readonly limit?: number | undefined
+}
+
+/** What `/queue` answers; docs/queue.md describes it. */
+export type QueueReport = {
+  readonly at: string
+  readonly queued: number
+  readonly running: number
+  readonly pools: readonly {
+    readonly name: string
+    readonly queued: number
+    readonly running: number
+    readonly maxRunning: number | null
+  }[]
+  readonly tenants: readonly {
+    readonly name: string
+    readonly weight: number
+    readonly queued: number
+    readonly running: number
+    readonly maxRunning: number | null
+    /** Decayed seconds of slots. */
+    readonly usageSeconds: number
+  }[]
+  readonly runs: readonly QueuedRun[]
+  /** True where there are more Runs than are listed. */
+  readonly truncated: boolean
+}
+
+export type QueuedRun = {
+  /** In the line of its pool; null while a limit holds it back. */
+  readonly position: number | null
+  readonly namespace: string
+  readonly name: string
+  readonly stack: string
+  readonly type: string
+  readonly pool: string
+  readonly tenant: string
+  readonly priorityClass: PriorityClass
+  readonly priority: number
+  readonly waitedSeconds: number
+  readonly reason: string
+  readonly message: string
+}
+
+export const maxReportedRuns = 5_000
+
+/** Numbers are exact; the order of what waits is a forecast ({@link preview}). */
+export function queueReport(
+  queue: RunQueue,
+  { runs, pools }: Pick<Caches, 'runs' | 'pools'>,
+  reasons: { of(lane: Lane): { readonly reason: string; readonly message: string } },
+  { pool: onlyPool, namespace: onlyNamespace, limit = 200 }: QueueReportOptions,
+  nowMs: number,
+): QueueReport {
+  const most = Math.min(maxReportedRuns, Math.max(0, limit))
+  const names = new Set(pools.list().map(({ metadata }) => metadata.name))
+  for (const { needs } of queue.shapes()) names.add(needs.pool)
+  const shown = [...names].filter(name => onlyPool === undefined || name === onlyPool).sort()
+  const onlyTenant = onlyNamespace === undefined ? undefined : queue.tenantOf(onlyNamespace)
+  let isTruncated = false
+  const lineOf = ({ entry: { request, lane }, position }: PreviewLine): QueuedRun => {
+    const spec = runs.get(request.key)?.spec
+    return {
+      position: position ?? null,
+      namespace: request.namespace,
+      name: request.key.slice(request.namespace.length + 1),
+      stack: spec?.stackRef.name ?? '',
+      type: spec?.type ?? '',
+      pool: request.needs.pool,
+      tenant: lane.queue.account.name,
+      priorityClass: priorityClasses[request.rank] ?? 'Change',
+      priority: request.priority,
+      waitedSeconds: Math.max(0, Math.round((nowMs - request.sinceMs) / 1_000)),
+      ...reasons.of(lane),
+    }
+  }
+  const listed = shown.flatMap(pool => {
+    const { line, held } = preview(queue, pool, most, nowMs)
+    if (line.length + held.length < queue.queuedIn(pool)) isTruncated = true
+    return [...line, ...held]
+  })
+  return {
+    at: new Date(nowMs).toISOString(),
+    queued: queue.size,
+    running: queue.running,
+    pools: shown.map(name => ({
+      name,
+      queued: queue.queuedIn(name),
+      running: queue.runningIn(name),
+      maxRunning: finite(queue.poolLimit(name)),
+    })),
+    tenants: [...queue.accounts()]
+      .filter(({ name }) => onlyTenant === undefined || name === onlyTenant)
+      .map(account => ({
+        name: account.name,
+        weight: account.weight,
+        queued: account.queued,
+        running: account.running,
+        maxRunning: finite(account.maxRunning),
+        usageSeconds: Math.round(queue.usageMs(account, nowMs) / 1_000),
+      }))
+      .sort((a, b) => b.queued + b.running - (a.queued + a.running) || (a.name < b.name ? -1 : 1))
+      .slice(0, maxReportedRuns),
+    runs: listed.filter(({ entry }) => onlyNamespace === undefined || entry.request.namespace === onlyNamespace).map(lineOf),
+    truncated: isTruncated,
+  }
+}
+
+const finite = (limit: number): number | null => (limit === Infinity ? null : limit)

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { testTenant } from '../objects.testing.ts'
+import { selectorError, TenantBook } from './tenants.ts'
+
+const namespace = (name: string, labels: Record<string, string> = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '2026-06-01T10:00:00Z', labels },
+})
+
+test('a namespace that no Tenant claims is a tenant of its own name, with weight 1 and no limit', () => {
+  const book = new TenantBook([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
+  assert.equal(book.tenantOf('alone'), 'alone')
+  assert.deepEqual(book.termsOf('alone'), { weight: 1, maxRunning: Infinity })
+  assert.equal(book.tenantOf('web'), 'shop')
+  assert.deepEqual(book.namespacesOf('shop'), ['web'])
+})
+
+test('a Tenant without namespaces sets the terms of the namespace of its name', () => {
+  const book = new TenantBook([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
+  assert.deepEqual(book.termsOf(book.tenantOf('web')), { weight: 5, maxRunning: 2 })
+  assert.deepEqual(book.namespacesOf('web'), ['web'])
+})
+
+test('a name goes before a selector, and the older Tenant before the younger', () => {
+  const named = testTenant('young', { namespaces: ['a', 'b'] }, 9_000)
+  const selecting = testTenant('old', { namespaceSelector: { matchLabels: { team: 'x' } } }, 0)
+  const late = testTenant('late', { namespaces: ['b'], namespaceSelector: {} }, 10_000)
+  const labels = { team: 'x' }
+  const book = new TenantBook([late, named, selecting], [namespace('a', labels), namespace('b'), namespace('c', labels), namespace('d')])
+  assert.deepEqual(
+    ['a', 'b', 'c', 'd'].map(name => book.tenantOf(name)),
+    ['young', 'young', 'old', 'late'],
+  )
+  assert.deepEqual(book.conflictsOf('late'), [
+    { namespace: 'b', owner: 'young' },
+    { namespace: 'c', owner: 'old' },
+  ])
+})
+
+test('a selector that cannot be understood matches nothing, and is told', () => {
+  const spec = { namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In' as const, values: [] }] } }
+  assert.match(selectorError(spec) ?? '', /spec\.namespaceSelector/)
+  assert.equal(new TenantBook([testTenant('t', spec)], [namespace('a')]).tenantOf('a'), 'a')
+})

@@ -1,0 +1,94 @@
+import type { Tenant, TenantSpec } from '../../../api/index.ts'
+import { type KubeObject, type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../../kubernetes/object/index.ts'
+
+/** What the queue knows of a tenant. */
+export type TenantTerms = {
+  /** Its share beside others that want more than there is; 1 is the usual one. */
+  readonly weight: number
+  /** Infinity: no limit. */
+  readonly maxRunning: number
+}
+
+const usualTerms: TenantTerms = { weight: 1, maxRunning: Infinity }
+
+/** A namespace that two Tenants claim: the older one has it. */
+export type TenantConflict = { readonly namespace: string; readonly owner: string }
+
+/**
+ * Which tenant a namespace belongs to: the Tenant that names it, else the one whose selector matches it, else a tenant of
+ * its own name. Of several Tenants that claim it the oldest has it, so that a new one takes nothing away.
+ */
+export class TenantBook {
+  readonly #terms = new Map<string, TenantTerms>()
+  readonly #named = new Map<string, string>()
+  readonly #selected = new Map<string, string>()
+  readonly #conflicts = new Map<string, TenantConflict[]>()
+  readonly #namespaces = new Map<string, string[]>()
+
+  constructor(tenants: readonly Tenant[] = [], namespaces: readonly KubeObject<unknown>[] = []) {
+    const oldestFirst = [...tenants].sort((a, b) => compareAge(a, b))
+    for (const { metadata, spec } of oldestFirst) {
+      this.#terms.set(metadata.name, { weight: spec.weight ?? 1, maxRunning: spec.limits?.maxRunning ?? Infinity })
+      for (const namespace of spec.namespaces ?? []) this.#claim(this.#named, namespace, metadata.name)
+    }
+    for (const { metadata, spec } of oldestFirst) {
+      const selector = selectorOf(spec)
+      if (!selector) continue
+      for (const { metadata: candidate } of namespaces) {
+        if (this.#named.has(candidate.name) || !matchesLabels(selector, candidate.labels)) continue
+        this.#claim(this.#selected, candidate.name, metadata.name)
+      }
+    }
+    for (const { metadata } of namespaces) {
+      const tenant = this.tenantOf(metadata.name)
+      const others = this.#namespaces.get(tenant)
+      if (others) others.push(metadata.name)
+      else this.#namespaces.set(tenant, [metadata.name])
+    }
+  }
+
+  tenantOf(namespace: string): string {
+    return this.#named.get(namespace) ?? this.#selected.get(namespace) ?? namespace
+  }
+
+  termsOf(tenant: string): TenantTerms {
+    return this.#terms.get(tenant) ?? usualTerms
+  }
+
+  /** Existing namespaces of the tenant. */
+  namespacesOf(tenant: string): readonly string[] {
+    return this.#namespaces.get(tenant) ?? []
+  }
+
+  /** Namespaces that this Tenant claims and another one has. */
+  conflictsOf(tenant: string): readonly TenantConflict[] {
+    return this.#conflicts.get(tenant) ?? []
+  }
+
+  #claim(claims: Map<string, string>, namespace: string, tenant: string): void {
+    const owner = claims.get(namespace)
+    if (owner === undefined) claims.set(namespace, tenant)
+    else if (owner !== tenant) this.#conflicts.set(tenant, [...(this.#conflicts.get(tenant) ?? []), { namespace, owner }])
+  }
+}
+
+/** Undefined where there is none, or one that cannot be understood: that one matches nothing ({@link selectorError}). */
+function selectorOf(spec: TenantSpec): LabelSelector | undefined {
+  return spec.namespaceSelector && !selectorError(spec) ? labelSelectorFromObject(spec.namespaceSelector) : undefined
+}
+
+/** What is wrong with the selector of a Tenant. */
+export function selectorError({ namespaceSelector }: TenantSpec): string | undefined {
+  if (!namespaceSelector) return undefined
+  try {
+    labelSelectorFromObject(namespaceSelector)
+    return undefined
+  } catch (error) {
+    return `spec.namespaceSelector: ${(error as Error).message}`
+  }
+}
+
+function compareAge({ metadata: a }: Tenant, { metadata: b }: Tenant): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1
+  return a.name < b.name ? -1 : 1
+}

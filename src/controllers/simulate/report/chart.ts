@@ -1,0 +1,52 @@
+import type { Profile } from '../profile.ts'
+import { compareCosts, keeps, type Target } from '../recommend.ts'
+import type { SimulationResult } from '../simulate-fleet.ts'
+import { sayCount, sayMs, sayPrice } from './format.ts'
+
+const barWidth = 56
+
+/** A table of the sizes and a chart of their waits, 80 columns wide. */
+export function chartLines(results: readonly SimulationResult[], stacks: number, profile: Profile, target: Target): string[] {
+  const { currency } = profile.price
+  const header = ['max', 'used', 'peak', 'busy', 'change p50', 'p99', 'check p50', 'p99', `${currency}/day`, 'of pods']
+  const rows = results.map(result => {
+    const { wait, workers } = result
+    const cost = compareCosts(result, stacks, profile)
+    return [
+      String(result.max),
+      workers.mean.toFixed(1),
+      String(workers.peak),
+      `${Math.round(100 * result.utilisation)}%`,
+      sayMs(wait.Change.p50Ms),
+      sayMs(wait.Change.p99Ms),
+      sayMs(wait.DriftCheck.p50Ms),
+      sayMs(wait.DriftCheck.p99Ms),
+      sayPrice(cost.workers),
+      `${(100 * cost.share).toFixed(1)}%`,
+    ]
+  })
+  const widths = header.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)))
+  const table = [header, ...rows].map(row => row.map((cell, column) => cell.padStart(widths[column]!)).join('  '))
+  return [...table, '', ...bars(results, target)]
+}
+
+/** A bar for each size: how long the slowest hundredth waits, changes within drift checks. Logarithmic from 0.1 s. */
+function bars(results: readonly SimulationResult[], target: Target): string[] {
+  const longest = Math.max(...results.flatMap(({ wait }) => [wait.Change.p99Ms, wait.DriftCheck.p99Ms]), 1_000)
+  const columns = (ms: number) => Math.max(0, Math.round((barWidth * Math.log(Math.max(ms, 100) / 100)) / Math.log(longest / 100)))
+  const width = Math.max(...results.map(({ max }) => String(max).length), 3)
+  const lines = results.map(result => {
+    const { Change, DriftCheck } = result.wait
+    const change = columns(Change.p99Ms)
+    const bar = '█'.repeat(change) + '░'.repeat(Math.max(0, columns(DriftCheck.p99Ms) - change))
+    return `${String(result.max).padStart(width)} ${keeps(result, target) ? '✓' : ' '} ${bar} ${sayMs(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
+  })
+  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${sayMs(longest)})`, ...lines]
+}
+
+/** One line that says what was simulated. */
+export function headline(result: SimulationResult, stacks: number): string {
+  const { all, Change } = result.wait
+  const share = all.count === 0 ? 0 : Change.count / all.count
+  return `${sayCount(stacks)} Stacks: ${sayCount(all.count)} Runs in ${result.hours}h, ${(100 * share).toFixed(1)}% of them changes`
+}

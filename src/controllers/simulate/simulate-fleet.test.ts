@@ -1,0 +1,103 @@
+import { deepEqual, equal, notDeepEqual, ok, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import { settingsOf } from '../stack/index.ts'
+import { Simulator } from '../stack/simulator.testing.ts'
+import { defaultProfile, parseProfile, simulateFleet, simulateSizes } from './index.ts'
+import { afterRun, makeStackLoad } from './stack-load.ts'
+import { WorkerFleet } from './worker-fleet.ts'
+
+const quiet = parseProfile({
+  phases: { planning: '60s' },
+  changesPerStackPerDay: 0,
+  failureShare: 0,
+  workerStart: '10s',
+})
+const fleet = { stacks: 200, tenants: 5, intervalMs: 3_600_000, profile: defaultProfile, hours: 6 }
+
+test('the same seed gives the same answer, on another thread too; another seed another one', async () => {
+  const one = simulateFleet(fleet, { max: 5 })
+  deepEqual(simulateFleet(fleet, { max: 5 }), one)
+  const [, two] = await simulateSizes(fleet, {}, [4, 5])
+  deepEqual(two, one)
+  notDeepEqual(simulateFleet({ ...fleet, seed: 2 }, { max: 5 }), one)
+})
+
+test('a fleet of new Stacks: the arithmetic of waves', () => {
+  // 4 workers start at 0 and have their Runs at 10 s; each wave takes 60 s, and a one-shot worker 10 s more to be replaced.
+  const spec = { stacks: 12, intervalMs: undefined, profile: quiet, hours: 1, begin: 'New' as const }
+  const oneShot = simulateFleet(spec, { max: 4 })
+  equal(oneShot.lastEndMs, 3 * 70_000)
+  deepEqual([oneShot.wait.all.p50Ms, oneShot.wait.all.maxMs, oneShot.workers.started, oneShot.workers.peak], [80_000, 150_000, 12, 4])
+  equal(oneShot.workerHours, (12 * 70_000) / 3_600_000)
+  const warm = simulateFleet(spec, { max: 4, lifecycle: 'Warm', idleTimeout: '5m' })
+  equal(warm.lastEndMs, 10_000 + 3 * 60_000)
+  // All four go five minutes after their last Run.
+  equal(warm.workerHours, (4 * (190_000 + 300_000)) / 3_600_000)
+  const slots = simulateFleet(spec, { max: 4, slots: 3 })
+  deepEqual([slots.lastEndMs, slots.workers.started], [70_000, 4])
+})
+
+test('drift checks come once in each interval, ±10%, and a pool that is too small falls behind', () => {
+  const spec = { stacks: 100, intervalMs: 3_600_000, profile: quiet, hours: 24 }
+  const enough = simulateFleet(spec, { max: 20 })
+  ok(Math.abs(enough.ended / (100 * 24 * (3_600 / 3_670)) - 1) < 0.02, `${enough.ended} Runs`)
+  equal(enough.wait.DriftCheck.p50Ms, 10_000)
+  const tooSmall = simulateFleet(spec, { max: 1 })
+  equal(tooSmall.workers.peak, 1)
+  ok(tooSmall.queuedAtEnd > 20 && tooSmall.wait.DriftCheck.p50Ms > 30 * 60_000)
+})
+
+test('changes go before drift checks, and in a pool that is too small they wait less', () => {
+  const { wait } = simulateFleet({ ...fleet, stacks: 500 }, { max: 5 })
+  ok(wait.Change.p50Ms < wait.DriftCheck.p50Ms / 5, JSON.stringify(wait))
+})
+
+test('where the simulation does not ask for the size of the pool, the answer would have been to start nobody', () => {
+  for (const { max, min, started } of [
+    { max: 3, min: 0, started: 3 },
+    { max: 9, min: 2, started: 2 },
+    { max: 9, min: 0, started: 0 },
+  ]) {
+    const workers = new WorkerFleet({ mode: 'Process', max, min }, 0)
+    const names = Array.from({ length: started }, () => workers.start(0))
+    for (const wanted of started === max ? [0, 1, 50] : [0]) {
+      equal(workers.size(wanted, 0).start, 0)
+      for (const name of names.splice(0, 1)) workers.register(name, 0)
+      equal(workers.size(wanted, 0).start, 0)
+    }
+  }
+})
+
+test('a Stack is due when decideStack says so: drift checks, and retries until none is left', () => {
+  const retry = { limit: 2, initial: '5s', max: '1m' }
+  const load = makeStackLoad(0, 0, 0)
+  load.cause = 'Change'
+  const settings = settingsOf({ engine: 'terraform', source: {}, interval: '1h', retry })
+  const simulator = new Simulator()
+  simulator.put('app', { interval: '1h', retry })
+  for (const isFailed of [false, false, true, true, false, true, true, true]) {
+    ok(simulator.activeRun('app'), 'the Stack has a Run')
+    simulator.report('app', isFailed ? 'Failed' : 'Succeeded', isFailed ? { reason: 'ApplyFailed' } : { changed: false })
+    const next = afterRun(load, isFailed, settings, 0)
+    const { nextRunAt } = simulator.stacks()[0]?.status ?? {}
+    equal(
+      nextRunAt === undefined,
+      next === undefined,
+      `after ${isFailed ? 'a failed' : 'a good'} Run: ${nextRunAt}, ${JSON.stringify(next)}`,
+    )
+    if (!next) break
+    const lastEnd = simulator.runsOf('app').at(-1)?.status?.finishedAt ?? ''
+    // The jitter of another uid differs by up to 20% of the interval; a retry is exact.
+    const toleranceMs = next.cause === 'DriftCheck' && !isFailed ? 0.2 * 3_600_000 : 0
+    const dueInMs = Date.parse(nextRunAt!) - Date.parse(lastEnd)
+    ok(Math.abs(dueInMs - next.atMs) <= toleranceMs, `due in ${dueInMs} ms, simulated ${next.atMs} ms`)
+    load.cause = next.cause
+    simulator.advance(dueInMs)
+  }
+})
+
+test('numbers that make no sense are refused with what is allowed', () => {
+  throws(() => simulateFleet({ ...fleet, stacks: 0 }, { max: 1 }), /stacks must be a whole number of at least 1, got 0/)
+  throws(() => simulateFleet({ ...fleet, tenants: 201 }, { max: 1 }), /tenants must be .* got 201/)
+  throws(() => simulateFleet(fleet, { max: 1.5 }), /max must be/)
+})

@@ -1,0 +1,283 @@
+import { defaults, timesOf, type WorkerPoolSpec } from '../../api/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
+import { decidePlacement, Hands, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
+import { settingsOf } from '../stack/index.ts'
+import { EventHeap } from './event-heap.ts'
+import { Measures, type SimulationResult } from './measures.ts'
+import { type Profile, tookOf } from './profile.ts'
+import { Random } from './random.ts'
+import { afterRun, type Cause, makeStackLoad, pool, type StackLoad } from './stack-load.ts'
+import { type Hand, WorkerFleet } from './worker-fleet.ts'
+
+export type { SimulationResult, WaitSummary } from './measures.ts'
+
+export type FleetSpec = {
+  readonly stacks: number
+  /** Between two drift checks of a Stack, in milliseconds; undefined: none. */
+  readonly intervalMs: number | undefined
+  /** Default 1. The first has the most Stacks, the k-th a k-th of that. */
+  readonly tenants?: number
+  readonly profile: Profile
+  /** How long to look, in hours. Default 24, from midnight. */
+  readonly hours?: number
+  /** Played before that and not counted, in milliseconds. Default: 30 minutes, so that the pool is as large as it should be. */
+  readonly warmUpMs?: number
+  /** `Settled`: every Stack is somewhere in its interval. `New`: every Stack needs its first Run at the start. Default: Settled. */
+  readonly begin?: 'Settled' | 'New'
+  /** Default 1. */
+  readonly seed?: number
+}
+
+export type PoolShape = Pick<WorkerPoolSpec, 'lifecycle' | 'slots' | 'min' | 'idleTimeout'> & { readonly max: number }
+
+const hourMs = 3_600_000
+/** As in `dispatch/`: the books of the queue are kept in order this often. */
+const tickMs = 30_000
+/** Virtual time 0 as people would write it; only differences matter. */
+const epochMs = Date.parse('2026-06-01T00:00:00Z')
+
+type Event =
+  | { readonly kind: 'Due'; readonly stack: StackLoad; readonly cause: Cause }
+  | { readonly kind: 'Ended'; readonly stack: StackLoad; readonly hand: Hand }
+  | { readonly kind: 'Registered'; readonly worker: string }
+  | { readonly kind: 'Commit' }
+  | { readonly kind: 'IdleCheck' }
+  | { readonly kind: 'Tick' }
+
+/**
+ * Plays a fleet on virtual time with one size of its pool. The same arguments give the same result.
+ *
+ * @throws {RangeError} if a number makes no sense.
+ */
+export function simulateFleet(fleet: FleetSpec, shape: PoolShape): SimulationResult {
+  return new Simulation(fleet, shape).run()
+}
+
+class Simulation {
+  readonly #fleet: FleetSpec
+  readonly #workers: WorkerFleet
+  readonly #queue = new RunQueue()
+  readonly #memory = new PlacementMemory()
+  readonly #events = new EventHeap<Event>()
+  readonly #stacks: StackLoad[]
+  readonly #settings
+  readonly #measures: Measures
+  readonly #endMs: number
+  readonly #warmUpMs: number
+  readonly #timeoutMs = parseDuration(defaults.timeout)
+  // Each has dice of its own, so that a larger pool meets the same commits.
+  readonly #commitDice: Random
+  readonly #runDice: Random
+  readonly #startDice: Random
+  readonly #placeDice: Random
+  readonly #tookMs
+  readonly #startMs
+  readonly #hourWeights: readonly number[]
+  #idleCheckMs = Number.POSITIVE_INFINITY
+  #nowMs = 0
+
+  constructor(fleet: FleetSpec, shape: PoolShape) {
+    const { stacks, intervalMs, tenants = 1, profile, hours = 24, seed = 1, begin = 'Settled' } = fleet
+    mustBe('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number of at least 1')
+    mustBe(
+      'tenants',
+      tenants,
+      Number.isInteger(tenants) && tenants >= 1 && tenants <= stacks,
+      'a whole number from 1 to the number of stacks',
+    )
+    mustBe('hours', hours, hours > 0, 'more than 0')
+    mustBe('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'more than 0')
+    mustBe('max', shape.max, Number.isInteger(shape.max) && shape.max >= 1, 'a whole number of at least 1')
+    this.#fleet = fleet
+    this.#warmUpMs = fleet.warmUpMs ?? (begin === 'New' ? 0 : hourMs / 2)
+    this.#endMs = this.#warmUpMs + hours * hourMs
+    this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
+    this.#workers = new WorkerFleet({ mode: 'Process', ...shape }, epochMs)
+    this.#measures = new Measures(this.#warmUpMs, tenants)
+    this.#tookMs = tookOf(profile)
+    this.#startMs = timesOf('profile.workerStart', profile.workerStart)
+    const sum = profile.changesByHour.reduce((total, weight) => total + weight, 0)
+    this.#hourWeights = profile.changesByHour.map(weight => (24 * weight) / sum)
+    const dice = new Random(seed)
+    this.#commitDice = dice.fork()
+    this.#runDice = dice.fork()
+    this.#startDice = dice.fork()
+    this.#placeDice = dice.fork()
+    this.#stacks = tenantOfEach(stacks, tenants).map((tenant, index) => makeStackLoad(index, tenant, epochMs))
+    this.#begin(begin, dice.fork())
+  }
+
+  run(): SimulationResult {
+    this.#pass()
+    while (this.#events.nextMs < this.#endMs) {
+      this.#nowMs = this.#events.nextMs
+      this.#measures.passed(this.#nowMs, this.#workers)
+      // What happens at one moment is seen by one pass, as in dispatch.
+      while (this.#events.nextMs === this.#nowMs) this.#happen(this.#events.take()!)
+      this.#pass()
+    }
+    this.#measures.passed(this.#endMs, this.#workers)
+    for (const stack of this.#stacks) if (stack.phase === 'Queued') this.#measures.stillWaits(stack, this.#endMs)
+    return this.#measures.result(this.#workers, this.#endMs)
+  }
+
+  #begin(begin: 'Settled' | 'New', dice: Random): void {
+    const { intervalMs, profile, stacks } = this.#fleet
+    for (const stack of this.#stacks) {
+      if (begin === 'New') this.#due(stack, 'Change', 0)
+      else if (intervalMs !== undefined) this.#due(stack, 'DriftCheck', dice.next() * intervalMs)
+    }
+    if (profile.changesPerStackPerDay * stacks > 0) this.#events.put(this.#nextCommitMs(), { kind: 'Commit' })
+    this.#events.put(tickMs, { kind: 'Tick' })
+  }
+
+  #happen(event: Event): void {
+    switch (event.kind) {
+      case 'Due':
+        // What was due before a change came is outdated.
+        if (event.stack.phase === 'Idle' && event.stack.dueMs === this.#nowMs) this.#ask(event.stack, event.cause)
+        return
+      case 'Ended':
+        this.#end(event.stack, event.hand)
+        return
+      case 'Registered':
+        this.#workers.register(event.worker, this.#nowMs)
+        this.#checkIdle(this.#workers.idleUntilMs(this.#nowMs))
+        return
+      case 'Commit':
+        this.#commit()
+        return
+      case 'IdleCheck':
+        if (this.#idleCheckMs !== this.#nowMs) return
+        this.#idleCheckMs = Number.POSITIVE_INFINITY
+        this.#checkIdle(this.#workers.letGo(this.#wanted(), this.#nowMs))
+        return
+      case 'Tick':
+        this.#queue.tick(epochMs + this.#nowMs)
+        this.#events.put(this.#nowMs + tickMs, { kind: 'Tick' })
+    }
+  }
+
+  /** Places what waits; then sizes the pool by what is left. */
+  #pass(): void {
+    if (this.#queue.size > 0 && this.#workers.free.length > 0) this.#place()
+    const { paid, max } = this.#workers
+    // Otherwise the answer is known: a pool at its maximum starts none, one without a queue and at its minimum neither.
+    if (paid < max && (this.#queue.size > 0 || paid < (this.#workers.spec.min ?? 0))) this.#resize()
+  }
+
+  #place(): void {
+    const { free, loads } = this.#workers
+    // Placing looks at a sample of a large pool; the workers here differ in nothing, so it need not be shown the others.
+    const shown = this.#queue.size <= sampleSize ? sample(free, this.#placeDice.next) : free
+    const given = decidePlacement({
+      queue: this.#queue,
+      memory: this.#memory,
+      hands: Hands.of(
+        shown.map(({ worker }) => worker),
+        loads,
+        this.#placeDice.next,
+      ),
+      nowMs: epochMs + this.#nowMs,
+    })
+    for (const { key, worker } of given) {
+      const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!
+      stack.phase = 'Running'
+      this.#measures.started(stack, this.#nowMs)
+      const tookMs = Math.min(this.#timeoutMs, this.#tookMs[stack.cause](this.#runDice.next))
+      this.#events.put(this.#nowMs + tookMs, { kind: 'Ended', stack, hand: this.#workers.give(worker) })
+    }
+  }
+
+  #resize(): void {
+    const { start } = this.#workers.size(this.#wanted(), this.#nowMs)
+    for (let i = 0; i < start; i++) {
+      const worker = this.#workers.start(this.#nowMs)
+      this.#events.put(this.#nowMs + this.#startMs(this.#startDice.next()), { kind: 'Registered', worker })
+    }
+  }
+
+  #wanted(): number {
+    const { max, slots } = this.#workers
+    return this.#queue.size === 0 ? 0 : wantedIn(this.#queue, pool, this.#queue.shapes(), max * slots)
+  }
+
+  /** A Run of the Stack waits from now on. One that waits already is replaced, and keeps its age. */
+  #ask(stack: StackLoad, cause: Cause): void {
+    const since = stack.phase === 'Queued' ? this.#queue.find(stack.key)?.request.sinceMs : undefined
+    stack.phase = 'Queued'
+    stack.cause = cause
+    stack.askedMs = this.#nowMs
+    stack.dueMs = Number.POSITIVE_INFINITY
+    this.#queue.put({ ...stack.requests[cause], sinceMs: since ?? epochMs + this.#nowMs, order: this.#measures.asked() })
+  }
+
+  #change(stack: StackLoad): void {
+    if (stack.phase === 'Running') stack.hasChanged = true
+    else if (stack.phase === 'Idle') {
+      stack.failures = 0
+      this.#ask(stack, 'Change')
+    } else if (stack.cause === 'DriftCheck') this.#ask(stack, 'Change')
+  }
+
+  #commit(): void {
+    const { profile } = this.#fleet
+    const hour = Math.floor(Math.max(0, this.#nowMs - this.#warmUpMs) / hourMs) % 24
+    const most = Math.max(...this.#hourWeights)
+    // Thinning: as many commits as in the busiest hour are thrown, and those beyond the present hour's share are dropped.
+    if (this.#commitDice.next() * most < this.#hourWeights[hour]!) {
+      const count = this.#commitDice.geometric(profile.stacksPerChange)
+      const first = Math.floor(this.#commitDice.next() * this.#stacks.length)
+      const { tenant } = this.#stacks[first]!
+      for (let i = first; i < first + count && this.#stacks[i]?.tenant === tenant; i++) this.#change(this.#stacks[i]!)
+    }
+    this.#events.put(this.#nextCommitMs(), { kind: 'Commit' })
+  }
+
+  #nextCommitMs(): number {
+    const { stacks, profile } = this.#fleet
+    const perDay = (stacks * profile.changesPerStackPerDay * Math.max(...this.#hourWeights)) / profile.stacksPerChange
+    return this.#nowMs + this.#commitDice.exponential((24 * hourMs) / perDay)
+  }
+
+  #end(stack: StackLoad, hand: Hand): void {
+    this.#queue.end(stack.key, epochMs + this.#nowMs)
+    this.#workers.takeBack(hand, this.#nowMs)
+    if (hand.active === 0 && hand.freeAt >= 0) this.#checkIdle(this.#workers.idleUntilMs(this.#nowMs))
+    const isFailed = this.#runDice.next() < this.#fleet.profile.failureShare
+    this.#measures.ended(isFailed, this.#nowMs)
+    const next = afterRun(stack, isFailed, this.#settings, this.#nowMs)
+    stack.phase = 'Idle'
+    stack.hasChanged = false
+    if (next?.atMs === this.#nowMs) this.#ask(stack, next.cause)
+    else if (next) this.#due(stack, next.cause, next.atMs)
+  }
+
+  #due(stack: StackLoad, cause: Cause, atMs: number): void {
+    stack.dueMs = atMs
+    this.#events.put(atMs, { kind: 'Due', stack, cause })
+  }
+
+  #checkIdle(atMs: number): void {
+    if (atMs >= this.#idleCheckMs) return
+    this.#idleCheckMs = atMs
+    this.#events.put(atMs, { kind: 'IdleCheck' })
+  }
+}
+
+/** By Stack: its tenant. The k-th tenant has a k-th of what the first has, as tenants of real fleets are unequal. */
+function tenantOfEach(stacks: number, tenants: number): number[] {
+  const weights = Array.from({ length: tenants }, (_, index) => 1 / (index + 1))
+  const sum = weights.reduce((total, weight) => total + weight, 0)
+  const spare = stacks - tenants
+  let before = 0
+  return weights.flatMap((weight, tenant) => {
+    const from = Math.round((before / sum) * spare)
+    before += weight
+    return Array.from({ length: 1 + Math.round((before / sum) * spare) - from }, () => tenant)
+  })
+}
+
+function mustBe(what: string, got: number, isRight: boolean, allowed: string): void {
+  if (!isRight) throw new RangeError(`${what} must be ${allowed}, got ${got}`)
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StackSpec } from '../../api/index.ts'
+import { findCycle } from './dependencies.ts'
+
+const graph = (edges: string): ((name: string) => StackSpec | undefined) => {
+  const specs = new Map<string, StackSpec>()
+  for (const edge of edges.split(' ')) {
+    const [from = '', to = ''] = edge.split('>')
+    const dependsOn = to ? to.split(',').map(name => ({ name })) : []
+    specs.set(from, { engine: 'terraform', source: { inline: { files: {} } }, dependsOn })
+  }
+  return name => specs.get(name)
+}
+
+for (const [edges, name, want] of [
+  ['a>b b>', 'a', undefined],
+  ['a>a', 'a', 'a a'],
+  ['a>b b>a', 'a', 'a b a'],
+  ['a>b b>a', 'b', 'b a b'],
+  ['a>b b>c c>a', 'b', 'b c a b'],
+  ['d>a a>b b>a', 'd', undefined],
+  ['a>missing', 'a', undefined],
+  ['a>b,c b>c c>a', 'a', 'a c a'],
+  ['a>b,c b>d c>d d>', 'a', undefined],
+] as const) {
+  test(`cycle of ${name} in ${edges}: ${want ?? 'none'}`, () => assert.equal(findCycle(name, graph(edges))?.join(' '), want))
+}
+
+test('a chain of 5,000 Stacks is walked without recursion', () => {
+  const edges = Array.from({ length: 5_000 }, (_, i) => `s${i}>s${i + 1}`)
+  assert.equal(findCycle('s0', graph(edges.join(' '))), undefined)
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Stack, StackSpec } from '../../api/index.ts'
+import { type InputSources, type KeyDigests, keyDigests, namedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
+
+const source = { inline: { files: { 'main.tf': '' } } }
+const spec = (more: Partial<StackSpec>): StackSpec => ({ engine: 'terraform', source, ...more })
+const keys = (data: Record<string, string>): KeyDigests => ({ keys: keyDigests(data) })
+const upstream = (outputsDigest: string | undefined) => ({ status: { outputsDigest } }) as Stack
+
+function resolve(of: StackSpec, sources: Partial<InputSources> = {}) {
+  const { digest, errors } = resolveInputs(
+    of,
+    { secret: () => undefined, configMap: () => undefined, stack: () => undefined, ...sources },
+    'ns',
+  )
+  return { digest, errors: errors.map(({ field, message }) => `${field}: ${message}`) }
+}
+
+describe('the digest changes exactly when something changes that feeds the Stack', () => {
+  const both = spec({
+    variablesFrom: [{ stackRef: { name: 'up' } }, { configMapRef: { name: 'c' } }],
+    env: [{ name: 'A', secretKeyRef: { name: 's', key: 'a' } }],
+  })
+  const sources = { secret: () => keys({ a: '1', b: '2' }), configMap: () => keys({ x: '1' }), stack: () => upstream('o1') }
+  const base = resolve(both, sources).digest
+  for (const [what, change, isSame] of [
+    ['nothing', {}, true],
+    ['outputs', { stack: () => upstream('o2') }, false],
+    ['a ConfigMap', { configMap: () => keys({ x: '2' }) }, false],
+    ['the key of a Secret that is used', { secret: () => keys({ a: '9', b: '2' }) }, false],
+    ['another key of that Secret', { secret: () => keys({ a: '1', b: '9' }) }, true],
+    ['the order of keys', { secret: () => keys({ b: '2', a: '1' }) }, true],
+  ] as [string, Partial<InputSources>, boolean][]) {
+    test(what, () => assert.equal(resolve(both, { ...sources, ...change }).digest === base, isSame))
+  }
+  test('credentials of the source do not count', () => {
+    const git = spec({ source: { git: { url: 'https://example.com/a.git', secretRef: { name: 's' } } } })
+    assert.equal(
+      resolve(git, { secret: () => keys({ password: '1' }) }).digest,
+      resolve(git, { secret: () => keys({ password: '2' }) }).digest,
+    )
+  })
+})
+
+test('what is missing is named with its field', () => {
+  const all = spec({
+    variablesFrom: [{ secretRef: { name: 'gone' } }, { configMapRef: { name: 'gone' } }, { stackRef: { name: 'gone' } }],
+    env: [{ name: 'A', secretKeyRef: { name: 's', key: 'z' } }],
+    source: { git: { url: 'https://example.com/a.git', secretRef: { name: 'gone' } } },
+  })
+  assert.deepEqual(resolve(all, { secret: name => (name === 's' ? keys({ a: '1', b: '2' }) : undefined) }).errors, [
+    'spec.variablesFrom[0].secretRef.name: Secret "gone" does not exist in namespace "ns"; create it, or correct the name',
+    'spec.variablesFrom[1].configMapRef.name: ConfigMap "gone" does not exist in namespace "ns"; create it, or correct the name',
+    'spec.env[0].secretKeyRef.key: Secret "s" has no key "z"; it has a, b',
+    'spec.source.git.secretRef.name: Secret "gone" does not exist in namespace "ns"; create it, or correct the name',
+  ])
+  assert.deepEqual(namedInputs(all), ['secret/gone', 'configMap/gone', 'secret/s'])
+})
+
+test('the cache of a controller holds no secret value (invariant 9)', () => {
+  const metadata = {
+    name: 's',
+    namespace: 'ns',
+    uid: 'u',
+    resourceVersion: '1',
+    creationTimestamp: '',
+    annotations: { last: 'aHVudGVyMg==' },
+  }
+  const kept = withoutValues({ apiVersion: 'v1', kind: 'Secret', metadata, data: { password: 'aHVudGVyMg==' } } as never)
+  assert.ok(!JSON.stringify(kept).includes('aHVudGVyMg=='))
+  assert.deepEqual(Object.keys(kept.keys), ['password'])
+})

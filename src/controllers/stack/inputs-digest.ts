@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import type { Stack, StackSpec } from '../../api/index.ts'
+import type { KubeObject, StatusCause } from '../../kubernetes/object/index.ts'
+
+/** What is kept of a Secret or ConfigMap: no values, only digests of them by key (invariant 9). */
+export type KeyDigests = { readonly keys: { readonly [key: string]: string } }
+
+export type InputSources = {
+  secret(name: string): KeyDigests | undefined
+  configMap(name: string): KeyDigests | undefined
+  stack(name: string): Stack | undefined
+}
+
+export type StackInputs = {
+  /** Changes when anything changes that feeds variables or environment. */
+  readonly digest: string
+  /** What is named and does not exist. */
+  readonly errors: readonly StatusCause[]
+}
+
+/** Reduces the data of a Secret or ConfigMap to digests, for the cache of a controller. */
+export function keyDigests(data: { readonly [key: string]: string } | undefined): { [key: string]: string } {
+  const keys: { [key: string]: string } = {}
+  for (const key of Object.keys(data ?? {}).sort()) keys[key] = sha256(data![key]!)
+  return keys
+}
+
+/**
+ * Digests everything outside of a Stack that feeds it: outputs of other Stacks, Secrets, ConfigMaps. Missing Secrets,
+ * keys and ConfigMaps are errors; a missing Stack is not, as waiting for dependencies says that better.
+ */
+export function resolveInputs(spec: StackSpec, sources: InputSources, namespace: string): StackInputs {
+  const parts: unknown[] = []
+  const errors: StatusCause[] = []
+  const missing = (field: string, kind: string, name: string) => {
+    const message = `${kind} "${name}" does not exist in namespace "${namespace}"; create it, or correct the name`
+    errors.push({ reason: 'FieldValueNotFound', field, message })
+  }
+  const secretKey = (field: string, name: string, key: string | undefined): string | undefined => {
+    const secret = sources.secret(name)
+    if (!secret) missing(`${field}.name`, 'Secret', name)
+    else if (key !== undefined && secret.keys[key] === undefined) {
+      const has = Object.keys(secret.keys).join(', ') || 'no keys'
+      errors.push({ reason: 'FieldValueNotFound', field: `${field}.key`, message: `Secret "${name}" has no key "${key}"; it has ${has}` })
+    }
+    return key === undefined ? JSON.stringify(secret?.keys) : secret?.keys[key]
+  }
+  for (const [index, { stackRef, secretRef, configMapRef }] of (spec.variablesFrom ?? []).entries()) {
+    const field = `spec.variablesFrom[${index}]`
+    if (stackRef) parts.push(['stack', stackRef.name, sources.stack(stackRef.name)?.status?.outputsDigest ?? null])
+    if (secretRef) parts.push(['secret', secretRef.name, secretKey(`${field}.secretRef`, secretRef.name, undefined) ?? null])
+    if (configMapRef) {
+      const configMap = sources.configMap(configMapRef.name)
+      if (!configMap) missing(`${field}.configMapRef.name`, 'ConfigMap', configMapRef.name)
+      parts.push(['configMap', configMapRef.name, configMap?.keys ?? null])
+    }
+  }
+  for (const [index, { name, secretKeyRef }] of (spec.env ?? []).entries()) {
+    if (!secretKeyRef) continue
+    parts.push(['env', name, secretKey(`spec.env[${index}].secretKeyRef`, secretKeyRef.name, secretKeyRef.key) ?? null])
+  }
+  // Credentials are needed, and a new password is no reason to apply again.
+  const { git } = spec.source
+  if (git?.secretRef) secretKey('spec.source.git.secretRef', git.secretRef.name, undefined)
+  const kubeconfig = spec.manifests?.kubeconfigSecretRef
+  if (kubeconfig) secretKey('spec.manifests.kubeconfigSecretRef', kubeconfig.name, kubeconfig.key ?? 'kubeconfig')
+  return { digest: `sha256:${sha256(JSON.stringify(parts))}`, errors }
+}
+
+/** Names of the Secrets and ConfigMaps that a Stack speaks of, as `secret/<name>` and `configMap/<name>`. */
+export function namedInputs(spec: StackSpec): string[] {
+  const names: string[] = []
+  for (const { secretRef, configMapRef } of spec.variablesFrom ?? []) {
+    if (secretRef) names.push(`secret/${secretRef.name}`)
+    if (configMapRef) names.push(`configMap/${configMapRef.name}`)
+  }
+  for (const { secretKeyRef } of spec.env ?? []) if (secretKeyRef) names.push(`secret/${secretKeyRef.name}`)
+  if (spec.source.git?.secretRef) names.push(`secret/${spec.source.git.secretRef.name}`)
+  if (spec.manifests?.kubeconfigSecretRef) names.push(`secret/${spec.manifests.kubeconfigSecretRef.name}`)
+  return [...new Set(names)]
+}
+
+/** A transform for informers: keeps digests, drops values. */
+export function withoutValues(object: KubeObject<unknown>): KubeObject<KeyDigests> {
+  const { data, binaryData } = object as KubeObject<{ data?: Record<string, string>; binaryData?: Record<string, string> }>
+  const { managedFields: _, annotations: _a, ...metadata } = object.metadata
+  return { apiVersion: object.apiVersion, kind: object.kind, metadata, keys: keyDigests({ ...binaryData, ...data }) }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,130 @@
+import type { RunPhase, RunStatus, StackSpec } from '../../api/index.ts'
+import { parseDuration } from '../../kubernetes/object/index.ts'
+import { Simulator } from './simulator.testing.ts'
+
+/**
+ * Plays one scenario: blocks of commands, each followed by `----` and by everything that happened then, up to an empty
+ * line. Returns the same text with what happened now. Lines that start with # are remarks.
+ */
+export function playScenario(text: string): string {
+  const simulator = new Simulator()
+  const played: string[] = []
+  for (const block of text.trimEnd().split('\n\n')) {
+    const lines = block.split('\n')
+    const end = lines.indexOf('----')
+    const commands = end < 0 ? lines : lines.slice(0, end)
+    for (const line of commands) if (line.trim() && !line.startsWith('#')) play(simulator, line)
+    const outcome = simulator.takeLines()
+    const isRemark = commands.every(line => line.startsWith('#'))
+    played.push([...commands, ...(isRemark ? [] : ['----', ...outcome])].join('\n'))
+  }
+  return `${played.join('\n\n')}\n`
+}
+
+function play(simulator: Simulator, line: string): void {
+  const words = [...line.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) => word)
+  const [command = '', name = '', ...rest] = words
+  const options = Object.fromEntries(
+    rest.filter(word => word.includes('=')).map(word => [word.slice(0, word.indexOf('=')), unquote(word.slice(word.indexOf('=') + 1))]),
+  )
+  const bare = rest.filter(word => !word.includes('='))
+  switch (command) {
+    case 'stack':
+      simulator.put(name, specOf(options))
+      return
+    case 'revision':
+      simulator.setRevision(
+        name,
+        options.error
+          ? { error: { reason: options.error, message: options.message ?? '', retryable: options.retryable !== 'false' } }
+          : bare[0],
+      )
+      return
+    case 'secret': {
+      const field = 'spec.variablesFrom[0].secretRef.name'
+      const missing = bare[0] === 'missing' ? [{ field, reason: 'FieldValueNotFound' as const, message: 'Secret "s" not found' }] : []
+      simulator.setSecret(name, bare[0] ?? '', missing)
+      return
+    }
+    case 'annotate': {
+      for (const [key, value] of Object.entries(options))
+        simulator.annotate(name, key === 'approve' ? 'approvedPlan' : 'requestedRun', value)
+      return
+    }
+    case 'phase':
+      simulator.report(name, bare[0] as RunPhase)
+      return
+    case 'succeed':
+      simulator.report(name, 'Succeeded', resultOf(options))
+      return
+    case 'fail':
+      simulator.report(name, 'Failed', {
+        reason: options.reason ?? 'ApplyFailed',
+        message: options.message ?? 'boom',
+        retryable: options.retryable !== 'false',
+      })
+      return
+    case 'cancel':
+      simulator.report(name, 'Canceled')
+      return
+    case 'lose':
+      simulator.report(name, 'Lost', { reason: 'WorkerLost', message: 'worker w1 did not renew its Lease' })
+      return
+    case 'delete-run':
+      simulator.deleteRun(name)
+      return
+    case 'delete':
+      simulator.delete(name)
+      return
+    case 'advance':
+      simulator.advance(parseDuration(name))
+      return
+    case 'crash':
+      simulator.crash = name === 'afterStatus' ? 'afterStatus' : 'afterRun'
+      return
+    case 'jitter':
+      simulator.jitter = Number(name)
+      return
+    case 'pause':
+      simulator.isPaused = true
+      return
+    case 'resume':
+      simulator.isPaused = false
+      simulator.settle()
+      return
+    default:
+      throw new Error(`unknown command ${JSON.stringify(line)}`)
+  }
+}
+
+function specOf(options: Record<string, string>): Partial<StackSpec> {
+  const { dependsOn, outputsOf, retry, history, suspend, ...plain } = options
+  const [limit, initial, max] = retry?.split(',') ?? []
+  return {
+    ...(plain as Partial<StackSpec>),
+    ...(dependsOn !== undefined && {
+      dependsOn: dependsOn
+        .split(',')
+        .filter(Boolean)
+        .map(name => ({ name })),
+    }),
+    ...(outputsOf !== undefined && { variablesFrom: outputsOf.split(',').map(name => ({ stackRef: { name } })) }),
+    ...(retry !== undefined && { retry: { limit: Number(limit), ...(initial && { initial }), ...(max && { max }) } }),
+    ...(history !== undefined && { historyLimit: Number(history) }),
+    ...(suspend !== undefined && { suspend: suspend === 'true' }),
+  }
+}
+
+function resultOf({ plan, outputs, resources, changed, digest }: Record<string, string>): Omit<Partial<RunStatus>, 'phase'> {
+  const [add = 0, change = 0, destroy = 0] = (plan ?? '0,0,0').split(',').map(Number)
+  return {
+    plan: { digest: digest ?? 'sha256:0', add, change, destroy },
+    changed: changed === undefined ? add + change + destroy > 0 : changed === 'true',
+    ...(outputs && { outputs: { value: outputs }, outputsDigest: `sha256:${outputs}` }),
+    ...(resources && { resources: Number(resources) }),
+  }
+}
+
+function unquote(text: string): string {
+  return text.startsWith('"') ? text.slice(1, -1) : text
+}

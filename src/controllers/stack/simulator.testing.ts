@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict'
+import { annotations, isEnded, isMutating, type Run, type RunPhase, type RunStatus, type Stack, type StackSpec } from '../../api/index.ts'
+import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
+import { decideStack, type RevisionError, type StackDecision, type StackInput } from './decide-stack.ts'
+import { dependencyNames, findCycle } from './dependencies.ts'
+import { ownRuns, phaseOf } from './run-facts.ts'
+import { specErrors } from './spec-errors.ts'
+
+/** Where the next reconcile dies: after the Run is created, or after the status is written. */
+export type CrashPoint = 'afterRun' | 'afterStatus'
+
+type Known = { revision: StackInput['revision']; inputErrors: StatusCause[]; secret: string; wakeAtMs: number | undefined }
+
+/**
+ * Stacks and Runs on virtual time, moved by the real decider: for scenario and property tests. It does what the shell
+ * does (create the Run, write the status, delete, wake up) and checks after every decision what must always hold.
+ */
+export class Simulator {
+  readonly #startMs = Date.parse('2026-06-01T10:00:00Z')
+  readonly #stacks = new Map<string, Stack>()
+  readonly #known = new Map<string, Known>()
+  readonly #everCreated = new Map<string, string>()
+  #runs: Run[] = []
+  #nowMs = this.#startMs
+  #uids = 0
+  #lines: string[] = []
+  jitter = 0.5
+  crash: CrashPoint | undefined
+  /** Set: no reconcile happens until `settle` is called. */
+  isPaused = false
+
+  get nowMs(): number {
+    return this.#nowMs
+  }
+
+  /** What happened since the last call. */
+  takeLines(): string[] {
+    return this.#lines.splice(0)
+  }
+
+  stacks(): Stack[] {
+    return [...this.#stacks.values()]
+  }
+
+  runsOf(name: string): Run[] {
+    const stack = this.#stacks.get(name)
+    return stack ? ownRuns(this.#runs, stack.metadata.uid) : []
+  }
+
+  activeRun(name: string): Run | undefined {
+    return this.runsOf(name).find(run => !isEnded(run))
+  }
+
+  /** Creates a Stack, or changes the spec of an existing one. */
+  put(name: string, change: Partial<StackSpec>): void {
+    const old = this.#stacks.get(name)
+    if (old) {
+      const spec = { ...old.spec, ...change }
+      for (const key of Object.keys(spec) as (keyof StackSpec)[]) if (spec[key] === undefined) delete spec[key]
+      this.#replace({ ...old, spec, metadata: { ...old.metadata, generation: (old.metadata.generation ?? 1) + 1 } })
+    } else {
+      const number = String(++this.#uids).padStart(5, '0')
+      this.#stacks.set(name, {
+        apiVersion: 'oarlock.dev/v1alpha1',
+        kind: 'Stack',
+        metadata: {
+          name,
+          namespace: 'default',
+          uid: `${number}-0000`,
+          resourceVersion: '1',
+          generation: 1,
+          creationTimestamp: rfc3339(this.#nowMs),
+        },
+        spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': '' } } }, ...change },
+      })
+      this.#known.set(name, { revision: 'r1', inputErrors: [], secret: '', wakeAtMs: undefined })
+    }
+    this.settle()
+  }
+
+  annotate(name: string, key: keyof typeof annotations, value: string): void {
+    const stack = this.#must(name)
+    this.#replace({ ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, [annotations[key]]: value } } })
+    this.settle()
+  }
+
+  setRevision(name: string, revision: string | undefined | { error: RevisionError }): void {
+    const known = this.#known.get(name)
+    if (known) known.revision = revision
+    this.settle()
+  }
+
+  setSecret(name: string, secret: string, inputErrors: StatusCause[]): void {
+    Object.assign(this.#known.get(name)!, { secret, inputErrors })
+    this.settle()
+  }
+
+  delete(name: string): void {
+    const stack = this.#must(name)
+    if (!stack.metadata.finalizers?.length) this.#remove(name)
+    else {
+      const generation = (stack.metadata.generation ?? 1) + 1
+      this.#replace({ ...stack, metadata: { ...stack.metadata, generation, deletionTimestamp: rfc3339(this.#nowMs) } })
+    }
+    this.settle()
+  }
+
+  /** What dispatch and the worker do: the active Run of the Stack goes to `phase`. */
+  report(name: string, phase: RunPhase, status: Omit<Partial<RunStatus>, 'phase'> = {}): void {
+    const run = this.activeRun(name)
+    assert.ok(run, `${name} has no active Run`)
+    const isEnd = ['Succeeded', 'Failed', 'Canceled', 'Lost'].includes(phase)
+    const next: Run = {
+      ...run,
+      spec: { ...run.spec, ...(phase !== 'Queued' && { workerName: run.spec.workerName ?? 'w1' }) },
+      status: { ...run.status, ...status, phase, ...(isEnd && { finishedAt: rfc3339(this.#nowMs) }) },
+    }
+    this.#runs = this.#runs.map(other => (other === run ? next : other))
+    this.settle()
+  }
+
+  deleteRun(runName: string): void {
+    this.#runs = this.#runs.filter(run => run.metadata.name !== runName)
+    this.settle()
+  }
+
+  /** Moves the clock; whoever asked to be woken in between is. */
+  advance(ms: number): void {
+    const endMs = this.#nowMs + ms
+    for (;;) {
+      const due = [...this.#known.values()].map(({ wakeAtMs }) => wakeAtMs ?? Infinity)
+      const nextMs = Math.min(endMs, ...due)
+      this.#nowMs = Math.max(this.#nowMs, nextMs)
+      if (nextMs >= endMs || this.isPaused) break
+      this.settle()
+    }
+    this.#nowMs = endMs
+    this.settle()
+  }
+
+  /** Reconciles every Stack until nothing changes. */
+  settle(): void {
+    if (this.isPaused) return
+    for (let pass = 0; ; pass++) {
+      assert.ok(pass < 50, `the Stacks do not come to rest:\n${this.#lines.slice(-10).join('\n')}`)
+      let isChanged = false
+      for (const name of [...this.#stacks.keys()]) isChanged = this.#reconcile(name) || isChanged
+      if (!isChanged) return
+    }
+  }
+
+  #reconcile(name: string): boolean {
+    const stack = this.#stacks.get(name)
+    if (!stack) return false
+    const known = this.#known.get(name)!
+    const decision = decideStack(this.#input(name))
+    known.wakeAtMs = decision.requeueAfterMs === undefined ? undefined : this.#nowMs + decision.requeueAfterMs
+    if (!isAction(decision) && equalJson(decision.status, stack.status ?? {})) return false
+    this.#act(name, stack, decision)
+    return true
+  }
+
+  #input(name: string): StackInput {
+    const stack = this.#must(name)
+    const { revision, inputErrors, secret } = this.#known.get(name)!
+    const dependencies = dependencyNames(stack.spec).map(other => ({ name: other, stack: this.#stacks.get(other) }))
+    const outputs = (stack.spec.variablesFrom ?? []).map(({ stackRef }) => this.#stacks.get(stackRef?.name ?? '')?.status?.outputsDigest)
+    return {
+      stack,
+      runs: this.#runs,
+      dependencies,
+      dependents: this.stacks()
+        .filter(other => dependencyNames(other.spec).includes(name))
+        .map(({ metadata }) => metadata.name),
+      cycle: findCycle(name, other => this.#stacks.get(other)?.spec),
+      specErrors: specErrors(stack.spec),
+      inputErrors,
+      revision,
+      inputsDigest: [secret, ...outputs.map(digest => digest ?? '')].join('|'),
+      nowMs: this.#nowMs,
+      jitter: this.jitter,
+    }
+  }
+
+  #act(name: string, stack: Stack, decision: StackDecision): void {
+    const { crash } = this
+    for (const { type, reason, message } of decision.events) this.#say(name, `${type === 'Warning' ? '!' : '·'} ${reason}: ${message}`)
+    if (decision.addFinalizer) this.#patchMeta(name, { finalizers: [...(stack.metadata.finalizers ?? []), 'oarlock.dev/finalizer'] })
+    if (decision.supersedeRun) this.#supersede(decision.supersedeRun)
+    if (decision.createRun) this.#create(name, stack, decision.createRun)
+    if (decision.createRun && crash === 'afterRun') {
+      this.#die(name)
+      return
+    }
+    if (decision.cancelRun) this.#cancel(decision.cancelRun, name)
+    if (!equalJson(decision.status, stack.status ?? {})) {
+      const before = sayConditions(stack.status?.conditions)
+      this.#replace({ ...this.#must(name), status: decision.status })
+      const after = sayConditions(decision.status.conditions)
+      if (after !== before) this.#say(name, after)
+    }
+    if (crash === 'afterStatus') {
+      this.#die(name)
+      return
+    }
+    for (const run of decision.deleteRuns) {
+      assert.ok(isEnded(this.#runs.find(({ metadata }) => metadata.name === run)!), `${run} is deleted before it ended`)
+      this.#say(name, `delete Run ${run}`)
+      this.#runs = this.#runs.filter(({ metadata }) => metadata.name !== run)
+    }
+    if (decision.removeFinalizer) {
+      assert.ok(!this.activeRun(name), `${name} goes while a Run is active`)
+      this.#say(name, 'is gone')
+      this.#remove(name)
+    } else this.#checkStable(name)
+  }
+
+  #create(name: string, stack: Stack, { name: runName, spec }: NonNullable<StackDecision['createRun']>): void {
+    const active = this.activeRun(name)
+    assert.ok(!active, `invariant 1: ${runName} is created while ${active?.metadata.name} is active`)
+    assert.ok(this.#must(name).metadata.finalizers?.length, `${runName} is created before the finalizer is there`)
+    assert.ok(!this.#everCreated.has(runName), `${runName} is created twice`)
+    const epochs = ownRuns(this.#runs, stack.metadata.uid).map(run => run.spec.epoch)
+    assert.ok(
+      epochs.every(epoch => epoch < spec.epoch),
+      `invariant 3: the epoch of ${runName} is not the highest of ${epochs}`,
+    )
+    assert.ok(!stack.spec.suspend, `${runName} is created while the Stack is suspended`)
+    if (isMutating(spec.type) && spec.type === 'Apply' && stack.spec.approval === 'Manual') {
+      assert.equal(stack.metadata.annotations?.[annotations.approvedPlan], spec.approvedPlan?.digest, `${runName} applies without approval`)
+      assert.ok(spec.approvedPlan)
+    }
+    this.#everCreated.set(runName, name)
+    this.#runs.push({
+      apiVersion: 'oarlock.dev/v1alpha1',
+      kind: 'Run',
+      metadata: {
+        name: runName,
+        namespace: 'default',
+        uid: `run-${this.#everCreated.size}`,
+        resourceVersion: '1',
+        creationTimestamp: rfc3339(this.#nowMs),
+      },
+      spec: structuredClone(spec),
+    })
+  }
+
+  #supersede({ name: runName, by }: NonNullable<StackDecision['supersedeRun']>): void {
+    this.#runs = this.#runs.map(run => {
+      if (run.metadata.name !== runName) return run
+      assert.equal(run.spec.workerName, undefined, `${runName} is replaced though it has a worker`)
+      return { ...run, status: { phase: 'Canceled', reason: 'Superseded', supersededBy: by, finishedAt: rfc3339(this.#nowMs) } }
+    })
+  }
+
+  #cancel({ name: runName, reason }: NonNullable<StackDecision['cancelRun']>, name: string): void {
+    this.#say(name, `cancel Run ${runName}`)
+    this.#runs = this.#runs.map(run => {
+      if (run.metadata.name !== runName) return run
+      const spec = { ...run.spec, cancel: true, ...(reason && { cancelReason: reason }) }
+      // dispatch/ ends at once what no worker has.
+      return run.spec.workerName ? { ...run, spec } : { ...run, spec, status: { phase: 'Canceled', finishedAt: rfc3339(this.#nowMs) } }
+    })
+  }
+
+  #checkStable(name: string): void {
+    const again = decideStack(this.#input(name))
+    const now = this.#must(name).status ?? {}
+    if (
+      this.#runs.some(
+        run => run.spec.cancel && isEnded(run) && now.lastRun?.name === run.metadata.name && now.lastRun.phase !== phaseOf(run),
+      )
+    )
+      return
+    if (again.removeFinalizer) return
+    assert.deepEqual(again.status, now, `${name}: deciding again on its own outcome changes the status`)
+    assert.ok(!isAction(again), `${name}: deciding again on its own outcome acts: ${JSON.stringify({ ...again, status: undefined })}`)
+  }
+
+  #die(name: string): void {
+    this.crash = undefined
+    this.#say(name, 'crash')
+  }
+
+  #must(name: string): Stack {
+    const stack = this.#stacks.get(name)
+    assert.ok(stack, `there is no Stack ${name}`)
+    return stack
+  }
+
+  #replace(stack: Stack): void {
+    this.#stacks.set(stack.metadata.name, stack)
+  }
+
+  #patchMeta(name: string, meta: Partial<Stack['metadata']>): void {
+    const stack = this.#must(name)
+    this.#replace({ ...stack, metadata: { ...stack.metadata, ...meta } })
+  }
+
+  #remove(name: string): void {
+    const { uid } = this.#must(name).metadata
+    this.#stacks.delete(name)
+    this.#known.delete(name)
+    this.#runs = this.#runs.filter(run => run.spec.stackRef.uid !== uid)
+  }
+
+  #say(name: string, text: string): void {
+    const ms = this.#nowMs - this.#startMs
+    this.#lines.push(`${ms === 0 ? '0s' : formatDuration(ms)} ${name} ${text}`)
+  }
+}
+
+function isAction(decision: StackDecision): boolean {
+  const { createRun, cancelRun, deleteRuns, addFinalizer, removeFinalizer, events } = decision
+  return Boolean(createRun || cancelRun || addFinalizer || removeFinalizer || deleteRuns.length || events.length)
+}
+
+/** `Ready=False Progressing "…" +Reconciling`: conditions with the reason and message of Ready are named only. */
+function sayConditions(conditions: readonly Condition[] | undefined): string {
+  const ready = conditions?.find(({ type }) => type === 'Ready')
+  if (!ready) return 'no conditions'
+  const others = conditions!
+    .filter(condition => condition !== ready && !(condition.type === 'Drifted' && condition.status === 'False'))
+    .map(({ type, reason, message }) => (reason === ready.reason && message === ready.message ? ` +${type}` : ` +${type}(${message})`))
+  return `Ready=${ready.status} ${ready.reason} "${ready.message}"${others.join('')}`
+}

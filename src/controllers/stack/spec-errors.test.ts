@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StackSpec } from '../../api/index.ts'
+import { specErrors } from './spec-errors.ts'
+
+const source = { inline: { files: { 'main.tf': '' } } }
+
+for (const [what, spec, want] of [
+  ['a plain Stack', {}, []],
+  [
+    'variables from nowhere',
+    { variablesFrom: [{}] },
+    ['spec.variablesFrom[0]: Required value: exactly one of stackRef, secretRef, configMapRef is needed'],
+  ],
+  [
+    'variables from two places at once',
+    { variablesFrom: [{ secretRef: { name: 'a' } }, { secretRef: { name: 'a' }, configMapRef: { name: 'b' } }] },
+    [
+      'spec.variablesFrom[1]: Forbidden: exactly one of stackRef, secretRef, configMapRef is allowed, got secretRef and configMapRef; make them two entries',
+    ],
+  ],
+  [
+    'an env variable without a value',
+    { env: [{ name: 'A' }] },
+    ['spec.env[0]: Required value: variable A needs a value or a secretKeyRef'],
+  ],
+  [
+    'an env variable with two values',
+    { env: [{ name: 'A', value: 'x', secretKeyRef: { name: 's', key: 'k' } }] },
+    ['spec.env[0]: Forbidden: variable A has both value and secretKeyRef; keep one'],
+  ],
+  [
+    'an env variable of ours',
+    { env: [{ name: 'OARLOCK_TOKEN', value: 'x' }] },
+    ['spec.env[0].name: Invalid value: "OARLOCK_TOKEN": names that start with OARLOCK_ are set by Oarlock'],
+  ],
+  [
+    'engine command without a command',
+    { engine: 'command' },
+    ['spec.command.apply: Required value: engine command needs a program to apply with, such as ["./apply.sh"]'],
+  ],
+  [
+    'a section of another engine',
+    { engine: 'opentofu', manifests: {} },
+    ['spec.manifests: Forbidden: only for engine manifests, this Stack has engine opentofu'],
+  ],
+] as [string, Partial<StackSpec>, string[]][]) {
+  test(what, () =>
+    assert.deepEqual(
+      specErrors({ engine: 'terraform', source, ...spec }).map(({ field, message }) => `${field}: ${message}`),
+      want,
+    ),
+  )
+}

@@ -1,7 +1,0 @@
-import { createHash } from 'node:crypto'
-import { stableJson } from '../kube/index.ts'
-
-/** `sha256:<hex>` over the JSON of `value` with sorted keys, so that equal values have equal digests. */
-export function digestOf(value: unknown): string {
-  return `sha256:${createHash('sha256').update(stableJson(value)).digest('hex')}`
-}

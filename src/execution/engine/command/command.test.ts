@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import type { EngineContext } from '../engine.ts'
+import type { EngineError } from '../engine-error.ts'
+import { createRig } from '../harness.testing.ts'
+import { createCommandEngine } from './command.ts'
+import { readProgressLine } from './progress-line.ts'
+import { readOutputs } from './read-outputs.ts'
+
+const engine = createCommandEngine()
+const spec = (command: EngineContext['spec']['command'], more: Partial<EngineContext['spec']> = {}) => ({
+  engine: 'command',
+  command,
+  ...more,
+})
+const sh = (script: string) => ['sh', '-c', script]
+const rejectsWith = (reason: string, message: RegExp, retryable: boolean) => (error: EngineError) => {
+  assert.deepEqual([error.reason, error.retryable], [reason, retryable], error.message)
+  assert.match(error.message, message)
+  return true
+}
+const run = async (context: EngineContext, options = {}) => {
+  await engine.prepare(context)
+  return await engine.apply(context, await engine.plan(context, options))
+}
+
+test('a command finds its inputs in the environment, writes outputs and a state, and says how far it is', async t => {
+  const script = `
+echo "::progress 1/2 rowing"
+printf '{"greeting": "%s %s", "token": {"value": "%s", "sensitive": true}}' "$OARLOCK_VAR_greeting" "$OARLOCK_VAR_sizes" "$OARLOCK_VAR_token" > "$OARLOCK_OUTPUTS"
+printf '{"runs": %s}' "$OARLOCK_EPOCH" > "$OARLOCK_STATE"
+cp "$OARLOCK_VARIABLES" vars.json
+echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
+`
+  const rig = await createRig(
+    t,
+    { 'apply.sh': script },
+    {
+      spec: spec({ apply: ['sh', 'apply.sh'] }),
+      variables: { greeting: 'ahoy', sizes: [1, 2], token: 'hunter2secret' },
+      sensitiveNames: ['token'],
+    },
+  )
+  assert.deepEqual(await run(rig.context), {
+    outputs: { greeting: { value: 'ahoy [1,2]', sensitive: false }, token: { value: 'hunter2secret', sensitive: true } },
+    resources: 1,
+    changed: true,
+  })
+  assert.deepEqual(rig.progress, [{ done: 1, total: 2, current: 'rowing' }])
+  assert.deepEqual(rig.log, ['default/app app-uid-1-1 apply'])
+  assert.equal(await readFile(rig.context.statePath ?? '', 'utf8'), '{"runs": 1}')
+  assert.match(await readFile(`${rig.context.directory}/vars.json`, 'utf8'), /"greeting": "ahoy"/)
+})
+
+test('plan exits with 0: nothing is applied, and the outputs of the last apply stay', async t => {
+  const rig = await createRig(
+    t,
+    {},
+    {
+      spec: spec({
+        plan: sh('test -e "$OARLOCK_STATE" || exit 2'),
+        apply: sh('echo "{}" > "$OARLOCK_STATE"; echo \'{"url": "u"}\' > "$OARLOCK_OUTPUTS"'),
+      }),
+    },
+  )
+  assert.equal((await run(rig.context)).changed, true)
+  assert.deepEqual(await run(rig.context), { outputs: { url: { value: 'u', sensitive: false } }, resources: 1, changed: false })
+})
+
+test('without a plan command a Run always applies; the digest follows source, variables and command', async t => {
+  const rig = await createRig(t, { 'a.sh': 'true' }, { spec: spec({ apply: ['sh', 'a.sh'] }) })
+  const first = await engine.plan(rig.context)
+  assert.deepEqual([first.hasChanges, first.add], [true, 1])
+  assert.equal((await engine.readPlan(rig.context, first.file ?? '')).digest, first.digest)
+  const digests = [first.digest, (await engine.plan({ ...rig.context, variables: { x: 1 } })).digest]
+  digests.push((await engine.plan({ ...rig.context, spec: spec({ apply: ['sh', './a.sh'] }) })).digest)
+  await rig.write({ 'a.sh': 'false' })
+  digests.push((await engine.plan(rig.context)).digest)
+  assert.equal(new Set(digests).size, digests.length)
+})
+
+test('destroy runs the destroy command, and without one there is nothing to do', async t => {
+  const rig = await createRig(t, {}, { spec: spec({ apply: sh('true'), destroy: sh('echo gone') }) })
+  assert.equal((await run(rig.context, { destroy: true })).resources, 0)
+  assert.deepEqual(rig.log, ['gone'])
+  const none = { ...rig.context, spec: spec({ apply: sh('true') }) }
+  await run(none, { destroy: true })
+  assert.equal(rig.log.at(-1), 'spec.command.destroy is not set: nothing to do')
+})
+
+for (const { name, command, variables = {}, want } of [
+  { name: 'no apply', command: { plan: sh('true') }, want: ['InvalidSpec', /^spec.command.apply is required/, false] },
+  {
+    name: 'a plan that fails',
+    command: { plan: sh('echo no luck >&2; exit 3'), apply: sh('true') },
+    want: ['PlanFailed', /^spec.command.plan ended with exit code 3 \(0: no changes, 2: changes\): no luck$/, true],
+  },
+  {
+    name: 'an apply that fails',
+    command: { apply: sh('echo "$OARLOCK_VAR_secret is bad" >&2; exit 1') },
+    variables: { secret: 'hunter2secret' },
+    want: ['ApplyFailed', /^spec.command.apply ended with exit code 1: \*\*\* is bad$/, true],
+  },
+  {
+    name: 'a program that is not there',
+    command: { apply: ['no-such-program-at-all'] },
+    want: ['EngineNotFound', /^spec.command.apply: command "no-such-program-at-all" was not found in PATH/, false],
+  },
+  {
+    name: 'a file without its x',
+    command: { apply: ['./plain.sh'] },
+    want: ['InvalidSpec', /is not executable.*\["sh", "apply.sh"\]$/, false],
+  },
+  {
+    name: 'outputs that are no JSON',
+    command: { apply: sh('echo "{oops hunter" > "$OARLOCK_OUTPUTS"') },
+    want: ['InvalidOutputs', /^the file OARLOCK_OUTPUTS is no JSON[^h]*; write one object/, true],
+  },
+  {
+    name: 'outputs without end',
+    command: { apply: sh('head -c 1000000 /dev/zero > "$OARLOCK_OUTPUTS"') },
+    want: ['InvalidOutputs', /has 1000000 bytes; at most 900000 are allowed$/, true],
+  },
+] as { name: string; command: EngineContext['spec']['command']; variables?: Record<string, string>; want: [string, RegExp, boolean] }[]) {
+  test(`${name}: the error names the field`, async t => {
+    const rig = await createRig(t, { 'plain.sh': 'true' }, { spec: spec(command), variables, sensitiveNames: Object.keys(variables) })
+    await assert.rejects(run(rig.context), rejectsWith(...want))
+  })
+}
+
+test('an interrupted apply is Interrupted', async t => {
+  // Waits in the shell itself: dash loses a SIGINT that comes while it starts a program (seen here, about once in ten).
+  const rig = await createRig(t, {}, { spec: spec({ apply: sh('sleep 60 & echo started; wait') }) })
+  const context = { ...rig.context, log: () => rig.abort.abort() }
+  await assert.rejects(run(context), rejectsWith('Interrupted', /^spec.command.apply was interrupted during apply/, true))
+})
+
+for (const { line, want } of [
+  { line: '::progress 3/12 the hull', want: { done: 3, total: 12, current: 'the hull' } },
+  { line: '::progress 0/1', want: { done: 0, total: 1 } },
+  { line: '::progress 9/3 too far', want: { done: 3, total: 3, current: 'too far' } },
+  { line: '::progress x/3', want: undefined },
+  { line: 'see ::progress 1/2', want: undefined },
+]) {
+  test(`progress: ${line}`, () => assert.deepEqual(readProgressLine(line), want))
+}
+
+for (const { name, text, want } of [
+  { name: 'a list', text: '[]', want: /has a list;/ },
+  { name: 'null', text: 'null', want: /has null;/ },
+  { name: 'a name with a blank', text: '{"a b": 1}', want: /has output name "a b"/ },
+  {
+    name: 'sensitive as text',
+    text: '{"a": {"value": 1, "sensitive": "yes"}}',
+    want: /has a.sensitive of a string; it must be true or false$/,
+  },
+]) {
+  test(`outputs: ${name} is refused`, () => {
+    assert.throws(() => readOutputs(text), want)
+  })
+}
+test('outputs: an object with other fields is a plain value', () => {
+  const value = { value: 1, sensitive: true, unit: 'm' }
+  assert.deepEqual(readOutputs(JSON.stringify({ a: value, b: { value: 2 } })), {
+    a: { value, sensitive: false },
+    b: { value: { value: 2 }, sensitive: false },
+  })
+  assert.deepEqual(readOutputs(' \n'), {})
+})

@@ -1,0 +1,205 @@
+import { constants } from 'node:fs'
+import { lstat, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import { SpawnError } from '../../workspace/index.ts'
+import { digestOf } from '../digest.ts'
+import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
+import { EngineError, type EngineErrorReason, interrupted } from '../engine-error.ts'
+import { maskSecrets, secretValues } from '../secret-values.ts'
+import { directoryDigest } from './directory-digest.ts'
+import { readProgressLine } from './progress-line.ts'
+import { maxOutputsBytes, readOutputs, tooManyOutputBytes } from './read-outputs.ts'
+
+type Step = 'plan' | 'apply' | 'destroy'
+
+/** The kernel takes at most 128 KiB in one variable; longer ones are only in OARLOCK_VARIABLES. */
+const maxVariableBytes = 100_000
+/** How many lines of a plan's output are kept as its summary. */
+const maxSummaryLines = 200
+
+/** What is remembered between Runs: what the last apply put out, for Runs that find nothing to change. */
+type CommandRecord = { engine: 'command'; outputs: Record<string, { value: Json; sensitive: boolean }> }
+
+/**
+ * The user's own commands. They find their inputs in the environment: `OARLOCK_VAR_<name>` (text as it is, anything else as JSON),
+ * `OARLOCK_VARIABLES` (a JSON file of all), `OARLOCK_STACK`, `OARLOCK_NAMESPACE`, `OARLOCK_RUN`, `OARLOCK_EPOCH`, `OARLOCK_RUN_TYPE`
+ * (plan, apply or destroy); they write outputs to `OARLOCK_OUTPUTS` and may keep a JSON state in `OARLOCK_STATE` (Managed state only).
+ * A line `::progress 3/12 text` on stdout is progress.
+ *
+ * `plan` exits with 0 when nothing would change, with 2 when something would. Without `plan` a Run always applies. A plan's digest is over
+ * the command, the source, the variables, the state and everything the plan printed, so a plan that is to be approved must print the same
+ * text as long as it means the same.
+ */
+export function createCommandEngine(): Engine {
+  return new CommandEngine()
+}
+
+class CommandEngine implements Engine {
+  readonly name = 'command'
+
+  async detect(): Promise<Detection> {
+    return { found: true, version: 'built in', path: '' }
+  }
+
+  async prepare(context: EngineContext): Promise<void> {
+    if (!context.spec.command?.apply) {
+      throw new EngineError('InvalidSpec', 'spec.command.apply is required for engine command: a program and its arguments', {
+        retryable: false,
+      })
+    }
+    await writeFile(variablesPath(context), `${JSON.stringify(context.variables, null, 2)}\n`, { mode: 0o600 })
+  }
+
+  async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
+    const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
+    // Read before the plan runs, as it may leave files behind.
+    const [record, source, state] = await Promise.all([readRecord(context), directoryDigest(context.directory), stateText(context)])
+    const inputs = { intent, command: context.spec.command, variables: context.variables, source, state }
+    const count = { add: 0, change: 0, destroy: 0 }
+    const printed: string[] = []
+    let hasChanges = intent !== 'refresh'
+    if (intent === 'destroy') {
+      count.destroy = 1
+    } else if (context.spec.command?.plan) {
+      const errors: string[] = []
+      const exitCode = await this.#run(context, 'plan', line => void printed.push(line), errors)
+      if (exitCode !== 0 && exitCode !== 2) this.#fail(context, 'plan', exitCode, errors.length > 0 ? errors : printed)
+      hasChanges = exitCode === 2
+    }
+    if (hasChanges && intent === 'apply') count[record === undefined ? 'add' : 'change'] = 1
+    const secrets = secretValues(context.variables, context.sensitiveNames)
+    const digest = digestOf({ ...inputs, hasChanges, printed })
+    const file = join(context.scratch, `${intent}.plan.json`)
+    await writeFile(file, `${JSON.stringify({ engine: 'command', digest })}\n`, { mode: 0o600 })
+    const summary = printed.slice(0, maxSummaryLines).map(line => maskSecrets(line, secrets))
+    return { intent, digest, ...count, hasChanges, file, summary }
+  }
+
+  /** A command cannot apply an old plan, so it plans again: the digests are equal if the same would be done. */
+  async readPlan(context: EngineContext, _file: string): Promise<PlanResult> {
+    return await this.plan(context)
+  }
+
+  async apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult> {
+    const { command } = context.spec
+    if (plan.intent === 'destroy') {
+      if (command?.destroy) {
+        const errors: string[] = []
+        const exitCode = await this.#run(context, 'destroy', undefined, errors)
+        if (exitCode !== 0) this.#fail(context, 'destroy', exitCode, errors)
+      } else context.log('spec.command.destroy is not set: nothing to do')
+      return { outputs: {}, resources: 0, changed: true }
+    }
+    const record = await readRecord(context)
+    if (!plan.hasChanges || plan.intent === 'refresh') {
+      return { outputs: record?.outputs ?? {}, resources: record === undefined ? 0 : 1, changed: false }
+    }
+    await rm(outputsPath(context), { force: true })
+    const errors: string[] = []
+    const exitCode = await this.#run(context, 'apply', undefined, errors)
+    if (exitCode !== 0) this.#fail(context, 'apply', exitCode, errors)
+    const outputs = await readOutputsFile(context)
+    const next: CommandRecord = { engine: 'command', outputs }
+    await context.inventory.write(next)
+    return { outputs, resources: 1, changed: true }
+  }
+
+  async #run(context: EngineContext, step: Step, onLine?: (line: string) => void, errors: string[] = []): Promise<number | null> {
+    const [command = '', ...args] = context.spec.command?.[step] ?? []
+    try {
+      const { exitCode } = await context.run({
+        command,
+        args,
+        cwd: context.directory,
+        env: commandEnv(context, step),
+        signal: context.signal,
+        onStdoutLine: line => {
+          const progress = readProgressLine(line)
+          if (progress) return context.progress(progress)
+          onLine?.(line)
+          context.log(line)
+        },
+        onStderrLine: line => {
+          if (line.trim() !== '') errors.push(line.trim())
+          if (errors.length > 5) errors.shift()
+          context.log(line)
+        },
+      })
+      return exitCode
+    } catch (error) {
+      if (!(error instanceof SpawnError)) throw error
+      const hint = error.reason === 'CommandNotExecutable' ? ', or name its interpreter, as in ["sh", "apply.sh"]' : ''
+      const reason = error.reason === 'CommandNotFound' ? 'EngineNotFound' : 'InvalidSpec'
+      throw new EngineError(reason, `spec.command.${step}: ${error.message}${hint}`, { retryable: false, cause: error })
+    }
+  }
+
+  #fail(context: EngineContext, step: Step, exitCode: number | null, errors: readonly string[]): never {
+    if (context.signal.aborted) throw interrupted(`spec.command.${step}`, step)
+    const reasons: Record<Step, EngineErrorReason> = { plan: 'PlanFailed', apply: 'ApplyFailed', destroy: 'DestroyFailed' }
+    const last = errors.at(-1)
+    const how = exitCode === null ? 'was ended by a signal' : `ended with exit code ${exitCode}`
+    const allowed = step === 'plan' ? ' (0: no changes, 2: changes)' : ''
+    // Masked before it is cut: half a secret is no longer recognised as one.
+    const said = last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
+    throw new EngineError(reasons[step], `spec.command.${step} ${how}${allowed}${said}`, { retryable: true })
+  }
+}
+
+function commandEnv(context: EngineContext, step: Step): Record<string, string> {
+  const { stack, statePath, spec } = context
+  const variables: Record<string, string> = {}
+  for (const [name, value] of Object.entries(context.variables)) {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    if (Buffer.byteLength(text) > maxVariableBytes || text.includes('\0')) continue
+    variables[`OARLOCK_VAR_${name.replace(/[^A-Za-z0-9_]/g, '_')}`] = text
+  }
+  return {
+    ...context.env,
+    ...variables,
+    OARLOCK_VARIABLES: variablesPath(context),
+    OARLOCK_OUTPUTS: outputsPath(context),
+    ...(spec.state !== 'External' && statePath !== undefined && { OARLOCK_STATE: statePath }),
+    OARLOCK_STACK: stack.name,
+    OARLOCK_NAMESPACE: stack.namespace,
+    OARLOCK_RUN: context.runName,
+    OARLOCK_EPOCH: String(context.epoch),
+    OARLOCK_RUN_TYPE: step,
+  }
+}
+
+function variablesPath({ scratch }: EngineContext): string {
+  return join(scratch, 'variables.json')
+}
+
+function outputsPath({ scratch }: EngineContext): string {
+  return join(scratch, 'outputs.json')
+}
+
+/** What a command left may be a link out of its sandbox, or a pipe that nobody writes to. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+async function readOutputsFile(context: EngineContext): Promise<Record<string, Output>> {
+  const path = outputsPath(context)
+  const { size } = await lstat(path).catch(absent({ size: 0 }))
+  if (size > maxOutputsBytes) throw tooManyOutputBytes(size)
+  return size === 0 ? {} : readOutputs(await readFile(path, { encoding: 'utf8', flag: plainFile }))
+}
+
+async function stateText({ statePath, spec }: EngineContext): Promise<string | undefined> {
+  if (spec.state === 'External' || statePath === undefined) return undefined
+  return await readFile(statePath, { encoding: 'utf8', flag: plainFile }).catch(absent(undefined))
+}
+
+async function readRecord(context: EngineContext): Promise<CommandRecord | undefined> {
+  const value = await context.inventory.read()
+  return isJsonObject(value) && value.engine === 'command' && isJsonObject(value.outputs) ? (value as CommandRecord) : undefined
+}
+
+function absent<T>(value: T): (error: NodeJS.ErrnoException) => T {
+  return error => {
+    if (error.code === 'ENOENT') return value
+    throw error
+  }
+}

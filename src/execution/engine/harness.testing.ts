@@ -1,0 +1,106 @@
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import type { Client } from '../../kubernetes/client/index.ts'
+import type { Json } from '../../kubernetes/object/index.ts'
+import { createProcessRunner } from '../workspace/index.ts'
+import type { EngineContext } from './engine.ts'
+
+/** For tests of this room only: a context on a real directory, with everything an engine reports kept in arrays. */
+export type Rig = {
+  context: EngineContext
+  root: string
+  log: string[]
+  progress: { done: number; total: number; current?: string }[]
+  abort: AbortController
+  /** The record an engine keeps per Stack; shared by the Runs of one rig. */
+  inventory: { value: Json | undefined }
+  write(files: Record<string, string>): Promise<void>
+  /** A context for the next Run: a new directory with the same files, the same state and record. */
+  nextRun(overrides?: Partial<EngineContext>): Promise<EngineContext>
+}
+
+const unreachable = new Proxy({} as Client, {
+  get: (_, name) => {
+    throw new Error(`this test has no API server, but client.${String(name)} was used`)
+  },
+})
+
+/** Makes the directories of a Run as the worker does; everything is removed when the test ends. */
+export async function createRig(t: TestContext, files: Record<string, string>, overrides: Partial<EngineContext> = {}): Promise<Rig> {
+  const root = await mkdtemp(join(tmpdir(), 'oarlock-engine-'))
+  t.after(() => rm(root, { recursive: true, force: true }))
+  const abort = new AbortController()
+  const rig: Rig = {
+    root,
+    log: [],
+    progress: [],
+    abort,
+    inventory: { value: undefined },
+    context: undefined as unknown as EngineContext,
+    async write(more) {
+      Object.assign(files, more)
+      await writeFiles(rig.context.directory, more)
+    },
+    async nextRun(more = {}) {
+      runs++
+      const run = join(root, `run-${runs}`)
+      const context: EngineContext = {
+        spec: { engine: 'test' },
+        stack: { namespace: 'default', name: 'app', uid: 'uid-1' },
+        epoch: runs,
+        runName: `app-uid-1-${runs}`,
+        directory: join(run, 'work'),
+        scratch: join(run, 'scratch'),
+        statePath: join(run, 'state', 'terraform.tfstate'),
+        env: {},
+        variables: {},
+        sensitiveNames: [],
+        run: createProcessRunner({ runUid: `run-${process.pid}-${runs}`, home: run, tmp: run }),
+        signal: abort.signal,
+        log: line => void rig.log.push(line),
+        progress: step => void rig.progress.push(step),
+        client: unreachable,
+        cacheDir: join(root, 'cache'),
+        inventory: {
+          read: async () => structuredClone(rig.inventory.value),
+          write: async value => {
+            rig.inventory.value = structuredClone(value)
+          },
+        },
+        ...overrides,
+        ...more,
+      }
+      for (const directory of [context.scratch, join(run, 'state')]) await mkdir(directory, { recursive: true })
+      await writeFiles(context.directory, files)
+      rig.context = context
+      return context
+    },
+  }
+  let runs = 0
+  await rig.nextRun()
+  return rig
+}
+
+async function writeFiles(directory: string, files: Record<string, string>): Promise<void> {
+  await mkdir(directory, { recursive: true })
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, path)), { recursive: true })
+    await writeFile(join(directory, path), text)
+  }
+}
+
+/** The environment in which tests look for engines: what `scripts/build-tofu.sh` made counts as installed. */
+export function testEnv(): Record<string, string | undefined> {
+  const tofu = join(
+    process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock'),
+    'bin',
+    'tofu',
+  )
+  return {
+    ...process.env,
+    ...(process.env.OARLOCK_TOFU === undefined && existsSync(tofu) && { OARLOCK_TOFU: tofu }),
+  }
+}

@@ -1,0 +1,23 @@
+import { cloneJson, equalJson, isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
+
+/** Written by the server on every change, or by controllers: they say nothing about what a manifest asks for. */
+const serverFields = ['managedFields', 'resourceVersion', 'generation', 'creationTimestamp', 'uid', 'selfLink'] as const
+
+/** An object without its status and without what only the server writes. */
+export function comparable(object: KubeObject): Record<string, unknown> {
+  const { status: _, ...rest } = cloneJson(object)
+  const metadata: Record<string, unknown> = { ...rest.metadata }
+  for (const field of serverFields) delete metadata[field]
+  return { ...rest, metadata }
+}
+
+/**
+ * Paths of the fields that differ, such as `spec.replicas` or `data.key`, down to four levels, sorted. Only paths, never values:
+ * the object may be a Secret (invariant 9).
+ */
+export function changedFields(before: unknown, after: unknown, path = '', depth = 0): string[] {
+  if (equalJson(before, after)) return []
+  if (depth >= 4 || !isJsonObject(before) || !isJsonObject(after)) return [path]
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()
+  return keys.flatMap(key => changedFields(before[key], after[key], path === '' ? key : `${path}.${key}`, depth + 1))
+}

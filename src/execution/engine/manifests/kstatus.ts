@@ -1,0 +1,212 @@
+import { isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
+
+/** What an object says about itself. Current: it is what its spec asks for. Terminating: it is on its way out. */
+export type KStatus = { status: 'Current' | 'InProgress' | 'Failed' | 'Terminating'; message: string }
+
+type Fields = Record<string, unknown>
+const current = (message: string): KStatus => ({ status: 'Current', message })
+const inProgress = (message: string): KStatus => ({ status: 'InProgress', message })
+const failed = (message: string): KStatus => ({ status: 'Failed', message })
+
+/**
+ * Computes the status of any object the way kstatus does (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
+ * Kinds it does not know are Current unless a condition Ready, Reconciling or Stalled, or a lagging observedGeneration, says otherwise.
+ * Kinds with a controller that has not looked yet are InProgress, and the message says so.
+ */
+export function kstatus(object: KubeObject): KStatus {
+  const { metadata } = object
+  if (metadata.deletionTimestamp !== undefined) return { status: 'Terminating', message: terminating(metadata.finalizers) }
+  const status = fields(object.status)
+  const observed = number(status.observedGeneration)
+  if (observed !== undefined && metadata.generation !== undefined && observed < metadata.generation) {
+    return inProgress(`generation ${metadata.generation} is not seen by its controller yet (it saw ${observed})`)
+  }
+  const stalled = condition(status, 'Stalled')
+  if (stalled?.status === 'True') return failed(saying('Stalled', stalled))
+  const reconciling = condition(status, 'Reconciling')
+  if (reconciling?.status === 'True') return inProgress(saying('Reconciling', reconciling))
+  return byKind(object, fields(object.spec), status) ?? generic(status)
+}
+
+function byKind(object: KubeObject, spec: Fields, status: Fields): KStatus | undefined {
+  switch (`${object.apiVersion.split('/').slice(0, -1).join('')}/${object.kind}`) {
+    case 'apps/Deployment':
+      return deployment(spec, status)
+    case 'apps/StatefulSet':
+      return statefulSet(spec, status)
+    case 'apps/DaemonSet':
+      return daemonSet(status)
+    case 'apps/ReplicaSet':
+      return replicaSet(spec, status)
+    case 'batch/Job':
+      return job(spec, status)
+    case '/Pod':
+      return pod(status)
+    case '/PersistentVolumeClaim':
+      return status.phase === 'Bound' ? current('Bound') : inProgress(`phase is ${text(status.phase) || 'not set'}, not Bound`)
+    case '/Service':
+      return service(spec, status)
+    case '/Namespace':
+      return current('Active')
+    case 'apiextensions.k8s.io/CustomResourceDefinition':
+      return crd(status)
+    default:
+      return undefined
+  }
+}
+
+function deployment(spec: Fields, status: Fields): KStatus {
+  const wanted = number(spec.replicas) ?? 1
+  if (status.observedGeneration === undefined) return unseen('Deployment')
+  const progressing = condition(status, 'Progressing')
+  if (progressing?.reason === 'ProgressDeadlineExceeded') return failed(saying('Progressing', progressing))
+  const updated = number(status.updatedReplicas) ?? 0
+  const total = number(status.replicas) ?? 0
+  const available = number(status.availableReplicas) ?? 0
+  const ready = number(status.readyReplicas) ?? 0
+  if (updated < wanted) return inProgress(`${updated} of ${wanted} replicas are updated`)
+  if (total > updated) return inProgress(`${total - updated} old replicas are still there`)
+  if (available < updated) return inProgress(`${available} of ${updated} replicas are available`)
+  if (ready < wanted) return inProgress(`${ready} of ${wanted} replicas are ready`)
+  const isAvailable = condition(status, 'Available')
+  if (isAvailable && isAvailable.status !== 'True') return inProgress(saying('Available', isAvailable))
+  return current(`${ready} of ${wanted} replicas are ready`)
+}
+
+function statefulSet(spec: Fields, status: Fields): KStatus {
+  if (fields(spec.updateStrategy).type === 'OnDelete') return current('updates happen when Pods are deleted (OnDelete)')
+  if (status.observedGeneration === undefined) return unseen('StatefulSet')
+  const wanted = number(spec.replicas) ?? 1
+  const total = number(status.replicas) ?? 0
+  const ready = number(status.readyReplicas) ?? 0
+  const upToDate = number(status.currentReplicas) ?? 0
+  if (total < wanted) return inProgress(`${total} of ${wanted} replicas exist`)
+  if (ready < wanted) return inProgress(`${ready} of ${wanted} replicas are ready`)
+  if (total > wanted) return inProgress(`${total - wanted} replicas are still to be removed`)
+  const partition = number(fields(fields(spec.updateStrategy).rollingUpdate).partition) ?? 0
+  if (partition > 0) {
+    const updated = number(status.updatedReplicas) ?? 0
+    if (updated < wanted - partition) return inProgress(`${updated} of ${wanted - partition} replicas are updated`)
+    return current(`the partition is rolled out, ${updated} replicas are updated`)
+  }
+  if (upToDate < wanted) return inProgress(`${upToDate} of ${wanted} replicas are at the current revision`)
+  if (status.updateRevision !== undefined && status.currentRevision !== status.updateRevision)
+    return inProgress('a new revision is rolling out')
+  return current(`${ready} of ${wanted} replicas are ready`)
+}
+
+function daemonSet(status: Fields): KStatus {
+  const wanted = number(status.desiredNumberScheduled)
+  if (status.observedGeneration === undefined || wanted === undefined) return unseen('DaemonSet')
+  const updated = number(status.updatedNumberScheduled) ?? 0
+  const available = number(status.numberAvailable) ?? 0
+  const ready = number(status.numberReady) ?? 0
+  if (updated < wanted) return inProgress(`${updated} of ${wanted} Pods are updated`)
+  if (available < wanted) return inProgress(`${available} of ${wanted} Pods are available`)
+  if (ready < wanted) return inProgress(`${ready} of ${wanted} Pods are ready`)
+  return current(`${ready} of ${wanted} Pods are ready`)
+}
+
+function replicaSet(spec: Fields, status: Fields): KStatus {
+  if (status.observedGeneration === undefined) return unseen('ReplicaSet')
+  const wanted = number(spec.replicas) ?? 1
+  const failure = condition(status, 'ReplicaFailure')
+  if (failure?.status === 'True') return inProgress(saying('ReplicaFailure', failure))
+  const available = number(status.availableReplicas) ?? 0
+  if (available < wanted) return inProgress(`${available} of ${wanted} replicas are available`)
+  return current(`${available} of ${wanted} replicas are available`)
+}
+
+/** As in kstatus, a Job that runs is Current: it was started. Only a Job that failed is a failure. */
+function job(spec: Fields, status: Fields): KStatus {
+  const failure = condition(status, 'Failed')
+  if (failure?.status === 'True') return failed(saying('Failed', failure))
+  const complete = condition(status, 'Complete')
+  const succeeded = number(status.succeeded) ?? 0
+  if (complete?.status === 'True') return current(`complete, ${succeeded} succeeded`)
+  if (spec.suspend === true) return current('suspended')
+  if (status.startTime === undefined) return unseen('Job')
+  return current(`started: ${number(status.active) ?? 0} active, ${succeeded} succeeded, ${number(status.failed) ?? 0} failed`)
+}
+
+function pod(status: Fields): KStatus {
+  const ready = condition(status, 'Ready')
+  switch (status.phase) {
+    case 'Succeeded':
+      return current('the Pod has completed')
+    case 'Failed':
+      return failed(`the Pod has failed${text(status.message) ? `: ${text(status.message)}` : ''}`)
+    case 'Running': {
+      if (ready?.status === 'True') return current('the Pod is ready')
+      const crash = waitingContainer(status)
+      return crash === undefined ? inProgress('the Pod is running but not ready') : failed(crash)
+    }
+    case 'Pending': {
+      const scheduled = condition(status, 'PodScheduled')
+      if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') return inProgress(saying('PodScheduled', scheduled))
+      return inProgress(waitingContainer(status) ?? 'the Pod is pending')
+    }
+    default:
+      return unseen('Pod')
+  }
+}
+
+function waitingContainer(status: Fields): string | undefined {
+  for (const container of list(status.containerStatuses)) {
+    const reason = text(fields(fields(container.state).waiting).reason)
+    if (/BackOff|^Err|^Invalid/.test(reason)) return `container ${text(container.name)} waits: ${reason}`
+  }
+  return undefined
+}
+
+function service(spec: Fields, status: Fields): KStatus {
+  if (spec.type !== 'LoadBalancer') return current('the Service is ready')
+  const ingress = list(fields(status.loadBalancer).ingress)
+  return ingress.length > 0 ? current('the load balancer has an address') : inProgress('the load balancer has no address yet')
+}
+
+function crd(status: Fields): KStatus {
+  const refused = condition(status, 'NamesAccepted')
+  if (refused?.status === 'False') return failed(saying('NamesAccepted', refused))
+  const established = condition(status, 'Established')
+  if (established?.status === 'True') return current('the kind is established')
+  return inProgress(established ? saying('Established', established) : 'the kind is not established yet')
+}
+
+function generic(status: Fields): KStatus {
+  const ready = condition(status, 'Ready')
+  if (ready && ready.status !== 'True') return inProgress(saying('Ready', ready))
+  return current('the object is there')
+}
+
+function unseen(kind: string): KStatus {
+  return inProgress(`no controller has looked at it yet; does this cluster run ${kind === 'Pod' ? 'Pods' : `${kind}s`}?`)
+}
+
+type ConditionLike = { status: string; reason: string; message: string }
+
+function condition(status: Fields, type: string): ConditionLike | undefined {
+  const found = list(status.conditions).find(each => each.type === type)
+  return found && { status: text(found.status), reason: text(found.reason), message: text(found.message) }
+}
+
+function saying(type: string, { status, reason, message }: ConditionLike): string {
+  return [`${type} is ${status}`, reason, message].filter(part => part !== '').join(': ')
+}
+
+function terminating(finalizers: readonly string[] | undefined): string {
+  return finalizers?.length ? `is being deleted, waits for finalizers ${finalizers.join(', ')}` : 'is being deleted'
+}
+
+function fields(value: unknown): Fields {
+  return isJsonObject(value) ? value : {}
+}
+function list(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : []
+}
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+function number(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type Client, configMapResource, createClient, namespaceResource } from '../../../kubernetes/client/index.ts'
+import { type ApiServer, startServer } from '../../../kubernetes/server/index.ts'
+import type { EngineContext } from '../engine.ts'
+import type { EngineError } from '../engine-error.ts'
+import { createRig, type Rig } from '../harness.testing.ts'
+import { createManifestsEngine } from './manifests.ts'
+
+let dataDir: string
+let server: ApiServer
+let client: Client
+const engine = createManifestsEngine()
+let namespaces = 0
+
+before(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'oarlock-manifests-'))
+  server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' } })
+  client = await createClient({ kubeconfig: server.kubeconfigPath })
+})
+after(async () => {
+  await client.close()
+  await server.close()
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+/** A rig whose Stack lives in a namespace of its own. */
+async function rigFor(
+  t: Parameters<typeof createRig>[0],
+  files: Record<string, string>,
+  manifests: EngineContext['spec']['manifests'] = {},
+) {
+  const namespace = `ns-${++namespaces}`
+  await client.resource(namespaceResource).create({ metadata: { name: namespace } })
+  const rig = await createRig(t, files, {
+    client,
+    spec: { engine: 'manifests', manifests: { waitTimeout: '5s', ...manifests } },
+    stack: { namespace, name: 'app', uid: `uid-${namespaces}` },
+  })
+  return { rig, namespace, configMaps: client.resource(configMapResource) }
+}
+
+async function run(rig: Rig, options: { destroy?: boolean } = {}) {
+  const context = await rig.nextRun()
+  await engine.prepare(context)
+  const plan = await engine.plan(context, options)
+  return { plan, result: await engine.apply(context, plan) }
+}
+
+const configMap = (name: string, value: string) => `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  key: ${value}\n`
+const rejectsWith = (reason: string, message: RegExp, retryable?: boolean) => (error: EngineError) => {
+  assert.equal(error.reason, reason, error.message)
+  assert.match(error.message, message)
+  if (retryable !== undefined) assert.equal(error.retryable, retryable)
+  return true
+}
+
+test('applies, finds nothing to do, changes, prunes, destroys', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one'), 'sub/b.yml': configMap('b', 'one') })
+  const first = await run(rig)
+  assert.deepEqual([first.plan.add, first.plan.change, first.plan.destroy], [2, 0, 0])
+  assert.deepEqual(first.plan.summary, [`+ ConfigMap ${namespace}/a`, `+ ConfigMap ${namespace}/b`])
+  assert.deepEqual(first.result, { outputs: {}, resources: 2, changed: true })
+  assert.deepEqual((await configMaps.get('b', { namespace })).data, { key: 'one' })
+
+  const second = await run(rig)
+  assert.deepEqual([second.plan.hasChanges, second.result.changed, second.result.resources], [false, false, 2])
+
+  await rig.write({ 'a.yaml': configMap('a', 'two') })
+  await rig.write({ 'sub/b.yml': '# nothing left\n' })
+  const third = await run(rig)
+  assert.deepEqual(third.plan.summary, [`~ ConfigMap ${namespace}/a (data.key)`, `- ConfigMap ${namespace}/b`])
+  assert.equal(third.result.resources, 1)
+  assert.deepEqual((await configMaps.get('a', { namespace })).data, { key: 'two' })
+  assert.equal(await configMaps.getOrUndefined('b', { namespace }), undefined)
+
+  const { plan, result } = await run(rig, { destroy: true })
+  assert.deepEqual([plan.destroy, result.resources], [1, 0])
+  assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined)
+})
+
+test('prune: false leaves what the source no longer names', async t => {
+  const { rig, namespace, configMaps } = await rigFor(
+    t,
+    { 'a.yaml': configMap('a', 'one'), 'b.yaml': configMap('b', 'one') },
+    { prune: false },
+  )
+  await run(rig)
+  await rig.write({ 'b.yaml': '' })
+  const { plan } = await run(rig)
+  assert.equal(plan.destroy, 0)
+  assert.ok(await configMaps.getOrUndefined('b', { namespace }))
+})
+
+test('drift is seen and corrected, also when somebody else owns the field by now', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
+  await run(rig)
+  await configMaps.patch('a', { data: { key: 'edited' } }, { type: 'merge', namespace, fieldManager: 'kubectl-edit' })
+  const { plan } = await run(rig)
+  assert.deepEqual(plan.summary, [`~ ConfigMap ${namespace}/a (data.key)`])
+  assert.deepEqual((await configMaps.get('a', { namespace })).data, { key: 'one' })
+})
+
+test('an object of somebody else is not taken over: the error names file, field, manager and the way out', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': `${configMap('first', 'x')}---\n${configMap('theirs', 'ours')}` })
+  await configMaps.apply({ metadata: { name: 'theirs', namespace }, data: { key: 'theirs' } }, { fieldManager: 'argocd' })
+  await assert.rejects(
+    run(rig),
+    rejectsWith('PlanFailed', /^a.yaml document 2, ConfigMap theirs: \.?data\.key is managed by "argocd": .*--force-conflicts/, true),
+  )
+  assert.equal(await configMaps.getOrUndefined('first', { namespace }), undefined, 'a plan changes nothing')
+})
+
+test('two Stacks do not fight over one object', async t => {
+  const { rig, namespace } = await rigFor(t, { 'a.yaml': configMap('shared', 'one') })
+  await run(rig)
+  const other = await createRig(
+    t,
+    { 'a.yaml': configMap('shared', 'two') },
+    {
+      ...rig.context,
+      stack: { namespace, name: 'other', uid: 'uid-other' },
+      inventory: { read: async () => undefined, write: async () => undefined },
+    },
+  )
+  await assert.rejects(engine.plan(other.context), rejectsWith('PlanFailed', /belongs to Stack ns-\d+\/app; remove it there first/))
+})
+
+test('a CRD, a Namespace and objects that need them arrive in one Run, and leave in the reverse order', async t => {
+  const suffix = `${process.pid}-${++namespaces}`
+  const files = {
+    'all.yaml': `apiVersion: example.test/v1
+kind: Boat
+metadata: { name: skiff, namespace: harbour-${suffix} }
+spec: { oars: 2 }
+---
+apiVersion: v1
+kind: Namespace
+metadata: { name: harbour-${suffix} }
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: boats.example.test }
+spec:
+  group: example.test
+  scope: Namespaced
+  names: { kind: Boat, plural: boats, singular: boat, listKind: BoatList }
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: { type: object, properties: { oars: { type: integer } } }
+`,
+  }
+  const { rig } = await rigFor(t, files)
+  const { plan, result } = await run(rig)
+  assert.deepEqual([plan.add, result.resources], [3, 3])
+  const boats = client.resource(await client.discover('example.test/v1', 'Boat'))
+  assert.deepEqual((await boats.get('skiff', { namespace: `harbour-${suffix}` })).spec, { oars: 2 })
+  await run(rig, { destroy: true })
+  await assert.rejects(boats.get('skiff', { namespace: `harbour-${suffix}` }))
+})
+
+test('what nobody reconciles here is a WaitTimeout that says so', async t => {
+  const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web }
+spec:
+  selector: { matchLabels: { app: web } }
+  template:
+    metadata: { labels: { app: web } }
+    spec: { containers: [{ name: web, image: web }] }
+`
+  const { rig } = await rigFor(t, { 'web.yaml': deployment }, { waitTimeout: '300ms' })
+  const isKnown = await client.discover('apps/v1', 'Deployment').then(
+    () => true,
+    () => false,
+  )
+  const want = isKnown
+    ? rejectsWith('WaitTimeout', /^not Current after 300ms: Deployment ns-\d+\/web \(no controller has looked at it yet/, true)
+    : rejectsWith('PlanFailed', /^web.yaml, Deployment web: the cluster has no kind Deployment in apiVersion apps\/v1/, true)
+  await assert.rejects(run(rig), want)
+})
+
+test('a Run that was killed before it could note what it made forgets nothing', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
+  const context = await rig.nextRun()
+  const plan = await engine.plan(context)
+  let writes = 0
+  const killed: EngineContext = {
+    ...context,
+    inventory: {
+      ...context.inventory,
+      write: async value => {
+        if (++writes > 1) throw new Error('killed')
+        await context.inventory.write(value)
+      },
+    },
+  }
+  await assert.rejects(engine.apply(killed, plan), /killed/)
+  assert.ok(await configMaps.getOrUndefined('a', { namespace }), 'it was made')
+  await rig.write({ 'a.yaml': '', 'b.yaml': configMap('b', 'one') })
+  await run(rig)
+  assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined, 'and is pruned later')
+})
+
+test('the content of a kubeconfig names another cluster', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('remote', 'one') })
+  const context = await rig.nextRun({ client: undefined as unknown as Client, kubeconfig: await readFile(server.kubeconfigPath, 'utf8') })
+  await engine.apply(context, await engine.plan(context))
+  assert.ok(await configMaps.getOrUndefined('remote', { namespace }))
+})
+
+test('a plan made for approval has the same digest until the cluster moves on', async t => {
+  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
+  await run(rig)
+  await rig.write({ 'a.yaml': configMap('a', 'two') })
+  const context = await rig.nextRun()
+  const plan = await engine.plan(context)
+  assert.equal((await engine.readPlan(context, plan.file ?? '')).digest, plan.digest)
+  await configMaps.patch('a', { data: { key: 'three' } }, { type: 'merge', namespace })
+  assert.notEqual((await engine.readPlan(context, plan.file ?? '')).digest, plan.digest)
+})
+
+const bad: { name: string; files: Record<string, string>; variables?: Record<string, string>; want: [string, RegExp, boolean] }[] = [
+  {
+    name: 'variables',
+    files: { 'a.yaml': configMap('a', 'b') },
+    variables: { x: '1' },
+    want: ['InvalidSpec', /no templates; got x/, false],
+  },
+  { name: 'an empty source', files: { 'readme.md': '' }, want: ['InvalidConfiguration', /has no \*\.yaml/, false] },
+  {
+    name: 'an unknown kind',
+    files: { 'a.yaml': 'apiVersion: acme.test/v1\nkind: Rocket\nmetadata: { name: r }\n' },
+    want: [
+      'PlanFailed',
+      /^a.yaml, Rocket r: the cluster has no kind Rocket in apiVersion acme.test\/v1; apply its CustomResourceDefinition/,
+      true,
+    ],
+  },
+  {
+    name: 'a name the server refuses',
+    files: { 'a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: Big_Name }\n' },
+    want: ['InvalidConfiguration', /^a.yaml, ConfigMap Big_Name: .*metadata.name/, false],
+  },
+]
+for (const { name, files, variables = {}, want } of bad) {
+  test(`${name}: the error names the place`, async t => {
+    const { rig } = await rigFor(t, files)
+    const context = await rig.nextRun({ variables })
+    const planned = async () => {
+      await engine.prepare(context)
+      await engine.plan(context)
+    }
+    await assert.rejects(planned(), rejectsWith(...want))
+  })
+}

@@ -1,0 +1,70 @@
+import type { Client } from '../../../kubernetes/client/index.ts'
+import { describeResource, isJsonObject, isReason, parseApiVersion, type Resource } from '../../../kubernetes/object/index.ts'
+import { EngineError } from '../engine-error.ts'
+import { kindRank } from './kind-order.ts'
+import type { Manifest } from './read-manifests.ts'
+
+/** A manifest with its kind found and its namespace decided. `pendingCrd` is set when its kind is made by this very source. */
+export type Target = Manifest & { resource: Resource; pendingCrd: boolean }
+
+/** On every object: the Stack it belongs to, as `namespace/name`, so that two Stacks do not fight over one object. */
+export const ownerAnnotation = 'oarlock.dev/stack'
+
+/**
+ * Finds the kind of every manifest, in the cluster or in a CRD of the source, fills in the namespace, marks the owner, and sorts.
+ * @throws {EngineError} naming the object whose kind nobody knows.
+ */
+export async function resolveTargets(client: Client, manifests: readonly Manifest[], namespace: string, owner: string): Promise<Target[]> {
+  const own = kindsOfCrds(manifests)
+  const targets = await Promise.all(
+    manifests.map(async ({ object, place }): Promise<Target> => {
+      const found = await discover(client, object.apiVersion, object.kind)
+      const resource = found ?? own.get(`${object.apiVersion}/${object.kind}`)
+      if (!resource) {
+        throw new EngineError(
+          'PlanFailed',
+          `${place}: the cluster has no kind ${object.kind} in apiVersion ${object.apiVersion}; apply its CustomResourceDefinition first, or add it to the source`,
+          { retryable: true },
+        )
+      }
+      const { namespace: wanted, ...metadata } = object.metadata
+      const annotations = { ...metadata.annotations, [ownerAnnotation]: owner }
+      const placed = resource.scope === 'Namespaced' ? { namespace: wanted ?? namespace } : {}
+      return { object: { ...object, metadata: { ...metadata, ...placed, annotations } }, place, resource, pendingCrd: found === undefined }
+    }),
+  )
+  return targets.sort((a, b) => kindRank(a.object.kind) - kindRank(b.object.kind))
+}
+
+/** The kind as the cluster has it now, or undefined. */
+export async function discover(client: Client, apiVersion: string, kind: string): Promise<Resource | undefined> {
+  try {
+    return await client.discover(apiVersion, kind)
+  } catch (error) {
+    if (isReason(error, 'NotFound')) return undefined
+    throw error
+  }
+}
+
+function kindsOfCrds(manifests: readonly Manifest[]): Map<string, Resource> {
+  const kinds = new Map<string, Resource>()
+  for (const { object } of manifests) {
+    if (object.kind !== 'CustomResourceDefinition' || parseApiVersion(object.apiVersion).group !== 'apiextensions.k8s.io') continue
+    const spec = isJsonObject(object.spec) ? object.spec : {}
+    const names = isJsonObject(spec.names) ? spec.names : {}
+    for (const version of Array.isArray(spec.versions) ? spec.versions : []) {
+      if (!isJsonObject(version) || typeof version.name !== 'string') continue
+      if (typeof spec.group !== 'string' || typeof names.kind !== 'string' || typeof names.plural !== 'string') continue
+      const scope = spec.scope === 'Cluster' ? 'Cluster' : 'Namespaced'
+      const resource = describeResource<{ [field: string]: unknown }>({
+        group: spec.group,
+        version: version.name,
+        kind: names.kind,
+        plural: names.plural,
+        scope,
+      })
+      kinds.set(`${resource.apiVersion}/${resource.kind}`, resource)
+    }
+  }
+  return kinds
+}

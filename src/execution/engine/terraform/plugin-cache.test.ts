@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createRig, testEnv } from '../harness.testing.ts'
+import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
+import { createTerraformEngine, opentofuFlavor, terraformFlavor } from './terraform.ts'
+
+const provider = 'registry.example/acme/boat/1.0.0/linux_amd64'
+
+function directories(t: TestContext) {
+  const root = mkdtempSync(join(tmpdir(), 'oarlock-plugins-'))
+  t.after(() => rmSync(root, { recursive: true, force: true }))
+  return { shared: join(root, 'shared'), own: (run: number) => join(root, `run-${run}`) }
+}
+const download = (cache: string) => {
+  mkdirSync(join(cache, provider), { recursive: true })
+  writeFileSync(join(cache, provider, 'plugin'), 'binary')
+}
+
+test('what one Run downloads, the next one finds', async t => {
+  const { shared, own } = directories(t)
+  await preparePluginCache(shared, own(1))
+  download(own(1))
+  assert.deepEqual(await sharePlugins(shared, own(1)), [provider])
+  assert.ok(existsSync(join(own(1), provider, 'plugin')), 'the first Run still has it')
+  await preparePluginCache(shared, own(2))
+  assert.equal(readlinkSync(join(own(2), provider)), join(shared, provider))
+  assert.deepEqual(await sharePlugins(shared, own(2)), [])
+})
+
+test('two Runs that download the same at once both keep a whole copy', async t => {
+  const { shared, own } = directories(t)
+  await Promise.all([preparePluginCache(shared, own(1)), preparePluginCache(shared, own(2))])
+  download(own(1))
+  download(own(2))
+  const added = await Promise.all([sharePlugins(shared, own(1)), sharePlugins(shared, own(2))])
+  assert.equal(added.flat().length, 1)
+  for (const cache of [shared, own(1), own(2)]) assert.deepEqual(readdirSync(join(cache, provider)), ['plugin'])
+})
+
+const mirror = join(process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock'), 'mirror')
+const hasMirror = existsSync(join(mirror, '.time-0.14.2'))
+for (const flavor of [terraformFlavor, opentofuFlavor]) {
+  const detection = await createTerraformEngine(flavor, testEnv()).detect(testEnv())
+  const skip = !hasMirror
+    ? `${mirror} is missing: scripts/build-provider-time.sh makes it`
+    : !detection.found && `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
+  test(`${flavor.name}: a real provider, two Runs at once, one cache`, { skip }, async t => {
+    const files = {
+      'main.tf': 'terraform {\n  required_providers {\n    time = { source = "hashicorp/time" }\n  }\n}\nresource "time_static" "now" {}\n',
+    }
+    const rig = await createRig(t, files)
+    const config = join(rig.root, 'cli.tfrc')
+    writeFileSync(config, `provider_installation {\n  filesystem_mirror { path = "${mirror}" }\n}\n`)
+    const engine = createTerraformEngine(flavor, { ...testEnv(), TF_CLI_CONFIG_FILE: config })
+    const contexts = [rig.context, await rig.nextRun()]
+    const results = await Promise.all(
+      contexts.map(async context => {
+        await engine.prepare(context)
+        return await engine.apply(context, await engine.plan(context))
+      }),
+    )
+    assert.deepEqual(
+      results.map(({ resources }) => resources),
+      [1, 1],
+    )
+    const cached = execFileSync('find', ['-L', join(rig.root, 'cache'), '-name', 'terraform-provider-time*'])
+      .toString()
+      .trim()
+      .split('\n')
+    assert.equal(cached.length, 1, cached.join('\n'))
+  })
+}

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EngineContext } from '../engine.ts'
+import type { EngineError } from '../engine-error.ts'
+import { createRig, testEnv } from '../harness.testing.ts'
+import { createTerraformEngine, type Flavor, opentofuFlavor, terraformFlavor } from './terraform.ts'
+
+const config = `
+variable "size" {
+  type = number
+  validation {
+    condition     = var.size < 10
+    error_message = "size must be below 10."
+  }
+}
+variable "password" {
+  type      = string
+  sensitive = true
+  default   = "none"
+}
+resource "terraform_data" "part" {
+  count = var.size
+  input = "part-\${count.index}"
+}
+resource "terraform_data" "secret" { input = var.password }
+output "parts" { value = terraform_data.part[*].output }
+output "password" {
+  value     = terraform_data.secret.output
+  sensitive = true
+}
+`
+const variables = { size: 2, password: 'hunter2secret' }
+const secret = { variables, sensitiveNames: ['password'] }
+const rejectsWith = (want: { reason: string; retryable?: boolean; message?: RegExp }) => (error: EngineError) => {
+  assert.equal(error.reason, want.reason, error.message)
+  if (want.retryable !== undefined) assert.equal(error.retryable, want.retryable)
+  if (want.message) assert.match(error.message, want.message)
+  return true
+}
+
+for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
+  const env = testEnv()
+  const engine = createTerraformEngine(flavor, env)
+  const detection = await engine.detect(env)
+  const skip = detection.found ? false : `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
+  const nameOf = (what: string) => `${flavor.name}: ${what}`
+  const planned = async (context: EngineContext, options = {}) => {
+    await engine.prepare(context)
+    return await engine.plan(context, options)
+  }
+
+  test(nameOf('plans, applies exactly that, finds nothing to do, destroys'), { skip }, async t => {
+    const rig = await createRig(t, { 'main.tf': config }, secret)
+    const plan = await planned(rig.context)
+    assert.deepEqual([plan.add, plan.change, plan.destroy, plan.hasChanges], [3, 0, 0, true])
+    assert.match(plan.digest, /^sha256:[0-9a-f]{64}$/)
+    assert.ok(plan.summary.includes('+ terraform_data.part[0]'), plan.summary.join('\n'))
+    const result = await engine.apply(rig.context, plan)
+    assert.deepEqual(result, {
+      outputs: { parts: { value: ['part-0', 'part-1'], sensitive: false }, password: { value: 'hunter2secret', sensitive: true } },
+      resources: 3,
+      changed: true,
+    })
+    assert.deepEqual([rig.progress[0]?.done, rig.progress.at(-1)?.done, rig.progress.at(-1)?.total], [0, 3, 3])
+    const everything = [...rig.log, ...plan.summary].join('\n')
+    assert.ok(!everything.includes('hunter2secret'), `invariant 9: ${everything}`)
+    assert.equal((await stat(join(rig.context.scratch, 'variables.tfvars.json'))).mode & 0o777, 0o600)
+
+    const again = await engine.plan(rig.context)
+    assert.equal(again.hasChanges, false)
+    assert.deepEqual(await engine.apply(rig.context, again), { ...result, changed: false })
+
+    const destroy = await engine.plan(rig.context, { destroy: true })
+    assert.deepEqual([destroy.intent, destroy.destroy], ['destroy', 3])
+    const gone = await engine.apply(rig.context, destroy)
+    assert.equal(gone.resources, 0)
+  })
+
+  test(nameOf('a plan kept for approval is applied by a later Run, in its own directory, and not twice'), { skip }, async t => {
+    const rig = await createRig(t, { 'main.tf': config }, secret)
+    const plan = await planned(rig.context)
+    const again = await engine.plan(rig.context)
+    assert.equal(again.digest, plan.digest, 'the same plan has the same digest')
+    const bytes = await readFile(plan.file ?? '')
+    await rm(join(rig.root, 'run-1'), { recursive: true })
+
+    const later = await rig.nextRun()
+    const file = join(later.scratch, 'approved.tfplan')
+    await writeFile(file, bytes)
+    await engine.prepare(later)
+    const approved = await engine.readPlan(later, file)
+    assert.equal(approved.digest, plan.digest)
+    await engine.apply(later, approved)
+    assert.ok(existsSync(later.statePath ?? ''), 'the state is where this Run keeps it')
+    assert.ok(!existsSync(join(rig.root, 'run-1')))
+
+    assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state moved on')
+    await assert.rejects(engine.apply(later, approved), rejectsWith({ reason: 'PlanOutdated' }))
+  })
+
+  const bad: { name: string; files: Record<string, string>; overrides: Partial<EngineContext>; want: Parameters<typeof rejectsWith>[0] }[] =
+    [
+      {
+        name: 'a value refused by a validation rule',
+        files: { 'main.tf': config },
+        overrides: { ...secret, variables: { ...variables, size: 30 } },
+        want: { reason: 'InvalidConfiguration', retryable: false, message: /^Invalid value for variable: size must be below 10\./ },
+      },
+      {
+        name: 'a missing variable',
+        files: { 'main.tf': config },
+        overrides: {},
+        want: {
+          reason: 'InvalidConfiguration',
+          retryable: false,
+          message: /"size" is not set.*Set it in spec.variables.*\(main.tf line 2\)$/,
+        },
+      },
+      {
+        name: 'a variable that nobody declares',
+        files: { 'main.tf': config },
+        overrides: { spec: { engine: flavor.name, variables: { siez: 1 } }, variables: { siez: 1 } },
+        want: {
+          reason: 'InvalidConfiguration',
+          retryable: false,
+          message: /^spec.variables.siez is not declared by the configuration: it declares password, size;/,
+        },
+      },
+      {
+        name: 'an unsupported argument',
+        files: { 'main.tf': 'resource "terraform_data" "a" {\n  inptu = 1\n}\n' },
+        overrides: {},
+        want: { reason: 'InvalidConfiguration', retryable: false, message: /inptu.*Did you mean "input"\? \(main.tf line 2\)$/ },
+      },
+      {
+        name: 'a file that does not parse',
+        files: { 'main.tf': 'resource "terraform_data" {\n' },
+        overrides: {},
+        want: { reason: 'InvalidConfiguration', retryable: false, message: /main.tf line 1\)/ },
+      },
+      {
+        name: 'TF_WORKSPACE with Managed state',
+        files: { 'main.tf': '' },
+        overrides: { env: { TF_WORKSPACE: 'prod' } },
+        want: { reason: 'InvalidSpec', retryable: false, message: /TF_WORKSPACE/ },
+      },
+      {
+        name: 'an override file that takes the backend away from us',
+        files: { 'main.tf': '', 'zz_override.tf': 'terraform {\n  backend "local" {\n    path = "elsewhere.tfstate"\n  }\n}\n' },
+        overrides: {},
+        want: { reason: 'InvalidConfiguration', retryable: false, message: /override file of the source/ },
+      },
+    ]
+  for (const { name, files, overrides, want } of bad) {
+    test(nameOf(`${name} is an error a newcomer understands`), { skip }, async t => {
+      const rig = await createRig(t, files, overrides)
+      await assert.rejects(planned(rig.context), rejectsWith(want))
+      assert.ok(!rig.log.join('\n').includes('hunter2secret'), 'invariant 9')
+    })
+  }
+
+  test(nameOf('a failing provisioner is ApplyFailed, may be retried, and what was finished stays in the state'), { skip }, async t => {
+    const files = {
+      'main.tf': `resource "terraform_data" "good" {}
+resource "terraform_data" "bad" {
+  depends_on = [terraform_data.good]
+  provisioner "local-exec" {
+    command = "echo no luck >&2; exit 3"
+  }
+}
+`,
+    }
+    const rig = await createRig(t, files)
+    const plan = await planned(rig.context)
+    await assert.rejects(
+      engine.apply(rig.context, plan),
+      rejectsWith({ reason: 'ApplyFailed', retryable: true, message: /exit status 3.*no luck.*\(main.tf line 4\)$/ }),
+    )
+    const state = await readFile(rig.context.statePath ?? '', 'utf8')
+    assert.match(state, /"good"/)
+    assert.ok(rig.log.includes('  on main.tf line 4, in resource "terraform_data" "bad"'), rig.log.join('\n'))
+  })
+
+  test(nameOf('an interrupt in the middle of an apply is Interrupted, and the state is saved'), { skip }, async t => {
+    const files = {
+      'main.tf': `resource "terraform_data" "fast" {}
+resource "terraform_data" "slow" {
+  depends_on = [terraform_data.fast]
+  provisioner "local-exec" { command = "sleep 60" }
+}
+`,
+    }
+    const rig = await createRig(t, files)
+    const plan = await planned(rig.context)
+    let meanwhile = ''
+    const log = (line: string) => {
+      if (line.includes('slow: Provisioning') && meanwhile === '') void interruptOnceSaved()
+    }
+    // The file is written in place, so a look at it may find it empty or torn; `slow` runs on meanwhile.
+    const interruptOnceSaved = async () => {
+      const deadlineMs = Date.now() + 10_000
+      while (!meanwhile.includes('"fast"') && Date.now() < deadlineMs) {
+        meanwhile = readFileSync(rig.context.statePath ?? '', 'utf8')
+        await sleep(20)
+      }
+      rig.abort.abort()
+    }
+    const context = { ...rig.context, log }
+    await assert.rejects(engine.apply(context, plan), rejectsWith({ reason: 'Interrupted', retryable: true }))
+    assert.match(meanwhile, /"fast"/, 'the state is written after every resource: what streams it depends on that')
+    assert.match(await readFile(rig.context.statePath ?? '', 'utf8'), /"fast"/)
+  })
+
+  test(nameOf('a refresh-only plan of an unchanged world has nothing to do'), { skip }, async t => {
+    const rig = await createRig(t, { 'main.tf': config }, secret)
+    await engine.apply(rig.context, await planned(rig.context))
+    const refresh = await engine.plan(rig.context, { refreshOnly: true })
+    assert.deepEqual([refresh.intent, refresh.hasChanges], ['refresh', false])
+  })
+
+  test(nameOf('Managed state replaces a backend or cloud block of the source, and leaves the file as it is'), { skip }, async t => {
+    const cloud =
+      'terraform {\n  cloud {\n    organization = "acme"\n    workspaces { name = "prod" }\n  }\n}\nresource "terraform_data" "a" {}\n'
+    const rig = await createRig(t, { 'main.tf': cloud })
+    const result = await engine.apply(rig.context, await planned(rig.context))
+    assert.equal(result.resources, 1)
+    assert.ok(existsSync(rig.context.statePath ?? ''))
+    assert.equal(await readFile(join(rig.context.directory, 'main.tf'), 'utf8'), cloud)
+  })
+
+  test(nameOf('External state keeps the backend of the source'), { skip }, async t => {
+    const files = {
+      'main.tf': 'terraform {\n  backend "local" {\n    path = "../mine.tfstate"\n  }\n}\nresource "terraform_data" "a" {}\n',
+    }
+    const rig = await createRig(t, files, { spec: { engine: flavor.name, state: 'External' }, statePath: undefined })
+    const result = await engine.apply(rig.context, await planned(rig.context))
+    assert.equal(result.resources, 1)
+    assert.ok(existsSync(join(rig.root, 'run-1', 'mine.tfstate')))
+    assert.ok(!existsSync(join(rig.context.directory, 'oarlock_override.tf.json')))
+  })
+
+  test(nameOf('errored.tfstate takes the place of the state, and the log says so'), { skip }, async t => {
+    const files = {
+      'main.tf': `resource "terraform_data" "saboteur" {
+  provisioner "local-exec" {
+    command = "rm -rf ../state && touch ../state"
+  }
+}
+`,
+    }
+    const rig = await createRig(t, files)
+    const plan = await planned(rig.context)
+    // After the failed save, the directory is back, as when a full disk has room again.
+    const run: EngineContext['run'] = async options => {
+      const result = await rig.context.run(options)
+      if (options.args[0] === 'apply') {
+        await rm(join(rig.root, 'run-1', 'state'), { force: true })
+        await mkdir(join(rig.root, 'run-1', 'state'))
+      }
+      return result
+    }
+    await assert.rejects(engine.apply({ ...rig.context, run }, plan), rejectsWith({ reason: 'ApplyFailed', retryable: true }))
+    assert.match(await readFile(rig.context.statePath ?? '', 'utf8'), /"saboteur"/)
+    assert.ok(
+      rig.log.some(line => /recovered it from errored.tfstate/.test(line)),
+      rig.log.join('\n'),
+    )
+  })
+}
+
+test('an engine that is not there is EngineNotFound, says where it was looked for and how to get it', async t => {
+  const rig = await createRig(t, {})
+  const engine = createTerraformEngine(terraformFlavor, { PATH: '/nowhere' })
+  await assert.rejects(
+    engine.prepare(rig.context),
+    rejectsWith({
+      reason: 'EngineNotFound',
+      retryable: false,
+      message:
+        /^Terraform was not found: looked for OARLOCK_TERRAFORM \(not set\), terraform on PATH \(\/nowhere\); install it from https:/,
+    }),
+  )
+  const override = createTerraformEngine(terraformFlavor, { PATH: process.env.PATH, OARLOCK_TERRAFORM: '/nowhere/terraform' })
+  await assert.rejects(
+    override.prepare(rig.context),
+    rejectsWith({ reason: 'EngineNotFound', message: /OARLOCK_TERRAFORM=\/nowhere\/terraform/ }),
+  )
+})

@@ -1,0 +1,183 @@
+import { outputsSecretName, type Run, type StackSpec, type VariablesFrom } from '../../api/index.ts'
+import { type Client, type ConfigMapBody, configMapResource, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
+import { getOwn, type Json, type KubeObject, setOwn } from '../../kubernetes/object/index.ts'
+import { InputError } from './input-error.ts'
+import { sensitiveAnnotation } from './outputs.ts'
+
+/** What the cluster gives to a Run. */
+export type Inputs = {
+  variables: Record<string, Json>
+  /** Names in `variables` whose values are secret. */
+  sensitiveNames: string[]
+  env: Record<string, string>
+  /** Every secret value, for the masker (invariant 9). */
+  secrets: string[]
+  kubeconfig?: string
+  /** Data of the Secret in `spec.source.git.secretRef`, in base64. */
+  gitSecret?: Record<string, string>
+}
+
+type Reader = {
+  secret(name: string, field: string, hint?: string): Promise<KubeObject<SecretBody>>
+  configMap(name: string, field: string): Promise<KubeObject<ConfigMapBody>>
+}
+
+/**
+ * Reads every Secret, ConfigMap and output that the Run's spec names.
+ * @throws {InputError} naming the field, the object and what to do.
+ */
+export async function readInputs(client: Client, run: Run, signal: AbortSignal): Promise<Inputs> {
+  const { namespace = 'default' } = run.metadata
+  const spec = run.spec.stack
+  const read = createReader(client, namespace, signal)
+  const inputs: Inputs = { variables: {}, sensitiveNames: [], env: {}, secrets: [] }
+  const sensitive = new Set<string>()
+  const take = (name: string, value: Json, isSecret: boolean): void => {
+    setOwn(inputs.variables, name, value)
+    if (!isSecret) {
+      sensitive.delete(name)
+      return
+    }
+    sensitive.add(name)
+    inputs.secrets.push(...textsOf(value))
+  }
+  for (const [index, from] of (spec.variablesFrom ?? []).entries()) {
+    await readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, take)
+  }
+  for (const [name, value] of Object.entries(spec.variables ?? {})) take(name, value as Json, false)
+  inputs.sensitiveNames = [...sensitive]
+  await readEnv(read, namespace, spec, inputs)
+  const kubeconfig = spec.manifests?.kubeconfigSecretRef
+  if (kubeconfig) {
+    const field = 'spec.manifests.kubeconfigSecretRef'
+    const { name, key = 'kubeconfig' } = kubeconfig
+    inputs.kubeconfig = textOf(keyOf(await read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
+    inputs.secrets.push(...kubeconfigSecrets(inputs.kubeconfig))
+  }
+  const gitSecret = spec.source.git?.secretRef
+  if (gitSecret) {
+    inputs.gitSecret = (await read.secret(gitSecret.name, 'spec.source.git.secretRef')).data ?? {}
+    for (const key of ['password', 'ssh-privatekey']) if (inputs.gitSecret[key]) inputs.secrets.push(textOf(inputs.gitSecret[key]))
+  }
+  return inputs
+}
+
+function createReader(client: Client, namespace: string, signal: AbortSignal): Reader {
+  const missing = (kind: string, name: string, hint: string) => `${kind} ${namespace}/${name} does not exist; ${hint}`
+  return {
+    async secret(name, field, hint = `create it (kubectl create secret generic ${name} -n ${namespace} …), or correct the name`) {
+      const found = await client.resource(secretResource).getOrUndefined(name, { namespace, signal })
+      if (!found) throw new InputError('SecretNotFound', field, missing('Secret', name, hint))
+      return found
+    },
+    async configMap(name, field) {
+      const found = await client.resource(configMapResource).getOrUndefined(name, { namespace, signal })
+      const hint = `create it (kubectl create configmap ${name} -n ${namespace} …), or correct the name`
+      if (!found) throw new InputError('ConfigMapNotFound', field, missing('ConfigMap', name, hint))
+      return found
+    },
+  }
+}
+
+async function readVariables(
+  read: Reader,
+  namespace: string,
+  from: VariablesFrom,
+  field: string,
+  take: (name: string, value: Json, isSecret: boolean) => void,
+): Promise<void> {
+  const given = Object.keys(from).filter(key => from[key as keyof VariablesFrom] !== undefined)
+  if (given.length !== 1) {
+    throw new InputError(
+      'InvalidSpec',
+      field,
+      `give exactly one of stackRef, secretRef, configMapRef; got ${given.join(' and ') || 'none'}`,
+    )
+  }
+  if (from.secretRef) {
+    const { data = {} } = await read.secret(from.secretRef.name, `${field}.secretRef`)
+    for (const [key, value] of Object.entries(data)) take(key, textOf(value), true)
+  } else if (from.configMapRef) {
+    const { data = {} } = await read.configMap(from.configMapRef.name, `${field}.configMapRef`)
+    for (const [key, value] of Object.entries(data)) take(key, value, false)
+  } else if (from.stackRef) {
+    const { name, outputs } = from.stackRef
+    const secretName = outputsSecretName(name)
+    const hint = `Stack ${namespace}/${name} has given no outputs yet; wait until it is Ready, or look why it is not: oarlock describe stack ${name} -n ${namespace}`
+    const secret = await read.secret(secretName, `${field}.stackRef`, hint).catch(error => {
+      if (error instanceof InputError) throw new InputError('OutputsNotFound', `${field}.stackRef`, hint)
+      throw error
+    })
+    const isSecret = secretOutputs(secret)
+    const data = secret.data ?? {}
+    for (const [output, variable] of Object.entries(outputs ?? Object.fromEntries(Object.keys(data).map(key => [key, key])))) {
+      const value = getOwn(data, output)
+      if (value === undefined) {
+        const has = Object.keys(data).sort().join(', ') || 'none'
+        throw new InputError(
+          'OutputsNotFound',
+          `${field}.stackRef.outputs[${output}]`,
+          `Stack ${namespace}/${name} has no output ${JSON.stringify(output)}; it has: ${has}`,
+        )
+      }
+      take(variable, JSON.parse(textOf(value)) as Json, isSecret(output))
+    }
+  }
+}
+
+/** Which outputs are secret. A Secret that does not say so was not written by us as it is now: then all are. */
+function secretOutputs(secret: KubeObject<SecretBody>): (name: string) => boolean {
+  try {
+    const names: unknown = JSON.parse(secret.metadata.annotations?.[sensitiveAnnotation] ?? 'null')
+    return Array.isArray(names) ? name => names.includes(name) : () => true
+  } catch {
+    return () => true
+  }
+}
+
+async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs: Inputs): Promise<void> {
+  for (const [index, { name, value, secretKeyRef }] of (spec.env ?? []).entries()) {
+    const field = `spec.env[${index}]`
+    if ((value === undefined) === (secretKeyRef === undefined)) {
+      throw new InputError(
+        'InvalidSpec',
+        field,
+        `give exactly one of value, secretKeyRef for ${name}; got ${value === undefined ? 'none' : 'both'}`,
+      )
+    }
+    if (!secretKeyRef) {
+      inputs.env[name] = value!
+      continue
+    }
+    const where = `${field}.secretKeyRef`
+    const secret = await read.secret(secretKeyRef.name, where)
+    const text = textOf(keyOf(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
+    inputs.env[name] = text
+    inputs.secrets.push(text)
+  }
+}
+
+function keyOf(secret: KubeObject<SecretBody>, key: string, field: string, name: string): string {
+  const value = getOwn(secret.data, key)
+  if (value !== undefined) return value
+  const has =
+    Object.keys(secret.data ?? {})
+      .sort()
+      .join(', ') || 'none'
+  throw new InputError('KeyNotFound', field, `Secret ${name} has no key ${JSON.stringify(key)}; it has: ${has}`)
+}
+
+const textOf = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
+
+/** Every text in a value, and the value itself as JSON when it is not one. */
+export function textsOf(value: Json): string[] {
+  if (typeof value === 'string') return [value]
+  if (value === null || typeof value === 'boolean') return []
+  if (typeof value === 'number') return [String(value)]
+  return Object.values(value).flatMap(textsOf)
+}
+
+// Lines of a kubeconfig such as "kind: Config" are no secrets; masking them would garble the log.
+function kubeconfigSecrets(kubeconfig: string): string[] {
+  return [...kubeconfig.matchAll(/^\s*-?\s*"?(?:token|password|client-key-data)"?\s*:\s*"?([^"\s,]+)/gm)].map(match => match[1]!)
+}

@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import { type Run, raisedMemory } from '../../api/index.ts'
+import { checkIsolation, type Exceeded, isolationLevels, parseLimits, type RunDirectory, RunIsolation } from '../workspace/index.ts'
+import { InputError } from './input-error.ts'
+import type { StopCause } from './stop-cause.ts'
+
+export type IsolateOptions = {
+  run: Run
+  directory: RunDirectory
+  /** Where caches are that this Run may read. */
+  cacheDir: string
+  /** What the operator lets sandboxes read besides, from OARLOCK_SANDBOX_BINDS. */
+  sandboxBinds: readonly string[]
+  onExceeded(cause: StopCause): void
+}
+
+/**
+ * The isolation that the Run's spec asks for.
+ * @throws {InputError} IsolationUnavailable when this worker cannot give it: nothing weaker is ever taken instead.
+ */
+export async function isolateRun({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolateOptions): Promise<RunIsolation> {
+  const { isolation, resources = {} } = run.spec.stack
+  const level = isolationLevels.find(each => each === isolation?.level) ?? 'Process'
+  const network = isolation?.network !== 'None'
+  if (!network && level !== 'Sandbox') {
+    throw new InputError('InvalidSpec', 'spec.isolation.network', `None needs spec.isolation.level Sandbox, got ${level}`)
+  }
+  const available = await checkIsolation(level)
+  if (!available.available) {
+    throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} cannot be had on this worker: ${available.why}`)
+  }
+  const limits = readLimits(resources)
+  return new RunIsolation({
+    level,
+    bwrap: available.bwrap,
+    network,
+    limits,
+    runUid: run.metadata.uid,
+    directory,
+    readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), ...pluginCaches(cacheDir)],
+    onExceeded: exceeded => onExceeded(causeOf(run, exceeded)),
+  })
+}
+
+function readLimits(resources: Parameters<typeof parseLimits>[0]): ReturnType<typeof parseLimits> {
+  try {
+    return parseLimits(resources)
+  } catch (error) {
+    throw new InputError('InvalidSpec', 'spec.resources', (error as Error).message)
+  }
+}
+
+/**
+ * Caches that programs in a sandbox write end up in those of other Runs (a provider is a program): a sandboxed Run shares them with
+ * those of its namespace only.
+ */
+export function cacheDirOf(run: Run, cacheDir: string): string {
+  if (run.spec.stack.isolation?.level !== 'Sandbox') return cacheDir
+  return join(cacheDir, 'namespaces', run.metadata.namespace ?? 'default')
+}
+
+const pluginCaches = (cacheDir: string) => ['terraform', 'opentofu'].map(name => join(cacheDir, `${name}-plugins`))
+
+export function causeOf(run: Run, { kind, used, limit }: Exceeded): StopCause {
+  switch (kind) {
+    case 'Memory':
+      return { kind: 'OutOfMemory', used, limit, raise: raisedMemory(run.spec.stack.resources) }
+    case 'Pids':
+      return { kind: 'TooManyProcesses', used, limit }
+    case 'Disk':
+      return { kind: 'DiskLimit', used, limit }
+  }
+}

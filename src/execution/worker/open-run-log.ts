@@ -1,0 +1,41 @@
+import type { Agent } from 'node:http'
+import type { Run } from '../../api/index.ts'
+import { createMasker, LogClient } from '../../stores/log/index.ts'
+import type { RunLog } from './run-log.ts'
+
+export type OpenRunLogOptions = {
+  storeUrl: string
+  /** Connections to the store. */
+  storeAgent: Agent
+  token: string | (() => string)
+  run: Run
+  /** A log that cannot be sent is reported here and otherwise does no harm. */
+  onError(error: Error): void
+}
+
+/** The Run's log in the log store; every line passes the masker first (invariant 9). */
+export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRunLogOptions): RunLog {
+  const masker = createMasker([])
+  const { namespace = 'default', name } = run.metadata
+  const client = new LogClient({ baseUrl: storeUrl, agent: storeAgent, token, namespace, run: name, onError })
+  let lines = 0
+  let bytes = 0
+  return {
+    line(text) {
+      // The masker needs whole lines; a text with several is several lines.
+      for (const line of masker.mask(text).split('\n')) {
+        client.append(line)
+        lines++
+        bytes += Buffer.byteLength(line) + 1
+      }
+    },
+    hide(secrets) {
+      for (const secret of secrets) masker.add(secret)
+    },
+    mask: text => masker.mask(text),
+    async close() {
+      const { flushed } = await client.close()
+      return { bytes, lines, truncated: !flushed }
+    },
+  }
+}

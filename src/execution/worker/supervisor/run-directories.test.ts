@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { readStartTime } from '../../workspace/index.ts'
+import { sweepRunDirectories } from './run-directories.ts'
+import { keeperPrefix, unsavedMark } from './supervisor-protocol.ts'
+
+const runsDir = mkdtempSync(join(tmpdir(), 'oarlock-sweep-'))
+after(() => rmSync(runsDir, { recursive: true, force: true }))
+
+function directory(name: string, files: Record<string, string>, ageMs = 0): void {
+  mkdirSync(join(runsDir, name))
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(runsDir, name, file), content)
+  const at = new Date(Date.now() - ageMs)
+  utimesSync(join(runsDir, name), at, at)
+}
+
+test('only directories that nobody keeps are removed, with what runs for them', async () => {
+  const hourMs = 3_600_000
+  const me = { [keeperPrefix + process.pid]: readStartTime(process.pid) ?? '' }
+  const dead = { [`${keeperPrefix}2147483646`]: '1' }
+  directory('kept-by-us', me)
+  directory('pid-reused', { [keeperPrefix + process.pid]: '1' })
+  directory('dead', dead)
+  directory('dead-and-us', { ...dead, ...me })
+  directory('being-made', {})
+  directory('never-made', {}, 2 * 60_000)
+  directory('unsaved', { ...dead, [unsavedMark]: '' }, hourMs)
+  directory('unsaved-old', { ...dead, [unsavedMark]: '' }, 25 * hourMs)
+  const stray = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'dead' }, detached: true, stdio: 'ignore' })
+  const strayEnd = once(stray, 'exit')
+
+  const removed = await sweepRunDirectories(runsDir, Date.now())
+  assert.deepEqual(removed.sort(), ['dead', 'never-made', 'pid-reused', 'unsaved-old'])
+  assert.deepEqual(readdirSync(runsDir).sort(), ['being-made', 'dead-and-us', 'kept-by-us', 'unsaved'])
+  assert.deepEqual(await strayEnd, [null, 'SIGKILL'])
+  assert.deepEqual(await sweepRunDirectories(join(runsDir, 'no-such'), Date.now()), [])
+})

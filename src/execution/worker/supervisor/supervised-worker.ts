@@ -1,0 +1,292 @@
+import { createHash } from 'node:crypto'
+import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
+import { removeTree } from '../../workspace/run-directory.ts'
+import { decideFence, type FenceStep, type FenceTimes } from '../decide-fence.ts'
+import { bootMs } from './clock.ts'
+import { Reaper } from './reaper.ts'
+import {
+  fifoName,
+  type GuardAnswer,
+  type GuardedRun,
+  type GuardMessage,
+  keeperPrefix,
+  recordName,
+  type SalvageTarget,
+  unsavedMark,
+  type WorkerIdentity,
+} from './supervisor-protocol.ts'
+
+/** The worker acts at its own times; the guard only when it did not: SIGINT twice would cost the engine its state. */
+const slackMs = 100
+/** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
+const lookEveryMs = 500
+/** A guard that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
+const stoppedMs = 4 * lookEveryMs
+const catchUpMs = 250
+/** The store may be restarting: tried this long, then the directory is left for a person. */
+const salvageMs = 15 * 60_000
+
+type Guarded = {
+  run: GuardedRun
+  groups: Set<number>
+  sent: FenceStep
+  savedDigest: string | undefined
+  reaper: Reaper | undefined
+  /** Its worker is dead or has let go of it. */
+  isOurs: boolean
+}
+
+/** A worker under guard, and its Runs. */
+export class Ward {
+  readonly worker: WorkerIdentity
+  readonly #times: FenceTimes
+  readonly #answer: (answer: GuardAnswer) => void
+  readonly #runs = new Map<string, Guarded>()
+  #renewedAtMs = bootMs()
+  #timer: NodeJS.Timeout | undefined
+  #looking = false
+  #lookedAtMs = bootMs()
+  #killedAtMs: number | undefined
+  /** Runs that were ended here and that the worker has not let go of. */
+  readonly #suspects = new Set<string>()
+  #suspicion: NodeJS.Timeout | undefined
+  #isWorkerGone = false
+  readonly #finishing = new Set<Promise<void>>()
+
+  constructor(worker: WorkerIdentity, times: FenceTimes, answer: (answer: GuardAnswer) => void) {
+    this.worker = worker
+    this.#times = times
+    this.#answer = answer
+  }
+
+  renewed(atMs: number): void {
+    this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
+  }
+
+  on(message: Exclude<GuardMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
+    if (message.kind === 'run') this.#watch(message.run)
+    else if (message.kind === 'credential') this.#renewCredential(message.token)
+    else {
+      if (message.kind === 'done' || message.kind === 'abandoned') this.#suspects.delete(message.uid)
+      if (this.#suspects.size === 0) this.#killedAtMs = undefined
+      const guarded = this.#runs.get(message.uid)
+      if (guarded) this.#onRun(guarded, message)
+    }
+    this.#look()
+  }
+
+  #onRun(guarded: Guarded, message: Extract<GuardMessage, { uid: string }>): void {
+    switch (message.kind) {
+      case 'started':
+        guarded.groups.add(message.processGroupId)
+        // A worker that was stopped past its time and goes on: nothing of it may start any more.
+        if (guarded.sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
+        return
+      case 'ended':
+        guarded.groups.delete(message.processGroupId)
+        return
+      case 'interrupted':
+        if (guarded.sent === 'none') guarded.sent = 'SIGINT'
+        return
+      case 'saved':
+        guarded.savedDigest = message.digest
+        return
+      case 'done':
+        this.#forget(guarded)
+        return
+      case 'abandoned':
+        this.#finish(guarded)
+        return
+    }
+  }
+
+  #watch(run: GuardedRun): void {
+    // As long as a keeper lives, nobody sweeps the directory away.
+    const keepers = [
+      [process.pid, readStartTime(process.pid) ?? ''],
+      [this.worker.pid, this.worker.startTime],
+    ]
+    for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
+    writeRecord(run)
+    const guarded: Guarded = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
+    if (this.#runs.size === 0) this.#lookedAtMs = bootMs()
+    this.#runs.set(run.uid, guarded)
+    const fifo = join(run.directory, fifoName)
+    guarded.reaper = new Reaper({
+      fifo,
+      runUid: run.uid,
+      cgroup: cgroupOfRun(run.uid)?.path,
+      onArmed: () => this.#answer({ kind: 'armed', uid: run.uid, fifo }),
+    })
+  }
+
+  #renewCredential(token: string): void {
+    for (const { run } of this.#runs.values()) {
+      if (!run.salvage) continue
+      run.salvage.token = token
+      try {
+        writeRecord(run)
+      } catch {
+        // The disk is full, or the Run has just ended and its directory is gone: the record keeps the old one, and nothing ends for it.
+      }
+    }
+  }
+
+  #forget(guarded: Guarded): void {
+    guarded.reaper?.dismiss()
+    this.#runs.delete(guarded.run.uid)
+  }
+
+  /**
+   * Looks at the deadlines when everything that has come is read. A guard that was stopped, or had no CPU time, finds old messages
+   * first, and behind them the renewals, or that its worker has another guard: none of them alone says how things stand.
+   */
+  #look(): void {
+    if (this.#looking) return
+    this.#looking = true
+    const look = (): void => {
+      this.#looking = false
+      this.#lookedAtMs = bootMs()
+      this.#keepDeadlines()
+    }
+    const wasStopped = this.#runs.size > 0 && bootMs() - this.#lookedAtMs > stoppedMs
+    if (wasStopped) setTimeout(look, catchUpMs)
+    else setImmediate(look)
+  }
+
+  #keepDeadlines(): void {
+    clearTimeout(this.#timer)
+    let waitMs = Number.POSITIVE_INFINITY
+    for (const guarded of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(guarded))
+    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#look(), Math.min(waitMs, lookEveryMs))
+  }
+
+  /** Says in how many milliseconds to look again. */
+  #keepDeadline(guarded: Guarded): number {
+    const { interruptMs, terminateMs, killMs } = this.#times
+    const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
+    // A Run that outlives its own time by far is treated as one whose worker is gone: its event loop stands still, or worse.
+    const overdueMs = guarded.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - guarded.run.endsByMs + interruptMs
+    const { send, againInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), guarded.sent, later)
+    if (send !== 'none') {
+      guarded.sent = send
+      this.#signal(guarded, send)
+    }
+    if (guarded.sent === 'SIGKILL') {
+      // While the Lease still stands nobody takes over: what the engine wrote last is saved as the newest state, not as an orphan.
+      this.#finish(guarded)
+      this.#suspects.add(guarded.run.uid)
+      this.#killedAtMs ??= bootMs()
+      this.#endStoppedWorker()
+    }
+    return againInMs
+  }
+
+  /** A worker that lives lets go of its Run after SIGKILL. One that does not is stopped, and must not wake up and go on. */
+  #endStoppedWorker(): void {
+    clearTimeout(this.#suspicion)
+    if (this.#isWorkerGone || this.#suspects.size === 0 || this.#killedAtMs === undefined) return
+    if (bootMs() - this.#killedAtMs >= this.#times.killMs && readStartTime(this.worker.pid) === this.worker.startTime) {
+      process.kill(this.worker.pid, 'SIGKILL')
+    }
+    this.#suspicion = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), lookEveryMs)
+  }
+
+  #signal(guarded: Guarded, signal: NodeJS.Signals): void {
+    for (const group of guarded.groups) signalGroup(group, signal)
+    // Strays, and what a worker was stopped over before it could say that it had started it.
+    if (signal === 'SIGKILL') void killRunProcesses(guarded.run.uid)
+  }
+
+  /** The worker is dead: what it had is ended, saved and removed. Resolves when that is done. */
+  async onWorkerDeath(): Promise<void> {
+    this.#isWorkerGone = true
+    for (const guarded of this.#runs.values()) this.#finish(guarded)
+    await this.settled()
+  }
+
+  /** The worker needs no guard any more, or has another: what was left to this one is finished, the rest is let go of. */
+  async release(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#suspects.clear()
+    for (const guarded of this.#runs.values()) if (!guarded.isOurs) this.#forget(guarded)
+    this.#look()
+    await this.settled()
+  }
+
+  /** Resolves when what was left to the guard is cleaned up. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#finishing)
+  }
+
+  #finish(guarded: Guarded): void {
+    if (guarded.isOurs) return
+    guarded.isOurs = true
+    const finishing = this.#cleanUp(guarded).finally(() => this.#finishing.delete(finishing))
+    this.#finishing.add(finishing)
+    // What cannot be cleaned up now is found by the next sweep.
+    finishing.catch(() => {})
+  }
+
+  async #cleanUp(guarded: Guarded): Promise<void> {
+    const { run } = guarded
+    if (guarded.sent === 'none') {
+      guarded.sent = 'SIGINT'
+      this.#signal(guarded, 'SIGINT')
+    }
+    this.#look()
+    while ([...guarded.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
+    await killRunProcesses(run.uid)
+    await cgroupOfRun(run.uid)?.remove()
+    this.#forget(guarded)
+    const why = run.salvage && (await salvage(run.salvage, guarded.savedDigest, salvageMs))
+    if (why === undefined) await removeTree(run.directory)
+    else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`, why)
+    this.#answer({ kind: 'finished', uid: run.uid })
+  }
+}
+
+/** In one step: a guard that is killed leaves the old one or the new one. */
+function writeRecord(run: GuardedRun): void {
+  const path = join(run.directory, recordName)
+  writeFileSync(`${path}.new`, JSON.stringify(run), { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}
+
+/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it; `why` only if it can. */
+export function keepForPerson(directory: string, fileThere: string, why: string): void {
+  const mark = join(directory, unsavedMark)
+  renameSync(join(directory, fileThere), mark)
+  try {
+    writeFileSync(mark, `${why}\n`)
+  } catch {
+    // The mark alone says enough.
+  }
+}
+
+/** As in salvage.ts. */
+const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** Undefined when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3); else why it could not be. */
+export async function salvage(
+  { path, ...target }: SalvageTarget,
+  savedDigest: string | undefined,
+  deadlineMs: number,
+): Promise<string | undefined> {
+  try {
+    if (
+      createHash('sha256')
+        .update(readFileSync(path, { flag: plainFile }))
+        .digest('hex') === savedDigest
+    )
+      return undefined
+    const { salvageState } = await import('../../../stores/state/salvage.ts')
+    await salvageState({ path, ...target, deadlineMs })
+    return undefined
+  } catch (error) {
+    // No file: the engine wrote no state. Anything else leaves it where it is, for a person.
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : (error as Error).message
+  }
+}

@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto'
+import { closeSync, constants, openSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { readStartTime } from '../../workspace/process/index.ts'
+import type { FenceTimes } from '../decide-fence.ts'
+import { bootMs } from './clock.ts'
+import { connectToGuard } from './connect-supervisor.ts'
+import { type GuardAnswer, type GuardedRun, type GuardMessage, onJsonLines, type WorkerIdentity } from './supervisor-protocol.ts'
+
+/** Guards lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
+const maxQuickEnds = 3
+const quickMs = 5_000
+/** A guard that has not answered for so long is stopped, or as good as. */
+const silentMs = 5_000
+
+export type GuardOptions = {
+  times: FenceTimes
+  renewedAtMs: number
+  cacheDir: string
+  runsDir: string
+  /** Told on which socket the guard listens, now and whenever another guard takes over. */
+  onSocket?(path: string): void
+  /** No guard can be kept: no engine may run. */
+  onLost(): void
+}
+
+/**
+ * The worker's side of the guard of its host. Remembers what a new guard has to know, because a guard can be killed, too: then the
+ * next one is found or started at once, and when that does not help, `onLost` is called: without a guard no engine may run (invariant 2).
+ */
+export class Guard {
+  readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
+  readonly #options: GuardOptions
+  readonly #runs = new Map<string, RunGuard>()
+  #socket: Socket | undefined
+  #ready: Promise<void>
+  #pid: number | undefined
+  #renewedAtMs: number
+  #isOver = false
+  #quickEnds = 0
+  /** When the oldest renewal was told that the guard has not answered yet. */
+  #unansweredSinceMs: number | undefined
+
+  constructor(options: GuardOptions) {
+    this.#options = options
+    this.#renewedAtMs = options.renewedAtMs
+    this.#ready = this.#connect()
+    this.#ready.catch(() => {})
+  }
+
+  /** Resolves when a guard answers. */
+  get ready(): Promise<void> {
+    return this.#ready
+  }
+
+  /** The process that is the guard now. */
+  get pid(): number | undefined {
+    return this.#pid
+  }
+
+  renewed(atMs: number): void {
+    this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
+    this.#unansweredSinceMs ??= bootMs()
+    this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
+    // An event loop that stood still has answers to read first.
+    if (bootMs() - this.#unansweredSinceMs > silentMs) setTimeout(() => this.#leaveIfSilent(), 500).unref()
+  }
+
+  /** A guard that is stopped keeps no deadline: another one is found or started. */
+  #leaveIfSilent(): void {
+    if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < silentMs) return
+    // Read when it goes on: it must not take this worker for dead.
+    this.#send({ kind: 'goodbye' })
+    this.#socket?.end()
+    this.#socket?.destroySoon()
+    const socket = this.#socket
+    if (socket) this.#onEnd(socket, 0)
+  }
+
+  /** What the guard saves states with, if it has to, from now on. */
+  renewCredential(token: string): void {
+    for (const run of this.#runs.values()) run.renewCredential(token)
+    this.#send({ kind: 'credential', token })
+  }
+
+  /** From now on the Run is guarded; its engine may start when `armed` has resolved. */
+  watch(run: GuardedRun): RunGuard {
+    const guarded = new RunGuard(
+      run,
+      message => this.#send(message),
+      () => this.#runs.delete(run.uid),
+    )
+    this.#runs.set(run.uid, guarded)
+    guarded.tell()
+    return guarded
+  }
+
+  /** Leaves the guard: what is left, if anything, is nobody's any more. */
+  goodbye(): void {
+    this.#isOver = true
+    for (const run of this.#runs.values()) run.forget()
+    this.#send({ kind: 'goodbye' })
+    this.#socket?.end()
+  }
+
+  async #connect(): Promise<void> {
+    const { cacheDir, runsDir, times, onSocket } = this.#options
+    const { socket, path } = await connectToGuard(cacheDir)
+    const connectedMs = bootMs()
+    if (this.#isOver) {
+      socket.destroy()
+      return
+    }
+    this.#socket = socket
+    // It does not keep its worker alive.
+    socket.unref()
+    socket.setEncoding('utf8')
+    socket.on('error', () => {})
+    const answered = new Promise<void>((resolve, reject) => {
+      onJsonLines<GuardAnswer>(socket as unknown as Parameters<typeof onJsonLines>[0], answer => {
+        this.#unansweredSinceMs = undefined
+        if (answer.kind === 'alive') return
+        if (answer.kind === 'ready') {
+          this.#pid = answer.pid
+          resolve()
+        } else this.#runs.get(answer.uid)?.answered(answer)
+      })
+      socket.once('close', () => {
+        reject(new Error('the guard process ended'))
+        this.#onEnd(socket, connectedMs)
+      })
+    })
+    answered.catch(() => {})
+    this.#send({ kind: 'hello', worker: this.worker, times, runsDir })
+    this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
+    for (const run of this.#runs.values()) run.tell()
+    onSocket?.(path)
+    // Someone waits for it: until then it keeps the worker alive.
+    socket.ref()
+    await answered
+    socket.unref()
+  }
+
+  #onEnd(socket: Socket, connectedMs: number): void {
+    if (this.#socket !== socket) return
+    this.#socket = undefined
+    this.#unansweredSinceMs = undefined
+    this.#pid = undefined
+    if (this.#isOver) return
+    this.#quickEnds = bootMs() - connectedMs < quickMs ? this.#quickEnds + 1 : 1
+    if (this.#quickEnds > maxQuickEnds) {
+      this.#options.onLost()
+      return
+    }
+    this.#ready = this.#connect()
+    this.#ready.catch(() => {
+      if (this.#socket === undefined && !this.#isOver) this.#options.onLost()
+    })
+  }
+
+  // A write to a socket that has room is in the kernel before this returns, so what was said survives the worker.
+  #send(message: GuardMessage): void {
+    this.#socket?.write(`${JSON.stringify(message)}\n`)
+  }
+}
+
+/** One Run under guard. */
+export class RunGuard {
+  readonly #run: GuardedRun
+  readonly #send: (message: GuardMessage) => void
+  readonly #onOver: () => void
+  readonly #groups = new Set<number>()
+  readonly #armed = Promise.withResolvers<void>()
+  readonly #finished = Promise.withResolvers<void>()
+  #fifo: number | undefined
+  #savedDigest: string | undefined
+  #isInterrupted = false
+
+  constructor(run: GuardedRun, send: (message: GuardMessage) => void, onOver: () => void) {
+    this.#run = run
+    this.#send = send
+    this.#onOver = onOver
+    this.#armed.promise.catch(() => {})
+  }
+
+  /** Resolves when the engine would die also if worker and guard died at once. */
+  get armed(): Promise<void> {
+    return this.#armed.promise
+  }
+
+  started(processGroupId: number): void {
+    this.#groups.add(processGroupId)
+    this.#send({ kind: 'started', uid: this.#run.uid, processGroupId })
+  }
+
+  ended(processGroupId: number): void {
+    this.#groups.delete(processGroupId)
+    this.#send({ kind: 'ended', uid: this.#run.uid, processGroupId })
+  }
+
+  /** The engine was told to stop by the worker: the guard does not send SIGINT again. */
+  interrupted(): void {
+    this.#isInterrupted = true
+    this.#send({ kind: 'interrupted', uid: this.#run.uid })
+  }
+
+  saved(digest: string): void {
+    this.#savedDigest = digest
+    this.#send({ kind: 'saved', uid: this.#run.uid, digest })
+  }
+
+  done(): void {
+    this.#send({ kind: 'done', uid: this.#run.uid })
+    this.#over()
+  }
+
+  /**
+   * Leaves the rest to the guard: it stops what runs, saves the state and removes the directory, as if the worker had died.
+   * Resolves when it is through, or after `timeoutMs`; it goes on by itself then.
+   */
+  async abandon(timeoutMs: number): Promise<void> {
+    this.#send({ kind: 'abandoned', uid: this.#run.uid })
+    await Promise.race([this.#finished.promise, delay(timeoutMs, undefined, { ref: true })])
+    this.#over()
+  }
+
+  /** For a guard that comes later. */
+  renewCredential(token: string): void {
+    if (this.#run.salvage) this.#run.salvage.token = token
+  }
+
+  /** Tells everything to a guard that knows nothing. */
+  tell(): void {
+    const { uid } = this.#run
+    this.#send({ kind: 'run', run: this.#run })
+    for (const processGroupId of this.#groups) this.#send({ kind: 'started', uid, processGroupId })
+    if (this.#isInterrupted) this.#send({ kind: 'interrupted', uid })
+    if (this.#savedDigest) this.#send({ kind: 'saved', uid, digest: this.#savedDigest })
+  }
+
+  answered(answer: Extract<GuardAnswer, { uid: string }>): void {
+    if (answer.kind === 'finished') {
+      this.#finished.resolve()
+      return
+    }
+    try {
+      // For reading, too, so that opening does not wait for somebody at the other end.
+      this.#fifo ??= openSync(answer.fifo, constants.O_RDWR | constants.O_NONBLOCK)
+      this.#armed.resolve()
+    } catch (error) {
+      // Its directory is gone: the guard has ended the Run meanwhile, and nothing of it may start.
+      this.#armed.reject(error)
+    }
+  }
+
+  forget(): void {
+    if (this.#fifo !== undefined) closeSync(this.#fifo)
+    this.#fifo = undefined
+  }
+
+  #over(): void {
+    this.forget()
+    this.#onOver()
+  }
+}

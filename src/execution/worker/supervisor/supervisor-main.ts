@@ -1,0 +1,123 @@
+/**
+ * The guard: one small process per host, beside its workers, that keeps their deadlines (invariant 2) also while they are stopped or
+ * dead. A connection that closes without goodbye means that the worker died: its engines are interrupted, then killed in time; what
+ * they wrote last is saved with the Run's epoch; the Run's directory is removed. Ends by itself when nobody needs it. Loads nothing
+ * but what that takes.
+ */
+import { readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { currentSocket, forgetStarting } from './connect-supervisor.ts'
+import { sweepRunDirectories } from './run-directories.ts'
+import { Ward } from './supervised-worker.ts'
+import { type GuardAnswer, type GuardMessage, onJsonLines, type WorkerIdentity } from './supervisor-protocol.ts'
+
+/** One-shot workers come one after the other: the next finds it ready. */
+const idleMs = 10_000
+const lookEveryMs = 1_000
+/** What worker and guard left when both were killed is looked for with the first worker, and then not more often than this. */
+const sweepEveryMs = 30_000
+
+const directory = process.argv[2]!
+const socketName = `guard-${process.pid}.sock`
+const wards = new Map<string, Ward>()
+const connections = new Set<Socket>()
+const swept = new Map<string, number>()
+let busy = 0
+let usedAtMs = performance.now()
+
+const keyOf = ({ id, pid }: WorkerIdentity): string => `${pid} ${id}`
+
+function onConnection(socket: Socket): void {
+  connections.add(socket)
+  socket.setEncoding('utf8')
+  let ward: Ward | undefined
+  const answer = (message: GuardAnswer): void => void socket.write(`${JSON.stringify(message)}\n`)
+  const handle = (message: Parameters<Ward['on']>[0]): void => {
+    try {
+      ward?.on(message)
+    } catch {
+      // Such as a full disk: what cannot be guarded does not run. The worker finds itself without a guard, and its Runs are ended.
+      socket.destroy()
+    }
+  }
+  onJsonLines<GuardMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], message => {
+    switch (message.kind) {
+      case 'hello':
+        ward = new Ward(message.worker, message.times, answer)
+        wards.set(keyOf(message.worker), ward)
+        void sweep(message.runsDir)
+        return
+      case 'renewed':
+        wards.get(keyOf(message.worker))?.renewed(message.atMs)
+        if (ward) answer({ kind: 'alive' })
+        return
+      case 'goodbye':
+        if (ward) {
+          wards.delete(keyOf(ward.worker))
+          void work(ward.release())
+        }
+        ward = undefined
+        return
+      default:
+        handle(message)
+    }
+  })
+  // A worker that dies while it is written to is only one that died.
+  socket.on('error', () => {})
+  answer({ kind: 'ready', pid: process.pid })
+  socket.on('close', () => {
+    connections.delete(socket)
+    usedAtMs = performance.now()
+    if (ward) void work(onWorkerDeath(ward))
+  })
+}
+
+async function onWorkerDeath(ward: Ward): Promise<void> {
+  await ward.onWorkerDeath()
+  wards.delete(keyOf(ward.worker))
+}
+
+async function sweep(runsDir: string): Promise<void> {
+  const lastMs = swept.get(runsDir)
+  if (lastMs !== undefined && performance.now() - lastMs < sweepEveryMs) return
+  swept.set(runsDir, performance.now())
+  await work(sweepRunDirectories(runsDir, Date.now()).then(() => {}))
+}
+
+async function work(what: Promise<void>): Promise<void> {
+  busy++
+  // What cannot be cleaned up now is found by the next sweep.
+  await what.catch(() => {})
+  busy--
+  usedAtMs = performance.now()
+}
+
+function isReplaced(): boolean {
+  try {
+    return readlinkSync(join(directory, currentSocket)) !== socketName
+  } catch {
+    return true
+  }
+}
+
+function look(): void {
+  if (connections.size > 0 || wards.size > 0 || busy > 0) return
+  const isReplacedNow = isReplaced()
+  if (!isReplacedNow && performance.now() - usedAtMs < idleMs) return
+  // A worker that connects in this moment finds nobody, and starts the next guard.
+  if (!isReplacedNow) rmSync(join(directory, currentSocket), { force: true })
+  rmSync(join(directory, socketName), { force: true })
+  process.exit(0)
+}
+
+// Only its workers, by word or by death, end it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+const server = createServer({ allowHalfOpen: false }, onConnection)
+server.listen(join(directory, socketName), () => {
+  // Two that were started at once serve those who found them; the link leads to the last.
+  symlinkSync(socketName, join(directory, `${socketName}.link`))
+  renameSync(join(directory, `${socketName}.link`), join(directory, currentSocket))
+  forgetStarting(directory)
+  setInterval(look, lookEveryMs)
+})

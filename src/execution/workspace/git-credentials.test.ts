@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { makeCertificate } from '../../../test/support/make-certificate.ts'
+import { skipWithout } from '../../../test/support/run-program.ts'
+import { type GitCredentials, resolveRevision, SourceError } from './index.ts'
+
+const commit = 'c'.repeat(40)
+
+describe('credentials over https', { skip: skipWithout('openssl') }, () => {
+  const base = mkdtempSync(join(tmpdir(), 'oarlock-https-'))
+  const cacheDir = join(base, 'cache')
+  const seen: { host: string; authorization: string | undefined }[] = []
+  const before_ = process.env.GIT_SSL_CAINFO
+  let server: Server
+  let port = 0
+
+  before(async () => {
+    const { path, cert, key } = makeCertificate(base)
+    process.env.GIT_SSL_CAINFO = path
+    server = createServer({ key, cert }, (request: IncomingMessage, response) => {
+      const { host = '', authorization } = request.headers
+      seen.push({ host, authorization })
+      if (request.url?.startsWith('/moved') && host.startsWith('127.')) {
+        response.writeHead(302, { location: `https://localhost:${port}${request.url}` }).end()
+      } else if (authorization === `Basic ${Buffer.from('ada:s3cret-token').toString('base64')}` && request.url?.startsWith('/good')) {
+        response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
+        const line = (text: string) => (text.length + 4).toString(16).padStart(4, '0') + text
+        response.end(`${line('# service=git-upload-pack\n')}0000${line(`${commit} HEAD\0\n`)}${line(`${commit} refs/heads/main\n`)}0000`)
+      } else response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('no s3cret-token')
+    })
+    await once(server.listen(0, '0.0.0.0'), 'listening')
+    port = (server.address() as AddressInfo).port
+  })
+  after(() => {
+    if (before_ === undefined) delete process.env.GIT_SSL_CAINFO
+    else process.env.GIT_SSL_CAINFO = before_
+    server.closeAllConnections()
+    server.close()
+    rmSync(base, { recursive: true, force: true })
+  })
+
+  const ask = (path: string, credentials?: GitCredentials) =>
+    resolveRevision(
+      { git: { url: `https://127.0.0.1:${port}/${path}`, branch: 'main' } },
+      { allowPaths: [], signal: new AbortController().signal, cacheDir, credentials },
+    )
+  const ada = { username: 'ada', password: 's3cret-token' }
+
+  async function refused(action: Promise<unknown>): Promise<void> {
+    await assert.rejects(action, error => {
+      assert.ok(error instanceof SourceError)
+      assert.equal(error.reason, 'SourceAuthFailed', error.message)
+      assert.match(error.message, /check the Secret named in spec\.source\.git\.secretRef/)
+      assert.doesNotMatch(error.message, /s3cret/, 'invariant 9')
+      return true
+    })
+  }
+
+  test('the right ones are given when asked for', async () => assert.equal(await ask('good', ada), commit))
+  test('none, and wrong ones, are refused with an error that says what to do and no secret', async () => {
+    await refused(ask('good'))
+    await refused(ask('good', { ...ada, password: 's3cret-but-wrong' }))
+  })
+  test('a redirect to another host gets no password', async () => {
+    seen.length = 0
+    await refused(ask('moved', ada))
+    assert.ok(seen.some(({ host }) => host.startsWith('localhost')))
+    assert.deepEqual(
+      seen.filter(({ host, authorization }) => host.startsWith('localhost') && authorization),
+      [],
+    )
+  })
+  test('nothing of them is left on disk', () => assert.deepEqual(readdirSync(cacheDir), []))
+})

@@ -1,0 +1,83 @@
+import { equalJson, setOwn } from '../object/json.ts'
+import type { Json } from '../object/object.ts'
+import { type FieldSchema, fieldSchema, listElements, shapeOf } from './field-schema.ts'
+
+/**
+ * Lays `config` over `live`: maps merge by field, set and map lists by item, all else is replaced as a whole. A null
+ * over a map or such a list leaves it as it is. Every part that stays equal is the very part of `live`.
+ */
+export function mergeConfig(schema: FieldSchema, live: Json | undefined, config: Json | undefined): Json | undefined {
+  if (config === undefined || live === config) return live
+  if (live === undefined) return config
+  const [liveShape, configShape] = [shapeOf(schema, live), shapeOf(schema, config)]
+  if (config === null && liveShape !== 'leaf') return live
+  if (liveShape !== configShape || configShape === 'leaf') return equalJson(live, config) ? live : config
+  return configShape === 'map'
+    ? mergeMaps(schema, live as { [key: string]: Json }, config as { [key: string]: Json })
+    : mergeLists(schema, live as Json[], config as Json[])
+}
+
+function mergeMaps(schema: FieldSchema, live: { [key: string]: Json }, config: { [key: string]: Json }): Json {
+  let result: { [key: string]: Json } | undefined
+  for (const name of Object.keys(config)) {
+    const before = Object.hasOwn(live, name) ? live[name] : undefined
+    const next = mergeConfig(fieldSchema(schema, name), before, config[name])
+    if (next === undefined || next === before) continue
+    result ??= { ...live }
+    setOwn(result, name, next)
+  }
+  return result ?? live
+}
+
+/**
+ * Items of both stand in the config's order; items of the live list alone keep their place between them, as far as that
+ * can be.
+ */
+function mergeLists(schema: FieldSchema, live: Json[], config: Json[]): Json[] {
+  const before = listElements(schema!, live)
+  const wanted = listElements(schema!, config)
+  const merged: Json[] = []
+  const done = new Set<string>()
+  const shared = wanted.elements.filter(element => element !== undefined && before.byElement.has(element))
+  const mergeItem = (element: string | undefined, item: Json): Json => {
+    if (element === undefined || before.duplicates?.has(element)) return item
+    return mergeConfig(schema!.items, before.byElement.get(element) as Json | undefined, item)!
+  }
+  let left = 0
+  let right = 0
+  let next = 0
+  while (left < live.length || right < config.length) {
+    const leftElement = before.elements[left]
+    const rightElement = wanted.elements[right]
+    if (left < live.length && right < config.length) {
+      if (leftElement === rightElement && leftElement !== undefined) {
+        merged.push(mergeItem(rightElement, config[right]!))
+        done.add(leftElement)
+        left++
+        right++
+        next++
+        continue
+      }
+      if (leftElement !== undefined && wanted.byElement.has(leftElement) && next < shared.length && shared[next] !== leftElement) {
+        // Both have it, but it is not the one whose turn it is: it comes with the config's item.
+        left++
+        continue
+      }
+    }
+    if (left < live.length) {
+      if (leftElement === undefined || !wanted.byElement.has(leftElement)) {
+        merged.push(live[left]!)
+        left++
+        continue
+      }
+      if (done.has(leftElement)) left++
+    }
+    if (right < config.length) {
+      merged.push(mergeItem(rightElement, config[right]!))
+      if (rightElement !== undefined) done.add(rightElement)
+      if (rightElement !== undefined && shared[next] === rightElement) next++
+      right++
+    }
+  }
+  return merged.length === live.length && merged.every((item, index) => item === live[index]) ? live : merged
+}

@@ -1,0 +1,374 @@
+import { spend } from '../object/meter.ts'
+import type { Expr } from './ast.ts'
+import { functions, type Implementation } from './functions/index.ts'
+import {
+  CelError,
+  compare,
+  equal,
+  ListValue,
+  MapValue,
+  noSuchOverload,
+  Optional,
+  PlainList,
+  PlainMap,
+  TypeValue,
+  typeName,
+  Uint,
+  type Value,
+} from './values.ts'
+
+/** The variables of one evaluation; loops put theirs at the end, where the compiled code knows them by number. */
+export type Slots = Value[]
+
+/** An expression that is ready to run. It throws {@link CelError}, and OutOfSteps of the meter. */
+export type Program = (slots: Slots) => Value
+
+/**
+ * Compiles a checked expression to closures.
+ * @param variables names of the slots that are filled before it runs.
+ */
+export function compile(expr: Expr, variables: readonly string[], qualified: ReadonlyMap<Expr, string>): Program {
+  const compiler = new Compiler(qualified)
+  const program = compiler.compile(expr, variables)
+  const { nodes } = expr
+  return slots => {
+    spend(nodes)
+    return program(slots)
+  }
+}
+
+class Compiler {
+  readonly #qualified: ReadonlyMap<Expr, string>
+
+  constructor(qualified: ReadonlyMap<Expr, string>) {
+    this.#qualified = qualified
+  }
+
+  compile(expr: Expr, scope: readonly string[]): Program {
+    const qualified = this.#qualified.get(expr)
+    switch (expr.op) {
+      case 'const': {
+        const { value } = expr
+        return () => value
+      }
+      case 'ident': {
+        const slot = scope.lastIndexOf(expr.name)
+        if (slot >= 0) return slots => slots[slot]!
+        const type = new TypeValue(expr.name)
+        return () => type
+      }
+      case 'select': {
+        if (qualified !== undefined) {
+          const type = new TypeValue(qualified)
+          return () => type
+        }
+        return select(this.compile(expr.operand, scope), expr)
+      }
+      case 'call': {
+        const { name, target, args } = expr
+        const operands = (qualified === undefined && target ? [target, ...args] : args).map(arg => this.compile(arg, scope))
+        return call(qualified ?? name, operands)
+      }
+      case 'list': {
+        const items = expr.items.map(item => this.compile(item, scope))
+        const { optional } = expr
+        if (optional.size === 0) return slots => new PlainList(items.map(item => item(slots)))
+        return slots =>
+          new PlainList(
+            items.flatMap((item, index) => {
+              const value = item(slots)
+              if (!optional.has(index)) return [value]
+              const inner = unwrap(value)
+              return inner === undefined ? [] : [inner]
+            }),
+          )
+      }
+      case 'map': {
+        const entries = expr.entries.map(({ key, value, isOptional }) => ({
+          key: this.compile(key, scope),
+          value: this.compile(value, scope),
+          isOptional,
+        }))
+        return slots => {
+          const result = new PlainMap()
+          for (const entry of entries) {
+            const key = entry.key(slots)
+            const given = entry.value(slots)
+            const value = entry.isOptional ? unwrap(given) : given
+            if (value !== undefined) result.set(key, value)
+          }
+          return result
+        }
+      }
+      case 'optMap': {
+        const target = this.compile(expr.target, scope)
+        const slot = scope.length
+        const body = this.compile(expr.body, [...scope, expr.name])
+        const { isFlat } = expr
+        return slots => {
+          const value = unwrap(target(slots))
+          if (value === undefined) return Optional.none
+          slots[slot] = value
+          const result = body(slots)
+          if (!isFlat) return new Optional(result)
+          if (result instanceof Optional) return result
+          throw noSuchOverload()
+        }
+      }
+      case 'loop':
+        return this.#loop(expr, scope)
+    }
+  }
+
+  #loop({ loop, range, names, body }: Expr & { op: 'loop' }, scope: readonly string[]): Program {
+    const slot = scope.length
+    const inner = [...scope, ...names]
+    const parts = body.map(part => this.compile(part, inner))
+    const last = parts.at(-1)!
+    const filter = parts.length > 1 ? parts[0]! : undefined
+    const over = this.compile(range, scope)
+    const cost = 1 + body.reduce((sum, part) => sum + part.nodes, 0)
+    // With one variable a list gives its items and a map its keys; with two, index and item, key and value.
+    const walk = (slots: Slots, visit: (key: Value, value: Value) => boolean): void => {
+      const values = over(slots)
+      if (values instanceof ListValue) {
+        for (let index = 0; index < values.size; index++) {
+          spend(cost)
+          const key = BigInt(index)
+          const value = values.at(index)
+          slots[slot] = names.length === 1 ? value : key
+          if (names.length === 2) slots[slot + 1] = value
+          if (!visit(key, value)) return
+        }
+        return
+      }
+      if (!(values instanceof MapValue)) throw noSuchOverload()
+      spend(values.size)
+      for (const key of values.keys()) {
+        spend(cost)
+        const value = values.get(key)!
+        slots[slot] = key
+        if (names.length === 2) slots[slot + 1] = value
+        if (!visit(key, names.length === 1 ? key : value)) return
+      }
+    }
+    const holds = (slots: Slots, condition: Program): boolean => {
+      const value = condition(slots)
+      if (typeof value !== 'boolean') throw noSuchOverload()
+      return value
+    }
+    switch (loop) {
+      case 'all':
+      case 'exists': {
+        const decisive = loop === 'exists'
+        return slots => {
+          let failure: CelError | undefined
+          let isDecided = false
+          walk(slots, () => {
+            const value = attempt(last, slots)
+            if (value === decisive) isDecided = true
+            else if (typeof value !== 'boolean') failure ??= value instanceof CelError ? value : noSuchOverload()
+            return !isDecided
+          })
+          if (isDecided) return decisive
+          if (failure) throw failure
+          return !decisive
+        }
+      }
+      case 'exists_one':
+        return slots => {
+          let count = 0
+          walk(slots, () => {
+            if (holds(slots, last)) count++
+            return true
+          })
+          return count === 1
+        }
+      case 'sortBy':
+        return slots => {
+          const keyed: { key: Value; value: Value }[] = []
+          walk(slots, (_, value) => keyed.push({ key: last(slots), value }) > 0)
+          spend(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
+          return new PlainList(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
+        }
+      case 'filter':
+        return slots => {
+          const kept: Value[] = []
+          walk(slots, (_, value) => {
+            if (holds(slots, last)) kept.push(value)
+            return true
+          })
+          return new PlainList(kept)
+        }
+      case 'map':
+      case 'transformList':
+        return slots => {
+          const made: Value[] = []
+          walk(slots, () => {
+            if (!filter || holds(slots, filter)) made.push(last(slots))
+            return true
+          })
+          return new PlainList(made)
+        }
+      case 'transformMap':
+      case 'transformMapEntry':
+        return slots => {
+          const made = new PlainMap()
+          const insert = (key: Value, value: Value) => {
+            if (!made.insert(key, value)) throw new CelError(`insert failed: key ${sayKey(key)} already exists`)
+          }
+          walk(slots, key => {
+            if (filter && !holds(slots, filter)) return true
+            const value = last(slots)
+            if (loop === 'transformMap') insert(key, value)
+            else if (value instanceof MapValue) for (const each of value.keys()) insert(each, value.get(each)!)
+            else throw noSuchOverload()
+            return true
+          })
+          return made
+        }
+    }
+  }
+}
+
+/** A value, or the error instead of it. */
+function attempt(program: Program, slots: Slots): Value | CelError {
+  try {
+    return program(slots)
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error
+    // An error costs as much as many steps, so it must count as much.
+    spend(100)
+    return error
+  }
+}
+
+function unwrap(value: Value): Value | undefined {
+  if (value instanceof Optional) return value.value
+  throw noSuchOverload()
+}
+
+function select(operand: Program, { field, isTest, isOptional }: Expr & { op: 'select' }): Program {
+  if (isTest) {
+    return slots => {
+      const value = operand(slots)
+      const inner = value instanceof Optional ? value.value : value
+      if (inner === undefined) return false
+      if (!(inner instanceof MapValue)) throw noSuchOverload()
+      return inner.has(field)
+    }
+  }
+  return slots => {
+    const value = operand(slots)
+    const isWrapped = value instanceof Optional
+    const inner = isWrapped ? value.value : value
+    if (inner === undefined) return Optional.none
+    const found = inner instanceof MapValue ? inner.field(field) : undefined
+    if (isWrapped || isOptional) return found === undefined ? Optional.none : new Optional(found)
+    if (found === undefined) throw new CelError(`no such key: ${field}`)
+    return found
+  }
+}
+
+function call(name: string, args: readonly Program[]): Program {
+  const [first, second, third] = args
+  switch (name) {
+    case '_&&_':
+      return logical(first!, second!, false)
+    case '_||_':
+      return logical(first!, second!, true)
+    case '!_':
+      return slots => {
+        const value = first!(slots)
+        if (typeof value !== 'boolean') throw noSuchOverload()
+        return !value
+      }
+    case '_?_:_':
+      return slots => {
+        const condition = first!(slots)
+        if (typeof condition !== 'boolean') throw noSuchOverload()
+        return condition ? second!(slots) : third!(slots)
+      }
+    case '_==_':
+      return slots => equal(first!(slots), second!(slots))
+    case '_!=_':
+      return slots => !equal(first!(slots), second!(slots))
+    case '_<_':
+      return slots => compare(first!(slots), second!(slots)) < 0
+    case '_<=_':
+      return slots => compare(first!(slots), second!(slots)) <= 0
+    case '_>_':
+      return slots => compare(first!(slots), second!(slots)) > 0
+    case '_>=_':
+      return slots => compare(first!(slots), second!(slots)) >= 0
+    case '@in':
+      return slots => isIn(first!(slots), second!(slots))
+    case '_[_]':
+      return slots => {
+        const container = first!(slots)
+        const key = second!(slots)
+        if (container instanceof Optional) return container.value === undefined ? container : indexed(container.value, key)
+        const found = index(container, key)
+        if (found !== undefined) return found
+        throw new CelError(container instanceof ListValue ? `index out of bounds: ${sayKey(key)}` : `no such key: ${sayKey(key)}`)
+      }
+    case '_[?_]':
+      return slots => {
+        const container = first!(slots)
+        const key = second!(slots)
+        if (container instanceof Optional) return container.value === undefined ? container : indexed(container.value, key)
+        return indexed(container, key)
+      }
+  }
+  const implementation = functions.get(name)
+  if (!implementation) throw new TypeError(`the CEL function ${name} is declared and not implemented`)
+  return invoke(implementation, args)
+}
+
+function invoke(implementation: Implementation, args: readonly Program[]): Program {
+  const [first, second] = args
+  if (args.length === 1) return slots => implementation(first!(slots))
+  if (args.length === 2) return slots => implementation(first!(slots), second!(slots))
+  return slots => implementation(...args.map(arg => arg(slots)))
+}
+
+/** `decisive` from either side decides, even if the other side fails. */
+function logical(left: Program, right: Program, decisive: boolean): Program {
+  return slots => {
+    const first = attempt(left, slots)
+    if (first === decisive) return decisive
+    const second = first === !decisive ? right(slots) : attempt(right, slots)
+    if (second === decisive) return decisive
+    if (typeof first !== 'boolean') throw first instanceof CelError ? first : noSuchOverload()
+    if (typeof second !== 'boolean') throw second instanceof CelError ? second : noSuchOverload()
+    return !decisive
+  }
+}
+
+function isIn(value: Value, container: Value): boolean {
+  if (container instanceof MapValue) return container.get(value) !== undefined
+  if (!(container instanceof ListValue)) throw noSuchOverload()
+  for (let index = 0; index < container.size; index++) {
+    spend(1)
+    if (equal(value, container.at(index))) return true
+  }
+  return false
+}
+
+function index(container: Value, key: Value): Value | undefined {
+  if (container instanceof MapValue) return container.get(key)
+  if (!(container instanceof ListValue)) throw noSuchOverload()
+  const position = typeof key === 'bigint' ? Number(key) : key instanceof Uint ? Number(key.value) : key
+  if (typeof position !== 'number') throw new CelError(`unsupported index type '${typeName(key)}' in list`)
+  if (!Number.isInteger(position)) throw new CelError(`unsupported index value ${position} in list`)
+  return position >= 0 && position < container.size ? container.at(position) : undefined
+}
+
+function indexed(container: Value, key: Value): Optional {
+  const found = index(container, key)
+  return found === undefined ? Optional.none : new Optional(found)
+}
+
+function sayKey(key: Value): string {
+  return key instanceof Uint ? String(key.value) : typeof key === 'object' ? 'of an unsupported type' : String(key)
+}

@@ -1,0 +1,40 @@
+import { spend } from '../../object/meter.ts'
+import { CelError, Duration, ListValue, MapValue, noSuchOverload, Optional, PlainList, Timestamp, Uint, type Value } from '../values.ts'
+import { asList, type Functions } from './implementation.ts'
+
+/** Optional values: https://pkg.go.dev/github.com/google/cel-go/cel#OptionalTypes. */
+export const optionals: Functions = {
+  'optional.of': value => new Optional(value),
+  'optional.ofNonZeroValue': value => (isZero(value!) ? Optional.none : new Optional(value)),
+  'optional.none': () => Optional.none,
+  'optional.unwrap': unwrapAll,
+  unwrapOpt: unwrapAll,
+  hasValue: value => asOptional(value!).value !== undefined,
+  value: value => {
+    const inner = asOptional(value!).value
+    if (inner === undefined) throw new CelError('optional.none() dereference')
+    return inner
+  },
+  or: (a, b) => (asOptional(a!).value === undefined ? asOptional(b!) : a!),
+  orValue: (a, b) => asOptional(a!).value ?? (asOptional(a!).value === null ? null : b!),
+}
+
+function asOptional(value: Value): Optional {
+  if (!(value instanceof Optional)) throw noSuchOverload()
+  return value
+}
+
+function unwrapAll(list: Value): Value {
+  const values = asList(list)
+  spend(values.size)
+  return new PlainList([...values.values()].map(asOptional).flatMap(({ value }) => (value === undefined ? [] : [value])))
+}
+
+function isZero(value: Value): boolean {
+  if (value instanceof Uint) return value.value === 0n
+  if (value instanceof Timestamp || value instanceof Duration) return value.nanos === 0n
+  if (value instanceof ListValue || value instanceof MapValue) return value.size === 0
+  if (value instanceof Uint8Array) return value.length === 0
+  if (value instanceof Optional) return value.value === undefined
+  return value === null || value === false || value === '' || value === 0 || value === 0n
+}

@@ -1,0 +1,20 @@
+import { compileGoPattern, type GoPattern, goPatternError } from '../../object/go-pattern.ts'
+import { CelError, PlainList, type Value } from '../values.ts'
+import { asInt, asString, type Functions } from './implementation.ts'
+
+/** Regular expressions in Go's notation, in linear time. */
+export const regexes: Functions = {
+  matches: (text, pattern) => compile(pattern!).test(asString(text)),
+  find: (text, pattern) => compile(pattern!).findAll(asString(text), 1)[0] ?? '',
+  findAll: (text, pattern, limit) => {
+    const most = limit === undefined ? -1n : asInt(limit)
+    return new PlainList(compile(pattern!).findAll(asString(text), most < 0n ? Number.POSITIVE_INFINITY : Number(most)))
+  },
+}
+
+function compile(pattern: Value): GoPattern {
+  const source = asString(pattern)
+  const expression = compileGoPattern(source)
+  if (!expression) throw new CelError(goPatternError(source) ?? 'error parsing regexp')
+  return expression
+}

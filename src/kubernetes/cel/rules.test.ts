@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { StructuralSchema } from '../object/index.ts'
+import { checkRules, hasRules, structuralErrors, validateSchema } from '../schema/index.ts'
+
+// What rules say and when transition rules run is recorded from kube-apiserver in
+// test/conformance/cases/crds/rules.txt and rule-transitions.txt.
+
+const ruled = (rule: string, schema: StructuralSchema): StructuralSchema => ({ ...schema, 'x-kubernetes-validations': [{ rule }] })
+const at = (spec: StructuralSchema): StructuralSchema => ({ type: 'object', properties: { spec } })
+
+test('a schema without rules is left alone', () => {
+  const schema = at({ type: 'string' })
+  assert.equal(hasRules(schema), false)
+  assert.deepEqual(checkRules(schema, { spec: 'x' }, undefined), { causes: [], warnings: [] })
+})
+
+test('a hostile object is refused when the steps are used up, and so is what would come after', () => {
+  const items: StructuralSchema = { type: 'array', items: { type: 'integer' } }
+  const schema = at({
+    type: 'object',
+    properties: { a: ruled('self.all(x, self.all(y, x <= y || x > y))', items), b: ruled('self.size() == 0', items) },
+  })
+  const spec = { a: Array.from({ length: 5_000 }, (_, index) => index), b: [1] }
+  assert.deepEqual(
+    checkRules(schema, { spec }, undefined).causes.map(({ field, message }) => `${field}: ${message}`),
+    [
+      `spec.a: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, x <= y || x > y))`,
+    ],
+  )
+})
+
+test('the texts of an object may be too long for its patterns', () => {
+  const schema = at({ type: 'string', pattern: '^[ab]*a[ab]{20}(c|d)?$' })
+  const causesOf = (spec: string) => validateSchema(schema, { spec }, '').map(({ message }) => message)
+  assert.deepEqual(causesOf(`${'ab'.repeat(15)}a`), [])
+  assert.match(causesOf('ab'.repeat(100_000)).join(), /too long for its patterns/)
+})
+
+test('a pattern that would stop a backtracking engine', () => {
+  const schema = at({ type: 'string', pattern: '^(a+)+$' })
+  assert.equal(validateSchema(schema, { spec: `${'a'.repeat(50_000)}b` }, '').length, 1)
+})
+
+const leaf = fc.constantFrom<StructuralSchema>(
+  { type: 'string' },
+  { type: 'string', format: 'date-time' },
+  { type: 'string', format: 'byte', nullable: true },
+  { type: 'integer' },
+  { type: 'number' },
+  { 'x-kubernetes-int-or-string': true },
+  { 'x-kubernetes-preserve-unknown-fields': true },
+)
+const { schema: anySchema } = fc.letrec<{ schema: StructuralSchema }>(tie => ({
+  schema: fc
+    .tuple(
+      fc.oneof(
+        { maxDepth: 3 },
+        leaf,
+        fc.record({
+          type: fc.constant('object' as const),
+          properties: fc.dictionary(fc.constantFrom('a', 'b', 'if', 'x-y'), tie('schema')),
+        }),
+        fc.record({ type: fc.constant('object' as const), additionalProperties: tie('schema') }),
+        fc.record({ type: fc.constant('array' as const), items: tie('schema') }),
+        tie('schema').map(
+          (a): StructuralSchema => ({
+            type: 'array',
+            items: { type: 'object', required: ['k'], properties: { k: { type: 'string' }, a } },
+            'x-kubernetes-list-type': 'map',
+            'x-kubernetes-list-map-keys': ['k'],
+          }),
+        ),
+      ),
+      fc.constantFrom(
+        undefined,
+        'self == oldSelf',
+        'self == self',
+        'has(self.a)',
+        'self.a == self.a',
+        'self.all(x, x == x)',
+        'size(self) < 2',
+        'self.__if__ != self.x__dash__y',
+        "string(self) != 'x'",
+        'self + self == self',
+        '[self, self].size() == 2',
+      ),
+    )
+    .map(([schema, rule]) => (rule === undefined ? schema : ruled(rule, schema))),
+}))
+const { value: anyValue } = fc.letrec(tie => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom(null, 1, 1.5, 'x', '2026-01-01T00:00:00Z', true),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(fc.constantFrom('a', 'b', 'k', 'if', 'x-y', '__proto__'), tie('value'), { maxKeys: 3 }),
+  ),
+}))
+
+test('any rules on any objects, also those that do not fit: causes, and nothing thrown', () => {
+  fc.assert(
+    fc.property(anySchema, anyValue, anyValue, (spec, value, old) => {
+      const schema = at(spec)
+      for (const { field } of structuralErrors(schema)) assert.equal(typeof field, 'string')
+      for (const [now, before] of [
+        [value, undefined],
+        [value, old],
+        [value, value],
+      ]) {
+        const { causes, warnings } = checkRules(schema, { spec: now }, before === undefined ? undefined : { spec: before })
+        for (const { field, message, reason } of causes) assert.ok(field && message && reason)
+        for (const warning of warnings) assert.equal(typeof warning, 'string')
+      }
+    }),
+    { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 1_000) },
+  )
+})

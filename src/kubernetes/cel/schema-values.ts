@@ -1,0 +1,210 @@
+import { equalJson, getOwn, isJsonObject } from '../object/json.ts'
+import { spend } from '../object/meter.ts'
+import type { StructuralSchema } from '../object/structural-schema.ts'
+import { escapeField, unescapeField } from './escape.ts'
+import { parseGoDuration, parseTimestamp } from './functions/conversions.ts'
+import { asResource, childSchema } from './schema-types.ts'
+import { CelError, equal, ListValue, MapValue, noSuchOverload, PlainList, type Value } from './values.ts'
+
+/**
+ * A part of an object as rules see it. Lists and maps are not copied: their parts are converted when they are read.
+ * @throws {CelError} for a value that does not fit the schema, as old values may.
+ */
+export function toValue(json: unknown, schema: StructuralSchema): Value {
+  if (json === null || json === undefined) {
+    if (schema.nullable === true) return null
+    throw new CelError('invalid data, got null for schema with nullable=false')
+  }
+  if (schema['x-kubernetes-int-or-string']) {
+    if (typeof json === 'string') return json
+    if (Number.isInteger(json)) return BigInt(json as number)
+    throw new CelError('invalid data, expected XIntOrString value to be either a string or integer')
+  }
+  switch (schema.type) {
+    case 'object':
+      if (!isJsonObject(json)) throw new CelError('invalid data, expected a map for the provided schema with type=object')
+      return new SchemaMap(json, schema['x-kubernetes-embedded-resource'] ? asResource(schema) : schema)
+    case 'array':
+      if (!Array.isArray(json)) throw new CelError('invalid data, expected an array for the provided schema with type=array')
+      return new SchemaList(json, schema)
+    case 'string':
+      if (typeof json !== 'string') throw new CelError(`invalid data, expected string, got ${typeof json}`)
+      return toText(json, schema.format)
+    case 'integer':
+      if (!Number.isInteger(json)) throw new CelError(`invalid data, expected int, got ${typeof json}`)
+      return BigInt(json as number)
+    case 'number':
+      if (typeof json !== 'number') throw new CelError(`invalid data, expected float, got ${typeof json}`)
+      return json
+    case 'boolean':
+      if (typeof json !== 'boolean') throw new CelError(`invalid data, expected bool, got ${typeof json}`)
+      return json
+    case undefined:
+      return new UnknownValue(json)
+  }
+}
+
+const dayUnits: Record<string, string> = { nanosecond: 'ns', microsecond: 'us', millisecond: 'ms', second: 's', minute: 'm', hour: 'h' }
+
+function toText(text: string, format: string | undefined): Value {
+  switch (format) {
+    case 'duration': {
+      // The format also takes `3 days`.
+      const [, amount, unit = ''] = /^(\d{1,12}) ?([a-z]+?)s?$/.exec(text) ?? []
+      if (amount !== undefined && unit === 'day') return parseGoDuration(`${BigInt(amount) * 24n}h`)
+      if (amount !== undefined && unit === 'week') return parseGoDuration(`${BigInt(amount) * 168n}h`)
+      return parseGoDuration(amount !== undefined && dayUnits[unit] ? amount + dayUnits[unit] : text)
+    }
+    case 'date':
+      return parseTimestamp(`${text}T00:00:00Z`)
+    case 'date-time':
+      return parseTimestamp(text)
+    case 'byte':
+      spend(text.length >> 4)
+      return new Uint8Array(Buffer.from(text, 'base64'))
+    default:
+      return text
+  }
+}
+
+/** A list of an object. Equality and `+` follow `x-kubernetes-list-type`: sets and maps have no order. */
+class SchemaList extends ListValue {
+  readonly #json: readonly unknown[]
+  readonly #schema: StructuralSchema
+  readonly #item: StructuralSchema
+
+  constructor(json: readonly unknown[], schema: StructuralSchema) {
+    super()
+    this.#json = json
+    this.#schema = schema
+    this.#item = schema.items ?? {}
+  }
+
+  override get size(): number {
+    return this.#json.length
+  }
+
+  override at(index: number): Value {
+    return toValue(this.#json[index], this.#item)
+  }
+
+  override equals(other: ListValue): boolean {
+    const keyOf = this.#keyOf()
+    if (!keyOf) return super.equals(other)
+    spend(this.size)
+    const items = new Map([...this.values()].map(item => [keyOf(item), item]))
+    for (const theirs of other.values()) {
+      const ours = items.get(keyOf(theirs))
+      if (ours === undefined || !equal(ours, theirs)) return false
+    }
+    return true
+  }
+
+  override plus(other: ListValue): ListValue {
+    const keyOf = this.#keyOf()
+    if (!keyOf) return super.plus(other)
+    spend(this.size + other.size)
+    const items = new Map([...this.values()].map(item => [keyOf(item), item]))
+    const isSet = this.#schema['x-kubernetes-list-type'] === 'set'
+    for (const item of other.values()) if (!isSet || !items.has(keyOf(item))) items.set(keyOf(item), item)
+    return new PlainList([...items.values()])
+  }
+
+  #keyOf(): ((item: Value) => string) | undefined {
+    const { 'x-kubernetes-list-type': type, 'x-kubernetes-list-map-keys': keys = [] } = this.#schema
+    if (type === 'set') return keyText
+    if (type !== 'map') return undefined
+    return item => keys.map(key => (item instanceof MapValue ? keyText(item.field(escapeField(key) ?? key)) : '')).join('\0')
+  }
+}
+
+function keyText(value: Value | undefined): string {
+  return typeof value === 'object' && value !== null ? 'object' : `${typeof value} ${value}`
+}
+
+/** An object with fields, or a map. */
+class SchemaMap extends MapValue {
+  readonly #json: Record<string, unknown>
+  readonly #schema: StructuralSchema
+  readonly #hasFields: boolean
+
+  constructor(json: Record<string, unknown>, schema: StructuralSchema) {
+    super()
+    this.#json = json
+    this.#schema = schema
+    this.#hasFields = schema.properties !== undefined
+  }
+
+  override get size(): number {
+    return Object.keys(this.#json).length
+  }
+
+  override get(key: Value): Value | undefined {
+    if (typeof key !== 'string') throw noSuchOverload()
+    const found = this.#find(key)
+    return found && toValue(found.json, found.schema)
+  }
+
+  override has(name: string): boolean {
+    return this.#find(name) !== undefined
+  }
+
+  override keys(): Value[] {
+    const known = Object.keys(this.#json).filter(name => childSchema(this.#schema, name))
+    return this.#hasFields ? known.map(name => escapeField(name) ?? name) : known
+  }
+
+  override equals(other: MapValue): boolean {
+    for (const name of Object.keys(this.#json)) {
+      spend(1)
+      const schema = childSchema(this.#schema, name)
+      if (!schema) {
+        // Fields that no schema knows can only be compared as they stand.
+        if (!(other instanceof SchemaMap)) throw noSuchOverload()
+        const theirs = getOwn(other.#json, name)
+        if (theirs !== undefined && !equalJson(this.#json[name], theirs)) return false
+        continue
+      }
+      const key = this.#hasFields ? (escapeField(name) ?? name) : name
+      const ours = this.get(key)
+      const theirs = other.get(key)
+      if (ours === undefined || theirs === undefined ? ours !== theirs : !equal(ours, theirs)) return false
+    }
+    return true
+  }
+
+  #find(key: string): { json: unknown; schema: StructuralSchema } | undefined {
+    const name = this.#hasFields ? unescapeField(key) : key
+    const json = getOwn(this.#json, name)
+    // In an object a null is as good as nothing; in a map it is a value.
+    if (json === undefined || (json === null && this.#hasFields)) return undefined
+    const schema = childSchema(this.#schema, name)
+    return schema && { json, schema }
+  }
+}
+
+/** What rules can compare and nothing else: it has no declared type. */
+class UnknownValue extends MapValue {
+  readonly #json: unknown
+
+  constructor(json: unknown) {
+    super()
+    this.#json = json
+  }
+
+  override get size(): number {
+    return 0
+  }
+
+  override get(): undefined {
+    return undefined
+  }
+
+  override keys(): Value[] {
+    return []
+  }
+
+  override equals(other: MapValue): boolean {
+    return other instanceof UnknownValue && equalJson(this.#json, other.#json)
+  }
+}

@@ -1,0 +1,205 @@
+import { deepEqual, equal, match, rejects } from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { answerJson, answerStatus, startScriptedServer } from '../../../test/support/scripted-server.ts'
+import { runExecPlugin } from './exec-plugin.ts'
+import { findAccess } from './find-access.ts'
+import { configMapResource, createClient } from './index.ts'
+
+async function withDirectory(run: (directory: string) => Promise<void>) {
+  const directory = mkdtempSync(join(tmpdir(), 'oarlock-client-'))
+  try {
+    await run(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const kubeconfig = (server: string, user: object) =>
+  JSON.stringify({
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster: { server } }],
+    users: [{ name: 'u', user }],
+  })
+
+test('the cluster is found in the order: options, file, KUBECONFIG, Pod, home', async () => {
+  await withDirectory(async directory => {
+    const write = (name: string, server: string) => {
+      mkdirSync(join(directory, name, '..'), { recursive: true })
+      writeFileSync(join(directory, name), kubeconfig(server, {}))
+      return join(directory, name)
+    }
+    const home = { env: {}, home: directory, serviceAccountDirectory: join(directory, 'sa') }
+    await rejects(findAccess({}, home), /no kubeconfig found: looked at KUBECONFIG \(not set\).*\.kube\/config \(missing\)/)
+    write('.kube/config', 'https://home')
+    equal((await findAccess({}, home)).server, 'https://home')
+    mkdirSync(home.serviceAccountDirectory)
+    writeFileSync(join(directory, 'sa/token'), 't')
+    writeFileSync(join(directory, 'sa/namespace'), 'blue\n')
+    const pod = { ...home, env: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' } }
+    const inPod = await findAccess({}, pod)
+    deepEqual(
+      [inPod.server, inPod.defaultNamespace, inPod.credentials.kind, inPod.ca?.kind],
+      ['https://[fd00::1]', 'blue', 'token-file', 'file'],
+    )
+    const env = { ...pod.env, KUBECONFIG: `${join(directory, 'missing')}:${write('env', 'https://env')}` }
+    equal((await findAccess({}, { ...pod, env })).server, 'https://env')
+    equal((await findAccess({ kubeconfig: write('file', 'https://file') }, { ...pod, env })).server, 'https://file')
+    equal((await findAccess({ cluster: { server: 'https://options' } }, { ...pod, env })).server, 'https://options')
+    await rejects(findAccess({}, { ...home, env: { KUBECONFIG: '/nowhere' } }), /KUBECONFIG names \/nowhere, but no such file exists/)
+    await rejects(findAccess({ kubeconfig: '/nowhere' }, home), /kubeconfig \/nowhere cannot be read \(ENOENT\)/)
+    writeFileSync(join(directory, 'broken'), 'users:\n- token: "s3cret\n  x: [')
+    await rejects(findAccess({ kubeconfig: join(directory, 'broken') }, home), (error: Error) => {
+      match(error.message, /is not valid YAML \(line \d+, column \d+\)$/)
+      return !`${error.stack}`.includes('s3cret')
+    })
+  })
+})
+
+test('a token file is read again after a 401, and the request sent once more', async () => {
+  await withDirectory(async directory => {
+    const tokenFile = join(directory, 'token')
+    writeFileSync(tokenFile, 'old\n')
+    const server = await startScriptedServer(({ headers }, response) => {
+      if (headers.authorization === 'Bearer old') {
+        writeFileSync(tokenFile, 'new\n')
+        return answerStatus(response, 401, 'Unauthorized')
+      }
+      answerJson(response, { metadata: { name: 'a' } })
+    })
+    const client = await createClient({ cluster: { server: server.url, tokenFile } })
+    await client.resource(configMapResource).get('a')
+    deepEqual(
+      server.requests.map(({ headers }) => headers.authorization),
+      ['Bearer old', 'Bearer new'],
+    )
+    server.setScript((_request, response) => answerStatus(response, 401, 'Unauthorized'))
+    await rejects(client.resource(configMapResource).get('a'), { reason: 'Unauthorized' })
+    equal(server.requests.length, 4, 'once more, not for ever')
+    await client.close()
+    await server.close()
+  })
+})
+
+test('an exec plugin is run once for many requests, and again when its credential ends', async () => {
+  await withDirectory(async directory => {
+    const plugin = join(directory, 'login')
+    const script = [
+      '#!/bin/sh',
+      'echo x >> "$(dirname "$0")/runs"',
+      'case "$KUBERNETES_EXEC_INFO" in *interactive*) ;; *) exit 3 ;; esac',
+      'N=$(wc -l < "$(dirname "$0")/runs" | tr -d " ")',
+      'echo "{\\"apiVersion\\":\\"client.authentication.k8s.io/v1\\",\\"kind\\":\\"ExecCredential\\",\\"status\\":{\\"token\\":\\"$PREFIX-$N\\"}}"',
+    ]
+    writeFileSync(plugin, script.join('\n'))
+    chmodSync(plugin, 0o755)
+    let refused = ''
+    const server = await startScriptedServer(({ headers }, response) =>
+      headers.authorization === refused ? answerStatus(response, 401, 'Unauthorized') : answerJson(response, { metadata: { name: 'a' } }),
+    )
+    const path = join(directory, 'kubeconfig')
+    const exec = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command: './login',
+      interactiveMode: 'Never',
+      env: [{ name: 'PREFIX', value: 'token' }],
+    }
+    writeFileSync(path, kubeconfig(server.url, { exec }))
+    const client = await createClient({ kubeconfig: path })
+    const maps = client.resource(configMapResource)
+    await Promise.all([maps.get('a'), maps.get('a'), maps.get('a')])
+    refused = 'Bearer token-1'
+    await maps.get('a')
+    deepEqual([...new Set(server.requests.map(({ headers }) => headers.authorization))], ['Bearer token-1', 'Bearer token-2'])
+    await client.close()
+
+    for (const { command, args, want } of [
+      { command: './nowhere', args: [], want: /credential plugin ".*nowhere" of context "c" of .* was not found: try harder/ },
+      { command: 'sh', args: ['-c', 'echo s3cret; echo no network >&2; exit 7'], want: /ended with 7: no network/ },
+      { command: 'sh', args: ['-c', 'echo s3cret'], want: /must print an ExecCredential as JSON, got 7 characters of something else/ },
+      {
+        command: 'sh',
+        args: ['-c', 'echo {}'],
+        want: /printed undefined undefined, must be client.authentication.k8s.io\/v1 ExecCredential/,
+      },
+      { command: 'sh', args: ['-c', 'echo null'], want: /printed undefined undefined, must be/ },
+    ]) {
+      writeFileSync(path, kubeconfig(server.url, { exec: { ...exec, command, args, installHint: 'try harder' } }))
+      const broken = await createClient({ kubeconfig: path })
+      await rejects(
+        broken.resource(configMapResource).get('a'),
+        (error: Error) => want.test(error.message) && !error.message.includes('s3cret'),
+      )
+      await broken.close()
+    }
+    await server.close()
+  })
+})
+
+test('an exec plugin that waits for ever is ended, also if something it started holds its output open', async () => {
+  const plugin = {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: 'sh',
+    args: ['-c', 'sleep 5 & echo $!; wait'],
+    env: [],
+    provideClusterInfo: false,
+  }
+  const access = await findAccess({ cluster: { server: 'https://x' } })
+  await rejects(
+    runExecPlugin(plugin, access, 100),
+    /"sh -c" of the options of createClient did not end within 0\.1 s: does it wait for input/,
+  )
+})
+
+test('certificates and keys that are none, or do not belong together, are named; so is TLS where there is none', async () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const half = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+  for (const { cluster, want } of [
+    { cluster: { caCertificate: '/nowhere/ca.crt' }, want: /certificate or key file \/nowhere\/ca\.crt cannot be read \(ENOENT\)/ },
+    { cluster: { caCertificate: half }, want: /the certificate authority of the options of createClient is not a certificate in PEM form/ },
+    { cluster: { clientCertificate: half, clientKey: key }, want: /the client certificate of .* is not a certificate in PEM form/ },
+    { cluster: { clientKey: key }, want: /has a client key without a client certificate: give both or none/ },
+  ]) {
+    const client = await createClient({ cluster: { server: 'https://127.0.0.1:9', ...cluster } })
+    await rejects(client.resource(configMapResource).get('a'), want)
+    await client.close()
+  }
+  const silent = createServer(socket => socket.destroy())
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  const plain = await createClient({ cluster: { server: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` } })
+  await rejects(
+    plain.resource(configMapResource).create({ metadata: { name: 'a' } }),
+    /if the server speaks TLS, its address must begin with https/,
+  )
+  await plain.close()
+  silent.close()
+})
+
+test('a refused credential: the error says whose it is, when a token ended, what to do, and nothing of the secret', async () => {
+  const server = await startScriptedServer((_request, response) => answerStatus(response, 401, 'Unauthorized'))
+  const jwt = (exp: number) => `h.${Buffer.from(JSON.stringify({ exp, sub: 's3cret' })).toString('base64url')}.s3cret`
+  for (const { token, want } of [
+    {
+      token: jwt(1_700_000_000),
+      want: /does not accept the credentials of the options of createClient: its token ended at 2023-11-14T22:13:20.000Z, get a new one/,
+    },
+    { token: jwt(9_900_000_000), want: /is the token one of this cluster, and still valid\?/ },
+    { token: 's3cret', want: /is the token one of this cluster, and still valid\?/ },
+    { token: undefined, want: /has no credentials: give a token, a client certificate or an exec plugin/ },
+  ]) {
+    const client = await createClient({ cluster: { server: server.url, token } })
+    const maps = client.resource(configMapResource)
+    const isSo = (error: { reason?: string; message: string }) =>
+      error.reason === 'Unauthorized' && want.test(error.message) && !/s3cret|h\.ey/.test(error.message)
+    await rejects(maps.get('a'), isSo)
+    await rejects(maps.watch({}).next(), isSo)
+    await client.close()
+  }
+  await server.close()
+})

@@ -1,0 +1,390 @@
+import { randomUUID } from 'node:crypto'
+import type { Client } from '../client/index.ts'
+import { isReason, type KubeObject, parseKey, type Resource } from '../object/index.ts'
+import type { Informer, InformerOptions } from './informer.ts'
+import { coerceError, type Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import { NotLeaderError } from './not-leader-error.ts'
+import type { Predicate } from './predicates.ts'
+import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
+import { misfitOf } from './schema-violation.ts'
+import {
+  handlerOf,
+  type OwnedSource,
+  parseQueueKey,
+  queueKey,
+  type Source,
+  type SourceOptions,
+  sourcesOf,
+  type WatchSource,
+} from './sources.ts'
+import type { Timers } from './timers.ts'
+import { type Tracer, traced } from './trace.ts'
+import { lowPriority, type RetryRate, WorkQueue } from './work-queue.ts'
+
+export type ControllerOptions<Body> = {
+  /** Names queue, metrics and log lines; unique in a manager. */
+  name: string
+  /** The kind whose keys are reconciled. */
+  for: Resource<Body>
+  /** Filter for changes of `for`: all must pass. */
+  predicates?: Predicate<NoInfer<Body>>[] | undefined
+  /**
+   * Place in the queue for a change of `for`, higher first; default 0, and {@link lowPriority} for what was there from the
+   * start. A function decides for both. Requeues say theirs in the result.
+   */
+  priority?: { of(object: KubeObject<NoInfer<Body>>): number }['of']
+  /** Selection of the informer of `for`. */
+  informer?: InformerOptions<Body> | undefined
+  /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
+  owns?: (Resource<unknown> | OwnedSource)[] | undefined
+  watches?: WatchSource[] | undefined
+  /** Clusters of the manager that have the kind: the same reconcile for all, with `request.cluster`. Default: the manager's own client. */
+  clusters?: readonly string[] | undefined
+  /** Keys worked on at the same time; default 10. One key never runs twice at once (invariant 7). */
+  maxConcurrent?: number | undefined
+  /** Backoff of a failing key; default 5 ms doubling to 1,000 s. */
+  backoff?: { baseDelayMs?: number | undefined; maxDelayMs?: number | undefined } | undefined
+  /** Bounds the retries of all keys together, beside each key's backoff; default: no bound. */
+  retryRate?: RetryRate | undefined
+  /** Keys of one group take turns with the other groups, as `key => key.split('/')[0]` for namespaces; default: first in, first out. */
+  groupOf?: ((key: string) => string) | undefined
+  /**
+   * Reconciles every object of `for` again after this long (spread by a tenth either way), behind all changes and whatever
+   * the predicates say; default never. For what nobody tells of, such as drift in an external system.
+   */
+  resyncMs?: number | undefined
+  /** Aborts the reconcile's signal after this long; default never. */
+  timeoutMs?: number | undefined
+  /**
+   * Refuses an object of a declared kind that does not fit its schema, as a terminal error that names the field, unless it
+   * is being deleted; default false: the reconcile sees it, and only if that fails is the schema looked at, for the log.
+   */
+  validate?: boolean | undefined
+  /** Whether it waits for leadership where the manager has leader election; default true. */
+  needsLeader?: boolean | undefined
+  reconcile: Reconcile<Body>
+}
+
+/** What a controller needs of its manager. */
+export type ControllerHost = {
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly timers: Timers
+  readonly tracer?: Tracer | undefined
+  /** In [0, 1). */
+  random(): number
+  /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
+  mayLead(): boolean
+  informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
+  /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. With `needsLeader` it writes only while this process leads. */
+  clientOf(cluster: string | undefined, options: { needsLeader: boolean }): Client
+}
+
+/** How many conflicts in a row are no error in the log. */
+const quietConflicts = 3
+
+/** A reconcile whose signal aborted so long ago and that goes on does not react to it, and its worker is replaced. */
+const stuckAfterMs = 10_000
+
+/** Declares a controller for `Manager.add`. */
+export function controller<Body>(options: ControllerOptions<Body>): Controller {
+  return new Controller(options as unknown as ControllerOptions<unknown>)
+}
+
+/** Reconciles keys of one kind with a bounded number of workers. Made by {@link controller}, run by the manager. */
+export class Controller {
+  readonly name: string
+  readonly needsLeader: boolean
+  readonly #options: ControllerOptions<unknown>
+  readonly #maxConcurrent: number
+  #queue: WorkQueue | undefined
+  #stuck = 0
+
+  /** @throws {RangeError} naming the option that is out of range. */
+  constructor(options: ControllerOptions<unknown>) {
+    const { name, maxConcurrent = 10, resyncMs, timeoutMs } = options
+    if (!Number.isInteger(maxConcurrent) || maxConcurrent < 1) {
+      throw new RangeError(`maxConcurrent of controller ${name} must be a whole number > 0, got ${maxConcurrent}`)
+    }
+    for (const [option, ms] of Object.entries({ resyncMs, timeoutMs })) {
+      if (ms !== undefined && !(ms > 0)) throw new RangeError(`${option} of controller ${name} must be a number > 0, got ${ms}`)
+    }
+    this.name = name
+    this.needsLeader = options.needsLeader ?? true
+    this.#options = options
+    this.#maxConcurrent = maxConcurrent
+  }
+
+  /** Reconciles `key` as if it had changed; does nothing while the controller is not running. */
+  enqueue(key: string, options: { delayMs?: number; priority?: number; cluster?: string } = {}): void {
+    this.#queue?.add(queueKey(options.cluster, key), options)
+  }
+
+  /** Keys that wait for a worker, that workers have, and that wait for their time; all 0 while the controller is not running. */
+  get depth(): { waiting: number; running: number; delayed: number } {
+    const queue = this.#queue
+    return { waiting: queue?.length ?? 0, running: queue?.running ?? 0, delayed: queue?.delayed ?? 0 }
+  }
+
+  /** Why it cannot do its work any more, if so: more reconciles ignore their abort signal than can be worked around. */
+  get failure(): string | undefined {
+    if (this.#stuck < this.#maxConcurrent) return undefined
+    return `${this.#stuck} reconciles of ${this.name} run on though their signal aborted: pass the signal on to what they wait for`
+  }
+
+  /** Makes sure that the manager watches what this controller needs. */
+  connect(host: ControllerHost): void {
+    this.#sources(host)
+  }
+
+  /**
+   * Works until `stopping` aborts and the running reconciles have ended; `aborting` is what they see as their signal.
+   * May be run again afterwards, as after leadership was lost and regained.
+   */
+  async run(host: ControllerHost, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {
+    const { name } = this
+    const { backoff, retryRate, groupOf } = this.#options
+    const maxConcurrent = this.#maxConcurrent
+    const log = host.log.child({ controller: name })
+    const queue = new WorkQueue({
+      ...backoff,
+      retryRate,
+      ...(groupOf && { groupOf: text => groupOf(parseQueueKey(text).key) }),
+      timers: host.timers,
+      observer: host.metrics.queue(name),
+    })
+    const unwatch = host.metrics.watchQueue(name, queue)
+    host.metrics.controller(name, maxConcurrent)
+    const sources = this.#sources(host)
+    const own = new Map(
+      sources
+        .filter(({ isOwn }) => isOwn)
+        .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader: this.needsLeader }) }]),
+    )
+    // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
+    this.#queue = queue
+    this.#stuck = 0
+    const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log)))
+    const onStop = () => queue.shutdown()
+    stopping.addEventListener('abort', onStop, { once: true })
+    if (stopping.aborted) onStop()
+    const endResync = this.#resync(own, queue, host)
+    try {
+      await Promise.all(sources.map(({ informer }) => informer.whenSynced(stopping)))
+      if (!stopping.aborted)
+        log.info(
+          { workers: maxConcurrent, objects: [...own.values()].reduce((sum, { informer }) => sum + informer.size, 0) },
+          'controller started',
+        )
+      let active = 0
+      const working = new Set<Promise<void>>()
+      const begin = () => {
+        const worker = work().finally(() => working.delete(worker))
+        working.add(worker)
+      }
+      const work = async () => {
+        for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
+          // Invariant 7: the lease may have run out unnoticed. Nothing is lost: whoever leads next starts with all there is.
+          if (this.needsLeader && !host.mayLead()) {
+            queue.done(key)
+            continue
+          }
+          let isStuck = false
+          host.metrics.workers(name, ++active)
+          await this.#reconcile(key, queue, host, { log, aborting, own }, () => {
+            this.#stuck++
+            // Its key stays taken (invariant 7), its place does not: the other keys go on, up to twice the bound.
+            isStuck = this.#stuck <= maxConcurrent
+            if (isStuck) begin()
+            else this.#stuck--
+          })
+          host.metrics.workers(name, --active)
+          queue.done(key)
+          if (isStuck) {
+            this.#stuck--
+            return
+          }
+        }
+      }
+      for (let worker = 0; worker < maxConcurrent; worker++) begin()
+      while (working.size > 0) await Promise.all(working)
+    } finally {
+      endResync()
+      stopping.removeEventListener('abort', onStop)
+      for (const stop of unsubscribe) stop()
+      unwatch()
+      this.#queue = undefined
+    }
+  }
+
+  async #reconcile(
+    text: string,
+    queue: WorkQueue,
+    host: ControllerHost,
+    { log, aborting, own }: { log: Log; aborting: AbortSignal; own: OwnCaches },
+    onStuck: () => void,
+  ): Promise<void> {
+    const { name } = this
+    const { timeoutMs } = this.#options
+    const startedMs = host.timers.nowMs()
+    const deadline = timeoutMs === undefined ? undefined : new AbortController()
+    const signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
+    const attempt = queue.failures(text)
+    const request = new Request(text, attempt, signal, log, own)
+    let cancel: (() => void) | undefined
+    if (deadline && timeoutMs !== undefined) {
+      cancel = host.timers.after(timeoutMs, () => {
+        host.metrics.timedOut(name)
+        deadline.abort(new Error(`the reconcile took longer than ${timeoutMs} ms`))
+        cancel = host.timers.after(stuckAfterMs, () => {
+          request.log.error({ afterMs: timeoutMs + stuckAfterMs }, 'reconcile ignores its abort signal, another worker takes its place')
+          onStuck()
+        })
+      })
+    }
+    let settled: { result: unknown } | { error: Error }
+    try {
+      if (this.#options.validate) this.#refuseMisfit(request)
+      const call = () => this.#options.reconcile(request)
+      settled = { result: await (host.tracer ? traced(host.tracer, { controller: name, ...identify(request) }, call) : call()) }
+    } catch (thrown) {
+      settled = { error: coerceError(thrown) }
+      if (isPanic(thrown)) host.metrics.panicked(name)
+    }
+    cancel?.()
+    const seconds = (host.timers.nowMs() - startedMs) / 1_000
+    const { outcome, error } = decideOutcome(settled)
+    switch (outcome.kind) {
+      case 'forget':
+      case 'give-up':
+        queue.forget(text)
+        break
+      case 'requeue':
+        queue.forget(text)
+        queue.add(text, { delayMs: outcome.delayMs, priority: outcome.priority })
+        break
+      case 'retry':
+        queue.addRateLimited(text)
+        break
+    }
+    const result = error ? 'error' : outcome.kind === 'requeue' ? 'requeue_after' : 'success'
+    host.metrics.reconciled(name, result, seconds, isTerminal(error))
+    if (!error) return
+    if ((signal.aborted && aborting.aborted) || error instanceof NotLeaderError) {
+      request.log.debug({ err: error }, 'reconcile was interrupted')
+      return
+    }
+    // Ordinary where several write: whoever was second reads anew and tries again. Not so if it goes on.
+    if (isReason(error, 'Conflict') && attempt < quietConflicts) {
+      request.log.info({ err: error, attempt }, 'reconcile met a newer version of what it wrote, it is tried again')
+      return
+    }
+    const misfit = this.#misfit(request)
+    request.log.error(
+      { err: error, attempt, isTerminal: outcome.kind === 'give-up', ...(misfit && { misfit }) },
+      misfit ? 'reconcile failed, and the object does not fit the schema of its kind: correct the object' : 'reconcile failed',
+    )
+  }
+
+  #misfit(request: Request): string | undefined {
+    // As it is now, which may be another than the reconcile saw.
+    const object = request.informer.get(request.key)
+    return object?.metadata.deletionTimestamp ? undefined : misfitOf(this.#options.for, object)
+  }
+
+  #refuseMisfit(request: Request): void {
+    const misfit = this.#misfit(request)
+    if (misfit === undefined) return
+    throw new TerminalError(
+      `${this.#options.for.kind} ${request.key} does not fit the schema of its kind, it is not reconciled until it is corrected: ${misfit}`,
+    )
+  }
+
+  /** Adds every key of `for` again and again; returns how to end that. */
+  #resync(own: OwnCaches, queue: WorkQueue, host: ControllerHost): () => void {
+    const { resyncMs } = this.#options
+    if (resyncMs === undefined) return () => undefined
+    let cancel: () => void = () => undefined
+    const arm = () => {
+      cancel = host.timers.after(resyncMs * (0.9 + host.random() * 0.2), () => {
+        for (const [cluster, { informer }] of own) {
+          for (const key of informer.keys()) queue.add(queueKey(cluster, key), { priority: lowPriority })
+        }
+        arm()
+      })
+    }
+    arm()
+    return () => cancel()
+  }
+
+  #sources(host: ControllerHost): Source[] {
+    const clusters: readonly (string | undefined)[] = this.#options.clusters ?? [undefined]
+    return clusters.flatMap(cluster =>
+      sourcesOf(this.#options as SourceOptions, cluster, (resource, options) => host.informer(resource, options)),
+    )
+  }
+}
+
+/** Where the objects of `for` are, by cluster. */
+type OwnCaches = ReadonlyMap<string | undefined, { informer: Informer<unknown>; client: Client }>
+
+/** A class for its lazy parts: most reconciles log nothing, and a child logger each would cost more than the queue. */
+class Request implements ReconcileRequest {
+  readonly key: string
+  readonly cluster: string | undefined
+  readonly attempt: number
+  readonly signal: AbortSignal
+  readonly client: Client
+  readonly informer: Informer<unknown>
+  readonly #log: Log
+  #child: Log | undefined
+  #reconcileId: string | undefined
+  #object: KubeObject<unknown> | undefined
+  #hasRead = false
+
+  constructor(text: string, attempt: number, signal: AbortSignal, log: Log, own: OwnCaches) {
+    const { key, cluster } = parseQueueKey(text)
+    const { client, informer } = own.get(cluster) as { informer: Informer<unknown>; client: Client }
+    this.key = key
+    this.cluster = cluster
+    this.attempt = attempt
+    this.signal = signal
+    this.client = client
+    this.informer = informer
+    this.#log = log
+  }
+
+  get object(): KubeObject<unknown> | undefined {
+    // Read once: a check of it must hold for the rest of the reconcile.
+    if (!this.#hasRead) this.#object = this.informer.get(this.key)
+    this.#hasRead = true
+    return this.#object
+  }
+
+  get name(): string {
+    return parseKey(this.key).name
+  }
+
+  get namespace(): string | undefined {
+    return parseKey(this.key).namespace
+  }
+
+  get reconcileId(): string {
+    this.#reconcileId ??= randomUUID()
+    return this.#reconcileId
+  }
+
+  get log(): Log {
+    this.#child ??= this.#log.child({
+      key: this.key,
+      reconcileId: this.reconcileId,
+      ...(this.cluster !== undefined && { cluster: this.cluster }),
+    })
+    return this.#child
+  }
+}
+
+function identify({ key, cluster, reconcileId, attempt }: Request) {
+  return { key, cluster, reconcileId, attempt }
+}

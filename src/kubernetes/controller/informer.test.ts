@@ -1,0 +1,329 @@
+import { deepEqual, equal, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { eventually } from '../../../test/support/eventually.ts'
+import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { type ConfigMapBody, configMapResource, createClient } from '../client/index.ts'
+import type { KubeObject } from '../object/index.ts'
+import { Informer, type InformerOptions } from './index.ts'
+
+const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
+const fast = { backoff: { minMs: 2, maxMs: 10 } }
+type ConfigMap = KubeObject<ConfigMapBody>
+
+async function withInformer(
+  run: (context: {
+    api: TinyApi
+    informer: Informer<ConfigMapBody>
+    told: string[]
+    object: (name: string, version: number, fields?: object) => ConfigMap
+  }) => Promise<void>,
+  options: InformerOptions<ConfigMapBody> = {},
+  prepare: (api: TinyApi) => void = () => undefined,
+) {
+  const api = await TinyApi.start()
+  prepare(api)
+  const client = await createClient({ cluster: { server: api.server.url } })
+  const informer = new Informer({ client, resource: configMapResource, listWatch: fast, ...options })
+  const stop = new AbortController()
+  const told: string[] = []
+  informer.onChange({
+    added: ({ metadata }, isInitial) => void told.push(`${isInitial ? 'initial' : 'added'} ${metadata.name}`),
+    updated: (old, { metadata }) => void told.push(`updated ${metadata.name} ${old.metadata.resourceVersion}>${metadata.resourceVersion}`),
+    deleted: ({ metadata }) => void told.push(`deleted ${metadata.name}`),
+  })
+  const running = informer.start(stop.signal)
+  const object = (name: string, version: number, fields: object = {}): ConfigMap => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace: 'a', uid: `u${name}`, resourceVersion: String(version), creationTimestamp: '', ...fields },
+  })
+  try {
+    await informer.whenSynced()
+    await eventually(() => api.watchers === 1, 'the watch')
+    await run({ api, informer, told, object })
+  } finally {
+    stop.abort()
+    await running
+    await client.close()
+    await api.close()
+  }
+}
+
+test('the cache follows the server, keeps its indexes, drops managedFields, and tells each change once', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      equal(informer.get('a/x')?.metadata.managedFields, undefined)
+      api.put(path('y'), { data: { color: 'red' } })
+      await eventually(() => informer.size === 2, 'y')
+      api.put(path('y'), { data: { color: 'blue' } })
+      await eventually(() => informer.byIndex('color', 'blue').length === 1, 'y is blue')
+      deepEqual([informer.indexKeys('color', 'blue').length, informer.indexKeys('color', 'red')], [1, []])
+      deepEqual(informer.byIndex('color', 'red'), [])
+      deepEqual([informer.list('a').length, informer.list('b').length, informer.list().length], [2, 0, 2])
+      // The same event again, as a server does that repeats itself after a break.
+      api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: informer.get('a/y') })}\n`)
+      api.remove(path('x'))
+      await eventually(() => informer.size === 1, 'x is gone')
+      deepEqual(told, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
+      throws(() => informer.byIndex('shape', 'round'), /has no index "shape": it has color/)
+    },
+    { indexes: { color: ({ data }) => (data?.color ? [data.color] : []) } },
+    api => api.put(path('x'), { metadata: { managedFields: [{ manager: 'm' }] } }),
+  )
+})
+
+test('what happened while we were away is told as changes: deleted, changed, and made anew under the same name', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      api.intercept = () => true
+      api.cut()
+      api.remove(path('gone'))
+      api.remove(path('anew'))
+      api.put(path('anew'))
+      api.put(path('changed'), { data: { x: '2' } })
+      api.compact()
+      api.intercept = undefined
+      api.server.closeConnections()
+      await eventually(() => informer.size === 2 && informer.get('a/changed')?.data?.x === '2', 'equal again')
+      deepEqual(told.slice(3).sort(), ['added anew', 'deleted anew', 'deleted gone', 'updated changed 103>107'])
+    },
+    {},
+    api => {
+      for (const name of ['gone', 'anew', 'changed']) api.put(path(name))
+    },
+  )
+})
+
+test('applyLocal puts a newer answer into the cache, and never brings back what was deleted', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      equal(informer.applyLocal(object('x', 100)), false, 'older than the cache')
+      equal(informer.applyLocal(object('ghost', 101)), false, 'the cache has seen 101, so this was deleted since')
+      equal(informer.applyLocal(object('x', 105)), true)
+      equal(informer.applyLocal(object('new', 106)), true)
+      equal(informer.applyLocal(object('elsewhere', 107, { namespace: 'b' })), true)
+      deepEqual([informer.get('a/x')?.metadata.resourceVersion, informer.size], ['105', 3])
+      api.put(path('x'), { metadata: { uid: 'ux' } })
+      api.bookmark()
+      deepEqual(told, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
+      api.compact()
+      api.cut()
+      await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list')
+      deepEqual(
+        [informer.get('a/x')?.metadata.resourceVersion, informer.get('a/new')?.metadata.resourceVersion],
+        ['105', '106'],
+        'a list from before the write does not undo it',
+      )
+      for (let version = 0; version < 6; version++) api.put('/api/v1/namespaces/a/secrets/s')
+      api.compact()
+      api.cut()
+      await eventually(() => informer.size === 1, 'a later list that lacks them is right')
+      equal(informer.get('a/x')?.metadata.resourceVersion, '102')
+    },
+    {},
+    api => api.put(path('x'), { metadata: { uid: 'ux' } }),
+  )
+})
+
+test('applyLocal respects the selection of its informer', async () => {
+  await withInformer(
+    async ({ informer, object }) => {
+      equal(informer.applyLocal(object('x', 200, { labels: { set: 'b' } })), false)
+      equal(informer.applyLocal(object('y', 200, { labels: { set: 'a' }, namespace: 'b' })), false)
+      equal(informer.applyLocal(object('z', 200, { labels: { set: 'a' } })), true)
+    },
+    { namespace: 'a', labelSelector: 'set=a' },
+  )
+})
+
+test('late events of an object that is gone do not bring it back; with a selector it may come back by itself', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      api.remove(path('x'))
+      await eventually(() => informer.size === 0, 'x is gone')
+      const send = (type: string, version: number) =>
+        api.sendRaw(`${JSON.stringify({ type, object: object('x', version, { uid: 'ux', labels: { set: 'a' } }) })}\n`)
+      send('MODIFIED', 101)
+      api.bookmark()
+      api.put(path('y'), { metadata: { labels: { set: 'a' } } })
+      await eventually(() => informer.size > 0, 'y, after the late event')
+      equal(informer.get('a/x'), undefined)
+      // The same object at a later version: its label was changed away and back.
+      send('ADDED', 105)
+      await eventually(() => informer.get('a/x') !== undefined, 'x is back')
+      deepEqual(told, ['initial x', 'deleted x', 'added y', 'added x'])
+    },
+    { labelSelector: 'set=a' },
+    api => void api.put(path('x'), { metadata: { uid: 'ux', labels: { set: 'a' } } }),
+  )
+})
+
+test('the answer of a delete, and of a write that takes an object out of the selection, are shown at once', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made anew under this name is not the deleted one')
+      equal(informer.applyLocalDelete('a/x', 'ux'), true)
+      equal(informer.applyLocal(object('y', 110, { labels: { set: 'b' } })), true)
+      deepEqual([informer.size, told], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
+      // What was under way before comes now, and changes nothing.
+      for (const name of ['x', 'y']) api.put(path(name), { metadata: { labels: { set: 'a' } } })
+      api.remove(path('x'))
+      api.put(path('z'), { metadata: { labels: { set: 'a' } } })
+      await eventually(() => informer.get('a/z') !== undefined, 'z')
+      deepEqual(told.slice(4), ['added z'])
+    },
+    { labelSelector: 'set=a' },
+    api => {
+      for (const name of ['x', 'y']) api.put(path(name), { metadata: { uid: `u${name}`, labels: { set: 'a' } } })
+    },
+  )
+})
+
+test('handlers and indexes see frozen objects; of an object for which the transform throws everything is kept', async () => {
+  const refused: string[] = []
+  const vandalize = (object: ConfigMap) => {
+    try {
+      if (object.data) object.data.color = 'mine'
+      else refused.push('no data')
+    } catch (error) {
+      refused.push((error as Error).message.split(' of ')[0] ?? '')
+    }
+  }
+  await withInformer(
+    async ({ api, informer }) => {
+      informer.onChange({
+        changed: change => {
+          vandalize(change.object)
+          if (change.type === 'updated') vandalize(change.old)
+        },
+      })
+      api.put(path('x'), { data: { color: 'blue' } })
+      await eventually(() => informer.get('a/x')?.data?.color === 'blue', 'the update')
+      api.put(path('odd'), { data: { color: 'odd' } })
+      await eventually(() => informer.get('a/odd') !== undefined, 'the one that the transform does not like')
+      deepEqual([informer.get('a/odd')?.data?.color, informer.get('a/x')?.metadata.annotations], ['odd', undefined])
+      deepEqual([...new Set(refused)], ["Cannot assign to read only property 'color'"])
+      equal(refused.length, 8, 'four in the index, four in the handler')
+    },
+    {
+      hotObjects: 1,
+      indexes: {
+        vandal: object => {
+          vandalize(object)
+          return []
+        },
+      },
+      transform: object => {
+        if (object.metadata.name === 'odd') throw new Error('odd')
+        delete object.metadata.annotations
+        return object
+      },
+    },
+    api => api.put(path('x'), { metadata: { annotations: { a: 'b' } }, data: { color: 'red' } }),
+  )
+})
+
+test('a handler or an index that throws leaves the others alone', async () => {
+  await withInformer(
+    async ({ api, informer, told }) => {
+      informer.onChange({
+        added: () => {
+          throw new Error('handler')
+        },
+      })
+      const late: string[] = []
+      informer.onChange({ added: ({ metadata }, isInitial) => void late.push(`${metadata.name} ${isInitial}`) })
+      api.put(path('y'))
+      await eventually(() => late.length === 2, 'the late handler sees what is there, and what comes')
+      deepEqual(late, ['x true', 'y false'])
+      deepEqual(told, ['initial x', 'added y'])
+    },
+    {
+      indexes: {
+        broken: () => {
+          throw new Error('index')
+        },
+      },
+    },
+    api => api.put(path('x')),
+  )
+})
+
+test('invariant 6: after random changes and faults the cache and the handlers’ last states equal the server', async () => {
+  const name = fc.constantFrom('p', 'q', 'r')
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ do: fc.constant('put' as const), name }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), name }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constantFrom('cut' as const, 'end' as const, 'compact' as const, 'garbage' as const, 'bookmark' as const),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant('late' as const),
+        count: fc.integer({ min: 1, max: 4 }),
+        skipped: fc.integer({ min: 0, max: 3 }),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 4 }) }) },
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async steps => {
+      await withInformer(async ({ api, informer }) => {
+        const seen = new Map<string, string>()
+        informer.onChange({
+          added: ({ metadata }) => void seen.set(metadata.name, metadata.resourceVersion),
+          updated: (_old, { metadata }) => void seen.set(metadata.name, metadata.resourceVersion),
+          deleted: ({ metadata }) => void seen.delete(metadata.name),
+        })
+        for (const step of steps) {
+          if (step.do === 'put') api.put(path(step.name))
+          if (step.do === 'remove') api.remove(path(step.name))
+          if (step.do === 'cut') api.cut()
+          if (step.do === 'end') api.endWatches()
+          if (step.do === 'compact') api.compact()
+          if (step.do === 'garbage') api.sendRaw('{"type":"ADD')
+          if (step.do === 'bookmark') api.bookmark()
+          if (step.do === 'late') api.sendLate(step.count, step.skipped)
+          if (step.do === 'wait') await new Promise(resolve => setTimeout(resolve, step.ms))
+        }
+        const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
+        const got = (entries: Iterable<[string, string]>) => JSON.stringify([...entries].sort())
+        // A half line that nothing follows is only noticed with what comes next.
+        api.sendRaw('\n')
+        await eventually(
+          () => got(informer.list().map(({ metadata }) => [metadata.name, metadata.resourceVersion])) === want(),
+          'the cache equals the server',
+        )
+        equal(got(seen), want())
+      })
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('the echo of a write that is in the cache already is not read again, and nothing else is skipped', async () => {
+  await withInformer(
+    async ({ api, informer, told, object }) => {
+      // The answer of a write at 110 (of an x made again, by its uid); then the watch brings it, with a field that shows whether it was read.
+      equal(informer.applyLocal(object('x', 110, { labels: { from: 'answer' } })), true)
+      const echo = { type: 'MODIFIED', object: object('x', 110, { labels: { from: 'watch' } }) }
+      api.sendRaw(`${JSON.stringify(echo)}\n`)
+      // Another object that names version 111 in a field before its metadata: not an echo, its uid is another.
+      equal(informer.applyLocal(object('x', 111)), true)
+      const other = { note: { resourceVersion: '111' }, ...object('z', 112) }
+      api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: other })}\n`)
+      await eventually(() => informer.get('a/z') !== undefined, 'z')
+      equal(informer.get('a/x')?.metadata.resourceVersion, '111')
+      api.sendRaw(`${JSON.stringify({ type: 'MODIFIED', object: object('x', 113) })}\n`)
+      await eventually(() => informer.get('a/x')?.metadata.resourceVersion === '113', 'a newer one')
+      deepEqual(told, ['initial x', 'deleted x', 'added x', 'updated x 110>111', 'added z', 'updated x 111>113'])
+    },
+    {},
+    api => void api.put(path('x')),
+  )
+})

@@ -1,0 +1,389 @@
+import { type Client, compareResourceVersions, isMetadataOnly, type ListWatchOptions, listWatch } from '../client/index.ts'
+import { isReason, type KubeObject, objectKey, type Resource, type WatchEvent } from '../object/index.ts'
+import { type ChangeHandler, ChangeHandlers } from './change-handlers.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import { coerceError, type Log, silentLog } from './log.ts'
+import { ObjectIndex } from './object-index.ts'
+import { ObjectStore } from './object-store.ts'
+import { OwnWrites } from './pending-writes.ts'
+import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
+import { Departed } from './tombstones.ts'
+
+export type InformerOptions<Body> = Selection & {
+  /** Which of the manager's clusters; default: the manager's own client. */
+  cluster?: string | undefined
+  /** Names and functions for {@link Informer.byIndex}. */
+  indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]> | undefined
+  /**
+   * What to keep of an object, which it may change; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name,
+   * namespace, uid and resourceVersion. Of an object for which it throws, everything is kept.
+   */
+  transform?: ((object: KubeObject<Body>) => KubeObject<Body>) | undefined
+  /**
+   * How many objects are kept ready to read, default 20,000. The others are kept packed, a fraction of the size, and each
+   * read of one unpacks it (a few microseconds); a `list()` of everything unpacks all of them. Infinity keeps all ready.
+   */
+  hotObjects?: number | undefined
+}
+
+/** What an informer needs beside its options; the manager brings it. */
+export type InformerParts<Body> = InformerOptions<Body> & {
+  client: Client
+  resource: Resource<Body>
+  log?: Log | undefined
+  /** For tests and slow networks: everything of list+watch that may be set. */
+  listWatch?:
+    | Partial<
+        Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'streamLists' | 'clock' | 'random'>
+      >
+    | undefined
+}
+
+/**
+ * A cache of one kind, kept equal to the server's state by list+watch. What it returns, and what handlers, predicates and
+ * indexes see, is shared by all readers and frozen: copy first (`structuredClone`), then change.
+ */
+export class Informer<Body = { [field: string]: unknown }> {
+  readonly resource: Resource<Body>
+  /** Which of the manager's clusters it follows; undefined for the manager's own client. */
+  readonly cluster: string | undefined
+  readonly #client: Client
+  readonly #options: InformerParts<Body>
+  readonly #log: Log
+  readonly #selects: (object: KubeObject<unknown>) => boolean
+  readonly #isInShard: (object: KubeObject<unknown>) => boolean
+  readonly #objects: ObjectStore<Body>
+  readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
+  /** Made when somebody asks for one namespace: an index costs some 50 bytes an object. */
+  #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
+  readonly #handlers: ChangeHandlers<Body>
+  readonly #ownWrites = new OwnWrites()
+  readonly #departed = new Departed()
+  readonly #synced = Promise.withResolvers<void>()
+  /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
+  #resourceVersion = ''
+  #hasSynced = false
+  /** Keys that came with the present attempt to fill the cache, while there is one that hands its parts on. */
+  #filling: Set<string> | undefined
+  #lastError: Error | undefined
+
+  constructor(parts: InformerParts<Body>) {
+    const { client, resource, log = silentLog, indexes = {} } = parts
+    this.resource = resource
+    this.cluster = parts.cluster
+    this.#client = client
+    this.#objects = new ObjectStore(parts.hotObjects ?? 20_000)
+    this.#options = parts
+    this.#log = log.child({ informer: resource.plural })
+    this.#handlers = new ChangeHandlers(this.#log)
+    this.#selects = selectionTest(parts)
+    this.#isInShard = shardMemberTest(parts)
+    for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf)
+  }
+
+  /** True once the cache has been filled for the first time. */
+  get hasSynced(): boolean {
+    return this.#hasSynced
+  }
+
+  /** Why the cache cannot be kept up to date just now, such as a missing CRD; undefined while all is well. */
+  get lastError(): Error | undefined {
+    return this.#lastError
+  }
+
+  /** Number of objects. */
+  get size(): number {
+    return this.#objects.size
+  }
+
+  /** Resolves when {@link hasSynced} becomes true, or when `signal` aborts. */
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    if (this.#hasSynced || signal?.aborted) return
+    if (!signal) return this.#synced.promise
+    const aborted = Promise.withResolvers<void>()
+    const onAbort = () => aborted.resolve()
+    signal.addEventListener('abort', onAbort, { once: true })
+    await Promise.race([this.#synced.promise, aborted.promise])
+    signal.removeEventListener('abort', onAbort)
+  }
+
+  /** Keeps the cache up to date until `signal` aborts; the manager calls it. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { namespace, labelSelector, fieldSelector, shardSelector } = this.#options
+    await listWatch(this.#client, this.resource, {
+      namespace,
+      labelSelector,
+      fieldSelector,
+      shardSelector,
+      ...this.#options.listWatch,
+      // What the transform would drop need not be read.
+      managedFields: this.#options.transform !== undefined,
+      signal,
+      parts: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
+      onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
+      onEvent: event => this.#event(event),
+      skipLine: line => this.#skip(line),
+      onError: (error, retryInMs) => {
+        this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
+        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch broke, trying again')
+      },
+    })
+  }
+
+  /** A list of a kind that exists is never NotFound, so it is the kind that is missing. */
+  #missing(error: Error): Error {
+    const { group, plural, version, apiVersion } = this.resource
+    const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
+    return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} It is asked again until it has`, { cause: error })
+  }
+
+  /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
+  get(key: string): KubeObject<Body> | undefined {
+    return this.#objects.read(key)
+  }
+
+  /** Whether there is an object under `key`; reads nothing. */
+  has(key: string): boolean {
+    return this.#objects.stored(key) !== undefined
+  }
+
+  /** The keys of all objects. */
+  keys(): IterableIterator<string> {
+    return this.#objects.keys()
+  }
+
+  /** All objects, or those of one namespace, in no particular order. */
+  list(namespace?: string): KubeObject<Body>[] {
+    if (namespace === undefined) return this.#objects.values()
+    this.#byNamespace ??= this.#build(({ metadata }) => [metadata.namespace ?? ''])
+    return this.#resolve(this.#byNamespace.keys(namespace))
+  }
+
+  /** The objects that have `value` under an index. @throws {RangeError} for an index that was not declared. */
+  byIndex(indexName: string, value: string): KubeObject<Body>[] {
+    return this.#resolve(this.#indexed(indexName).keys(value))
+  }
+
+  /** The keys of what {@link byIndex} returns: reads no object, so it is the cheap way to count, compare or ask whether there is any. */
+  indexKeys(indexName: string, value: string): string[] {
+    return [...this.#indexed(indexName).keys(value)]
+  }
+
+  /** Declares an index, also later. A name that exists keeps its first function, so that several users may ask for it. */
+  addIndex(name: string, valuesOf: (object: KubeObject<Body>) => readonly string[]): void {
+    if (this.#indexes.has(name)) return
+    this.#indexes.set(name, this.#build(valuesOf))
+  }
+
+  /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
+  onChange(handler: ChangeHandler<Body>): () => void {
+    const remove = this.#handlers.add(handler)
+    for (const [, object] of this.#objects.objects()) {
+      deepFreeze(object)
+      this.#handlers.addedTo(handler, object, true)
+    }
+    return remove
+  }
+
+  /**
+   * Puts the answer of a write into the cache, so that the next reconcile reads its own write even if the watch is
+   * behind. Does nothing if the cache is as new already; returns whether it did something. `manager.client` and the client
+   * of a reconcile do it by themselves: this is for writes by other clients.
+   */
+  applyLocal(object: KubeObject<Body>): boolean {
+    const key = objectKey(object)
+    const version = object.metadata.resourceVersion
+    const cached = this.#objects.stored(key)
+    // Seen up to here: what the cache lacks at this version has been deleted since.
+    if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
+    if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
+    if (this.#departed.isLate(object) || !this.#isInShard(object)) return false
+    const { apiVersion, kind } = this.resource
+    // A copy for a transform of the user's, since the answer is the caller's.
+    const copy = this.#options.transform ? structuredClone(object) : object
+    const own = isMetadataOnly(this.resource)
+      ? ({ apiVersion, kind, metadata: copy.metadata } as KubeObject<Body>)
+      : { ...copy, apiVersion, kind }
+    if (!this.#selects(object)) {
+      // The write took it out of the selection, as the watch will say.
+      if (cached?.uid !== object.metadata.uid) return false
+      this.#drop(key, version, own)
+      return true
+    }
+    this.#ownWrites.add(key, version)
+    this.#put(key, this.#kept(own), false)
+    return true
+  }
+
+  /** Like {@link applyLocal} for the answer of a delete that says that the object is gone for good. */
+  applyLocalDelete(key: string, uid: string): boolean {
+    if (!this.#hasSynced || this.#objects.stored(key)?.uid !== uid) return false
+    this.#drop(key, undefined)
+    return true
+  }
+
+  /** Only the first list is taken in parts: nobody relies on the cache yet, and it is the largest moment of a process. */
+  #beginFilling(): boolean {
+    if (this.#hasSynced) return false
+    this.#filling = new Set()
+    return true
+  }
+
+  #fill(items: KubeObject<Body>[]): void {
+    for (const item of items) {
+      if (!this.#isInShard(item)) continue
+      const key = objectKey(item)
+      this.#filling?.add(key)
+      this.#put(key, this.#kept(item), true)
+    }
+  }
+
+  #replace(items: KubeObject<Body>[], resourceVersion: string): void {
+    const isInitial = !this.#hasSynced
+    const filled = this.#filling
+    this.#filling = undefined
+    if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) {
+      this.#ownWrites.forgetPending()
+      this.#departed.clear()
+    }
+    const isAhead = (key: string) => this.#ownWrites.isAhead(key, this.#objects.stored(key)?.resourceVersion, resourceVersion)
+    const gone = new Set(this.#objects.keys())
+    for (const key of filled ?? []) gone.delete(key)
+    for (const item of items) {
+      if (!this.#isInShard(item) || this.#departed.isLate(item)) continue
+      const key = objectKey(item)
+      gone.delete(key)
+      if (isAhead(key)) continue
+      this.#ownWrites.settle(key)
+      this.#put(key, this.#kept(item), isInitial)
+    }
+    for (const key of gone) if (!isAhead(key)) this.#drop(key, resourceVersion)
+    this.#ownWrites.forgetEchoes()
+    this.#resourceVersion = resourceVersion
+    this.#lastError = undefined
+    if (!this.#hasSynced) {
+      this.#hasSynced = true
+      this.#synced.resolve()
+    }
+  }
+
+  #event({ type, object }: WatchEvent<KubeObject<Body>>): void {
+    const { resourceVersion } = object.metadata
+    if (type !== 'BOOKMARK') {
+      const key = objectKey(object)
+      const cached = this.#objects.stored(key)
+      const age = cached ? compareResourceVersions(resourceVersion, cached.resourceVersion) : 1
+      if (age >= 0) this.#ownWrites.settle(key)
+      // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
+      if (type === 'DELETED') {
+        if (cached && age >= 0) this.#drop(key, resourceVersion, object)
+      } else if (age > 0 && this.#isInShard(object) && !this.#departed.isLate(object)) {
+        this.#put(key, this.#kept(object), false)
+      }
+    }
+    this.#advance(resourceVersion)
+  }
+
+  #skip(line: string): string | undefined {
+    const version = this.#ownWrites.takeEcho(line, key => this.#objects.stored(key)?.uid)
+    if (version !== undefined) this.#advance(version)
+    return version
+  }
+
+  /** The watch is alive, and has brought everything up to here. */
+  #advance(resourceVersion: string): void {
+    if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
+    this.#lastError = undefined
+  }
+
+  /** What is kept of an object. A transform that throws or loses what identifies it must not hold up the whole watch. */
+  #kept(object: KubeObject<Body>): KubeObject<Body> {
+    const { transform } = this.#options
+    if (!transform) return dropManagedFields(object)
+    const { uid, resourceVersion } = object.metadata
+    try {
+      const kept = transform(object)
+      if (kept?.metadata?.uid === uid && kept.metadata.resourceVersion === resourceVersion) return kept
+      throw new TypeError('a transform must keep metadata.uid and metadata.resourceVersion')
+    } catch (error) {
+      this.#log.error({ err: coerceError(error), key: objectKey(object) }, 'transform failed, the object is kept as it came')
+      return dropManagedFields(object)
+    }
+  }
+
+  #put(key: string, object: KubeObject<Body>, isInitial: boolean): void {
+    const stored = this.#objects.stored(key)
+    if (stored?.resourceVersion === object.metadata.resourceVersion && stored.uid === object.metadata.uid) return
+    const isAnother = stored !== undefined && stored.uid !== object.metadata.uid
+    const old = stored && this.#objects.later(key)
+    if (isAnother) this.#departed.add(stored.uid, undefined)
+    this.#objects.set(key, object)
+    if (this.#handlers.size === 0 && !this.#byNamespace && this.#indexes.size === 0) return
+    deepFreeze(object)
+    if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old?.(), object)
+    // Deleted and made again while we were away: handlers must see both, or what belonged to the old one is never cleaned up.
+    if (old && isAnother) {
+      this.#handlers.deleted(old())
+      this.#handlers.added(object, isInitial)
+    } else if (old) {
+      this.#handlers.updated(old, object)
+    } else {
+      this.#handlers.added(object, isInitial)
+    }
+  }
+
+  /** `version` is the one it left at, where that is known, and `last` the state the server deleted, where the watch told it. */
+  #drop(key: string, version: string | undefined, last?: KubeObject<Body>): void {
+    const stored = this.#objects.stored(key)
+    if (!stored) return
+    this.#departed.add(stored.uid, version)
+    const old = this.#objects.later(key)
+    this.#ownWrites.settle(key)
+    this.#objects.delete(key)
+    if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old(), undefined)
+    if (this.#handlers.size === 0) return
+    const final = last ? this.#kept(last) : old()
+    deepFreeze(final)
+    this.#handlers.deleted(final)
+  }
+
+  #index(key: string, old: KubeObject<Body> | undefined, next: KubeObject<Body> | undefined): void {
+    this.#byNamespace?.replace(key, old, next)
+    for (const [name, index] of this.#indexes) {
+      try {
+        index.replace(key, old, next)
+      } catch (error) {
+        this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is not found under it')
+      }
+    }
+  }
+
+  #indexed(indexName: string): ObjectIndex<KubeObject<Body>> {
+    const index = this.#indexes.get(indexName)
+    if (index) return index
+    const known = [...this.#indexes.keys()].join(', ') || 'none'
+    throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}: it has ${known}`)
+  }
+
+  #build(valuesOf: (object: KubeObject<Body>) => readonly string[]): ObjectIndex<KubeObject<Body>> {
+    const index = new ObjectIndex(valuesOf)
+    for (const [key, object] of this.#objects.objects()) index.replace(key, undefined, object)
+    return index
+  }
+
+  #resolve(keys: Iterable<string>): KubeObject<Body>[] {
+    const objects: KubeObject<Body>[] = []
+    for (const key of keys) {
+      const object = this.#objects.read(key)
+      if (object) objects.push(object)
+    }
+    return objects
+  }
+}
+
+/** The default transform: managedFields are often half of an object, and only servers read them. */
+export function dropManagedFields<Body>(object: KubeObject<Body>): KubeObject<Body> {
+  if (object.metadata.managedFields === undefined) return object
+  const { managedFields: _, ...metadata } = object.metadata
+  return { ...object, metadata }
+}

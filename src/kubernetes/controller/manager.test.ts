@@ -1,0 +1,311 @@
+import { deepEqual, equal, match, ok, rejects, throws } from 'node:assert/strict'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { eventually } from '../../../test/support/eventually.ts'
+import { answerStatus } from '../../../test/support/scripted-server.ts'
+import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { configMapResource, createClient, secretResource } from '../client/index.ts'
+import { describeResource } from '../object/index.ts'
+import {
+  type Controller,
+  controller,
+  Manager,
+  type ManagerOptions,
+  type ReconcileRequest,
+  type Result,
+  silentLog,
+  TerminalError,
+  watching,
+} from './index.ts'
+
+const fast = { backoff: { minMs: 5, maxMs: 20 } }
+const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
+const secretPath = (name: string) => `/api/v1/namespaces/a/secrets/${name}`
+
+async function withManager(
+  run: (context: { api: TinyApi; manager: Manager; client: Awaited<ReturnType<typeof createClient>> }) => Promise<void>,
+  options: Partial<ManagerOptions> = {},
+) {
+  const api = await TinyApi.start()
+  const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
+  const manager = new Manager({ client, log: silentLog, listWatch: fast, ...options })
+  try {
+    await run({ api, manager, client })
+  } finally {
+    await manager.stop({ graceMs: 100 })
+    await client.close()
+    await api.close()
+  }
+}
+
+function recorder(reconcile: (request: ReconcileRequest) => Promise<Result> | Result = () => undefined, extra: object = {}) {
+  const calls: string[] = []
+  const made: Controller = controller({
+    name: 'maps',
+    for: configMapResource,
+    backoff: { baseDelayMs: 1, maxDelayMs: 4 },
+    ...extra,
+    reconcile: async request => {
+      calls.push(request.key)
+      return await reconcile(request)
+    },
+  })
+  return { calls, controller: made }
+}
+
+test('what is there and what changes is reconciled, owners and mapped objects too, over one watch per kind', async () => {
+  await withManager(async ({ api, manager }) => {
+    api.put(path('x'))
+    const { calls, controller: maps } = recorder(undefined, {
+      owns: [secretResource],
+      watches: [watching(secretResource, secret => (secret.type === 'shared' ? ['a/mapped'] : []))],
+    })
+    manager.add(maps)
+    manager.add(recorder(undefined, { name: 'others' }).controller)
+    await manager.start()
+    await eventually(() => calls.length === 1, 'the first object')
+    api.put(path('y'))
+    api.put(secretPath('s'), {
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'u', controller: true }] },
+    })
+    api.put(secretPath('t'), { type: 'shared' })
+    await eventually(() => calls.length === 4, 'y, the owner of s, and what t maps to')
+    deepEqual(calls.sort(), ['a/mapped', 'a/x', 'a/x', 'a/y'])
+    equal(api.server.requests.filter(({ query }) => query.has('watch')).length, 2, 'configmaps and secrets')
+  })
+})
+
+test('a throw is tried again with backoff, a terminal error waits for a change, requeueAfterMs comes back', async () => {
+  const attempts: number[] = []
+  const again: string[] = []
+  await withManager(async ({ api, manager }) => {
+    const { calls, controller: maps } = recorder(({ name, attempt }) => {
+      if (name === 'flaky' && attempts.push(attempt) < 4) throw 'not even an error'
+      if (name === 'hopeless') throw new TerminalError('needs a person')
+      if (name === 'nonsense' && again.push(name) < 3) return { requeueAfterMs: -1 }
+      if (name === 'later' && again.push(name) < 6) return { requeueAfterMs: 1 }
+    })
+    manager.add(maps)
+    await manager.start()
+    api.put(path('flaky'))
+    await eventually(() => attempts.length === 4, 'three failures and a success')
+    deepEqual(attempts, [0, 1, 2, 3])
+    api.put(path('hopeless'))
+    await eventually(() => calls.includes('a/hopeless'), 'the hopeless one')
+    api.put(path('nonsense'))
+    await eventually(() => again.length === 3, 'nonsense counts as a failure')
+    api.put(path('later'))
+    await eventually(() => again.length === 6, 'delayed adds')
+    equal(calls.filter(key => key === 'a/hopeless').length, 1)
+    api.put(path('hopeless'))
+    await eventually(() => calls.filter(key => key === 'a/hopeless').length === 2, 'after a change it is tried again')
+  })
+})
+
+test('invariant 7: changes during a reconcile of the key wait for it', async () => {
+  let running = 0
+  let most = 0
+  const gate = Promise.withResolvers<void>()
+  await withManager(async ({ api, manager }) => {
+    const { calls, controller: maps } = recorder(async () => {
+      most = Math.max(most, ++running)
+      await gate.promise
+      running--
+    })
+    manager.add(maps)
+    await manager.start()
+    for (let change = 0; change < 5; change++) {
+      api.put(path('x'), { data: { change: String(change) } })
+      await eventually(() => manager.informer(configMapResource).get('a/x')?.data?.change === String(change), 'the cache sees it')
+    }
+    deepEqual(calls, ['a/x'])
+    gate.resolve()
+    await eventually(() => calls.length === 2, 'one more run for all five')
+    equal(most, 1)
+  })
+})
+
+test('stop lets a reconcile finish, and aborts the signal of one that does not', async () => {
+  const ended: string[] = []
+  await withManager(async ({ api, manager }) => {
+    const { calls, controller: maps } = recorder(async ({ name, signal }) => {
+      if (name === 'short') await new Promise(resolve => setTimeout(resolve, 20))
+      else await new Promise(resolve => signal.addEventListener('abort', resolve))
+      ended.push(`${name} ${signal.aborted}`)
+    })
+    manager.add(maps)
+    await manager.start()
+    api.put(path('short'))
+    api.put(path('endless'))
+    await eventually(() => calls.length === 2, 'both run')
+    await manager.stop({ graceMs: 100 })
+    deepEqual(ended, ['short false', 'endless true'])
+    deepEqual(manager.readyz(), { ok: false, reasons: ['the manager is stopped'] })
+  })
+})
+
+test('a kind that cannot be listed holds up its own controller only, readyz says why, and it starts when the kind comes', async () => {
+  await withManager(async ({ api, manager }) => {
+    let hasSecrets = false
+    api.intercept = ({ path }, response) => {
+      if (hasSecrets || !path.endsWith('/secrets')) return false
+      answerStatus(response, 404, 'NotFound')
+      return true
+    }
+    api.put(path('x'))
+    const { calls, controller: maps } = recorder()
+    const late = recorder(undefined, { name: 'late', for: secretResource })
+    manager.add(late.controller)
+    manager.add(maps)
+    const started = manager.start()
+    await eventually(() => calls.length === 1, 'the healthy controller works')
+    await eventually(
+      () => manager.readyz().reasons.some(reason => reason.includes('the server has no secrets of v1: does the server serve v1?')),
+      'readyz names the cause',
+    )
+    match(manager.readyz().reasons.join(), /the cache of secrets is not filled yet/)
+    api.put(secretPath('s'))
+    hasSecrets = true
+    await started
+    await eventually(() => late.calls.length === 1, 'the late one')
+    deepEqual(manager.readyz(), { ok: true, reasons: [] })
+  })
+})
+
+test('a runnable that fails makes the manager unhealthy and leaves the others alone', async () => {
+  await withManager(async ({ api, manager }) => {
+    const { calls, controller: maps } = recorder()
+    manager.add({ name: 'ticker', start: async () => Promise.reject(new Error('no clock')) })
+    manager.add(maps)
+    await manager.start()
+    await eventually(() => !manager.healthz().ok, 'healthz')
+    deepEqual(manager.healthz().reasons, ['ticker failed: no clock'])
+    api.put(path('x'))
+    await eventually(() => calls.length === 1, 'still reconciling')
+  })
+})
+
+test('names are unique, a manager starts once, and options are checked', async () => {
+  await withManager(async ({ manager }) => {
+    manager.add(recorder().controller)
+    throws(() => manager.add(recorder().controller), /a controller named "maps" was added before/)
+    throws(() => recorder(undefined, { maxConcurrent: 0 }), /maxConcurrent of controller maps must be a whole number > 0, got 0/)
+    manager.informer(secretResource, { transform: object => object })
+    throws(() => manager.informer(secretResource, { transform: object => object }), /another transform/)
+    await manager.start()
+    await rejects(manager.start(), /it starts once/)
+  })
+})
+
+test('two managers with leader election: one works, the other takes over after an orderly stop', async () => {
+  await withManager(
+    async ({ api, manager, client }) => {
+      const first = recorder()
+      const second = recorder()
+      const election = { leaseName: 'ctl', namespace: 'a', leaseDurationMs: 1_000, renewDeadlineMs: 600, retryPeriodMs: 20 }
+      const other = new Manager({ client, log: silentLog, listWatch: fast, leaderElection: { ...election, identity: 'two' } })
+      manager.add(first.controller)
+      other.add(second.controller)
+      await manager.start()
+      await manager.whenLeader
+      await other.start()
+      api.put(path('x'))
+      await eventually(() => first.calls.length === 1, 'the leader works')
+      equal(manager.isLeader, true)
+      equal(other.isLeader, false)
+      await manager.stop()
+      await other.whenLeader
+      await eventually(() => second.calls.length === 1, 'the other starts with what is there')
+      equal(first.calls.length, 1)
+      await other.stop()
+    },
+    {
+      leaderElection: {
+        leaseName: 'ctl',
+        namespace: 'a',
+        identity: 'one',
+        leaseDurationMs: 1_000,
+        renewDeadlineMs: 600,
+        retryPeriodMs: 20,
+      },
+    },
+  )
+})
+
+test('invariant 7: when the lease cannot be renewed, running reconciles are aborted, and it goes on after the lease is won again', async () => {
+  const election = { leaseName: 'ctl', namespace: 'a', identity: 'one', leaseDurationMs: 300, renewDeadlineMs: 200, retryPeriodMs: 20 }
+  await withManager(
+    async ({ api, manager }) => {
+      const aborted: string[] = []
+      const { calls, controller: maps } = recorder(async ({ signal }) => {
+        if (calls.length > 1) return
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        aborted.push(String(signal.reason))
+      })
+      manager.add(maps)
+      await manager.start()
+      api.put(path('x'))
+      await eventually(() => calls.length === 1, 'the first reconcile')
+      api.intercept = ({ path }, response) => {
+        if (!path.includes('/leases')) return false
+        answerStatus(response, 500, 'InternalError')
+        return true
+      }
+      await eventually(() => aborted.length === 1, 'the abort')
+      deepEqual([aborted, manager.isLeader, manager.healthz().ok], [['NotLeaderError: leadership was lost'], false, true])
+      api.intercept = undefined
+      await eventually(() => calls.length === 2 && manager.isLeader, 'the work goes on')
+    },
+    { leaderElection: election, log: pino({ level: 'silent' }) },
+  )
+})
+
+test('metrics come under the names of controller-runtime', async () => {
+  const { Registry } = await import('prom-client')
+  const registry = new Registry()
+  await withManager(
+    async ({ api, manager }) => {
+      const { calls, controller: maps } = recorder(({ name, attempt }) => {
+        if (name === 'bad' && attempt === 0) throw new Error('once')
+      })
+      manager.add(maps)
+      await manager.start()
+      api.put(path('bad'))
+      await eventually(() => calls.length === 2, 'failure and success')
+      const text = await registry.metrics()
+      for (const line of [
+        'controller_runtime_reconcile_total{controller="maps",result="error"} 1',
+        'controller_runtime_reconcile_total{controller="maps",result="success"} 1',
+        'controller_runtime_reconcile_errors_total{controller="maps"} 1',
+        'controller_runtime_reconcile_time_seconds_count{controller="maps"} 2',
+        'workqueue_depth{name="maps",controller="maps",priority="0"} 0',
+        'workqueue_adds_total{name="maps",controller="maps"} 2',
+        'workqueue_retries_total{name="maps",controller="maps"} 1',
+        'workqueue_queue_duration_seconds_count{name="maps",controller="maps"} 2',
+        'workqueue_work_duration_seconds_count{name="maps",controller="maps"} 2',
+      ]) {
+        ok(text.includes(line), `${line} in\n${text}`)
+      }
+      match(text, /rest_client_requests_total\{method="GET",code="200",host="127\.0\.0\.1:\d+"\} \d/)
+    },
+    { registry },
+  )
+})
+
+test('an error of a controller for a kind unknown to the compiler is still one error', async () => {
+  const stranger = describeResource<{ spec: { a: string } }>({
+    group: 'x.dev',
+    version: 'v1',
+    kind: 'Stack',
+    plural: 'stacks',
+    scope: 'Namespaced',
+  })
+  await withManager(async ({ api, manager }) => {
+    const { calls, controller: made } = recorder(undefined, { for: stranger })
+    manager.add(made)
+    await manager.start()
+    api.put('/apis/x.dev/v1/namespaces/a/stacks/s', { spec: { a: '1' } })
+    await eventually(() => calls[0] === 'a/s', 'the stranger')
+    equal(manager.informer(stranger).get('a/s')?.spec.a, '1')
+  })
+})

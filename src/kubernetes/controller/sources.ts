@@ -1,0 +1,144 @@
+import { type KubeObject, objectKey, parseApiVersion, type Resource } from '../object/index.ts'
+import type { ChangeHandler } from './change-handlers.ts'
+import type { Informer, InformerOptions } from './informer.ts'
+import { coerceError, type Log } from './log.ts'
+import type { Change, Predicate } from './predicates.ts'
+import { lowPriority, normalPriority, type WorkQueue } from './work-queue.ts'
+
+/** Changes of another kind, mapped to the keys that they concern. {@link watching} infers the object's type. */
+export type WatchSource = {
+  readonly resource: Resource<unknown>
+  /** Called for the old and the new object of an update. */
+  map(object: KubeObject): readonly string[]
+  predicate?: Predicate | undefined
+  informer?: InformerOptions<unknown> | undefined
+  /** Collects changes for this long, so that many of them make one reconcile; default 0. */
+  delayMs?: number | undefined
+}
+
+/** A kind whose objects `for` owns, with a say in which of its changes matter. */
+export type OwnedSource = Pick<WatchSource, 'resource' | 'predicate' | 'informer' | 'delayMs'>
+
+/** A {@link WatchSource} whose `map` knows the type of its objects. */
+export function watching<Body>(
+  resource: Resource<Body>,
+  map: (object: KubeObject<Body>) => readonly string[],
+  options: { predicate?: Predicate<Body> | undefined; informer?: InformerOptions<Body> | undefined; delayMs?: number | undefined } = {},
+): WatchSource {
+  return { resource, map, ...options } as unknown as WatchSource
+}
+
+/** A source of keys: subscribing it to its informer fills the queue. */
+export type Source = {
+  informer: Informer<unknown>
+  /** The cluster that its keys belong to; undefined for a controller without `clusters`. */
+  cluster: string | undefined
+  /** Whether its keys are those of its own objects, as for `for`. */
+  isOwn: boolean
+  keysOf: (object: KubeObject<unknown>) => readonly string[]
+  passes: (change: Change) => boolean
+  delayMs: number
+  priorityOf?: ((object: KubeObject<unknown>) => number) | undefined
+}
+
+/** What a controller declares about where its keys come from. */
+export type SourceOptions = {
+  for: Resource<unknown>
+  predicates?: Predicate[] | undefined
+  priority?: ((object: KubeObject<unknown>) => number) | undefined
+  informer?: InformerOptions<unknown> | undefined
+  owns?: (Resource<unknown> | OwnedSource)[] | undefined
+  watches?: WatchSource[] | undefined
+}
+
+type FindInformer = (resource: Resource<unknown>, options: InformerOptions<unknown>) => Informer<unknown>
+
+/** The sources of one cluster; the first is that of `for`. */
+export function sourcesOf(options: SourceOptions, cluster: string | undefined, find: FindInformer): [Source, ...Source[]] {
+  const { for: resource, predicates = [], owns = [], watches = [], informer, priority } = options
+  const inCluster = (wanted: InformerOptions<unknown> = {}) => (cluster === undefined ? wanted : { cluster, ...wanted })
+  const own: Source = {
+    informer: find(resource, inCluster(informer)),
+    cluster,
+    isOwn: true,
+    keysOf: object => [objectKey(object)],
+    passes: change => predicates.every(predicate => predicate(change)),
+    delayMs: 0,
+    priorityOf: priority,
+  }
+  const owned = owns.map((kind): Source => {
+    const source: OwnedSource = 'resource' in kind ? (kind as OwnedSource) : { resource: kind }
+    return {
+      informer: find(source.resource, inCluster(source.informer)),
+      cluster,
+      isOwn: false,
+      keysOf: object => ownerKeys(object, resource),
+      passes: change => source.predicate?.(change) ?? true,
+      delayMs: source.delayMs ?? 0,
+    }
+  })
+  const watched = watches.map(
+    (watch): Source => ({
+      informer: find(watch.resource, inCluster(watch.informer)),
+      cluster,
+      isOwn: false,
+      keysOf: object => watch.map(object as KubeObject),
+      passes: change => watch.predicate?.(change) ?? true,
+      delayMs: watch.delayMs ?? 0,
+    }),
+  )
+  return [own, ...owned, ...watched]
+}
+
+/** Where a key stands in the queue: the names of clusters and objects never hold a bar. */
+export function queueKey(cluster: string | undefined, key: string): string {
+  return cluster === undefined ? key : `${cluster}|${key}`
+}
+
+/** The opposite of {@link queueKey}. */
+export function parseQueueKey(text: string): { cluster: string | undefined; key: string } {
+  const bar = text.indexOf('|')
+  return bar < 0 ? { cluster: undefined, key: text } : { cluster: text.slice(0, bar), key: text.slice(bar + 1) }
+}
+
+/** The keys of the controlling owner of `object`, if it is of this kind; the version of the reference does not matter. */
+function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>): string[] {
+  const reference = metadata.ownerReferences?.find(({ controller }) => controller)
+  if (!reference || reference.kind !== owner.kind || parseApiVersion(reference.apiVersion).group !== owner.group) return []
+  return [owner.scope === 'Namespaced' ? `${metadata.namespace}/${reference.name}` : reference.name]
+}
+
+/** What subscribes a source to its informer. */
+export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
+  const changed = (change: Change) => {
+    // A predicate that throws must not hide a change: a reconcile too many is harmless, one too few is not.
+    let passes = true
+    try {
+      passes = source.passes(change)
+    } catch (error) {
+      log.error({ err: coerceError(error) }, 'predicate threw, the change is let through')
+    }
+    if (!passes) return
+    const { delayMs, priorityOf, cluster } = source
+    const { object } = change
+    const usual = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
+    const priority = priorityOf ? safePriority(priorityOf, object, usual, log) : usual
+    const keys = source.keysOf(object)
+    for (const key of keys) queue.add(queueKey(cluster, key), { priority, delayMs })
+    // An object's own key never changes, so what it was need not be read for that.
+    if (change.type !== 'updated' || source.isOwn) return
+    // Each key once: a second add would find it running already, and run it again for nothing.
+    for (const key of source.keysOf(change.old)) if (!keys.includes(key)) queue.add(queueKey(cluster, key), { priority, delayMs })
+  }
+  return { changed }
+}
+
+function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, usual: number, log: Log): number {
+  try {
+    const priority = of(object)
+    return typeof priority === 'number' && !Number.isNaN(priority) ? priority : usual
+  } catch (error) {
+    log.error({ err: coerceError(error) }, 'priority function threw, the usual priority is taken')
+    return usual
+  }
+}

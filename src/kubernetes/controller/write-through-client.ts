@@ -1,0 +1,47 @@
+import { type Client, type HandleOptions, type RequestOptions, ResourceClient, type Response, WrappedClient } from '../client/index.ts'
+import type { KubeObject, Resource } from '../object/index.ts'
+import { deepFreeze } from './deep-freeze.ts'
+import type { Informer } from './informer.ts'
+
+type CachesOf = (resource: Resource<unknown>) => readonly Informer<unknown>[]
+
+/**
+ * A client whose writes are in the caches before their callers go on: whoever runs next reads what was written, without
+ * waiting for the watch. Only its handles (`resource`) do that; a raw `request` is not looked into. `beforeWrite` may throw: then
+ * nothing is sent; what waits to be sent is dropped when the signal that it returns aborts.
+ */
+export class WriteThroughClient extends WrappedClient {
+  readonly #cachesOf: CachesOf
+  readonly #beforeWrite: (() => AbortSignal | undefined) | undefined
+
+  constructor(client: Client, cachesOf: CachesOf, beforeWrite?: () => AbortSignal | undefined) {
+    super(client)
+    this.#cachesOf = cachesOf
+    this.#beforeWrite = beforeWrite
+  }
+
+  override request(options: RequestOptions): Promise<Response> {
+    return this.#beforeWrite && options.method !== 'GET' ? this.#write(options, this.#beforeWrite) : this.inner.request(options)
+  }
+
+  override resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+    return new ResourceClient(this, resource, options, {
+      written: object => this.#written(resource, object),
+      deleted: (key, uid) => {
+        for (const cache of this.#cachesOf(resource)) cache.applyLocalDelete(key, uid)
+      },
+    })
+  }
+
+  async #write(options: RequestOptions, beforeWrite: () => AbortSignal | undefined): Promise<Response> {
+    const signal = beforeWrite()
+    const both = signal && options.signal ? AbortSignal.any([signal, options.signal]) : (signal ?? options.signal)
+    return await this.inner.request({ ...options, signal: both })
+  }
+
+  #written(resource: Resource<unknown>, object: KubeObject<unknown>): void {
+    // Shared with the caches from here on. Whether there is one must not decide what a caller may do with its answer.
+    deepFreeze(object)
+    for (const cache of this.#cachesOf(resource)) cache.applyLocal(object)
+  }
+}

@@ -1,0 +1,91 @@
+import { equalJson, isJsonObject, type KubeObject, notFound, type ObjectMeta, StatusError } from '../../../object/index.ts'
+import { type Authorizer, adminsGroup, type User } from '../user.ts'
+import { areTooManyToCompare, describeRules, type PolicyRule, quoteAll, uncoveredRules } from './policy-rule.ts'
+import { type Rbac, type RoleRef, rbacGroup, rulesIn } from './rbac.ts'
+
+const everything: readonly PolicyRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+  { verbs: ['*'], nonResourceURLs: ['*'] },
+]
+
+/** A Role, ClusterRole or binding that is about to be written. */
+export type RbacWrite = {
+  readonly user: User
+  /** `roles`, `clusterroles`, `rolebindings` or `clusterrolebindings`. */
+  readonly plural: string
+  /** Of the request; empty when it is not named there. */
+  readonly name: string
+  readonly object: KubeObject
+  readonly before: KubeObject | undefined
+}
+
+/**
+ * Nobody gives what they do not have: a writer of a role needs every rule of it, or the verb `escalate` on it; a writer of a
+ * binding needs every rule of its role, or the verb `bind` on that. Administrators are not asked.
+ * @throws {StatusError} Forbidden, with what is missing; NotFound when a binding's role is not there to be compared.
+ */
+export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWrite): void {
+  const { user, plural, object, before } = write
+  if (user.groups.includes(adminsGroup)) return
+  if (before && isSameButForCollector(object, before)) return
+  const namespace = object.metadata.namespace ?? ''
+  if (plural === 'roles' || plural === 'clusterroles') {
+    if (isAllowed(authorize, user, 'escalate', plural, write.name, namespace)) return
+    confirm(rbac, write, namespace, rulesIn(object))
+    if ((hasAggregation(object) || (before && hasAggregation(before))) && missing(rbac, user, namespace, everything).length > 0) {
+      throw forbidden(write, 'must have cluster-admin privileges to use the aggregationRule')
+    }
+    return
+  }
+  const roleRef = object.roleRef as RoleRef
+  const isClusterRole = roleRef.kind === 'ClusterRole'
+  if (isAllowed(authorize, user, 'bind', isClusterRole ? 'clusterroles' : 'roles', roleRef.name, namespace)) return
+  const rules = rbac.rulesOf(roleRef, namespace)
+  // Kubernetes says it of the resource that is asked for, with the name of the role.
+  if (!rules) throw notFound({ group: rbacGroup, plural }, roleRef.name)
+  confirm(rbac, write, namespace, rules)
+}
+
+function isAllowed(authorize: Authorizer, user: User, verb: string, resource: string, name: string, namespace: string): boolean {
+  return authorize({ user, verb, group: rbacGroup, resource, name: name || undefined, namespace: namespace || undefined }) === true
+}
+
+function missing(rbac: Rbac, user: User, namespace: string, wanted: readonly PolicyRule[]): PolicyRule[] {
+  return uncoveredRules(rbac.rulesFor(user, namespace).rules, wanted)
+}
+
+function confirm(rbac: Rbac, write: RbacWrite, namespace: string, wanted: readonly PolicyRule[]): void {
+  const { user } = write
+  if (areTooManyToCompare(rbac.rulesFor(user, namespace).rules, wanted)) {
+    throw forbidden(write, 'has too many rules to be compared with those of its writer: make several of it')
+  }
+  const lacking = missing(rbac, user, namespace, wanted)
+  if (lacking.length === 0) return
+  const { error } = rbac.rulesFor(user, namespace)
+  const who = `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)})`
+  const what = `is attempting to grant RBAC permissions not currently held:\n${describeRules(lacking).join('\n')}`
+  throw forbidden(write, `${who} ${what}${error ? `; resolution errors: [${error}]` : ''}`)
+}
+
+function forbidden({ plural, object }: RbacWrite, why: string): StatusError {
+  const { name } = object.metadata
+  return new StatusError('Forbidden', `${plural}.${rbacGroup} ${JSON.stringify(name)} is forbidden: ${why}`, {
+    details: { name, group: rbacGroup, kind: plural },
+  })
+}
+
+function hasAggregation({ aggregationRule }: KubeObject): boolean {
+  return (
+    isJsonObject(aggregationRule) && Array.isArray(aggregationRule.clusterRoleSelectors) && aggregationRule.clusterRoleSelectors.length > 0
+  )
+}
+
+/** Whoever cleans up may take finalizers and owners away without having the rules. */
+function isSameButForCollector({ metadata: after, ...next }: KubeObject, { metadata: before, ...last }: KubeObject): boolean {
+  return equalJson(next, last) && equalJson(withoutCollected(after), withoutCollected(before))
+}
+
+function withoutCollected(metadata: ObjectMeta): Partial<ObjectMeta> {
+  const { ownerReferences: _, finalizers: __, managedFields: ___, resourceVersion: ____, generation: _____, ...kept } = metadata
+  return kept
+}

@@ -1,0 +1,49 @@
+import type { KubeObject } from '../../object/index.ts'
+
+/** Who makes a request. */
+export type User = {
+  readonly name: string
+  readonly groups: readonly string[]
+  readonly uid?: string
+  /** What else is known, such as the Pod that a service account's token is bound to. */
+  readonly extra?: Readonly<Record<string, readonly string[]>>
+}
+
+export const adminsGroup = 'system:masters'
+const authenticatedGroup = 'system:authenticated'
+
+/** What a request is allowed or refused by. Resource requests have a resource, all others a path. */
+export type Attributes = {
+  user: User
+  /** A Kubernetes verb such as `list`; the lower-case HTTP method for paths. */
+  verb: string
+  group: string
+  resource: string
+  subresource?: string
+  namespace?: string
+  name?: string
+  path?: string
+  /** What a list or watch is restricted to, as it was sent. */
+  fieldSelector?: string
+}
+
+/** True, or the reason for a 403; empty when there is nothing to add. */
+export type Authorizer = (attributes: Attributes) => true | string
+
+/** What a program that embeds the server says about a request: as {@link Authorizer}, or undefined to leave it to RBAC. */
+export type OwnAuthorizer = (attributes: Attributes) => true | string | undefined
+
+/**
+ * What a program that embeds the server says about an object before it is written, `before` being what it replaces: undefined to
+ * let it pass, or why not. Kubernetes has admission plugins such as NodeRestriction for this.
+ */
+export type OwnGuard = (
+  user: User,
+  request: { readonly verb: string; readonly namespace: string; readonly name: string; readonly subresource: string },
+  object: KubeObject,
+  before: KubeObject | undefined,
+) => string | undefined
+
+export function named(name: string, groups: readonly string[]): User {
+  return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { after, before, test } from 'node:test'
+import { startTestServer, type TestServer } from '../server.testing.ts'
+
+const sockets = 300
+const maps = '/api/v1/namespaces/default/configmaps'
+
+/** A client in a process of its own: as many sockets as it likes, the next request on each as soon as it is answered. */
+const flooder = `
+import { connect } from 'node:tls'
+const [port, token, sockets] = process.argv.slice(1)
+let sent = 1e9
+const request = () => {
+  const body = JSON.stringify({ data: { x: String(sent++) } })
+  return 'PATCH ${maps}/flood HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer ' + token +
+  '\\r\\nContent-Type: application/merge-patch+json\\r\\nContent-Length: ' + body.length + '\\r\\n\\r\\n' + body
+}
+let open = 0
+for (let i = 0; i < Number(sockets); i++) {
+  const socket = connect({ host: '127.0.0.1', port: Number(port), rejectUnauthorized: false }, () => {
+    if (++open === Number(sockets)) console.log('all are open')
+    socket.write(request())
+  })
+  socket.on('data', chunk => { if (chunk.includes('HTTP/1.1')) socket.write(request()) })
+  socket.on('error', () => process.exit())
+}
+`
+
+let server: TestServer
+let child: ChildProcess | undefined
+before(async () => {
+  server = await startTestServer()
+  await server.call(maps, { body: { metadata: { name: 'flood' } } })
+})
+after(async () => {
+  child?.kill('SIGKILL')
+  await server.close()
+})
+
+test(`a client that floods on ${sockets} sockets does not stop another: its requests wait for few of the flood`, async () => {
+  const token = server.server.issueToken({ name: 'flooder', groups: ['system:masters'], ttlMs: 600_000 })
+  const arguments_ = [String(server.server.port), token, String(sockets)]
+  child = spawn(process.execPath, ['--input-type=module', '-e', flooder, ...arguments_], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(createInterface({ input: child.stdout! }), 'line')
+  const floodedBetween: number[] = []
+  let mostWaiting = 0
+  for (let i = 0; i < 60; i++) {
+    const { writes, waitingRequests } = server.server.stats()
+    mostWaiting = Math.max(mostWaiting, waitingRequests)
+    const { code } = i % 2 === 0 ? await server.call(maps) : await server.call(maps, { body: { metadata: { name: `calm${i}` } } })
+    assert.ok(code === 200 || code === 201)
+    floodedBetween.push(server.server.stats().writes - writes)
+  }
+  const { writes, rejectedRequests } = server.server.stats()
+  assert.ok(writes > sockets, 'the flood goes on')
+  assert.equal(rejectedRequests, 0, 'who waits for answers is not refused')
+  assert.ok(mostWaiting > 0, 'requests of the flood waited')
+  // Sent, read, committed, answered: some turns of the event loop, each with what a user may begin in one.
+  floodedBetween.sort((a, b) => a - b)
+  assert.ok(floodedBetween[30]! <= 8 * 32, `median ${floodedBetween[30]}: ${floodedBetween}`)
+})

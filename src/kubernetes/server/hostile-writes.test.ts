@@ -1,0 +1,245 @@
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { startTestServer, type TestServer } from './server.testing.ts'
+
+// Writes that reach for what their writer was not given, and writes that are built to cost more than they weigh.
+
+const rbac = '/apis/rbac.authorization.k8s.io/v1'
+const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const maps = '/api/v1/namespaces/default/configmaps'
+
+let t: TestServer
+before(async () => {
+  t = await startTestServer()
+})
+after(() => t.close())
+
+/** The token of a user who has these rules everywhere. */
+async function userWith(name: string, rules: object[]): Promise<string> {
+  const metadata = { name }
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
+  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }]
+  equal((await t.call(`${rbac}/clusterroles`, { body: { apiVersion, kind: 'ClusterRole', metadata, rules } })).code, 201)
+  const binding = { apiVersion, kind: 'ClusterRoleBinding', metadata, roleRef, subjects }
+  equal((await t.call(`${rbac}/clusterrolebindings`, { body: binding })).code, 201)
+  return t.server.issueToken({ name, groups: [], ttlMs: 600_000 })
+}
+
+const apply = { method: 'PATCH', type: 'application/apply-patch+yaml' }
+const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: {} })
+
+test('server-side apply makes an object only for who may create it', async () => {
+  const token = await userWith('patcher', [{ apiGroups: ['', 'rbac.authorization.k8s.io'], resources: ['*'], verbs: ['patch', 'get'] }])
+  const { code, body } = await t.call(`${maps}/applied?fieldManager=m`, { ...apply, token, body: configMap('applied') })
+  equal(code, 403)
+  match(body.message ?? '', /User "patcher" cannot create resource "configmaps"/)
+  equal((await t.call(`${maps}/applied`)).code, 404)
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'applied' }, rules: [] }
+  equal((await t.call(`${rbac}/clusterroles/applied?fieldManager=m`, { ...apply, token, body: role })).code, 403)
+  equal((await t.call(`${maps}/applied?fieldManager=m`, { ...apply, body: configMap('applied') })).code, 201)
+  equal((await t.call(`${maps}/applied?fieldManager=m`, { ...apply, token, body: configMap('applied') })).code, 200)
+})
+
+test('a namespace that is sent for a kind without namespaces does not make a second object of the name', async () => {
+  const node = (namespace: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', namespace } })
+  const { code, body } = await t.call('/api/v1/nodes', { body: node('a') })
+  deepEqual([code, body.metadata.namespace], [201, undefined])
+  equal((await t.call('/api/v1/nodes', { body: node('b') })).code, 409)
+  equal((await t.call('/api/v1/nodes/n1')).body.metadata.uid, body.metadata.uid)
+})
+
+test('a definition with the name of a built-in kind does not touch its objects', async () => {
+  const count = async () => (await t.call(`${rbac}/clusterroles`)).body.items.length
+  const there = await count()
+  const names = { plural: 'clusterroles', kind: 'Clusterole', singular: 'clusterole' }
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+  const name = 'clusterroles.rbac.authorization.k8s.io'
+  const crd = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name, annotations: { 'api-approved.kubernetes.io': 'unapproved, as a test' } },
+    spec: {
+      group: 'rbac.authorization.k8s.io',
+      scope: 'Cluster',
+      names,
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  }
+  const { code, body } = await t.call(definitions, { body: crd })
+  equal(code, 201)
+  // Who may write its status says that the names were accepted.
+  const conditions = ['NamesAccepted', 'Established'].map(type => ({
+    type,
+    status: 'True',
+    reason: 'Mine',
+    message: '',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  }))
+  const forced = { ...body, status: { acceptedNames: { ...names, listKind: 'X' }, storedVersions: ['v1'], conditions } }
+  await t.call(`${definitions}/${name}/status`, { method: 'PUT', body: forced })
+  const unchecked = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'unchecked' }, rules: 'x' }
+  equal((await t.call(`${rbac}/clusterroles`, { body: unchecked })).code, 400, 'the checks of the built-in kind hold')
+  await t.call(`${definitions}/${name}`, { method: 'DELETE' })
+  while ((await t.call(`${definitions}/${name}`)).code !== 404);
+  equal(await count(), there)
+})
+
+const things = '/apis/hostile.test/v1/things'
+const thing = (name: string, spec: object) => ({ apiVersion: 'hostile.test/v1', kind: 'Thing', metadata: { name }, spec })
+const listOf = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => item(index))
+
+test('what is too large or too deep for one object is refused before it is worked on', async () => {
+  const spec = {
+    type: 'object',
+    properties: {
+      texts: { type: 'array', items: { type: 'string' } },
+      any: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
+  }
+  const schema = { openAPIV3Schema: { type: 'object', properties: { spec } } }
+  const crd = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'things.hostile.test' },
+    spec: {
+      group: 'hostile.test',
+      scope: 'Cluster',
+      names: { plural: 'things', kind: 'Thing' },
+      versions: [{ name: 'v1', served: true, storage: true, schema }],
+    },
+  }
+  equal((await t.call(definitions, { body: crd })).code, 201)
+  const answer = async (body: string, type?: string) => {
+    const { code, body: status } = await t.call(things, { body, type })
+    return `${code} ${status.message ?? ''}`
+  }
+  const whole = (text: string) => `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"x"},"spec":{"any":{"a":${text}}}}`
+  const deep = '['.repeat(1_300_000) + ']'.repeat(1_300_000)
+  match(await answer(whole(deep)), /^400 .*must not nest deeper than 1000 levels/)
+  match(await answer(whole(deep), 'application/yaml'), /^400 .*must not nest deeper than 1000 levels/)
+  match(await answer(whole(`[${'1,'.repeat(120_000)}1]`)), /^413 .*at most 100000 fields and items/)
+  match(await answer(whole(`[${'1,'.repeat(1_200_000)}1]`)), /^413 .*at most 300000 fields and items/)
+  equal((await t.call(things, { body: thing('grows', { any: { a: listOf(60_000, () => 1) } }) })).code, 201)
+  const more = { method: 'PATCH', type: 'application/merge-patch+json', body: { spec: { any: { b: listOf(60_000, () => 1) } } } }
+  equal((await t.call(`${things}/grows`, more)).code, 413, 'a patch must not make it larger')
+  const applied = { ...apply, body: thing('grows', { any: { b: listOf(60_000, () => 1) } }) }
+  equal((await t.call(`${things}/grows?fieldManager=m`, applied)).code, 413, 'nor an apply')
+})
+
+test('numbers that cannot be stored as they were sent are refused', async () => {
+  const send = async (number: string, type: string, method = 'POST') => {
+    const path = method === 'POST' ? things : `${things}/grows?fieldManager=numbers`
+    const name = method === 'POST' ? 'number' : 'grows'
+    const text = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"${name}"},"spec":{"any":{"a":${number}}}}`
+    const { code, body } = await t.call(path, { method, type, body: text })
+    return `${code} ${body.message ?? ''}`
+  }
+  for (const number of ['9007199254740993', '9223372036854775807', '1e400']) {
+    match(await send(number, 'application/json'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+    match(await send(number, 'application/apply-patch+yaml', 'PATCH'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+    match(await send(number, 'application/merge-patch+json', 'PATCH'), new RegExp(`^400 the number ${number} cannot be stored exactly`))
+  }
+  const yaml = 'apiVersion: hostile.test/v1\nkind: Thing\nmetadata: {name: number}\nspec: {any: {a: 9007199254740993}}\n'
+  match((await t.call(things, { type: 'application/yaml', body: yaml })).body.message ?? '', /the number 9007199254740993 cannot be stored/)
+  match(await send('9007199254740991', 'application/json'), /^201/)
+})
+
+test('an object that is wrong in each of its fields is refused with as much as somebody reads', async () => {
+  const unknown = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"u"},${listOf(90_000, i => `"u${i}":1`).join(',')}}`
+  const told = await t.call(`${things}?fieldValidation=Strict`, { body: unknown })
+  equal(told.code, 400)
+  const warned = await t.call(things, { body: unknown })
+  equal(warned.code, 201)
+  ok((warned.headers.get('warning') ?? '').length < 8_192)
+  const wrong = (metadata: object) =>
+    t.call(maps, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'wrong', ...metadata } } })
+  const owner = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', name, uid: name, controller: true })
+  for (const metadata of [
+    { labels: Object.fromEntries(listOf(90_000, i => [`-${i}`, '-'])) },
+    { annotations: Object.fromEntries(listOf(90_000, i => [`-${i}`, '-'])) },
+    { finalizers: listOf(90_000, i => `_${i}`) },
+    { ownerReferences: listOf(15_000, i => owner(`o${i}`)) },
+    { name: 'x'.repeat(2_900_000) },
+  ]) {
+    const { code, body } = await wrong(metadata)
+    equal(code, 422)
+    ok(JSON.stringify(body).length < 2_000_000)
+  }
+  const subjects = listOf(24_000, () => ({}))
+  const binding = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding', metadata: { name: 'w' }, roleRef: {}, subjects }
+  ok((await t.call(`${rbac}/clusterrolebindings`, { body: binding })).code < 500)
+})
+
+test('a role is compared with what its writer has only as long as that takes no seconds', async () => {
+  const token = await userWith('granter', [{ apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'], verbs: ['create'] }])
+  const rule = { apiGroups: listOf(300, i => `g${i}`), resources: listOf(300, i => `r${i}`), verbs: listOf(300, i => `v${i}`) }
+  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'vast' }, rules: [rule, rule, rule] }
+  const { code, body } = await t.call(`${rbac}/clusterroles`, { token, body: role })
+  equal(code, 403)
+  match(body.message ?? '', /too many rules to be compared/)
+  equal((await t.call(`${rbac}/clusterroles`, { body: role })).code, 201, 'administrators are not asked')
+})
+
+test('long lists merge and move in linear time, or not at all', async () => {
+  const finalizers = (prefix: string) => listOf(30_000, i => `a.test/${prefix}${i}`)
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'long', finalizers: finalizers('a') } }
+  equal((await t.call(maps, { body })).code, 201)
+  const merge = { method: 'PATCH', type: 'application/strategic-merge-patch+json' }
+  const grown = await t.call(`${maps}/long`, { ...merge, body: { metadata: { finalizers: finalizers('b') } } })
+  equal(grown.body.metadata.finalizers?.length, 60_000)
+  const gone = { '$deleteFromPrimitiveList/finalizers': finalizers('a') }
+  equal((await t.call(`${maps}/long`, { ...merge, body: { metadata: gone } })).body.metadata.finalizers?.length, 30_000)
+  equal((await t.call(things, { body: thing('list', { texts: listOf(90_000, () => 'x') }) })).code, 201)
+  const front = listOf(9_000, () => ({ op: 'add', path: '/spec/texts/0', value: 'y' }))
+  const moved = await t.call(`${things}/list`, { method: 'PATCH', type: 'application/json-patch+json', body: front })
+  equal(moved.code, 422)
+  match(moved.body.message ?? '', /move too many items/)
+})
+
+test('selectors are bounded: each requirement is asked of every object', async () => {
+  const listed = (query: string) => t.call(`${maps}?${query}`).then(({ code }) => code)
+  const labels = (count: number) => encodeURIComponent(listOf(count, i => `!a${i}`).join(','))
+  equal(await listed(`labelSelector=${labels(256)}`), 200)
+  equal(await listed(`labelSelector=${labels(257)}`), 400)
+  equal(await listed(`labelSelector=${encodeURIComponent(`a in (${listOf(2_000, i => `v${i}`).join(',')})`)}`), 200)
+  equal(await listed(`fieldSelector=${encodeURIComponent(listOf(300, i => `metadata.name!=a${i}`).join(','))}`), 400)
+})
+
+test('a long object or list is sent as YAML without making lines of it', async () => {
+  const headers = { accept: 'application/yaml' }
+  const short = await t.call<string>('/api/v1/namespaces/default', { headers })
+  match(short.body, /^apiVersion: v1$/m)
+  const long = await t.call<string>(`${maps}/long`, { headers })
+  equal(JSON.parse(long.body).metadata.finalizers.length, 30_000)
+  equal(long.headers.get('content-type'), 'application/yaml')
+  const list = await t.call<string>(maps, { headers })
+  equal(JSON.parse(list.body).kind, 'ConfigMapList')
+})
+
+test('deleting many at once answers with all of them, a piece at a time', async () => {
+  const make = (i: number) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `many${i}`, labels: { many: 'yes' } },
+    data: { a: 'x'.repeat(2_000) },
+  })
+  await Promise.all(listOf(400, i => t.call(maps, { body: make(i) })))
+  const { code, body } = await t.call(`${maps}?labelSelector=many`, { method: 'DELETE' })
+  deepEqual([code, body.items.length], [200, 400])
+  equal((await t.call(`${maps}?labelSelector=many`)).body.items.length, 0)
+})
+
+test('nobody holds up the deletion of an object of another namespace by naming it as an owner', async () => {
+  for (const name of ['victim', 'attacker']) {
+    equal((await t.call('/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } })).code, 201)
+  }
+  const victim = '/api/v1/namespaces/victim/configmaps'
+  const { body: owner } = await t.call(victim, { body: configMap('owner') })
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid, blockOwnerDeletion: true }]
+  const dependent = (name: string) => ({ ...configMap(name), metadata: { name, ownerReferences, finalizers: ['attacker.test/stay'] } })
+  // An owner in another namespace is none, so the collector deletes it: its finalizer keeps it.
+  equal((await t.call('/api/v1/namespaces/attacker/configmaps', { body: dependent('holds') })).code, 201)
+  await t.call(`${victim}/owner`, { method: 'DELETE', body: { propagationPolicy: 'Foreground' } })
+  while ((await t.call(`${victim}/owner`)).code !== 404);
+})

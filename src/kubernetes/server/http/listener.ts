@@ -1,0 +1,146 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import type { Socket } from 'node:net'
+import { type BacklogLimits, Backlogs } from './backlogs.ts'
+import type { Handler } from './exchange.ts'
+import { Http1Connection } from './http1-connection.ts'
+import { type Http2, openHttp2 } from './http2.ts'
+import { Strangers } from './unauthenticated-connections.ts'
+
+export type ListenerOptions = {
+  /** PEM. */
+  tls: { certificate: string; key: string; ca: string }
+  handler: Handler
+  /** Prefixes of paths whose handlers want node:http's own objects. */
+  nodePrefixes: readonly string[]
+  onTlsError: (error: Error) => void
+  /** Is told of connections; whoever authenticates requests takes them off. Default: one of its own. */
+  strangers?: Strangers
+  /** Connections beyond are not accepted. Default 35,000: as many watches as there may be, and some. */
+  maxConnections?: number
+  backlogLimits?: Partial<BacklogLimits>
+}
+
+/** The TLS listener of the API server. */
+export type Listener = {
+  readonly server: Server
+  /** Stops accepting and finishes what is under way; what is busy after `graceMs` is cut. `onClosing` is called first. */
+  stop(graceMs: number, onClosing: () => void): Promise<void>
+}
+
+const keepAliveTimeoutMs = 90_000
+const headersTimeoutMs = 30_000
+const requestTimeoutMs = 60_000
+const maxHeaderBytes = 32 * 1024
+const sweepEveryMs = 5_000
+const backlogSweepEveryMs = 1_000
+const handshakeTimeoutMs = 10_000
+const defaultMaxConnections = 35_000
+
+/**
+ * One port, three ways to read requests: HTTP/2 when the client asks for it in the handshake, our own HTTP/1.1 for plain requests, and
+ * node:http for whatever is not plain. All end in the same handler.
+ */
+export function makeListener(options: ListenerOptions): Listener {
+  const { tls, handler, nodePrefixes, onTlsError, strangers = new Strangers(), maxConnections = defaultMaxConnections } = options
+  const backlogs = new Backlogs(options.backlogLimits)
+  const server = createServer(
+    {
+      cert: tls.certificate,
+      key: tls.key,
+      ca: tls.ca,
+      requestCert: true,
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: ['h2', 'http/1.1'],
+      noDelay: true,
+      keepAlive: true,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      handshakeTimeout: handshakeTimeoutMs,
+      maxHeaderSize: maxHeaderBytes,
+    },
+    (request: IncomingMessage, response: ServerResponse) => handler(request, response),
+  )
+  server.maxConnections = maxConnections
+  const isForNode = (url: string) => nodePrefixes.some(prefix => url.startsWith(prefix))
+  const connections = new Set<Http1Connection>()
+  let http2: Promise<Http2> | undefined
+  let isStopping = false
+
+  // node:http's own way to take over a connection.
+  const [toNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
+  server.removeAllListeners('secureConnection')
+  server.on('secureConnection', socket => {
+    strangers.add(socket)
+    if (socket.alpnProtocol === 'h2') {
+      // Until node:http2 is there.
+      socket.on('error', () => {})
+      http2 ??= openHttp2({
+        handler,
+        isForNode,
+        onNode: (request, response) => handler(request as IncomingMessage, response as ServerResponse),
+        maxHeaderBytes,
+        requestTimeoutMs,
+        idleTimeoutMs: keepAliveTimeoutMs,
+        backlogs,
+      })
+      void http2.then(({ accept }) => (isStopping || socket.destroyed ? socket.destroy() : accept(socket)))
+      return
+    }
+    const connection = new Http1Connection(socket, {
+      handler,
+      isForNode,
+      onUnusual: (taken, rest) => {
+        backlogs.add(taken)
+        taken.once('close', () => backlogs.delete(taken))
+        taken.unshift(rest)
+        toNodeHttp?.call(server, taken)
+        taken.resume()
+      },
+      onClose: closed => {
+        connections.delete(closed)
+        backlogs.delete(closed)
+      },
+    })
+    connections.add(connection)
+    backlogs.add(connection)
+  })
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+    else socket.destroy()
+  })
+  server.on('tlsClientError', onTlsError)
+  const sweep = setInterval(() => {
+    for (const connection of connections) connection.sweep(keepAliveTimeoutMs / sweepEveryMs, headersTimeoutMs / sweepEveryMs)
+  }, sweepEveryMs)
+  sweep.unref()
+  const backlogSweep = setInterval(() => backlogs.sweep(), backlogSweepEveryMs)
+  backlogSweep.unref()
+
+  return {
+    server,
+    async stop(graceMs, onClosing) {
+      isStopping = true
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      onClosing()
+      clearInterval(sweep)
+      clearInterval(backlogSweep)
+      for (const connection of connections) connection.stop()
+      const opened = await http2
+      opened?.stop()
+      server.closeIdleConnections()
+      const cut = setTimeout(() => {
+        server.closeAllConnections()
+        for (const connection of connections) connection.destroy()
+        opened?.destroy()
+      }, graceMs)
+      // Connections of node:http become idle one by one as their answers end.
+      const idle = setInterval(() => server.closeIdleConnections(), 20)
+      await closed
+      clearTimeout(cut)
+      clearInterval(idle)
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import { badRequest } from '../../object/index.ts'
+
+/** Where a path leads. */
+export type Route =
+  | {
+      readonly type: 'resource'
+      readonly group: string
+      readonly version: string
+      readonly namespace: string
+      readonly plural: string
+      readonly name: string
+      readonly subresource: string
+    }
+  /** Health, version, discovery, OpenAPI: told apart by `path`. */
+  | { readonly type: 'path'; readonly path: string }
+
+/**
+ * Reads the path of a request (without its query).
+ * @throws {StatusError} BadRequest for percent-encoding that is none.
+ */
+export function readRoute(path: string): Route {
+  const parts = path.split('/')
+  if (parts[parts.length - 1] === '') parts.pop()
+  // parts[0] is what stands before the first slash: nothing.
+  const isCore = parts[1] === 'api'
+  const first = isCore ? 3 : 4
+  if ((!isCore && parts[1] !== 'apis') || parts.length <= first) return { type: 'path', path }
+  const rest = parts.slice(first)
+  if (path.includes('%')) for (let i = 0; i < rest.length; i++) rest[i] = decode(rest[i]!)
+  const group = isCore ? '' : parts[2]!
+  const version = parts[first - 1]!
+  // namespaces/NS/PLURAL… but namespaces/NS/status and …/finalize belong to the namespace itself.
+  const isInNamespace =
+    rest[0] === 'namespaces' && rest.length >= 3 && !(rest.length === 3 && isCore && (rest[2] === 'status' || rest[2] === 'finalize'))
+  const at = isInNamespace ? 2 : 0
+  if (rest.length - at > 3 || rest.includes('')) return { type: 'path', path }
+  return {
+    type: 'resource',
+    group,
+    version,
+    namespace: isInNamespace ? rest[1]! : '',
+    plural: rest[at]!,
+    name: rest[at + 1] ?? '',
+    subresource: rest[at + 2] ?? '',
+  }
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw badRequest(`the path has a percent sign that encodes nothing: ${JSON.stringify(text.slice(0, 80))}`)
+  }
+}

@@ -1,0 +1,82 @@
+import { setCondition } from '../../object/index.ts'
+import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
+import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
+import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import type { WorkQueue } from './work-queue.ts'
+
+/** The way of a CustomResourceDefinition out: its objects first, then itself. */
+export class Definitions {
+  readonly #store: Store
+  readonly #registry: Registry
+  readonly #queue: WorkQueue
+  readonly #table: Table
+  /** Storage name of each resource that is going, to the name of its definition. */
+  readonly #terminating = new Map<string, string>()
+
+  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+    this.#store = store
+    this.#registry = registry
+    this.#queue = queue
+    this.#table = store.table('customresourcedefinitions.apiextensions.k8s.io')
+  }
+
+  start(): void {
+    for (const entry of this.#table.values()) if (entry.deleting) this.#empty(entry.name)
+  }
+
+  follow(table: Table, events: readonly StoredEvent[]): void {
+    for (const { type, entry } of events) {
+      if (table === this.#table) {
+        if (type === 'DELETED') this.#terminating.delete(entry.name)
+        else if (entry.deleting) this.#empty(entry.name)
+      } else if (type === 'DELETED' && this.#terminating.has(table.name)) this.#empty(table.name)
+    }
+  }
+
+  // A definition is named like the table of its objects.
+  #empty(name: string): void {
+    this.#terminating.set(name, name)
+    this.#queue.add(`definition ${name}`, () => this.#removeObjects(name))
+  }
+
+  async #removeObjects(name: string): Promise<void> {
+    if (!this.#table.get(name)?.deleting) return
+    await mutate(this.#store, this.#table, name, head => {
+      const crd = head && (parseEntry(head) as Crd)
+      if (!crd?.status || crd.status.conditions?.some(({ reason }) => reason === 'InstanceDeletionInProgress')) return { answer: undefined }
+      const terminating = {
+        type: 'Terminating',
+        status: 'True' as const,
+        reason: 'InstanceDeletionInProgress',
+        message: 'CustomResource deletion is in progress',
+      }
+      return { put: { ...crd, status: { ...crd.status, conditions: setCondition(crd.status.conditions, terminating, this.#store.nowMs) } } }
+    })
+    // A definition that tried to take the name of a built-in kind takes none of its objects along.
+    if (!this.#registry.isBuiltIn(name) && !(await this.#isEmptied(name))) return
+    await mutate(this.#store, this.#table, name, head => {
+      const crd = head && (parseEntry(head) as Crd)
+      const finalizers = crd?.metadata.finalizers
+      if (!crd?.metadata.deletionTimestamp || !finalizers?.includes(crdFinalizer)) return { answer: undefined }
+      const kept = finalizers.filter(finalizer => finalizer !== crdFinalizer)
+      const next = { ...crd, metadata: { ...crd.metadata, finalizers: kept.length > 0 ? kept : undefined } }
+      return isFinished(next) ? { remove: next } : { put: next }
+    })
+  }
+
+  async #isEmptied(name: string): Promise<boolean> {
+    const kind = [...this.#registry.storedKinds()].find(candidate => candidate.storageName === name)
+    const objects = this.#store.table(name)
+    if (kind) {
+      const done: Promise<void>[] = []
+      await inSlices(objects.snapshot(), entry => {
+        if (entry.deleting) return
+        const deleted = deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })
+        deleted.catch(() => {})
+        done.push(deleted)
+      })
+      await Promise.all(done)
+    }
+    return objects.size === 0
+  }
+}

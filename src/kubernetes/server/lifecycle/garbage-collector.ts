@@ -1,0 +1,183 @@
+import type { KubeObject, OwnerReference } from '../../object/index.ts'
+import type { Kind, Registry } from '../registry/index.ts'
+import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import type { WorkQueue } from './work-queue.ts'
+
+const foreground = 'foregroundDeletion'
+const orphan = 'orphan'
+
+/** How an owner that a reference names stands. `unknown`: its kind is not served, so nobody can say. */
+type OwnerState = 'present' | 'deleting' | 'absent' | 'unknown'
+
+/**
+ * Deletes what has lost its last owner, and carries out the `Foreground` and `Orphan` ways of deleting.
+ * That an owner is absent is looked up by name and UID each time, never concluded from an event alone.
+ */
+export class GarbageCollector {
+  readonly #store: Store
+  readonly #registry: Registry
+  readonly #queue: WorkQueue
+
+  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+    this.#store = store
+    this.#registry = registry
+    this.#queue = queue
+  }
+
+  /** Looks at everything once: what happened while nobody looked. */
+  start(): void {
+    for (const table of this.#store.tables()) {
+      for (const entry of table.values()) if (entry.owners || entry.deleting) this.#consider(table, entry)
+    }
+  }
+
+  follow(table: Table, events: readonly StoredEvent[]): void {
+    for (const { type, entry, before } of events) {
+      if (type === 'DELETED') {
+        this.#considerDependents(entry.uid)
+        // An owner may be waiting for this one to go.
+        if (entry.owners) for (const reference of referencesOf(entry)) this.#considerOwner(entry, reference)
+      } else if (entry.deleting || (entry.owners && !sameOwners(entry, before))) this.#consider(table, entry)
+    }
+  }
+
+  #consider(table: Table, entry: Entry): void {
+    if (entry.deleting && (entry.text.includes(`"${foreground}"`) || entry.text.includes(`"${orphan}"`))) {
+      this.#queue.add(`owner ${table.name} ${entry.key}`, () => this.#releaseDependents(table, entry.key))
+    }
+    if (entry.owners && !entry.deleting && referencesOf(entry).some(reference => this.#stateOf(entry, reference).state === 'absent')) {
+      this.#queue.add(`dependent ${table.name} ${entry.key}`, () => this.#collect(table, entry.key, undefined))
+    }
+  }
+
+  #considerDependents(uid: string): void {
+    for (const table of this.#store.tables()) {
+      for (const key of table.ownedBy(uid) ?? []) {
+        this.#queue.add(`dependent ${table.name} ${key}`, () => this.#collect(table, key, undefined))
+      }
+    }
+  }
+
+  #considerOwner(dependent: Entry, reference: OwnerReference): void {
+    const { state, table, entry } = this.#stateOf(dependent, reference)
+    if (state === 'deleting' && table && entry) this.#consider(table, entry)
+  }
+
+  #stateOf(
+    dependent: Entry,
+    { apiVersion, kind: kindName, name, uid }: OwnerReference,
+  ): { state: OwnerState; table?: Table; entry?: Entry } {
+    const kind = this.#registry.findByKind(apiVersion, kindName)
+    if (!kind || (kind.namespaced && !dependent.namespace)) return { state: 'unknown' }
+    const table = this.#store.table(kind.storageName)
+    const entry = table.get(kind.namespaced ? `${dependent.namespace}/${name}` : name)
+    if (entry?.uid !== uid) return { state: 'absent' }
+    return { state: entry.deleting ? 'deleting' : 'present', table, entry }
+  }
+
+  /**
+   * Deletes a dependent whose owners are all gone, or takes the absent ones off its list.
+   * @param going an owner that is being deleted in the foreground, and counts as gone.
+   */
+  async #collect(table: Table, key: string, going: string | undefined): Promise<void> {
+    const entry = table.get(key)
+    if (!entry?.owners || entry.deleting) return
+    const gone: string[] = []
+    let isKept = false
+    for (const reference of referencesOf(entry)) {
+      const { state } = this.#stateOf(entry, reference)
+      if (state === 'absent' || reference.uid === going) gone.push(reference.uid)
+      else isKept = true
+    }
+    if (gone.length === 0) return
+    if (isKept) {
+      await this.#dropOwners(table, key, gone)
+      return
+    }
+    const kind = this.#kindOf(table)
+    if (!kind) return
+    const hasDependents = [...this.#store.tables()].some(other => other.ownedBy(entry.uid))
+    const propagation = going !== undefined && hasDependents ? 'Foreground' : undefined
+    await deleteEntry(this.#store, kind, table, entry, { propagation, dryRun: false })
+  }
+
+  /** Carries out the finalizers of an owner: dependents are let go (Orphan) or deleted first (Foreground). */
+  async #releaseDependents(table: Table, key: string): Promise<void> {
+    const entry = table.get(key)
+    if (!entry?.deleting) return
+    const finalizers = parseEntry(entry).metadata.finalizers ?? []
+    const dependents = this.#dependentsOf(entry)
+    if (finalizers.includes(orphan)) {
+      await Promise.all(dependents.map(([other, dependent]) => this.#dropOwners(other, dependent.key, [entry.uid])))
+      await this.#dropFinalizer(table, entry, orphan)
+      return
+    }
+    if (!finalizers.includes(foreground)) return
+    const isBlocking = ([, dependent]: [Table, Entry]) =>
+      referencesOf(dependent).some(reference => reference.uid === entry.uid && reference.blockOwnerDeletion === true)
+    if (!dependents.some(isBlocking)) {
+      await this.#dropFinalizer(table, entry, foreground)
+      return
+    }
+    await Promise.all(dependents.map(([other, dependent]) => this.#collect(other, dependent.key, entry.uid)))
+    // Each dependent that goes brings us back here.
+    if (!this.#dependentsOf(entry).some(isBlocking)) await this.#dropFinalizer(table, entry, foreground)
+  }
+
+  // A uid is no secret: what names it from another namespace, or under another name, must not hold up an owner that is not its own.
+  #dependentsOf(owner: Entry): [Table, Entry][] {
+    const found: [Table, Entry][] = []
+    for (const table of this.#store.tables()) {
+      for (const key of table.ownedBy(owner.uid) ?? []) {
+        const dependent = table.get(key)!
+        const isOwn = (reference: OwnerReference) => {
+          if (reference.uid !== owner.uid) return false
+          const { state } = this.#stateOf(dependent, reference)
+          return state === 'unknown' ? owner.namespace === '' || owner.namespace === dependent.namespace : state !== 'absent'
+        }
+        if (referencesOf(dependent).some(isOwn)) found.push([table, dependent])
+      }
+    }
+    return found
+  }
+
+  async #dropOwners(table: Table, key: string, uids: readonly string[]): Promise<void> {
+    await mutate(this.#store, table, key, head => {
+      const object = head && parseEntry(head)
+      const references = object?.metadata.ownerReferences
+      if (!object || !references?.some(reference => uids.includes(reference.uid))) return { answer: undefined }
+      const kept = references.filter(reference => !uids.includes(reference.uid))
+      return { put: withMeta(object, { ownerReferences: kept.length > 0 ? kept : undefined }) }
+    })
+  }
+
+  async #dropFinalizer(table: Table, entry: Entry, finalizer: string): Promise<void> {
+    await mutate(this.#store, table, entry.key, head => {
+      const object = head && parseEntry(head)
+      const finalizers = object?.metadata.finalizers
+      if (!object || object.metadata.uid !== entry.uid || !finalizers?.includes(finalizer)) return { answer: undefined }
+      const kept = finalizers.filter(name => name !== finalizer)
+      const next = withMeta(object, { finalizers: kept.length > 0 ? kept : undefined })
+      return isFinished(next) ? { remove: next } : { put: next }
+    })
+  }
+
+  #kindOf(table: Table): Kind | undefined {
+    for (const kind of this.#registry.storedKinds()) if (kind.storageName === table.name) return kind
+    return undefined
+  }
+}
+
+function withMeta(object: KubeObject, changes: Partial<KubeObject['metadata']>): KubeObject {
+  return { ...object, metadata: { ...object.metadata, ...changes } }
+}
+
+function referencesOf(entry: Entry): OwnerReference[] {
+  return parseEntry(entry).metadata.ownerReferences ?? []
+}
+
+function sameOwners(entry: Entry, before: Entry | undefined): boolean {
+  const [now, then] = [entry.owners ?? [], before?.owners ?? []]
+  return now.length === then.length && now.every((uid, index) => uid === then[index])
+}

@@ -1,0 +1,56 @@
+import { type Condition, type ConditionUpdate, setCondition } from '../../object/index.ts'
+
+/** What is left of a namespace that is going away. */
+export type RemainingContent = {
+  /** Objects by resource, such as `pods.` and `deployments.apps`. */
+  readonly resources: ReadonlyMap<string, number>
+  /** Objects by the finalizer they wait for. */
+  readonly finalizers: ReadonlyMap<string, number>
+  /** Why some could not be deleted. */
+  readonly failures: readonly string[]
+}
+
+const fine = {
+  NamespaceDeletionDiscoveryFailure: ['ResourcesDiscovered', 'All resources successfully discovered'],
+  NamespaceDeletionGroupVersionParsingFailure: ['ParsedGroupVersions', 'All legacy kube types successfully parsed'],
+  NamespaceDeletionContentFailure: ['ContentDeleted', 'All content successfully deleted, may be waiting on finalization'],
+  NamespaceContentRemaining: ['ContentRemoved', 'All content successfully removed'],
+  NamespaceFinalizersRemaining: ['ContentHasNoFinalizers', 'All content-preserving finalizers finished'],
+} as const
+
+/**
+ * The conditions of a namespace that is going away, in the words of Kubernetes' namespace controller, by which
+ * `kubectl` users find out what it waits for. Discovery is in the same process and never fails.
+ */
+export function namespaceConditions(before: readonly Condition[] | undefined, remaining: RemainingContent, nowMs: number): Condition[] {
+  const { resources, finalizers, failures } = remaining
+  const wrong: Partial<Record<keyof typeof fine, readonly [reason: string, message: string]>> = {}
+  if (failures.length > 0) {
+    const list = [...failures].sort().join(', ')
+    const message = `Failed to delete all resource types, ${failures.length} remaining: ${list}`
+    wrong.NamespaceDeletionContentFailure = ['ContentDeletionFailed', message]
+  }
+  if (resources.size > 0) {
+    const list = said(resources, ' has', 'resource instances')
+    wrong.NamespaceContentRemaining = ['SomeResourcesRemain', `Some resources are remaining: ${list}`]
+  }
+  if (finalizers.size > 0) {
+    const list = said(finalizers, ' in', 'resource instances')
+    const message = `Some content in the namespace has finalizers remaining: ${list}`
+    wrong.NamespaceFinalizersRemaining = ['SomeFinalizersRemain', message]
+  }
+  let conditions = [...(before ?? [])]
+  for (const type of Object.keys(fine) as (keyof typeof fine)[]) {
+    const [reason, message] = wrong[type] ?? fine[type]
+    const update: ConditionUpdate = { type, status: wrong[type] ? 'True' : 'False', reason, message }
+    conditions = setCondition(conditions, update, nowMs)
+  }
+  return conditions
+}
+
+function said(counts: ReadonlyMap<string, number>, verb: string, what: string): string {
+  return [...counts]
+    .map(([name, count]) => `${name}${verb} ${count} ${what}`)
+    .sort()
+    .join(', ')
+}

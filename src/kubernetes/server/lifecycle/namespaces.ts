@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto'
+import { trackUpdate } from '../../apply/index.ts'
+import { type Condition, equalJson, type KubeObject, rfc3339 } from '../../object/index.ts'
+import type { Kind, Registry } from '../registry/index.ts'
+import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
+import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { namespaceConditions, type RemainingContent } from './namespace-conditions.ts'
+import type { WorkQueue } from './work-queue.ts'
+
+const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'oarlock-system']
+const finalizer = 'kubernetes'
+/** Who owns the conditions, by the name that tools know. */
+const manager = 'kube-controller-manager'
+
+/** Namespaces that are always there, and the way of a namespace out: its content first, then itself. */
+export class Namespaces {
+  readonly #store: Store
+  readonly #registry: Registry
+  readonly #queue: WorkQueue
+  readonly #table: Table
+  readonly #terminating = new Set<string>()
+
+  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+    this.#store = store
+    this.#registry = registry
+    this.#queue = queue
+    this.#table = store.table('namespaces')
+  }
+
+  async start(): Promise<void> {
+    await Promise.all(always.map(name => this.#ensure(name)))
+    for (const entry of this.#table.values()) if (entry.deleting) this.#empty(entry.name)
+  }
+
+  follow(table: Table, events: readonly StoredEvent[]): void {
+    for (const { type, entry } of events) {
+      if (table === this.#table) {
+        if (type === 'DELETED') this.#terminating.delete(entry.name)
+        else if (entry.deleting) this.#empty(entry.name)
+        // Gone, or waiting for fewer finalizers than before.
+      } else if (type !== 'ADDED' && this.#terminating.has(entry.namespace)) this.#empty(entry.namespace)
+    }
+  }
+
+  async #ensure(name: string): Promise<void> {
+    await mutate(this.#store, this.#table, name, head => {
+      if (head) return { answer: undefined }
+      const metadata = {
+        name,
+        uid: randomUUID(),
+        resourceVersion: '',
+        creationTimestamp: rfc3339(this.#store.nowMs),
+        labels: { 'kubernetes.io/metadata.name': name },
+      }
+      const namespace: KubeObject = {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata,
+        spec: { finalizers: [finalizer] },
+        status: { phase: 'Active' },
+      }
+      return { put: namespace }
+    })
+  }
+
+  #empty(name: string): void {
+    this.#terminating.add(name)
+    this.#queue.add(`namespace ${name}`, () => this.#removeContent(name))
+  }
+
+  // No create can slip in behind us: creates look at the newest version of the namespace, durable or not, and every
+  // create that was let in before is durable before the deletion is, because commits keep the order of writes.
+  async #removeContent(name: string): Promise<void> {
+    if (!this.#table.get(name)?.deleting) return
+    const kinds = [...this.#registry.storedKinds()].filter(kind => kind.namespaced)
+    const isPod = (kind: Kind) => kind.storageName === 'pods'
+    // Pods go first: what they use must not go from under them.
+    const failures = await this.#deleteAll(name, kinds.filter(isPod))
+    if (!this.#hasAny(name, kinds.filter(isPod)))
+      failures.push(
+        ...(await this.#deleteAll(
+          name,
+          kinds.filter(kind => !isPod(kind)),
+        )),
+      )
+    const remaining = { ...(await this.#count(name, kinds)), failures: failures.map(String) }
+    await this.#tell(name, remaining)
+    // What has finalizers is waited for; its deletion brings us back here.
+    const [failure] = failures
+    if (failure !== undefined) throw failure
+    if (remaining.resources.size === 0) await this.#finish(name)
+  }
+
+  async #deleteAll(namespace: string, kinds: readonly Kind[]): Promise<unknown[]> {
+    const done: Promise<void>[] = []
+    for (const kind of kinds) {
+      const table = this.#store.table(kind.storageName)
+      await inSlices(table.inNamespace(namespace), entry => {
+        if (entry.deleting) return
+        const deleted = deleteEntry(this.#store, kind, table, entry, { propagation: 'Background', dryRun: false })
+        deleted.catch(() => {})
+        done.push(deleted)
+      })
+    }
+    const settled = await Promise.allSettled(done)
+    return settled.filter(result => result.status === 'rejected').map(({ reason }): unknown => reason)
+  }
+
+  #hasAny(namespace: string, kinds: readonly Kind[]): boolean {
+    return kinds.some(kind => this.#store.table(kind.storageName).inNamespace(namespace).length > 0)
+  }
+
+  async #count(namespace: string, kinds: readonly Kind[]): Promise<Pick<RemainingContent, 'resources' | 'finalizers'>> {
+    const resources = new Map<string, number>()
+    const finalizers = new Map<string, number>()
+    for (const { group, plural, storageName } of kinds) {
+      const entries = this.#store.table(storageName).inNamespace(namespace)
+      if (entries.length > 0) resources.set(`${plural}.${group}`, entries.length)
+      await inSlices(entries, entry => {
+        for (const waited of parseEntry(entry).metadata.finalizers ?? []) finalizers.set(waited, (finalizers.get(waited) ?? 0) + 1)
+      })
+    }
+    return { resources, finalizers }
+  }
+
+  /** Writes into the status what is waited for. */
+  async #tell(name: string, remaining: RemainingContent): Promise<void> {
+    const { nowMs } = this.#store
+    await mutate(this.#store, this.#table, name, head => {
+      const before = head && parseEntry(head)
+      if (!before?.metadata.deletionTimestamp) return { answer: undefined }
+      const status = (before.status ?? {}) as { conditions?: Condition[] }
+      const conditions = namespaceConditions(status.conditions, remaining, nowMs)
+      if (equalJson(conditions, status.conditions)) return { answer: undefined }
+      const after: KubeObject = { ...before, metadata: { ...before.metadata }, status: { ...status, conditions } }
+      const schema = this.#registry.find('', 'v1', 'namespaces')?.schema
+      const managedFields = trackUpdate({ before, after, manager, schema, apiVersion: 'v1', subresource: 'status', nowMs })
+      if (managedFields.length > 0) after.metadata.managedFields = managedFields
+      return { put: after }
+    })
+  }
+
+  async #finish(name: string): Promise<void> {
+    await mutate(this.#store, this.#table, name, head => {
+      const namespace = head && parseEntry(head)
+      if (!namespace?.metadata.deletionTimestamp) return { answer: undefined }
+      const spec = (namespace.spec ?? {}) as { finalizers?: string[] }
+      if (!spec.finalizers?.includes(finalizer)) return { answer: undefined }
+      const next: KubeObject = { ...namespace, spec: { ...spec, finalizers: spec.finalizers.filter(other => other !== finalizer) } }
+      return isFinished(next) ? { remove: namespace } : { put: next }
+    })
+  }
+}

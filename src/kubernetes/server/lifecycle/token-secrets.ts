@@ -1,0 +1,84 @@
+import { isJsonObject, type KubeObject } from '../../object/index.ts'
+import type { ServiceAccountTokens } from '../auth/index.ts'
+import { mutate } from '../rest/index.ts'
+import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import type { WorkQueue } from './work-queue.ts'
+
+const tokenType = 'kubernetes.io/service-account-token'
+const nameAnnotation = 'kubernetes.io/service-account.name'
+const uidAnnotation = 'kubernetes.io/service-account.uid'
+
+/**
+ * Secrets of type `kubernetes.io/service-account-token`: their token, certificate authority and namespace are filled in, and
+ * they go when their ServiceAccount does, as kube-controller-manager has it.
+ */
+export class TokenSecrets {
+  readonly #store: Store
+  readonly #queue: WorkQueue
+  readonly #tokens: ServiceAccountTokens
+  readonly #caCertificate: string
+  readonly #secrets: Table
+  readonly #accounts: Table
+
+  constructor(store: Store, queue: WorkQueue, tokens: ServiceAccountTokens, caCertificate: string) {
+    this.#store = store
+    this.#queue = queue
+    this.#tokens = tokens
+    this.#caCertificate = caCertificate
+    this.#secrets = store.table('secrets')
+    this.#accounts = store.table('serviceaccounts')
+  }
+
+  start(): void {
+    for (const entry of this.#secrets.values()) this.#look(entry)
+  }
+
+  follow(table: Table, events: readonly StoredEvent[]): void {
+    if (table === this.#secrets) {
+      for (const { type, entry } of events) if (type !== 'DELETED') this.#look(entry)
+    } else if (table === this.#accounts) {
+      for (const { type, entry } of events) {
+        if (type === 'DELETED') for (const secret of this.#secrets.inNamespace(entry.namespace)) this.#look(secret)
+      }
+    }
+  }
+
+  #look(entry: Entry): void {
+    // The type is a selectable field, so other Secrets need not be read.
+    if (entry.fields?.[this.#secrets.fieldNames.indexOf('type')] !== tokenType || entry.deleting) return
+    this.#queue.add(`token secret ${entry.key}`, () => this.#fill(entry.key))
+  }
+
+  async #fill(key: string): Promise<void> {
+    await mutate(this.#store, this.#secrets, key, head => {
+      if (!head || head.deleting) return { answer: undefined }
+      const secret = parseEntry(head)
+      if (secret.type !== tokenType) return { answer: undefined }
+      const { metadata } = secret
+      const account = this.#accounts.get(`${head.namespace}/${metadata.annotations?.[nameAnnotation]}`)
+      const uid = metadata.annotations?.[uidAnnotation]
+      if (!account || (uid && uid !== account.uid)) {
+        // Its finalizers, if it has any, are for their owners to take away.
+        return metadata.finalizers?.length ? { answer: undefined } : { remove: secret }
+      }
+      const next = this.#filled(secret, account)
+      return next ? { put: next } : { answer: undefined }
+    })
+  }
+
+  #filled(secret: KubeObject, account: Entry): KubeObject | undefined {
+    const data = isJsonObject(secret.data) ? secret.data : {}
+    const { annotations } = secret.metadata
+    const wanted = { 'ca.crt': base64(this.#caCertificate), namespace: base64(account.namespace) }
+    if (data.token && data['ca.crt'] === wanted['ca.crt'] && data.namespace && annotations?.[uidAnnotation] === account.uid)
+      return undefined
+    const token = data.token ?? base64(this.#tokens.issueForSecret(account.namespace, account, secret.metadata.name))
+    return {
+      ...secret,
+      metadata: { ...secret.metadata, annotations: { ...annotations, [uidAnnotation]: account.uid } },
+      data: { ...data, ...wanted, token },
+    }
+  }
+}
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')

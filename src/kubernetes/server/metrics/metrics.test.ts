@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startTestServer, type TestServer } from '../server.testing.ts'
+import { RequestMetrics } from './index.ts'
+
+describe('/metrics', () => {
+  let server: TestServer
+  before(async () => {
+    server = await startTestServer()
+  })
+  after(() => server.close())
+
+  const scrape = async () => (await server.call<string>('/metrics')).body
+  const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })
+
+  test('requests are counted by what they ask for and how they end', async () => {
+    const base = '/api/v1/namespaces/default/configmaps'
+    await server.call(base, { body: configMap('a') })
+    await server.call(base, { body: configMap('a') })
+    await server.call(base)
+    await server.call('/api/v1/configmaps')
+    await server.call(`${base}/a`)
+    await server.call(`${base}/a?fieldManager=me`, { method: 'PATCH', body: configMap('a'), type: 'application/apply-patch+yaml' })
+    await server.call(`${base}/b?dryRun=All`, { method: 'DELETE' })
+    await server.call('/api/v1/namespaces/default/inventions/x')
+    const text = await scrape()
+    const of = (code: number, verb: string, scope: string, dryRun = '', resource = 'configmaps', version = 'v1') =>
+      `apiserver_request_total{code="${code}",dry_run="${dryRun}",component="apiserver",group="",resource="${resource}",scope="${scope}",subresource="",verb="${verb}",version="${version}"} 1\n`
+    for (const line of [
+      of(201, 'POST', 'resource'),
+      of(409, 'POST', 'resource'),
+      of(200, 'LIST', 'namespace'),
+      of(200, 'LIST', 'cluster'),
+      of(200, 'GET', 'resource'),
+      of(200, 'APPLY', 'resource'),
+      of(404, 'DELETE', 'resource', 'All'),
+      of(404, 'GET', 'resource', '', '', ''),
+    ]) {
+      assert.ok(text.includes(line), `${line} in\n${text}`)
+    }
+    assert.ok(!text.includes('inventions'), 'what a client invents is no label')
+    assert.match(text, /^apiserver_request_duration_seconds_bucket\{[^}]*verb="GET"[^}]*le="\+Inf"\} 1$/m)
+    assert.match(text, /^apiserver_storage_objects\{resource="configmaps"\} 1$/m)
+    assert.match(text, /^apiserver_resource_objects\{group="rbac.authorization.k8s.io",resource="clusterroles"\} \d+$/m)
+    assert.match(text, /^process_resident_memory_bytes \d+$/m)
+    assert.match(text, /^oarlock_apiserver_writes_total \d+$/m)
+    const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
+    assert.equal(new Set(names).size, names.length, 'no name twice')
+  })
+
+  test('an open watch is a long-running request, and counted at its end', async () => {
+    const open = () => /^apiserver_longrunning_requests\{[^}]*resource="secrets"[^}]*\} (\d+)$/m
+    const watch = await server.watch(
+      '/api/v1/secrets?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
+    )
+    await watch.next()
+    const during = await scrape()
+    assert.equal(open().exec(during)?.[1], '1', during)
+    assert.ok(!/apiserver_request_total\{[^}]*"secrets"/.test(during))
+    watch.stop()
+    for (;;) {
+      const text = await scrape()
+      if (/apiserver_request_total\{code="200"[^}]*"secrets"[^}]*verb="WATCH"/.test(text)) {
+        assert.equal(open().exec(text)?.[1], '0', text)
+        break
+      }
+    }
+  })
+
+  test('it is for who may read it', async () => {
+    assert.equal((await server.call('/metrics', { token: null })).code, 401)
+    const token = server.server.issueToken({ name: 'prometheus', groups: [], ttlMs: 60_000 })
+    assert.equal((await server.call('/metrics', { token })).code, 403)
+    const monitoring = server.server.issueToken({ name: 'prometheus', groups: ['system:monitoring'], ttlMs: 60_000 })
+    const { code, headers } = await server.call('/metrics', { token: monitoring })
+    assert.equal(code, 200)
+    assert.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+  })
+})
+
+test('kinds that come and go do not fill the memory', () => {
+  const metrics = new RequestMetrics({ maxSeries: 20 })
+  const labels = { verb: 'GET', group: 'g', version: 'v1', subresource: '', scope: 'resource', isDryRun: false } as const
+  for (let i = 0; i < 100; i++) metrics.observe({ ...labels, resource: `r${i}` }, 200, 0.001)
+  const lines = metrics.render().match(/^apiserver_request_total/gm)
+  assert.equal(lines?.length, 21)
+})
+
+test('a request falls into its bucket and all above', () => {
+  const metrics = new RequestMetrics()
+  const labels = { verb: 'GET', group: '', version: 'v1', resource: 'pods', subresource: '', scope: 'resource', isDryRun: false } as const
+  for (const seconds of [0.005, 0.0051, 1, 100]) metrics.observe(labels, 200, seconds)
+  const text = metrics.render()
+  const bucket = (le: string) => Number(new RegExp(`le="${le.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1])
+  assert.deepEqual(['0.005', '0.025', '0.8', '1', '60', '+Inf'].map(bucket), [1, 2, 2, 3, 3, 4])
+})

@@ -1,0 +1,191 @@
+import { addQuantities, compareQuantities, equalJson, formatQuantity, type KubeObject, type Quantity } from '../../object/index.ts'
+import { type Amounts, amountsOf, type Fields, fieldsOf, forbiddenFor } from '../registry/index.ts'
+import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { isInScope } from './scopes.ts'
+import { isMeasured, missingResources, tableOf, usageOf } from './usage.ts'
+
+/** One ResourceQuota and what the durable objects of its namespace use of it. */
+type Ledger = {
+  readonly name: string
+  readonly spec: Fields
+  /** By table, by name. Invariant: what there is of the table's objects up to the last commit, and nothing else. */
+  readonly limits: ReadonlyMap<string, ReadonlyMap<string, { readonly hard: Quantity; used: Quantity }>>
+  /** Objects up to this revision were counted when the ledger was made. */
+  readonly countedTo: number
+}
+
+const nothing: Quantity = { nanos: 0n, form: 'decimal' }
+/** As on Kubernetes, nobody counts these. */
+const uncounted = new Set(['events'])
+
+/**
+ * ResourceQuotas: what is used is counted along with the commits, so a write costs the same in a full namespace as in an empty
+ * one, and next to nothing in one without a quota. A quota holds from the moment its write is durable.
+ */
+export class Quotas {
+  readonly #store: Store
+  readonly #table: Table
+  readonly #byNamespace = new Map<string, Ledger[]>()
+  /** Told when what `status` should say may have changed: the key of a quota. */
+  changed: (key: string) => void = () => {}
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#table = store.table('resourcequotas')
+    for (const entry of this.#table.values()) this.#open(entry)
+    store.onCommit((table, events) => this.#follow(table, events))
+  }
+
+  /**
+   * Throws when `object`, about to be written in place of `before`, takes more than a quota of its namespace has left. What is
+   * on its way to disk counts already.
+   * @throws {StatusError} Forbidden in Kubernetes' words.
+   */
+  admit(kind: { group: string; plural: string; storageName: string }, object: KubeObject, before: KubeObject | undefined): void {
+    const namespace = object.metadata.namespace ?? ''
+    const ledgers = this.#byNamespace.get(namespace)
+    const { storageName: table } = kind
+    if (!ledgers || uncounted.has(table) || (before && !isMeasured(table))) return
+    const interested = ledgers.filter(({ limits, spec }) => limits.has(table) && isInScope(spec, table, () => object))
+    if (table === 'pods' && !before) for (const ledger of interested) this.#demandResources(ledger, object)
+    for (const { name, limits, spec } of interested) {
+      const usage = usageOf(table, () => object)
+      const already = before && isInScope(spec, table, () => before) ? usageOf(table, () => before) : undefined
+      const over: { name: string; requested: Quantity; used: Quantity; hard: Quantity }[] = []
+      let pending: Amounts | undefined
+      for (const [limit, { hard, used: durable }] of limits.get(table)!) {
+        const requested = minus(usage.get(limit) ?? nothing, already?.get(limit))
+        if (requested.nanos <= 0n) continue
+        pending ??= this.#pending(namespace, table, spec)
+        const used = addQuantities(durable, pending.get(limit) ?? nothing)
+        if (compareQuantities(addQuantities(used, requested), hard) > 0) over.push({ name: limit, requested, used, hard })
+      }
+      if (over.length === 0) continue
+      over.sort((a, b) => (a.name < b.name ? -1 : 1))
+      const say = (field: 'requested' | 'used' | 'hard') => over.map(item => `${item.name}=${formatQuantity(item[field])}`).join(',')
+      const why = `exceeded quota: ${name}, requested: ${say('requested')}, used: ${say('used')}, limited: ${say('hard')}`
+      throw forbiddenFor(kind, object.metadata.name, why)
+    }
+  }
+
+  /** What `status` of a quota should say; undefined for one that is not there. */
+  status(namespace: string, name: string): { hard: Record<string, string>; used: Record<string, string> } | undefined {
+    const ledger = this.#byNamespace.get(namespace)?.find(candidate => candidate.name === name)
+    if (!ledger) return undefined
+    const hard: Record<string, string> = {}
+    const used: Record<string, string> = {}
+    for (const limits of ledger.limits.values()) {
+      for (const [limit, amounts] of limits) {
+        hard[limit] = formatQuantity(amounts.hard)
+        used[limit] = formatQuantity(amounts.used)
+      }
+    }
+    return { hard: inOrder(hard), used: inOrder(used) }
+  }
+
+  keys(): string[] {
+    return [...this.#byNamespace].flatMap(([namespace, ledgers]) => ledgers.map(({ name }) => `${namespace}/${name}`))
+  }
+
+  #demandResources({ name, limits }: Ledger, pod: KubeObject): void {
+    const missing = missingResources(fieldsOf(pod.spec), [...limits.get('pods')!.keys()])
+    if (missing.size === 0) return
+    const say = [...missing].map(([resource, containers]) => `${resource} for: ${[...new Set(containers)].sort().join(',')}`)
+    throw forbiddenFor({ group: '', plural: 'pods' }, pod.metadata.name, `failed quota: ${name}: must specify ${say.join('; ')}`)
+  }
+
+  /** What the writes on their way to disk will add, or take away. */
+  #pending(namespace: string, tableName: string, spec: Fields): Amounts {
+    const table = this.#store.table(tableName)
+    const sum: Amounts = new Map()
+    for (const { key, after } of this.#store.pending(table)) {
+      const before = table.get(key)
+      if ((after ?? before)?.namespace !== namespace) continue
+      for (const [name, amount] of change(tableName, spec, before, after)) sum.set(name, addQuantities(sum.get(name) ?? nothing, amount))
+    }
+    return sum
+  }
+
+  #follow(table: Table, events: readonly StoredEvent[]): void {
+    if (table === this.#table) for (const { type, entry } of events) type === 'DELETED' ? this.#close(entry) : this.#open(entry)
+    if (this.#byNamespace.size === 0) return
+    for (const { type, entry, before, revision } of events) {
+      const ledgers = this.#byNamespace.get(entry.namespace)
+      if (!ledgers || (type === 'MODIFIED' && !isMeasured(table.name))) continue
+      for (const ledger of ledgers) {
+        const limits = ledger.limits.get(table.name)
+        if (!limits || revision <= ledger.countedTo) continue
+        let isChanged = false
+        for (const [name, amount] of change(table.name, ledger.spec, before, type === 'DELETED' ? undefined : entry)) {
+          const limit = limits.get(name)
+          if (!limit || amount.nanos === 0n) continue
+          limit.used = addQuantities(limit.used, amount)
+          isChanged = true
+        }
+        if (isChanged) this.changed(`${entry.namespace}/${ledger.name}`)
+      }
+    }
+  }
+
+  #open(entry: Entry): void {
+    const { namespace, name, key } = entry
+    const spec = fieldsOf(parseEntry(entry).spec)
+    const ledgers = this.#byNamespace.get(namespace) ?? []
+    // A write of its status changes nothing about what is counted.
+    if (!ledgers.some(ledger => ledger.name === name && equalJson(ledger.spec, spec))) {
+      const others = ledgers.filter(ledger => ledger.name !== name)
+      const next = [...others, this.#count(namespace, name, spec)].sort((a, b) => (a.name < b.name ? -1 : 1))
+      this.#byNamespace.set(namespace, next)
+    }
+    this.changed(key)
+  }
+
+  #close({ namespace, name }: Entry): void {
+    const left = (this.#byNamespace.get(namespace) ?? []).filter(ledger => ledger.name !== name)
+    if (left.length > 0) this.#byNamespace.set(namespace, left)
+    else this.#byNamespace.delete(namespace)
+  }
+
+  #count(namespace: string, name: string, spec: Fields): Ledger {
+    const limits = new Map<string, Map<string, { hard: Quantity; used: Quantity }>>()
+    for (const [limit, hard] of amountsOf(spec.hard)) {
+      const table = tableOf(limit)
+      const ofTable = limits.get(table) ?? new Map()
+      limits.set(table, ofTable.set(limit, { hard, used: nothing }))
+    }
+    for (const [tableName, ofTable] of limits) {
+      if (uncounted.has(tableName)) continue
+      for (const entry of this.#store.table(tableName).inNamespace(namespace)) {
+        for (const [limit, amount] of change(tableName, spec, undefined, entry)) {
+          const amounts = ofTable.get(limit)
+          if (amounts) amounts.used = addQuantities(amounts.used, amount)
+        }
+      }
+    }
+    return { name, spec, limits, countedTo: this.#store.revision }
+  }
+}
+
+/** What a quota with this spec is charged when `after` stands where `before` stood. */
+function change(table: string, spec: Fields, before: Entry | undefined, after: Entry | undefined): Amounts {
+  const sum: Amounts = after ? charged(table, spec, after) : new Map()
+  if (before) for (const [name, amount] of charged(table, spec, before)) sum.set(name, minus(sum.get(name) ?? nothing, amount))
+  return sum
+}
+
+function charged(table: string, spec: Fields, entry: Entry): Amounts {
+  let parsed: KubeObject | undefined
+  const object = () => {
+    parsed ??= parseEntry(entry)
+    return parsed
+  }
+  return isInScope(spec, table, object) ? usageOf(table, object) : new Map()
+}
+
+function minus(amount: Quantity, less: Quantity | undefined): Quantity {
+  return less ? addQuantities(amount, { nanos: -less.nanos, form: less.form }) : amount
+}
+
+function inOrder(record: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

@@ -1,0 +1,138 @@
+import {
+  compareQuantities,
+  formatQuantity,
+  type KubeObject,
+  parseQuantity,
+  type Quantity,
+  quantityMillis,
+  quantityValue,
+} from '../../../object/index.ts'
+import type { Stored } from '../stored.ts'
+import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
+import { forbiddenFor } from './forbidden-for.ts'
+import { type Amounts, amountsOf, podLimits, podRequests } from './pod-resources.ts'
+
+// https://kubernetes.io/docs/concepts/policy/limit-range/
+
+function limitsIn(namespace: string, stored: Stored): Fields[] {
+  return [...stored.inNamespace('limitranges', namespace)].flatMap(({ spec }) => itemsOf(fieldsOf(spec).limits))
+}
+
+const reportAnnotation = 'kubernetes.io/limit-ranger'
+const containerLists = [
+  ['containers', 'container'],
+  ['initContainers', 'init container'],
+] as const
+
+/** `spec` of a new Pod with the defaults that LimitRanges of its namespace have for containers, told in an annotation of `pod`. */
+export function withDefaultResources(pod: KubeObject, spec: Fields, stored: Stored): Fields {
+  const presets = limitsIn(pod.metadata.namespace ?? '', stored).filter(({ type }) => type === 'Container')
+  if (presets.length === 0) return spec
+  const requests = Object.assign({}, ...presets.map(limit => fieldsOf(limit.defaultRequest))) as Fields
+  const limits = Object.assign({}, ...presets.map(limit => fieldsOf(limit.default))) as Fields
+  const done: string[] = []
+  const result: Fields = { ...spec }
+  for (const [list, what] of containerLists) {
+    if (!Array.isArray(spec[list])) continue
+    result[list] = itemsOf(spec[list]).map(container => {
+      const resources: Fields = { ...fieldsOf(container.resources) }
+      for (const [field, preset, word] of [
+        ['requests', requests, 'request'],
+        ['limits', limits, 'limit'],
+      ] as const) {
+        const given = fieldsOf(resources[field])
+        const missing = Object.keys(preset)
+          .filter(name => !Object.hasOwn(given, name))
+          .sort()
+        if (missing.length === 0) continue
+        resources[field] = { ...given, ...Object.fromEntries(missing.map(name => [name, preset[name]])) }
+        done.push(`${missing.join(', ')} ${word} for ${what} ${textOf(container.name)}`)
+      }
+      return { ...container, resources }
+    })
+  }
+  if (done.length > 0)
+    pod.metadata.annotations = { ...pod.metadata.annotations, [reportAnnotation]: `LimitRanger plugin set: ${done.join('; ')}` }
+  return result
+}
+
+/** @throws {StatusError} Forbidden for a Pod outside the bounds of its namespace. */
+export function podWithinLimits(pod: KubeObject, stored: Stored): void {
+  const spec = fieldsOf(pod.spec)
+  refuse(
+    'pods',
+    pod,
+    limitsIn(pod.metadata.namespace ?? '', stored).flatMap(limit => {
+      if (limit.type === 'Pod') return boundErrors(limit, podRequests(spec), podLimits(spec))
+      if (limit.type !== 'Container') return []
+      return containerLists.flatMap(([list]) =>
+        itemsOf(spec[list]).flatMap(({ resources }) => {
+          const { requests, limits } = fieldsOf(resources)
+          return boundErrors(limit, amountsOf(requests), amountsOf(limits))
+        }),
+      )
+    }),
+  )
+}
+
+/** @throws {StatusError} Forbidden for a claim outside the bounds of its namespace. */
+export function claimWithinLimits(claim: KubeObject, stored: Stored): void {
+  const requests = amountsOf(fieldsOf(fieldsOf(claim.spec).resources).requests)
+  const errors = limitsIn(claim.metadata.namespace ?? '', stored)
+    .filter(({ type }) => type === 'PersistentVolumeClaim')
+    .flatMap(limit => [
+      ...eachBound(limit, 'min', (name, bound) => minErrors(limit, name, bound, requests, new Map())),
+      ...eachBound(limit, 'max', (name, bound) => maxRequestErrors(limit, name, bound, requests)),
+    ])
+  refuse('persistentvolumeclaims', claim, errors)
+}
+
+function refuse(plural: string, { metadata }: KubeObject, errors: readonly string[]): void {
+  const [first, ...more] = new Set(errors)
+  if (first === undefined) return
+  throw forbiddenFor({ group: '', plural }, metadata.name, more.length === 0 ? first : `[${[first, ...more].join(', ')}]`)
+}
+
+function boundErrors(limit: Fields, requests: Amounts, limits: Amounts): string[] {
+  return [
+    ...eachBound(limit, 'min', (name, bound) => minErrors(limit, name, bound, requests, limits)),
+    ...eachBound(limit, 'max', (name, bound) => maxErrors(limit, name, bound, requests, limits)),
+    ...eachBound(limit, 'maxLimitRequestRatio', (name, bound) => ratioErrors(limit, name, bound, requests, limits)),
+  ]
+}
+
+function eachBound(limit: Fields, field: string, check: (name: string, bound: Quantity) => string[]): string[] {
+  return Object.entries(fieldsOf(limit[field])).flatMap(([name, bound]) => check(name, parseQuantity(textOf(bound))))
+}
+
+function minErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
+  const rule = `minimum ${name} usage per ${limit.type} is ${formatQuantity(bound)}`
+  const [request, most] = [requests.get(name), limits.get(name)]
+  if (!request) return [`${rule}.  No request is specified`]
+  if (compareQuantities(request, bound) < 0) return [`${rule}, but request is ${formatQuantity(request)}`]
+  return most && compareQuantities(most, bound) < 0 ? [`${rule}, but limit is ${formatQuantity(most)}`] : []
+}
+
+function maxErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
+  const rule = `maximum ${name} usage per ${limit.type} is ${formatQuantity(bound)}`
+  const [request, most] = [requests.get(name), limits.get(name)]
+  if (!most) return [`${rule}.  No limit is specified`]
+  if (compareQuantities(most, bound) > 0) return [`${rule}, but limit is ${formatQuantity(most)}`]
+  return request && compareQuantities(request, bound) > 0 ? [`${rule}, but request is ${formatQuantity(request)}`] : []
+}
+
+function maxRequestErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts): string[] {
+  const rule = `maximum ${name} usage per ${limit.type} is ${formatQuantity(bound)}`
+  const request = requests.get(name)
+  if (!request) return [`${rule}.  No request is specified`]
+  return compareQuantities(request, bound) > 0 ? [`${rule}, but request is ${formatQuantity(request)}`] : []
+}
+
+function ratioErrors(limit: Fields, name: string, bound: Quantity, requests: Amounts, limits: Amounts): string[] {
+  const rule = `${name} max limit to request ratio per ${limit.type} is ${formatQuantity(bound)}`
+  const [request, most] = [requests.get(name), limits.get(name)]
+  if (!request || request.nanos === 0n) return [`${rule}, but no request is specified or request is 0`]
+  if (!most || most.nanos === 0n) return [`${rule}, but no limit is specified or limit is 0`]
+  const ratio = quantityMillis(most) / quantityMillis(request)
+  return ratio > quantityValue(bound) ? [`${rule}, but provided ratio is ${ratio.toFixed(6)}`] : []
+}

@@ -1,0 +1,57 @@
+import { addQuantities, compareQuantities, parseQuantity, type Quantity } from '../../../object/index.ts'
+import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
+
+/** Amounts by the name of a resource, such as `cpu`. */
+export type Amounts = Map<string, Quantity>
+
+export function amountsOf(fields: unknown): Amounts {
+  return new Map(Object.entries(fieldsOf(fields)).map(([name, amount]) => [name, parseQuantity(textOf(amount))]))
+}
+
+export function addAmounts(to: Amounts, more: ReadonlyMap<string, Quantity>): void {
+  for (const [name, amount] of more) {
+    const is = to.get(name)
+    to.set(name, is ? addQuantities(is, amount) : amount)
+  }
+}
+
+function raiseTo(amounts: Amounts, floor: ReadonlyMap<string, Quantity>): void {
+  for (const [name, amount] of floor) {
+    const is = amounts.get(name)
+    if (!is || compareQuantities(amount, is) > 0) amounts.set(name, amount)
+  }
+}
+
+/**
+ * What the containers of a Pod ask for together, as Kubernetes counts it: those that run at the same time are added up, an
+ * init container counts when it alone (beside the sidecars started before it) asks for more. What the Pod itself says of cpu
+ * and memory stands instead.
+ */
+function together(spec: Fields, field: 'requests' | 'limits'): Amounts {
+  const sum: Amounts = new Map()
+  for (const { resources } of itemsOf(spec.containers)) addAmounts(sum, amountsOf(fieldsOf(resources)[field]))
+  const sidecars: Amounts = new Map()
+  const peak: Amounts = new Map()
+  for (const { resources, restartPolicy } of itemsOf(spec.initContainers)) {
+    const amounts = amountsOf(fieldsOf(resources)[field])
+    if (restartPolicy === 'Always') {
+      addAmounts(sum, amounts)
+      addAmounts(sidecars, amounts)
+      raiseTo(peak, sidecars)
+    } else {
+      addAmounts(amounts, sidecars)
+      raiseTo(peak, amounts)
+    }
+  }
+  raiseTo(sum, peak)
+  for (const [name, amount] of amountsOf(fieldsOf(spec.resources)[field])) if (name === 'cpu' || name === 'memory') sum.set(name, amount)
+  return sum
+}
+
+export function podRequests(spec: Fields): Amounts {
+  return together(spec, 'requests')
+}
+
+export function podLimits(spec: Fields): Amounts {
+  return together(spec, 'limits')
+}

@@ -1,0 +1,145 @@
+import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../object/index.ts'
+import { hasRules } from '../../schema/index.ts'
+import { byVersion } from './by-version.ts'
+import { ageColumn, nameColumn } from './columns.ts'
+import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
+import { fromStored, type StorageVersion, toStored } from './crd-stored-form.ts'
+import { fieldReader } from './field-path.ts'
+import { age } from './human-duration.ts'
+import { allVerbs, type Column, type Kind, storageNameOf } from './kind.ts'
+import { customScale, customScaleErrors } from './scale.ts'
+
+/**
+ * Compiles a definition to the kinds it serves, one for each served version.
+ * @param storedSince see {@link StorageVersion}; of the schema that {@link storageSchemaOf} gives.
+ */
+export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
+  const { group, names, scope, versions } = crd.spec
+  const storageName = versions.find(version => version.storage)!.name
+  const storage: StorageVersion = { apiVersion: `${group}/${storageName}`, schema: storageSchemaOf(crd), since: storedSince }
+  return versions
+    .filter(version => version.served)
+    .map(version => {
+      const apiVersion = `${group}/${version.name}`
+      const scale = version.subresources?.scale
+      const schema = schemaOf(version)
+      return {
+        group,
+        version: version.name,
+        apiVersion,
+        kind: names.kind,
+        listKind: names.listKind ?? `${names.kind}List`,
+        plural: names.plural,
+        singular: names.singular ?? names.kind.toLowerCase(),
+        shortNames: names.shortNames ?? [],
+        categories: names.categories ?? [],
+        namespaced: scope === 'Namespaced',
+        verbs: allVerbs,
+        storageName: storageNameOf(group, names.plural),
+        schema,
+        description: schema.description ?? '',
+        nameRule: 'dns1123Subdomain',
+        hasStatus: version.subresources?.status !== undefined,
+        scale: scale && customScale(scale),
+        hasGeneration: true,
+        hasRules: hasRules(schema),
+        columns: columnsOf(version),
+        selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
+          const read = fieldReader(jsonPath)
+          return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
+        }),
+        isCustom: true,
+        check: scale && (object => customScaleErrors(scale, object)),
+        deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
+        isTerminating: crd.metadata.deletionTimestamp !== undefined,
+        fromStorage: fromStored(storage, { apiVersion, schema }),
+        toStorage: toStored(storage, { apiVersion, schema }),
+      } satisfies Kind
+    })
+}
+
+function deprecationOf({ spec: { group, names, versions } }: Crd, version: CrdVersion): string {
+  if (version.deprecationWarning) return version.deprecationWarning
+  const better = versions.filter(other => other.served && !other.deprecated).map(other => other.name)
+  const [newest] = better.sort(byVersion)
+  const instead = newest ? `; use ${group}/${newest} ${names.kind}` : ''
+  return `${group}/${version.name} ${names.kind} is deprecated${instead}`
+}
+
+/** The schema of the version that is stored. */
+export function storageSchemaOf({ spec }: Crd): StructuralSchema {
+  return schemaOf(spec.versions.find(version => version.storage)!)
+}
+
+function schemaOf(version: CrdVersion): StructuralSchema {
+  return completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
+}
+
+/** Definitions need not mention what every object has. */
+function completeSchema(schema: StructuralSchema): StructuralSchema {
+  return {
+    ...schema,
+    type: 'object',
+    properties: {
+      ...schema.properties,
+      apiVersion: { type: 'string', description: 'APIVersion defines the versioned schema of this representation of an object.' },
+      kind: { type: 'string', description: 'Kind is a string value representing the REST resource this object represents.' },
+      // Checked field by field in rest/, which is faster and words its errors as Kubernetes does; a definition may only add
+      // what it asks of the names.
+      metadata: { type: 'object', ...(schema.properties?.metadata?.properties && { properties: schema.properties.metadata.properties }) },
+    },
+  }
+}
+
+function columnsOf(version: CrdVersion): Column[] {
+  const declared = version.additionalPrinterColumns ?? []
+  if (declared.length === 0) return [nameColumn, { ...ageColumn, type: 'date' }]
+  return [nameColumn, ...declared.map(toColumn)]
+}
+
+function toColumn(declared: CrdColumn): Column {
+  const read = readerOf(declared.jsonPath)
+  const type = declared.type as Column['type']
+  return {
+    name: declared.name,
+    type,
+    format: declared.format,
+    description: declared.description ?? `Custom resource definition column (in JSONPath format): ${declared.jsonPath}`,
+    priority: declared.priority ?? 0,
+    read: (object, nowMs) => cell(type, read(object), nowMs),
+  }
+}
+
+// Checked when a definition is written; one that was stored by an older version must not stop the server.
+function readerOf(jsonPath: string): (object: KubeObject) => unknown[] {
+  try {
+    return compileJsonPath(jsonPath)
+  } catch {
+    return () => []
+  }
+}
+
+function cell(type: string, values: unknown[], nowMs: number): unknown {
+  if (values.length === 0 || values[0] === null || values[0] === undefined) return type === 'date' && values.length > 0 ? '<unknown>' : null
+  const [value] = values
+  switch (type) {
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null
+    case 'number':
+      return typeof value === 'number' ? value : null
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null
+    case 'date':
+      return age(value, nowMs)
+    default:
+      return values.map(say).join(',')
+  }
+}
+
+function say(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+function sayField(value: unknown): string {
+  return value === undefined || value === null || typeof value === 'object' ? '' : String(value)
+}

@@ -1,0 +1,177 @@
+import { isJsonObject, type KubeObject } from '../../../object/index.ts'
+import type { Fields } from '../type-rules/index.ts'
+
+// What v1 has no fields for stands in annotations, so that nothing is lost on the way through it and back.
+const metricsKey = 'autoscaling.alpha.kubernetes.io/metrics'
+const currentKey = 'autoscaling.alpha.kubernetes.io/current-metrics'
+const conditionsKey = 'autoscaling.alpha.kubernetes.io/conditions'
+const behaviorKey = 'autoscaling.alpha.kubernetes.io/behavior'
+
+/** Fields of a metric: `resource` of the type Resource and so on. */
+const sources: Readonly<Record<string, string>> = {
+  Resource: 'resource',
+  ContainerResource: 'containerResource',
+  Pods: 'pods',
+  Object: 'object',
+  External: 'external',
+}
+type Amounts = 'target' | 'current'
+
+/** A HorizontalPodAutoscaler of autoscaling/v2 as autoscaling/v1 shows it. */
+export function autoscalerFromV2(text: string): string {
+  const { metadata, spec, status, ...rest } = JSON.parse(text) as KubeObject
+  const { metrics, behavior, ...plainSpec } = fields(spec)
+  const { currentMetrics, conditions, ...plainStatus } = fields(status)
+  const list = items(metrics)
+  const cpu = list.find(isCpuUtilization)
+  const current = items(currentMetrics)
+  const currentCpu = current.find(({ type, resource }) => type === 'Resource' && fields(resource).name === 'cpu')
+  const target = cpu && fields(fields(cpu.resource).target).averageUtilization
+  const load = currentCpu && fields(fields(currentCpu.resource).current).averageUtilization
+  const kept = withoutOwn(metadata.annotations)
+  const others = list.filter(metric => !isCpuUtilization(metric))
+  if (conditions !== undefined) kept[conditionsKey] = JSON.stringify(items(conditions).map(inOrder))
+  if (current.length > 0) kept[currentKey] = JSON.stringify(current.map(metric => oldMetric(metric, 'current')))
+  if (others.length > 0) kept[metricsKey] = JSON.stringify(others.map(metric => oldMetric(metric, 'target')))
+  if (behavior !== undefined) kept[behaviorKey] = JSON.stringify(goBehavior(fields(behavior)))
+  return JSON.stringify({
+    ...rest,
+    apiVersion: 'autoscaling/v1',
+    metadata: withAnnotations(metadata, kept),
+    spec: { ...plainSpec, ...(target !== undefined && { targetCPUUtilizationPercentage: target }) },
+    status: { currentReplicas: 0, ...plainStatus, ...(load !== undefined && { currentCPUUtilizationPercentage: load }) },
+  }).replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** What autoscaling/v1 was sent, as autoscaling/v2 stores it. Annotations that make no sense are left out. */
+export function autoscalerToV2({ metadata, spec, status, ...rest }: KubeObject): KubeObject {
+  const { targetCPUUtilizationPercentage: target, ...plainSpec } = fields(spec)
+  const { currentCPUUtilizationPercentage: load, ...plainStatus } = fields(status)
+  const annotations = metadata.annotations ?? {}
+  const metrics = items(parsed(annotations[metricsKey])).map(metric => newMetric(metric, 'target'))
+  if (target !== undefined) metrics.push(cpuMetric({ type: 'Utilization', averageUtilization: target }, 'target'))
+  if (metrics.length === 0) metrics.push(cpuMetric({ type: 'Utilization', averageUtilization: 80 }, 'target'))
+  const current = items(parsed(annotations[currentKey])).map(metric => newMetric(metric, 'current'))
+  if (current.length === 0 && load !== undefined) current.push(cpuMetric({ averageUtilization: load }, 'current'))
+  const conditions = parsed(annotations[conditionsKey])
+  const behavior = parsed(annotations[behaviorKey])
+  return {
+    ...rest,
+    apiVersion: 'autoscaling/v2',
+    metadata: withAnnotations(metadata, withoutOwn(annotations)),
+    spec: { ...plainSpec, metrics, ...(isJsonObject(behavior) && { behavior: fromGo(behavior) }) },
+    status: {
+      ...plainStatus,
+      currentMetrics: current.length > 0 ? current : null,
+      ...(Array.isArray(conditions) && { conditions }),
+    },
+  } as KubeObject
+}
+
+const fields = (value: unknown): Fields => (isJsonObject(value) ? value : {})
+const items = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isJsonObject) : [])
+
+function isCpuUtilization({ type, resource }: Fields): boolean {
+  const { name, target } = fields(resource)
+  return type === 'Resource' && name === 'cpu' && fields(target).averageUtilization !== undefined
+}
+
+function cpuMetric(amounts: Fields, what: Amounts): Fields {
+  return { type: 'Resource', resource: { name: 'cpu', [what]: amounts } }
+}
+
+function oldMetric(metric: Fields, what: Amounts): Fields {
+  const field = sources[String(metric.type)]
+  return field === undefined ? { type: metric.type } : { type: metric.type, [field]: oldSource(fields(metric[field]), field, what) }
+}
+
+function oldSource(source: Fields, field: string, what: Amounts): Fields {
+  const { value, averageValue, averageUtilization } = fields(source[what])
+  const { name, selector } = fields(source.metric)
+  switch (field) {
+    case 'resource':
+    case 'containerResource':
+      return {
+        name: source.name,
+        [`${what}AverageUtilization`]: averageUtilization,
+        [`${what}AverageValue`]: averageValue,
+        container: source.container,
+      }
+    case 'pods':
+      return { metricName: name, [`${what}AverageValue`]: averageValue, selector }
+    case 'object':
+      return { target: source.describedObject, metricName: name, [`${what}Value`]: value ?? '0', selector, averageValue }
+    default:
+      return { metricName: name, metricSelector: selector, [`${what}Value`]: value, [`${what}AverageValue`]: averageValue }
+  }
+}
+
+function newMetric(metric: Fields, what: Amounts): Fields {
+  const field = sources[String(metric.type)]
+  if (field === undefined) return { type: metric.type }
+  const source = fields(metric[field])
+  const amounts = given({
+    value: source.averageValue === undefined ? source[`${what}Value`] : undefined,
+    averageValue: field === 'object' ? source.averageValue : source[`${what}AverageValue`],
+    averageUtilization: source[`${what}AverageUtilization`],
+  })
+  const type = amounts.averageUtilization !== undefined ? 'Utilization' : amounts.averageValue !== undefined ? 'AverageValue' : 'Value'
+  const isOfResource = field === 'resource' || field === 'containerResource'
+  const named = isOfResource
+    ? { name: source.name, container: source.container }
+    : { metric: given({ name: source.metricName, selector: source.selector ?? source.metricSelector }) }
+  const about = field === 'object' ? { describedObject: source.target } : {}
+  return {
+    type: metric.type,
+    [field]: { ...given(named), ...about, [what]: what === 'target' ? { type, ...amounts } : amounts },
+  }
+}
+
+function given(values: Fields): Fields {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+}
+
+/** The fields of a condition in the order in which Kubernetes writes them into the annotation. */
+function inOrder({ type, status, lastTransitionTime, reason, message }: Fields): Fields {
+  return given({ type, status, lastTransitionTime: lastTransitionTime ?? null, reason, message })
+}
+
+/** The annotation for behaviour is a Go struct as it stands: its own names, its order, null for what is not there. */
+function goBehavior({ scaleUp, scaleDown }: Fields): Fields {
+  return { ScaleUp: goRules(scaleUp), ScaleDown: goRules(scaleDown) }
+}
+
+function goRules(rules: unknown): Fields | null {
+  if (!isJsonObject(rules)) return null
+  const { stabilizationWindowSeconds = null, selectPolicy = null, policies, tolerance = null } = rules
+  return {
+    StabilizationWindowSeconds: stabilizationWindowSeconds,
+    SelectPolicy: selectPolicy,
+    Policies: items(policies).map(({ type, value, periodSeconds }) => ({ Type: type, Value: value, PeriodSeconds: periodSeconds })),
+    Tolerance: tolerance,
+  }
+}
+
+function fromGo(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(fromGo)
+  if (!isJsonObject(value)) return value
+  const named = Object.entries(value).filter(([, child]) => child !== null)
+  return Object.fromEntries(named.map(([name, child]) => [name.charAt(0).toLowerCase() + name.slice(1), fromGo(child)]))
+}
+
+function withoutOwn(annotations: Record<string, string> = {}): Record<string, string> {
+  const own = new Set([metricsKey, currentKey, conditionsKey, behaviorKey])
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !own.has(key)))
+}
+
+function withAnnotations({ annotations: _, ...metadata }: KubeObject['metadata'], annotations: Record<string, string>) {
+  return { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) }
+}
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

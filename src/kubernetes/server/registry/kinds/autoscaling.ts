@@ -1,0 +1,119 @@
+import type { KubeObject, StatusCause } from '../../../object/index.ts'
+import { ageColumn, column, nameColumn } from '../columns.ts'
+import type { Column } from '../kind.ts'
+import { typeSchema } from '../schemas/index.ts'
+import { type Fields, negativeErrors, ruleErrors } from '../type-rules/index.ts'
+import { autoscalerFromV2, autoscalerToV2 } from './autoscaling-v1.ts'
+import { at, numberAt, textAt } from './cells.ts'
+import type { Row } from './row.ts'
+
+const columns: readonly Column[] = [
+  nameColumn,
+  column(
+    'Reference',
+    'scaleTargetRef points to the target resource to scale, and is used to the pods for which metrics should be collected, as well as to actually change the replica count.',
+    object => `${textAt(object, 'spec.scaleTargetRef.kind', '')}/${textAt(object, 'spec.scaleTargetRef.name', '')}`,
+  ),
+  column(
+    'Targets',
+    'metrics contains the specifications for which to use to calculate the desired replica count (the maximum replica count across all metrics will be used).  The desired replica count is calculated multiplying the ratio between the target value and the current value by the current number of pods.  Ergo, metrics used must decrease as the pod count is increased, and vice-versa.  See the individual metric source types for more information about how each type of metric must respond. If not set, the default metric will be set to 80% average CPU utilization.',
+    sayMetrics,
+  ),
+  column(
+    'MinPods',
+    'minReplicas is the lower limit for the number of replicas to which the autoscaler can scale down.  It defaults to 1 pod.  minReplicas is allowed to be 0 if the alpha feature gate HPAScaleToZero is enabled and at least one Object or External metric is configured.  Scaling is active as long as at least one metric value is available.',
+    object => textAt(object, 'spec.minReplicas', '<unset>'),
+  ),
+  column(
+    'MaxPods',
+    'maxReplicas is the upper limit for the number of replicas to which the autoscaler can scale up. It cannot be less that minReplicas.',
+    object => numberAt(object, 'spec.maxReplicas'),
+  ),
+  column(
+    'Replicas',
+    'currentReplicas is current number of replicas of pods managed by this autoscaler, as last seen by the autoscaler.',
+    object => numberAt(object, 'status.currentReplicas'),
+  ),
+  ageColumn,
+]
+
+export const autoscalingKinds: readonly Row[] = [
+  {
+    group: 'autoscaling',
+    version: 'v2',
+    kind: 'HorizontalPodAutoscaler',
+    plural: 'horizontalpodautoscalers',
+    shortNames: ['hpa'],
+    categories: ['all'],
+    schema: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
+    hasStatus: true,
+    columns,
+    checkStatus: checkCounts,
+  },
+  {
+    group: 'autoscaling',
+    version: 'v1',
+    kind: 'HorizontalPodAutoscaler',
+    plural: 'horizontalpodautoscalers',
+    shortNames: ['hpa'],
+    categories: ['all'],
+    schema: 'io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler',
+    hasStatus: true,
+    // What is read for them is what is stored: v2.
+    columns,
+    check: object => ruleErrors(typeSchema('io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler'), autoscalerToV2(object), undefined),
+    checkStatus: checkCounts,
+    fromStorage: autoscalerFromV2,
+    toStorage: autoscalerToV2,
+  },
+]
+
+function checkCounts({ status }: KubeObject): StatusCause[] {
+  return negativeErrors((status ?? {}) as Fields, 'status', ['currentReplicas', 'desiredReplicas'])
+}
+
+type Amounts = { value?: string; averageValue?: string; averageUtilization?: number }
+type Source = { name?: string; target?: Amounts; current?: Amounts }
+type Metric = { type?: string; resource?: Source; containerResource?: Source; pods?: Source; object?: Source; external?: Source }
+
+const maxMetrics = 2
+
+/** `cpu: 40%/80%, 3/5 (avg) + 1 more...`: of each metric where it is and where it should be. */
+function sayMetrics(scaler: KubeObject): string {
+  const metrics = (at(scaler, 'spec.metrics') ?? []) as Metric[]
+  const statuses = (at(scaler, 'status.currentMetrics') ?? []) as Metric[]
+  if (metrics.length === 0) return '<none>'
+  const texts = metrics.slice(0, maxMetrics).map((metric, index) => sayMetric(metric, statuses[index]))
+  return texts.join(', ') + (metrics.length > maxMetrics ? ` + ${metrics.length - maxMetrics} more...` : '')
+}
+
+function sayMetric(metric: Metric, status: Metric | undefined): string {
+  switch (metric.type) {
+    case 'External':
+      return sayAmounts(metric.external, status?.external)
+    case 'Object':
+      return sayAmounts(metric.object, status?.object)
+    case 'Pods':
+      return `${status?.pods?.current?.averageValue ?? '<unknown>'}/${metric.pods?.target?.averageValue ?? '0'}`
+    case 'Resource':
+      return sayResource(metric.resource, status?.resource)
+    case 'ContainerResource':
+      return sayResource(metric.containerResource, status?.containerResource)
+    default:
+      return '<unknown type>'
+  }
+}
+
+function sayAmounts(source: Source | undefined, status: Source | undefined): string {
+  const { averageValue, value = '0' } = source?.target ?? {}
+  if (averageValue !== undefined) return `${status?.current?.averageValue ?? '<unknown>'}/${averageValue} (avg)`
+  return `${status ? (status.current?.value ?? '0') : '<unknown>'}/${value}`
+}
+
+function sayResource(source: Source | undefined, status: Source | undefined): string {
+  const { averageValue, averageUtilization } = source?.target ?? {}
+  const name = source?.name ?? ''
+  if (averageValue !== undefined) return `${name}: ${status ? (status.current?.averageValue ?? '0') : '<unknown>'}/${averageValue}`
+  const current = status?.current?.averageUtilization
+  return `${name}: ${current === undefined ? '<unknown>' : `${current}%`}/${averageUtilization === undefined ? '<auto>' : `${averageUtilization}%`}`
+}

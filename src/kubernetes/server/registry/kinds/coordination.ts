@@ -1,0 +1,32 @@
+import { invalidValue, type StatusCause } from '../../../object/index.ts'
+import { ageColumn, column, nameColumn } from '../columns.ts'
+import type { Row } from './row.ts'
+
+export const coordinationKinds: readonly Row[] = [
+  {
+    group: 'coordination.k8s.io',
+    kind: 'Lease',
+    plural: 'leases',
+    schema: 'io.k8s.api.coordination.v1.Lease',
+    columns: [
+      nameColumn,
+      column(
+        'Holder',
+        'holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name field.',
+        object => (object.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '',
+      ),
+      ageColumn,
+    ],
+    check: object => {
+      const { leaseDurationSeconds, leaseTransitions } = (object.spec ?? {}) as Record<string, unknown>
+      const causes: StatusCause[] = []
+      if (typeof leaseDurationSeconds === 'number' && leaseDurationSeconds <= 0) {
+        causes.push(invalidValue('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0'))
+      }
+      if (typeof leaseTransitions === 'number' && leaseTransitions < 0) {
+        causes.push(invalidValue('spec.leaseTransitions', leaseTransitions, 'must be greater than or equal to 0'))
+      }
+      return causes
+    },
+  },
+]

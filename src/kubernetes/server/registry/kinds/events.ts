@@ -1,0 +1,114 @@
+import { equalJson, invalidValue, type KubeObject, qualifiedNameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
+import { eventColumns, eventFields, eventFromCore, eventsGroupFields, eventToCore } from '../core-events.ts'
+import { fieldsOf, intOf, textOf } from '../type-rules/index.ts'
+import type { Row } from './row.ts'
+
+export const eventKinds: readonly Row[] = [
+  {
+    kind: 'Event',
+    plural: 'events',
+    shortNames: ['ev'],
+    schema: 'io.k8s.api.core.v1.Event',
+    columns: eventColumns,
+    selectableFields: eventFields,
+    check: event => eventErrors(event, 'reportingComponent'),
+  },
+  {
+    group: 'events.k8s.io',
+    kind: 'Event',
+    plural: 'events',
+    shortNames: ['ev'],
+    schema: 'io.k8s.api.events.v1.Event',
+    columns: eventColumns,
+    selectableFields: eventsGroupFields,
+    storageName: 'events',
+    fromStorage: eventFromCore,
+    toStorage: eventToCore,
+    check: (event, before) => {
+      const core = eventToCore(event)
+      const causes = eventErrors(core, 'reportingController')
+      return [...causes, ...(before ? changeErrors(core, eventToCore(before)) : strictErrors(core))]
+    },
+  },
+]
+
+const isSet = (value: unknown) => value !== undefined && value !== null
+
+/** What both versions ask for; with an eventTime it is an Event of the newer sort. */
+function eventErrors({ metadata, involvedObject, ...event }: KubeObject, controllerField: string): StatusCause[] {
+  const namespace = metadata.namespace ?? ''
+  const about = textOf(fieldsOf(involvedObject).namespace)
+  const isNew = isSet(event.eventTime)
+  const homes = isNew ? ['default', 'kube-system'] : ['default']
+  const isRight = about === '' ? homes.includes(namespace) : isNew || about === namespace
+  const causes = isRight ? [] : [invalidValue('involvedObject.namespace', about, 'does not match event.namespace')]
+  if (!isNew) return causes
+  const controller = textOf(event.reportingComponent)
+  if (controller === '') causes.push(requiredValue(controllerField))
+  causes.push(...qualifiedNameErrors(controller).map(why => invalidValue(controllerField, controller, why)))
+  for (const field of ['reportingInstance', 'action', 'reason']) if (textOf(event[field]) === '') causes.push(requiredValue(field))
+  for (const [field, most] of lengths) {
+    if (textOf(event[field]).length > most) causes.push(invalidValue(field, '', `can have at most ${most} characters`))
+  }
+  return causes
+}
+
+const lengths = [
+  ['reportingInstance', 128],
+  ['action', 128],
+  ['reason', 128],
+  ['message', 1024],
+] as const
+
+/** What events.k8s.io asks for on top, of new Events. Fields are named as in core. */
+function strictErrors(event: KubeObject): StatusCause[] {
+  const causes = seriesErrors(event)
+  if (!isSet(event.eventTime)) causes.push(requiredValue('eventTime'))
+  const type = textOf(event.type)
+  if (type !== 'Normal' && type !== 'Warning') causes.push(invalidValue('type', '', `has invalid value: ${type}`))
+  const { component, host } = fieldsOf(event.source)
+  const old = {
+    firstTimestamp: isSet(event.firstTimestamp),
+    lastTimestamp: isSet(event.lastTimestamp),
+    count: isSet(event.count),
+    source: isSet(component) || isSet(host),
+  }
+  for (const [field, isThere] of Object.entries(old)) if (isThere) causes.push(invalidValue(field, '', 'needs to be unset'))
+  return causes
+}
+
+// Kubernetes looks at the reason twice.
+const fixed = [
+  'involvedObject',
+  'reason',
+  'message',
+  'source',
+  'firstTimestamp',
+  'lastTimestamp',
+  'count',
+  'reason',
+  'type',
+  'eventTime',
+  'action',
+  'related',
+  'reportingComponent',
+  'reportingInstance',
+]
+
+function changeErrors(event: KubeObject, before: KubeObject): StatusCause[] {
+  const causes = equalJson(event.series, before.series) ? [] : seriesErrors(event)
+  for (const field of fixed) {
+    if (equalJson(event[field] ?? null, before[field] ?? null)) continue
+    const name = field === 'reportingComponent' ? 'reportingController' : field
+    causes.push(invalidValue(name, event[field] ?? '', 'field is immutable'))
+  }
+  return causes
+}
+
+function seriesErrors({ series }: KubeObject): StatusCause[] {
+  if (!isSet(series)) return []
+  const causes: StatusCause[] = []
+  if (intOf(fieldsOf(series).count) < 2) causes.push(invalidValue('series.count', '', 'should be at least 2'))
+  if (!isSet(fieldsOf(series).lastObservedTime)) causes.push(requiredValue('series.lastObservedTime'))
+  return causes
+}

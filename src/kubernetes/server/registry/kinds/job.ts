@@ -1,0 +1,280 @@
+import {
+  equalJson,
+  invalidValue,
+  type KubeObject,
+  type LabelSelectorObject,
+  requiredValue,
+  type StatusCause,
+} from '../../../object/index.ts'
+import {
+  type Fields,
+  firstCommonIndex,
+  negativeErrors,
+  numberOf,
+  plainInvalid,
+  readIndexes,
+  sayableSelector,
+  selectorChangeErrors,
+  selects,
+  sorted,
+  templateLabels,
+} from '../type-rules/index.ts'
+import { at } from './cells.ts'
+
+const controllerUid = 'batch.kubernetes.io/controller-uid'
+const jobName = 'batch.kubernetes.io/job-name'
+
+/** The labels by which a Job knows its Pods, with and without the prefix that they lacked at first. */
+function ownLabels({ uid, name }: KubeObject['metadata']): Record<string, string> {
+  return { [controllerUid]: uid, [jobName]: name, 'controller-uid': uid, 'job-name': name }
+}
+
+/** A Job without labels has those of its template. */
+export function prepareJob(job: KubeObject, before: KubeObject | undefined): void {
+  const labels = templateLabels((job.spec ?? {}) as Fields)
+  if (!before && labels && Object.keys(job.metadata.labels ?? {}).length === 0) job.metadata.labels = labels
+}
+
+/** A Job that does not choose its Pods itself is given a selector that no other Job can have, and its template the labels for it. */
+export function generateSelector(job: KubeObject): void {
+  const spec = (job.spec ?? {}) as Fields
+  if (spec.manualSelector === true) return
+  const labels = templateLabels(spec)
+  const template = (spec.template ?? {}) as { metadata?: Fields }
+  const selector = (spec.selector ?? {}) as LabelSelectorObject
+  // Labels that a user set by hand are not changed here, but refused if they are wrong.
+  const all = { ...ownLabels(job.metadata), ...labels }
+  job.spec = {
+    ...spec,
+    selector: { ...selector, matchLabels: { [controllerUid]: job.metadata.uid, ...selector.matchLabels } },
+    template: { ...template, metadata: { ...template.metadata, labels: all } },
+  }
+  if (!job.metadata.labels || job.metadata.labels === labels) job.metadata.labels = all
+}
+
+/** What relates the parts of a Job to each other and to what it was. */
+export function checkJob(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  const spec = (job.spec ?? {}) as Fields
+  const causes = selectorErrors(job, spec)
+  if (before) return [...causes, ...changeErrors(spec, (before.spec ?? {}) as Fields)]
+  const completions = numberOf(spec.completions)
+  const last = `${job.metadata.name}-${completions - 1}`
+  if (spec.completionMode === 'Indexed' && completions > 0 && !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(last)) {
+    causes.push(invalidValue('metadata.name', job.metadata.name, `will not able to create pod with invalid DNS label: ${last}`))
+  }
+  return causes
+}
+
+function selectorErrors({ metadata }: KubeObject, spec: Fields): StatusCause[] {
+  const selector = (spec.selector ?? undefined) as LabelSelectorObject | undefined
+  if (!selector) return [requiredValue('spec.selector'), mismatch(spec)]
+  const causes: StatusCause[] = []
+  if (spec.manualSelector !== true) {
+    const labels = templateLabels(spec) ?? {}
+    for (const [key, value] of Object.entries(ownLabels(metadata))) {
+      if (labels[key] === value) continue
+      const path = `spec.template.metadata.labels[${key}]`
+      if (labels[key] === undefined) causes.push(requiredValue(path, `must be '${value}'`))
+      else causes.push(invalidValue(path, sorted(labels), `must be '${value}'`))
+    }
+    if (selects(selector, ownLabels(metadata)) === false) {
+      causes.push(invalidValue('spec.selector', sayableSelector(selector), '`selector` not auto-generated'))
+    }
+  }
+  if (selects(selector, templateLabels(spec)) === false) causes.push(mismatch(spec))
+  return causes
+}
+
+function mismatch(spec: Fields): StatusCause {
+  return invalidValue('spec.template.metadata.labels', sorted(templateLabels(spec)), '`selector` does not match template `labels`')
+}
+
+const fixedFields = ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy']
+
+function changeErrors(spec: Fields, old: Fields): StatusCause[] {
+  const causes = selectorChangeErrors(spec, old)
+  const keep = (field: string, value: unknown) => causes.push(invalidValue(`spec.${field}`, value ?? null, 'field is immutable'))
+  if (!equalJson(spec.completions, old.completions)) {
+    if (spec.completionMode !== 'Indexed') keep('completions', spec.completions)
+    else if (spec.completions !== undefined && spec.completions !== spec.parallelism) {
+      causes.push(invalidValue('spec.completions', spec.completions, 'can only be modified in tandem with spec.parallelism'))
+    }
+  }
+  for (const field of fixedFields) if (!equalJson(spec[field], old[field])) keep(field, spec[field])
+  return [...causes, ...templateChangeErrors(spec, old)]
+}
+
+type Template = { metadata?: Fields; spec?: Fields }
+
+/** A suspended Job may be moved to other nodes and given other resources before it starts; else its template stays. */
+function templateChangeErrors(spec: Fields, old: Fields): StatusCause[] {
+  const [now, was] = [(spec.template ?? {}) as Template, (old.template ?? {}) as Template]
+  if (old.suspend !== true) {
+    return equalJson(now, was) ? [] : [invalidValue('spec.template', now, 'field is immutable')]
+  }
+  const { spec: pod = {} } = now
+  const allowed: Fields = { ...was.spec }
+  for (const field of ['nodeSelector', 'tolerations', 'schedulingGates']) copyField(allowed, pod, field)
+  const affinity = { ...(allowed.affinity as Fields | undefined) }
+  copyField(affinity, (pod.affinity ?? {}) as Fields, 'nodeAffinity')
+  if (Object.keys(affinity).length > 0 || pod.affinity !== undefined) allowed.affinity = affinity
+  else delete allowed.affinity
+  for (const field of ['containers', 'initContainers']) {
+    const [before, after] = [allowed[field], pod[field]] as [Fields[] | undefined, Fields[] | undefined]
+    if (!before || after?.length !== before.length) continue
+    allowed[field] = before.map((container, index) => {
+      const other = after[index]!
+      if (other.name !== container.name) return container
+      const copy = { ...container }
+      copyField(copy, other, 'resources')
+      return copy
+    })
+  }
+  return equalJson(pod, allowed) ? [] : [invalidValue('spec.template.spec', pod, 'field is immutable')]
+}
+
+function copyField(to: Fields, from: Fields, field: string): void {
+  if (from[field] === undefined) delete to[field]
+  else to[field] = from[field]
+}
+
+type Condition = { type?: string; status?: string }
+
+export function hasJobCondition(job: KubeObject, type: string): boolean {
+  const conditions = at(job, 'status.conditions')
+  return Array.isArray(conditions) && conditions.some((condition: Condition) => condition.type === type && condition.status === 'True')
+}
+
+/** What a status of a Job may say, alone and after the one before. */
+export function checkJobStatus(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  const status = (job.status ?? {}) as Fields
+  const spec = (job.spec ?? {}) as Fields
+  return [
+    ...negativeErrors(status, 'status', ['active', 'succeeded', 'failed', 'ready', 'terminating']),
+    ...uncountedErrors(status),
+    ...conditionErrors(job, spec),
+    ...finishedErrors(job, spec, status),
+    ...timeErrors(job, status),
+    ...indexErrors(spec, status),
+    ...(before ? statusChangeErrors(job, status, before) : []),
+  ]
+}
+
+function uncountedErrors({ uncountedTerminatedPods: uncounted }: Fields): StatusCause[] {
+  const { succeeded = [], failed = [] } = (uncounted ?? {}) as { succeeded?: string[]; failed?: string[] }
+  const seen = new Set<string>()
+  const check = (list: string[], field: string) =>
+    list.flatMap((uid, index): StatusCause[] => {
+      const path = `status.uncountedTerminatedPods.${field}[${index}]`
+      if (uid === '') return [invalidValue(path, uid, 'must not be empty')]
+      if (seen.has(uid)) return [{ reason: 'FieldValueDuplicate', message: `Duplicate value: ${JSON.stringify(uid)}`, field: path }]
+      seen.add(uid)
+      return []
+    })
+  return [...check(succeeded, 'succeeded'), ...check(failed, 'failed')]
+}
+
+function conditionErrors(job: KubeObject, spec: Fields): StatusCause[] {
+  const is = (type: string) => hasJobCondition(job, type)
+  const rules: [isBroken: boolean, why: string][] = [
+    [is('Complete') && is('Failed'), 'cannot set Complete=True and Failed=true conditions'],
+    [is('Complete') && is('FailureTarget'), 'cannot set Complete=True and FailureTarget=true conditions'],
+    [is('Failed') && !is('FailureTarget'), 'cannot set Failed=True condition without the FailureTarget=true condition'],
+    [is('Complete') && !is('SuccessCriteriaMet'), 'cannot set Complete=True condition without the SuccessCriteriaMet=true condition'],
+    [is('SuccessCriteriaMet') && is('Failed'), 'cannot set SuccessCriteriaMet=True and Failed=true conditions'],
+    [is('SuccessCriteriaMet') && is('FailureTarget'), 'cannot set SuccessCriteriaMet=True and FailureTarget=true conditions'],
+    [
+      spec.successPolicy !== undefined && is('Complete') && !is('SuccessCriteriaMet'),
+      'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True',
+    ],
+  ]
+  return rules.filter(([isBroken]) => isBroken).map(([, why]) => plainInvalid('status.conditions', why))
+}
+
+function finishedErrors(
+  job: KubeObject,
+  spec: Fields,
+  { active, terminating, ready, startTime, uncountedTerminatedPods }: Fields,
+): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (numberOf(ready) > numberOf(active)) causes.push(invalidValue('status.ready', ready, 'cannot set more ready pods than active'))
+  if (!hasJobCondition(job, 'Complete') && !hasJobCondition(job, 'Failed')) return causes
+  if (numberOf(active) > 0) causes.push(invalidValue('status.active', active, 'active>0 is invalid for finished job'))
+  if (numberOf(terminating) > 0) causes.push(invalidValue('status.terminating', terminating, 'terminating>0 is invalid for finished job'))
+  const isNeverStarted = spec.suspend === true && spec.completions === 0
+  if (startTime === undefined && !isNeverStarted) causes.push(requiredValue('status.startTime', 'startTime is required for finished job'))
+  const { succeeded = [], failed = [] } = (uncountedTerminatedPods ?? {}) as { succeeded?: unknown[]; failed?: unknown[] }
+  if (succeeded.length + failed.length > 0) {
+    causes.push(invalidValue('status.uncountedTerminatedPods', uncountedTerminatedPods, 'must be empty for finished job'))
+  }
+  return causes
+}
+
+function timeErrors(job: KubeObject, { startTime, completionTime }: Fields): StatusCause[] {
+  const isComplete = hasJobCondition(job, 'Complete')
+  const path = 'status.completionTime'
+  if (completionTime === undefined) return isComplete ? [requiredValue(path, 'completionTime is required for Complete jobs')] : []
+  const causes: StatusCause[] = []
+  if (!isComplete) {
+    causes.push(invalidValue(path, completionTime, 'cannot set completionTime when there is no Complete=True condition'))
+  }
+  if (Date.parse(String(completionTime)) < Date.parse(String(startTime))) {
+    causes.push(invalidValue(path, completionTime, 'must be equal to or after `startTime`'))
+  }
+  return causes
+}
+
+function indexErrors(spec: Fields, status: Fields): StatusCause[] {
+  const { completedIndexes = '', failedIndexes } = status as { completedIndexes?: string; failedIndexes?: string }
+  const causes: StatusCause[] = []
+  const completions = typeof spec.completions === 'number' ? spec.completions : undefined
+  const read = (field: string, text: string) => {
+    const verdict = readIndexes(text, completions ?? 0)
+    if ('why' in verdict) causes.push(invalidValue(`status.${field}`, text, `error parsing ${field}: ${verdict.why}`))
+  }
+  if (completions !== undefined) read('completedIndexes', completedIndexes)
+  if (completions !== undefined && spec.backoffLimitPerIndex !== undefined && failedIndexes !== undefined)
+    read('failedIndexes', failedIndexes)
+  if (completedIndexes !== '' && spec.completionMode !== 'Indexed') {
+    const why = 'cannot set non-empty completedIndexes when non-indexed completion mode'
+    causes.push(invalidValue('status.completedIndexes', completedIndexes, why))
+  }
+  if (failedIndexes === undefined) return causes
+  if (spec.backoffLimitPerIndex === undefined) {
+    causes.push(invalidValue('status.failedIndexes', failedIndexes, 'cannot set non-null failedIndexes when backoffLimitPerIndex is null'))
+  }
+  const both = completions === undefined ? undefined : firstCommonIndex(completedIndexes, failedIndexes, completions)
+  if (both !== undefined) {
+    causes.push(invalidValue('status.failedIndexes', failedIndexes, `failedIndexes and completedIndexes overlap at index: ${both}`))
+  }
+  return causes
+}
+
+function statusChangeErrors(job: KubeObject, status: Fields, before: KubeObject): StatusCause[] {
+  const old = (before.status ?? {}) as Fields
+  const spec = (job.spec ?? {}) as Fields
+  const causes: StatusCause[] = []
+  for (const type of ['Failed', 'Complete', 'FailureTarget']) {
+    if (hasJobCondition(before, type) && !hasJobCondition(job, type)) {
+      causes.push(plainInvalid('status.conditions', `cannot disable the terminal ${type}=True condition`))
+    }
+  }
+  for (const field of ['failed', 'succeeded']) {
+    // A Job whose indexes are taken back may count fewer.
+    const mayShrink = field === 'succeeded' && spec.completionMode === 'Indexed' && spec.completions === spec.parallelism
+    if (!mayShrink && numberOf(status[field]) < numberOf(old[field])) {
+      causes.push(invalidValue(`status.${field}`, numberOf(status[field]), `cannot decrease the ${field} counter`))
+    }
+  }
+  const { completionTime, startTime } = status
+  if (completionTime !== undefined && old.completionTime !== undefined && completionTime !== old.completionTime) {
+    causes.push(invalidValue('status.completionTime', completionTime, 'field is immutable'))
+  }
+  if (old.startTime !== undefined && startTime !== old.startTime && spec.suspend !== true) {
+    causes.push(invalidValue('status.startTime', startTime ?? null, 'field is immutable for unsuspended job once set'))
+  }
+  if (hasJobCondition(before, 'SuccessCriteriaMet') && !hasJobCondition(job, 'SuccessCriteriaMet')) {
+    causes.push(plainInvalid('status.conditions', 'cannot disable the SuccessCriteriaMet=True condition'))
+  }
+  return causes
+}

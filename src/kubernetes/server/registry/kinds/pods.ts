@@ -1,0 +1,313 @@
+import {
+  equalJson,
+  forbiddenField,
+  invalidValue,
+  type KubeObject,
+  parseQuantity,
+  requiredValue,
+  type StatusCause,
+} from '../../../object/index.ts'
+import { forbiddenFor, podWithinLimits, withDefaultResources } from '../admission/index.ts'
+import { ageColumn, column, nameColumn } from '../columns.ts'
+import { plainSelectorScale } from '../scale.ts'
+import type { Stored } from '../stored.ts'
+import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/index.ts'
+import { podWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
+import { podColumns } from './pod-columns.ts'
+import type { Row } from './row.ts'
+
+export const podKinds: readonly Row[] = [
+  {
+    kind: 'Pod',
+    plural: 'pods',
+    shortNames: ['po'],
+    categories: ['all'],
+    schema: 'io.k8s.api.core.v1.Pod',
+    hasStatus: true,
+    hasGeneration: true,
+    columns: podColumns,
+    selectableFields: [
+      ...['nodeName', 'restartPolicy', 'schedulerName', 'serviceAccountName'].map(name => ({
+        field: `spec.${name}`,
+        read: ({ spec }: KubeObject) => textOf(fieldsOf(spec)[name]),
+      })),
+      { field: 'spec.hostNetwork', read: ({ spec }) => String(fieldsOf(spec).hostNetwork === true) },
+      ...['phase', 'podIP', 'nominatedNodeName'].map(name => ({
+        field: `status.${name}`,
+        read: ({ status }: KubeObject) => textOf(fieldsOf(status)[name]),
+      })),
+    ],
+    prepare: preparePod,
+    generate: (pod, stored) => {
+      const spec = withDefaultResources(pod, fieldsOf(pod.spec), stored)
+      pod.spec = withPriority(pod, admitted(spec), stored)
+      // Nobody runs the Pod: it waits.
+      pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
+    },
+    admit: (pod, before, stored) => {
+      if (!before) podWithinLimits(pod, stored)
+    },
+    check: checkPod,
+    warnings: podWarnings,
+    graceSeconds: podGraceSeconds,
+    answersDeleted: true,
+  },
+  {
+    kind: 'PodTemplate',
+    plural: 'podtemplates',
+    answersDeleted: true,
+    schema: 'io.k8s.api.core.v1.PodTemplate',
+    warnings: (object, before) => templateWarnings('template', object, before),
+    hasGeneration: true,
+    columns: [
+      nameColumn,
+      column('Containers', 'Names of each container in the template.', ({ template }) => containerTexts(template, 'name')),
+      column('Images', 'Images referenced by each container in the template.', ({ template }) => containerTexts(template, 'image')),
+      column('Pod Labels', 'The labels for the pod template.', ({ template }) => labelText(fieldsOf(fieldsOf(template).metadata).labels)),
+    ],
+  },
+  {
+    kind: 'ReplicationController',
+    plural: 'replicationcontrollers',
+    shortNames: ['rc'],
+    categories: ['all'],
+    schema: 'io.k8s.api.core.v1.ReplicationController',
+    hasStatus: true,
+    hasGeneration: true,
+    scale: plainSelectorScale,
+    blank: { spec: { minReadySeconds: 0 }, status: { replicas: 0 } },
+    columns: [
+      nameColumn,
+      count(
+        'Desired',
+        'Replicas is the number of desired replicas. This is a pointer to distinguish between explicit zero and unspecified. Defaults to 1. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller',
+        ({ spec }) => fieldsOf(spec).replicas,
+      ),
+      count(
+        'Current',
+        'Replicas is the most recently observed number of replicas. More info: https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller',
+        ({ status }) => fieldsOf(status).replicas,
+      ),
+      count('Ready', 'The number of ready replicas for this replication controller.', ({ status }) => fieldsOf(status).readyReplicas),
+      ageColumn,
+      column('Containers', 'Names of each container in the template.', ({ spec }) => containerTexts(fieldsOf(spec).template, 'name'), 1),
+      column(
+        'Images',
+        'Images referenced by each container in the template.',
+        ({ spec }) => containerTexts(fieldsOf(spec).template, 'image'),
+        1,
+      ),
+      column(
+        'Selector',
+        'Selector is a label query over pods that should match the Replicas count. If Selector is empty, it is defaulted to the labels present on the Pod template. Label keys and values that must match in order to be controlled by this replication controller, if empty defaulted to labels on Pod template. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors',
+        ({ spec }) => labelText(fieldsOf(spec).selector),
+        1,
+      ),
+    ],
+    prepare: controller => {
+      const spec = fieldsOf(controller.spec)
+      const { labels } = fieldsOf(fieldsOf(spec.template).metadata)
+      if (labels === undefined) return
+      if (spec.selector === undefined) controller.spec = { ...spec, selector: labels }
+      controller.metadata.labels ??= labels as Record<string, string>
+    },
+    check: checkReplicationController,
+    warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
+  },
+]
+
+function count(name: string, description: string, read: (object: KubeObject) => unknown) {
+  return { ...column(name, description, object => intOf(read(object))), type: 'integer' as const }
+}
+
+/** `a,b` of a pod template. */
+function containerTexts(template: unknown, field: 'name' | 'image'): string {
+  return itemsOf(fieldsOf(fieldsOf(template).spec).containers)
+    .map(container => textOf(container[field]))
+    .join(',')
+}
+
+/** `a=b,c=d`, or `<none>`. */
+export function labelText(labels: unknown): string {
+  const pairs = Object.entries(fieldsOf(labels)).map(([key, value]) => `${key}=${value}`)
+  return pairs.sort().join(',') || '<none>'
+}
+
+function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
+  const spec = { ...fieldsOf(pod.spec) }
+  for (const list of ['containers', 'initContainers']) {
+    if (Array.isArray(spec[list])) spec[list] = itemsOf(spec[list]).map(container => completed(container, spec.hostNetwork === true))
+  }
+  spec.enableServiceLinks ??= true
+  pod.spec = before ? admitted(spec, fieldsOf(before.spec)) : spec
+}
+
+/** In a Pod, unlike in a template, limits are also requests, and the network of the host is entered through its ports. */
+function completed(container: Fields, isOnHost: boolean): Fields {
+  const result = { ...container }
+  const { limits, requests, ...resources } = fieldsOf(container.resources)
+  if (limits !== undefined) result.resources = { ...resources, limits, requests: { ...fieldsOf(limits), ...fieldsOf(requests) } }
+  if (isOnHost && container.ports !== undefined) {
+    result.ports = itemsOf(container.ports).map(port => ({ ...port, hostPort: port.hostPort ?? port.containerPort }))
+  }
+  return result
+}
+
+const qosResources = ['cpu', 'memory'] as const
+
+/** https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/ */
+function qosClass(spec: Fields): string {
+  const containers = [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].map(({ resources }) => fieldsOf(resources))
+  const amount = (amounts: unknown, name: string): string => {
+    const text = textOf(fieldsOf(amounts)[name])
+    return text !== '' && parseQuantity(text).nanos > 0n ? text : ''
+  }
+  let isGuaranteed = true
+  let isBestEffort = true
+  for (const { limits, requests } of containers) {
+    for (const name of qosResources) {
+      const [limit, request] = [amount(limits, name), amount(requests, name)]
+      if (limit !== '' || request !== '') isBestEffort = false
+      if (limit === '' || limit !== request) isGuaranteed = false
+    }
+  }
+  return isBestEffort ? 'BestEffort' : isGuaranteed ? 'Guaranteed' : 'Burstable'
+}
+
+/** How long a Pod stays on a node that is not well, as in Kubernetes: five minutes. */
+const nodeTolerations = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map(key => ({
+  key,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  tolerationSeconds: 300,
+}))
+
+/** What Kubernetes' admission adds to the spec of a Pod: how long it stays on a bad node, how important it is. */
+function admitted(spec: Fields, before?: Fields): Fields {
+  const tolerations = itemsOf(spec.tolerations)
+  const result: Fields = { ...spec }
+  // A toleration of everything needs no company.
+  const missing = tolerations.some(isForAll) ? [] : nodeTolerations.filter(({ key }) => !tolerations.some(given => isAbout(given, key)))
+  if (missing.length > 0) result.tolerations = [...tolerations, ...missing]
+  if (before?.priority !== undefined) result.priority = before.priority
+  if (before?.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
+  return result
+}
+
+/** @throws {StatusError} Forbidden for a PriorityClass that does not exist. */
+function withPriority(pod: KubeObject, spec: Fields, stored: Stored): Fields {
+  const name = textOf(spec.priorityClassName)
+  let found: KubeObject | undefined
+  if (name !== '') {
+    found = stored.get(priorityClasses, name)
+    if (!found) throw forbiddenFor({ group: '', plural: 'pods' }, pod.metadata.name, `no PriorityClass with name ${name} was found`)
+  } else for (const other of stored.all(priorityClasses)) if (other.globalDefault === true) found = other
+  const { value, preemptionPolicy = 'PreemptLowerPriority' } = fieldsOf(found)
+  return { ...spec, ...(found && { priorityClassName: found.metadata.name }), priority: intOf(value), preemptionPolicy }
+}
+
+const priorityClasses = 'priorityclasses.scheduling.k8s.io'
+
+const isAbout = ({ key, effect }: Fields, taint: string) =>
+  (textOf(key) === '' || key === taint) && (textOf(effect) === '' || effect === 'NoExecute')
+
+const isForAll = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
+
+/** Seconds that a Pod is given: none without a node, as nobody would use them. */
+function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number | undefined): number {
+  const { nodeName, terminationGracePeriodSeconds } = fieldsOf(spec)
+  const { phase } = fieldsOf(status)
+  if (textOf(nodeName) === '' || phase === 'Failed' || phase === 'Succeeded') return 0
+  const seconds = wanted ?? metadata.deletionGracePeriodSeconds ?? intOf(terminationGracePeriodSeconds)
+  return seconds < 0 ? 1 : seconds
+}
+
+function checkPod(pod: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  if (before) return updateErrors(pod, before)
+  const { ephemeralContainers } = fieldsOf(pod.spec)
+  return ephemeralContainers === undefined ? [] : [forbiddenField('spec.ephemeralContainers', 'cannot be set on create')]
+}
+
+const updatable =
+  '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
+
+function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
+  const [spec, old] = [fieldsOf(pod.spec), fieldsOf(before.spec)]
+  const causes: StatusCause[] = []
+  if (fieldsOf(pod.status).qosClass !== fieldsOf(before.status).qosClass) {
+    causes.push(invalidValue('status.qosClass', fieldsOf(pod.status).qosClass ?? '', 'field is immutable'))
+  }
+  if (equalJson(spec, old)) return causes
+  for (const list of ['containers', 'initContainers']) {
+    const [containers, were] = [itemsOf(spec[list]), itemsOf(old[list])]
+    if (containers.length !== were.length) {
+      causes.push(forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers'))
+      return causes
+    }
+    // Kubernetes says this twice, once for every container and once for every update.
+    containers.forEach(({ image }, index) => {
+      if (textOf(image) === '') causes.push(requiredValue(`spec.${list}[${index}].image`))
+    })
+  }
+  causes.push(...deadlineErrors(spec.activeDeadlineSeconds, old.activeDeadlineSeconds))
+  const added = itemsOf(spec.tolerations)
+  const kept = itemsOf(old.tolerations).every(toleration => added.some(given => isSameToleration(given, toleration)))
+  if (!kept) causes.push(forbiddenField('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds'))
+  if (!equalJson(comparable(spec, old), old)) {
+    // Kubernetes adds what differs; it may hold secrets.
+    causes.push(forbiddenField('spec', `pod updates may not change fields other than ${updatable}`))
+  }
+  return causes
+}
+
+function deadlineErrors(value: unknown, before: unknown): StatusCause[] {
+  const path = 'spec.activeDeadlineSeconds'
+  if (value === before || before === undefined) return []
+  if (value === undefined) return [invalidValue(path, null, 'must not update from a positive integer to nil value')]
+  if (intOf(value) < 0) return [invalidValue(path, value, 'must be greater than or equal to 0')]
+  const why = 'must be less than or equal to previous value'
+  return intOf(value) > intOf(before) ? [invalidValue(path, value, why)] : []
+}
+
+function isSameToleration(a: Fields, b: Fields): boolean {
+  const { tolerationSeconds: _, ...left } = a
+  const { tolerationSeconds: __, ...right } = b
+  return equalJson(left, right)
+}
+
+/** `spec` with what may change as it was in `old`. */
+function comparable(spec: Fields, old: Fields): Fields {
+  const result: Fields = { ...spec }
+  for (const list of ['containers', 'initContainers']) {
+    if (spec[list] === undefined) continue
+    const were = itemsOf(old[list])
+    result[list] = itemsOf(spec[list]).map((container, index) => ({ ...container, image: were[index]?.image }))
+  }
+  for (const field of ['activeDeadlineSeconds', 'tolerations', 'schedulingGates']) {
+    if (old[field] === undefined) delete result[field]
+    else result[field] = old[field]
+  }
+  if (intOf(old.terminationGracePeriodSeconds) < 0 && spec.terminationGracePeriodSeconds === 1) {
+    result.terminationGracePeriodSeconds = old.terminationGracePeriodSeconds
+  }
+  return result
+}
+
+function checkReplicationController({ spec }: KubeObject): StatusCause[] {
+  const { replicas, minReadySeconds, selector, template } = fieldsOf(spec)
+  const causes: StatusCause[] = []
+  if (intOf(replicas) < 0) causes.push(invalidValue('spec.replicas', replicas, 'must be greater than or equal to 0'))
+  if (intOf(minReadySeconds) < 0) causes.push(invalidValue('spec.minReadySeconds', minReadySeconds, 'must be greater than or equal to 0'))
+  if (Object.keys(fieldsOf(selector)).length === 0) causes.push(requiredValue('spec.selector'))
+  if (template === undefined) return [...causes, requiredValue('spec.template')]
+  const labels = fieldsOf(fieldsOf(fieldsOf(template).metadata).labels)
+  if (Object.entries(fieldsOf(selector)).some(([key, value]) => labels[key] !== value)) {
+    causes.push(invalidValue('spec.template.metadata.labels', labels, '`selector` does not match template `labels`'))
+  }
+  const { restartPolicy } = fieldsOf(fieldsOf(template).spec)
+  if (restartPolicy !== 'Always') {
+    const cause = { reason: 'FieldValueNotSupported', field: 'spec.template.spec.restartPolicy' } as const
+    causes.push({ ...cause, message: `Unsupported value: ${JSON.stringify(restartPolicy)}: supported values: "Always"` })
+  }
+  return causes
+}

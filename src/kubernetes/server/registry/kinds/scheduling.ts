@@ -1,0 +1,88 @@
+import { forbiddenField, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
+import { forbiddenFor } from '../admission/index.ts'
+import { ageColumn, column, nameColumn } from '../columns.ts'
+import { at, numberAt, numberColumn, textAt } from './cells.ts'
+import type { Row } from './row.ts'
+
+/** The classes that are always there, for the Pods of Kubernetes itself; no others may be called `system-`. */
+export const systemPriorityClasses: readonly { name: string; value: number; description: string }[] = [
+  {
+    name: 'system-node-critical',
+    value: 2_000_001_000,
+    description: 'Used for system critical pods that must not be moved from their current node.',
+  },
+  {
+    name: 'system-cluster-critical',
+    value: 2_000_000_000,
+    description: 'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
+  },
+]
+const systemValues = new Map(systemPriorityClasses.map(({ name, value }) => [name, value]))
+
+export const schedulingKinds: readonly Row[] = [
+  {
+    group: 'scheduling.k8s.io',
+    kind: 'PriorityClass',
+    plural: 'priorityclasses',
+    shortNames: ['pc'],
+    cluster: true,
+    schema: 'io.k8s.api.scheduling.v1.PriorityClass',
+    hasGeneration: true,
+    // Nothing in it is a desired state.
+    raisesGeneration: () => false,
+    columns: [
+      nameColumn,
+      numberColumn(
+        'Value',
+        'value represents the integer value of this priority class. This is the actual priority that pods receive when they have the name of this class in their pod spec.',
+        'value',
+      ),
+      {
+        ...column(
+          'Global-Default',
+          'globalDefault specifies whether this PriorityClass should be considered as the default priority for pods that do not have any priority class. Only one PriorityClass can be marked as `globalDefault`. However, if more than one PriorityClasses exists with their `globalDefault` field set to true, the smallest value of such global default PriorityClasses will be used as the default priority.',
+          object => at(object, 'globalDefault') === true,
+        ),
+        type: 'boolean',
+      },
+      ageColumn,
+      column(
+        'PreemptionPolicy',
+        'preemptionPolicy is the Policy for preempting pods with lower priority. One of Never, PreemptLowerPriority. Defaults to PreemptLowerPriority if unset.',
+        object => textAt(object, 'preemptionPolicy', ''),
+      ),
+    ],
+    check: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
+    admit: (object, _, stored) => {
+      if (at(object, 'globalDefault') !== true) return
+      const { name } = object.metadata
+      for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
+        if (at(other, 'globalDefault') !== true || other.metadata.name === name) continue
+        const why = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
+        throw forbiddenFor({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
+      }
+    },
+    refuseDelete: ({ metadata: { name } }) =>
+      systemValues.has(name) ? 'this is a system priority class and cannot be deleted' : undefined,
+  },
+]
+
+function systemErrors(object: KubeObject): StatusCause[] {
+  const { name } = object.metadata
+  if (!name.startsWith('system-')) return []
+  const value = numberAt(object, 'value')
+  let why = ''
+  if (!systemValues.has(name)) why = `${name} is not a known system priority class`
+  else if (systemValues.get(name) !== value) why = `value of ${name} PriorityClass must be ${systemValues.get(name)}`
+  else if (at(object, 'globalDefault') === true) why = `globalDefault of ${name} PriorityClass must be false`
+  const reserved = "priority class names with 'system-' prefix are reserved for system use only"
+  return why ? [forbiddenField('metadata.name', `${reserved}. error: ${why}`)] : []
+}
+
+function changeErrors(object: KubeObject, before: KubeObject): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (numberAt(object, 'value') !== numberAt(before, 'value')) causes.push(forbiddenField('value', 'may not be changed in an update.'))
+  const policy = at(object, 'preemptionPolicy')
+  if (policy !== at(before, 'preemptionPolicy')) causes.push(invalidValue('preemptionPolicy', policy ?? null, 'field is immutable'))
+  return causes
+}

@@ -1,0 +1,125 @@
+import { equalJson, invalid, invalidValue, type KubeObject } from '../../../object/index.ts'
+import type { Stored } from '../stored.ts'
+import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
+import { allocationOf } from './service-allocation.ts'
+
+export const hasClusterIp = ({ type }: Fields): boolean => type === 'ClusterIP' || type === 'NodePort' || type === 'LoadBalancer'
+export const isHeadless = ({ clusterIP, clusterIPs }: Fields): boolean => clusterIP === 'None' || textsOf(clusterIPs)[0] === 'None'
+export const needsHealthCheck = ({ type, externalTrafficPolicy }: Fields): boolean =>
+  type === 'LoadBalancer' && externalTrafficPolicy === 'Local'
+export const isExternal = ({ type, externalIPs }: Fields): boolean =>
+  type === 'LoadBalancer' || type === 'NodePort' || (type === 'ClusterIP' && textsOf(externalIPs).length > 0)
+const usesNodePorts = ({ type, allocateLoadBalancerNodePorts }: Fields): boolean =>
+  type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
+
+/** The defaults of a Service; on an update also what was given out before and is still needed. */
+export function completeService(service: KubeObject, before: KubeObject | undefined, stored: Stored): void {
+  const spec: Fields = { ...fieldsOf(service.spec) }
+  spec.sessionAffinity ??= 'None'
+  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig
+  if (spec.sessionAffinity === 'ClientIP' && fieldsOf(fieldsOf(spec.sessionAffinityConfig).clientIP).timeoutSeconds === undefined) {
+    spec.sessionAffinityConfig = { clientIP: { timeoutSeconds: 10_800 } }
+  }
+  spec.type ??= 'ClusterIP'
+  if (spec.ports !== undefined) {
+    spec.ports = itemsOf(spec.ports).map(port => {
+      const { targetPort } = port
+      return targetPort === 0 || targetPort === '' || targetPort === undefined ? { ...port, targetPort: port.port } : port
+    })
+  }
+  if (isExternal(spec)) spec.externalTrafficPolicy ??= 'Cluster'
+  if (hasClusterIp(spec)) spec.internalTrafficPolicy ??= 'Cluster'
+  if (spec.type === 'LoadBalancer') spec.allocateLoadBalancerNodePorts ??= true
+  service.spec = spec
+  if (!before) return
+  const old = fieldsOf(before.spec)
+  keepAllocated(spec, old)
+  dropUnneeded(spec, old)
+  // What was balanced is not any more.
+  if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
+  allocate(service, stored)
+}
+
+/** What a new Service is given: its addresses and ports. */
+export function generateService(service: KubeObject, stored: Stored): void {
+  service.spec = { ...fieldsOf(service.spec) }
+  allocate(service, stored)
+}
+
+// A client that sends back only what it asked for keeps what it was given.
+function keepAllocated(spec: Fields, old: Fields): void {
+  if (hasClusterIp(old) && hasClusterIp(spec)) {
+    const isSameList = equalJson(spec.clusterIPs, old.clusterIPs)
+    if (spec.clusterIP === undefined && (spec.clusterIPs === undefined || isSameList)) {
+      spec.clusterIP = old.clusterIP
+      spec.clusterIPs = old.clusterIPs
+    } else if (spec.clusterIPs === undefined && spec.clusterIP === old.clusterIP) spec.clusterIPs = old.clusterIPs
+    else if (isSameList && spec.clusterIP !== old.clusterIP) spec.clusterIPs = [spec.clusterIP]
+    spec.ipFamilies ??= old.ipFamilies
+    spec.ipFamilyPolicy ??= old.ipFamilyPolicy
+  }
+  if (usesNodePorts(old) && usesNodePorts(spec)) {
+    const were = itemsOf(old.ports)
+    const taken = new Set(itemsOf(spec.ports).map(({ nodePort }) => nodePort))
+    spec.ports = itemsOf(spec.ports).map(port => {
+      if (intOf(port.nodePort) > 0) return port
+      const was = were.find(other => other.port === port.port && other.protocol === port.protocol)
+      if (intOf(was?.nodePort) === 0 || taken.has(was?.nodePort)) return port
+      return { ...port, nodePort: was?.nodePort }
+    })
+  }
+  if (needsHealthCheck(old) && needsHealthCheck(spec)) spec.healthCheckNodePort ??= old.healthCheckNodePort
+}
+
+/** What belonged to the type that the Service had, and was not changed by the writer, goes with it. */
+function dropUnneeded(spec: Fields, old: Fields): void {
+  const drop = (wasNeeded: boolean, isNeeded: boolean, fields: string[]) => {
+    if (!wasNeeded || isNeeded) return
+    for (const field of fields) if (equalJson(spec[field], old[field])) delete spec[field]
+  }
+  drop(hasClusterIp(old), hasClusterIp(spec), ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy', 'internalTrafficPolicy'])
+  drop(needsHealthCheck(old), needsHealthCheck(spec), ['healthCheckNodePort'])
+  drop(isExternal(old), isExternal(spec), ['externalTrafficPolicy'])
+  drop(old.type === 'LoadBalancer', spec.type === 'LoadBalancer', ['allocateLoadBalancerNodePorts', 'loadBalancerClass'])
+  const usedPorts = old.type === 'NodePort' || old.type === 'LoadBalancer'
+  if (usedPorts && (spec.type === 'ClusterIP' || spec.type === 'ExternalName')) {
+    const were = new Set(itemsOf(old.ports).map(({ nodePort }) => nodePort))
+    if (spec.ports !== undefined) spec.ports = itemsOf(spec.ports).map(port => (were.has(port.nodePort) ? withoutNodePort(port) : port))
+  }
+}
+
+function withoutNodePort({ nodePort: _, ...port }: Fields): Fields {
+  return port
+}
+
+function allocate(service: KubeObject, stored: Stored): void {
+  const spec = fieldsOf(service.spec)
+  const allocation = allocationOf(stored)
+  if (hasClusterIp(spec)) {
+    if (spec.clusterIP === undefined && spec.clusterIPs === undefined && spec.ipFamilyPolicy !== 'RequireDualStack' && isPortful(spec)) {
+      spec.clusterIP = allocation.address(service) ?? refuse(service, 'clusterIPs', 'range is full')
+    }
+    if (spec.clusterIP !== undefined) spec.clusterIPs ??= [spec.clusterIP]
+    // A headless Service without a selector is for any family: nobody but its user knows the endpoints.
+    const isOpen = isHeadless(spec) && Object.keys(fieldsOf(spec.selector)).length === 0
+    spec.ipFamilies ??= isOpen ? ['IPv4', 'IPv6'] : ['IPv4']
+    spec.ipFamilyPolicy ??= isOpen ? 'RequireDualStack' : 'SingleStack'
+  }
+  if (usesNodePorts(spec)) {
+    spec.ports = itemsOf(spec.ports).map(port =>
+      intOf(port.nodePort) > 0 ? port : { ...port, nodePort: allocation.port(service) ?? refuse(service, 'ports', 'range is full') },
+    )
+  }
+  if (needsHealthCheck(spec) && intOf(spec.healthCheckNodePort) === 0) {
+    spec.healthCheckNodePort = allocation.port(service) ?? refuse(service, 'healthCheckNodePort', 'range is full')
+  }
+}
+
+// What is refused for its ports needs no address.
+const isPortful = ({ ports }: Fields) => itemsOf(ports).length > 0
+
+function refuse(service: KubeObject, field: string, why: string): never {
+  throw invalid({ group: '', plural: 'services', kind: 'Service' }, service.metadata.name, [
+    invalidValue(`spec.${field}`, textOf(fieldsOf(service.spec)[field]), why),
+  ])
+}

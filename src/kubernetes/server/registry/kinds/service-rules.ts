@@ -1,0 +1,202 @@
+import {
+  duplicateValue,
+  equalJson,
+  forbiddenField,
+  invalidValue,
+  type KubeObject,
+  labelErrors,
+  nameErrors,
+  qualifiedNameErrors,
+  requiredValue,
+  type StatusCause,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import type { Stored } from '../stored.ts'
+import {
+  cidrErrors,
+  endpointIpErrors,
+  type Fields,
+  fieldsOf,
+  inRange,
+  intOf,
+  ipErrors,
+  itemsOf,
+  portNumberOrName,
+  serviceStatusErrors,
+  textOf,
+  textsOf,
+} from '../type-rules/index.ts'
+import { allocationOf, isInRange, nodePorts, portKey } from './service-allocation.ts'
+import { hasClusterIp, isExternal, isHeadless, needsHealthCheck } from './service-fields.ts'
+
+/** What is wrong with a Service; when nothing is, its addresses and ports are claimed. */
+export function checkService(service: KubeObject, before: KubeObject | undefined, stored: Stored): StatusCause[] {
+  const spec = fieldsOf(service.spec)
+  const old = before && fieldsOf(before.spec)
+  const causes = [...typeErrors(spec), ...portErrors(spec), ...addressErrors(spec, old), ...trafficErrors(spec, old)]
+  if (spec.selector !== undefined) causes.push(...labelErrors(spec.selector, 'spec.selector'))
+  const { timeoutSeconds } = fieldsOf(fieldsOf(spec.sessionAffinityConfig).clientIP)
+  if (timeoutSeconds !== undefined && (intOf(timeoutSeconds) <= 0 || intOf(timeoutSeconds) > 86_400)) {
+    const why = 'must be greater than 0 and less than 86400'
+    causes.push(invalidValue('spec.sessionAffinityConfig.clientIP.timeoutSeconds', timeoutSeconds, why))
+  }
+  textsOf(spec.externalIPs).forEach((ip, index) => {
+    const at = `spec.externalIPs[${index}]`
+    const errors = ipErrors(ip, at)
+    causes.push(...(errors.length > 0 ? errors : endpointIpErrors(ip, at)))
+  })
+  return causes.length > 0 ? causes : claimErrors(service, stored)
+}
+
+export function checkServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  return serviceStatusErrors(fieldsOf(spec).type, status, before?.status)
+}
+
+function typeErrors(spec: Fields): StatusCause[] {
+  const causes: StatusCause[] = []
+  const { type } = spec
+  if (itemsOf(spec.ports).length === 0 && !isHeadless(spec) && type !== 'ExternalName') causes.push(requiredValue('spec.ports'))
+  if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
+    causes.push(invalidValue('spec.clusterIPs[0]', 'None', `may not be set to 'None' for ${type} services`))
+  }
+  if (type === 'ExternalName') {
+    for (const field of ['clusterIPs', 'ipFamilies']) {
+      if (textsOf(spec[field]).length > 0 || (field === 'clusterIPs' && textOf(spec.clusterIP) !== '')) {
+        causes.push(forbiddenField(`spec.${field}`, 'may not be set for ExternalName services'))
+      }
+    }
+    if (spec.ipFamilyPolicy !== undefined) causes.push(forbiddenField('spec.ipFamilyPolicy', 'may not be set for ExternalName services'))
+    const name = textOf(spec.externalName).replace(/\.$/, '')
+    if (name === '') causes.push(requiredValue('spec.externalName'))
+    else causes.push(...nameErrors(name, 'dns1123Subdomain').map(why => invalidValue('spec.externalName', name, why)))
+  }
+  const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
+  const ranges = textsOf(spec.loadBalancerSourceRanges)
+  // With a capital letter, as Kubernetes has it.
+  if (ranges.length > 0 && type !== 'LoadBalancer') causes.push(forbiddenField('spec.LoadBalancerSourceRanges', onlyBalanced))
+  ranges.forEach((range, index) => {
+    causes.push(...cidrErrors(range.trim(), `spec.LoadBalancerSourceRanges[${index}]`))
+  })
+  for (const field of ['allocateLoadBalancerNodePorts', 'loadBalancerClass']) {
+    if (spec[field] !== undefined && type !== 'LoadBalancer') causes.push(forbiddenField(`spec.${field}`, onlyBalanced))
+  }
+  return causes
+}
+
+function portErrors(spec: Fields): StatusCause[] {
+  const ports = itemsOf(spec.ports)
+  const names = new Set<string>()
+  const [numbers, onNodes] = [new Set<string>(), new Set<string>()]
+  return ports.flatMap((port, index) => {
+    const at = `spec.ports[${index}]`
+    const causes: StatusCause[] = []
+    const name = textOf(port.name)
+    if (name === '') causes.push(...(ports.length > 1 ? [requiredValue(`${at}.name`)] : []))
+    else {
+      causes.push(...nameErrors(name, 'dns1123Label').map(why => invalidValue(`${at}.name`, name, why)))
+      if (names.has(name)) causes.push(duplicateValue(`${at}.name`, name))
+      names.add(name)
+    }
+    causes.push(...inRange(`${at}.port`, port.port, 1, 65_535), ...portNumberOrName(`${at}.targetPort`, port.targetPort))
+    if (port.appProtocol !== undefined) {
+      const app = textOf(port.appProtocol)
+      causes.push(...qualifiedNameErrors(app).map(why => invalidValue(`${at}.appProtocol`, app, why)))
+    }
+    const nodePort = intOf(port.nodePort)
+    if (nodePort > 0 && spec.type === 'ClusterIP') {
+      causes.push(forbiddenField(`${at}.nodePort`, "may not be used when `type` is 'ClusterIP'"))
+    }
+    const [id, onNode] = [`${port.protocol}/${port.port}`, `${port.protocol}/${nodePort}`]
+    if (nodePort > 0 && onNodes.has(onNode)) causes.push(duplicateValue(`${at}.nodePort`, nodePort))
+    onNodes.add(onNode)
+    if (numbers.has(id)) {
+      const said = { Name: '', Protocol: port.protocol, AppProtocol: null, Port: port.port, TargetPort: 0, NodePort: 0 }
+      causes.push(duplicateValue(at, said))
+    }
+    numbers.add(id)
+    return causes
+  })
+}
+
+function addressErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
+  if (!hasClusterIp(spec)) return []
+  const causes: StatusCause[] = []
+  const addresses = textsOf(spec.clusterIPs)
+  const families = textsOf(spec.ipFamilies)
+  const first = textOf(spec.clusterIP)
+  if (first !== '' && addresses.length > 0 && addresses[0] !== first) {
+    causes.push(invalidValue('spec.clusterIPs', addresses, 'first value must match `clusterIP`'))
+  }
+  if (first === '' && addresses.length > 0) {
+    causes.push(invalidValue('spec.clusterIPs', addresses, 'must be empty when `clusterIP` is not specified'))
+  }
+  if (addresses[0] === 'None' && addresses.length > 1) {
+    causes.push(invalidValue('spec.clusterIPs', addresses, "'None' must be the first and only value"))
+  }
+  addresses.forEach((address, index) => {
+    if (address !== 'None' || index > 0) causes.push(...ipErrors(address, `spec.clusterIPs[${index}]`))
+  })
+  // This cluster has addresses of one family.
+  if (!isHeadless(spec)) {
+    families.forEach((family, index) => {
+      if (family === 'IPv6') causes.push(invalidValue(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'))
+    })
+    if (spec.ipFamilyPolicy === 'RequireDualStack') {
+      causes.push(invalidValue('spec.ipFamilyPolicy', 'RequireDualStack', 'this cluster is not configured for dual-stack services'))
+    }
+  }
+  const was = textsOf(old?.clusterIPs)
+  if (old && hasClusterIp(old) && was[0] !== undefined && addresses[0] !== was[0]) {
+    causes.push(invalidValue('spec.clusterIPs[0]', addresses, 'may not change once set'))
+  }
+  const wereFamilies = textsOf(old?.ipFamilies)
+  if (old && hasClusterIp(old) && wereFamilies[0] !== undefined && families[0] !== wereFamilies[0]) {
+    causes.push(invalidValue('spec.ipFamilies[0]', families, 'may not change once set'))
+  }
+  return causes
+}
+
+function trafficErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
+  const causes: StatusCause[] = []
+  const { externalTrafficPolicy: outer, healthCheckNodePort, trafficDistribution } = spec
+  if (!isExternal(spec) && outer !== undefined) {
+    causes.push(invalidValue('spec.externalTrafficPolicy', outer, 'may only be set for externally-accessible services'))
+  }
+  if (!needsHealthCheck(spec) && healthCheckNodePort !== undefined) {
+    const why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+    causes.push(invalidValue('spec.healthCheckNodePort', healthCheckNodePort, why))
+  }
+  if (old && needsHealthCheck(old) && needsHealthCheck(spec) && healthCheckNodePort !== old.healthCheckNodePort) {
+    causes.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'))
+  }
+  if (old?.type === 'LoadBalancer' && spec.type === 'LoadBalancer' && !equalJson(old.loadBalancerClass, spec.loadBalancerClass)) {
+    causes.push(invalidValue('spec.loadBalancerClass', spec.loadBalancerClass ?? null, 'may not change once set'))
+  }
+  const near = ['PreferClose', 'PreferSameZone', 'PreferSameNode']
+  if (trafficDistribution !== undefined && !near.includes(textOf(trafficDistribution))) {
+    causes.push(unsupportedValue('spec.trafficDistribution', trafficDistribution, near))
+  }
+  return causes
+}
+
+function claimErrors(service: KubeObject, stored: Stored): StatusCause[] {
+  const spec = fieldsOf(service.spec)
+  const allocation = allocationOf(stored)
+  const causes: StatusCause[] = []
+  const addresses = textsOf(spec.clusterIPs)
+  for (const address of addresses) {
+    if (address === 'None') continue
+    const refuse = (why: string) => causes.push(invalidValue('spec.clusterIPs', addresses, `failed to allocate IP ${address}: ${why}`))
+    if (!isInRange(address)) refuse('the provided network does not match the current range')
+    else if (!allocation.claim(address, service)) refuse('provided IP is already allocated')
+  }
+  const ports = itemsOf(spec.ports).map(({ nodePort }, index) => [`spec.ports[${index}].nodePort`, intOf(nodePort)] as const)
+  for (const [path, port] of [...ports, ['spec.healthCheckNodePort', intOf(spec.healthCheckNodePort)] as const]) {
+    if (port === 0) continue
+    const { first, last } = nodePorts
+    if (port < first || port > last) {
+      causes.push(invalidValue(path, port, `provided port is not in the valid range. The range of valid ports is ${first}-${last}`))
+    } else if (!allocation.claim(portKey(port), service)) causes.push(invalidValue(path, port, 'provided port is already allocated'))
+  }
+  return causes
+}

@@ -1,0 +1,51 @@
+import { equalJson, invalidValue } from '../../../object/index.ts'
+import { ageColumn, column, nameColumn } from '../columns.ts'
+import { storageClassWarnings } from '../warnings/index.ts'
+import { at, textAt } from './cells.ts'
+import type { Row } from './row.ts'
+
+/** What a StorageClass keeps for its life: volumes were made by it. */
+const fixedFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
+/** What marks a StorageClass as the one for claims that name none. */
+export const defaultClassAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
+
+export const storageKinds: readonly Row[] = [
+  {
+    group: 'storage.k8s.io',
+    kind: 'StorageClass',
+    plural: 'storageclasses',
+    shortNames: ['sc'],
+    cluster: true,
+    schema: 'io.k8s.api.storage.v1.StorageClass',
+    answersDeleted: true,
+    columns: [
+      {
+        ...nameColumn,
+        read: ({ metadata: { name, annotations } }) =>
+          defaultClassAnnotations.some(key => annotations?.[key] === 'true') ? `${name} (default)` : name,
+      },
+      column('Provisioner', 'provisioner indicates the type of the provisioner.', object => textAt(object, 'provisioner', '')),
+      column(
+        'ReclaimPolicy',
+        'reclaimPolicy controls the reclaimPolicy for dynamically provisioned PersistentVolumes of this storage class. Defaults to Delete.',
+        object => textAt(object, 'reclaimPolicy', 'Delete'),
+      ),
+      column(
+        'VolumeBindingMode',
+        'volumeBindingMode indicates how PersistentVolumeClaims should be provisioned and bound.  When unset, VolumeBindingImmediate is used. This field is only honored by servers that enable the VolumeScheduling feature.',
+        object => textAt(object, 'volumeBindingMode', 'Immediate'),
+      ),
+      column(
+        'AllowVolumeExpansion',
+        'allowVolumeExpansion shows whether the storage class allow volume expand.',
+        object => at(object, 'allowVolumeExpansion') === true,
+      ),
+      ageColumn,
+    ],
+    warnings: storageClassWarnings,
+    check: (object, before) =>
+      fixedFields
+        .filter(field => before && !equalJson(object[field], before[field]))
+        .map(field => invalidValue(field, object[field] ?? null, 'field is immutable')),
+  },
+]

@@ -1,0 +1,207 @@
+import { equalJson, type KubeObject, parseApiVersion, type StructuralSchema } from '../../object/index.ts'
+import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
+import { builtInKinds } from './built-in-kinds.ts'
+import { byVersion } from './by-version.ts'
+import { kindsOfCrd, storageSchemaOf } from './crd-kinds.ts'
+import { type Crd, type CrdNames, crdStatus, keepStorageVersion, type NameConflict } from './crd-object.ts'
+import type { Kind } from './kind.ts'
+import type { Stored } from './stored.ts'
+
+const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
+
+/**
+ * Which kinds are served now. Built-in kinds are always there; custom ones follow their definitions, and change
+ * in the same commit that makes a definition durable, before its writer is answered.
+ */
+export class Registry {
+  readonly #groups = new Map<string, Map<string, Map<string, Kind>>>()
+  readonly #customByCrd = new Map<string, Kind[]>()
+  readonly #builtInTables = new Set<string>()
+  /** Of each definition, what is stored and since when. */
+  readonly #storage = new Map<string, { schema: StructuralSchema; since: number }>()
+  readonly #store: Store
+  #generation = 0
+
+  constructor(store: Store) {
+    this.#store = store
+    for (const kind of builtInKinds(storedIn(store))) {
+      this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
+      this.#builtInTables.add(kind.storageName)
+    }
+    const crds = store.table(crdTableName)
+    for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd, entry.revision)
+    store.onCommit((table, events) => {
+      if (table === crds) this.#follow(events)
+    })
+  }
+
+  /** Rises with every change: what is derived from the kinds is cached by it. */
+  get generation(): number {
+    return this.#generation
+  }
+
+  find(group: string, version: string, plural: string): Kind | undefined {
+    return this.#groups.get(group)?.get(version)?.get(plural)
+  }
+
+  /** Group, to version, to plural, to kind; versions in order of preference. */
+  get groups(): ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, Kind>>> {
+    return this.#groups
+  }
+
+  *kinds(): Generator<Kind> {
+    for (const versions of this.#groups.values()) for (const kinds of versions.values()) yield* kinds.values()
+  }
+
+  /** One kind for each stored resource: what sweeps over everything walks. */
+  *storedKinds(): Generator<Kind> {
+    const seen = new Set<string>()
+    for (const kind of this.kinds()) {
+      if ((kind.fromStorage && !kind.isCustom) || kind.isVirtual) continue
+      if (seen.has(kind.storageName)) continue
+      seen.add(kind.storageName)
+      yield kind
+    }
+  }
+
+  /** True for the tables of built-in kinds: a definition of the same name, which is never accepted, says nothing about their objects. */
+  isBuiltIn(storageName: string): boolean {
+    return this.#builtInTables.has(storageName)
+  }
+
+  /** The kind that an owner reference names. */
+  findByKind(apiVersion: string, kind: string): Kind | undefined {
+    const { group, version } = parseApiVersion(apiVersion)
+    for (const found of this.#groups.get(group)?.get(version)?.values() ?? []) if (found.kind === kind) return found
+    return undefined
+  }
+
+  #follow(events: readonly StoredEvent[]): void {
+    for (const { type, entry } of events) {
+      const crd = parseEntry(entry) as Crd
+      if (type === 'DELETED') {
+        this.#remove(crd.metadata.name)
+        this.#storage.delete(crd.metadata.name)
+      } else this.#define(crd, this.#store.newestRevision)
+    }
+  }
+
+  /** @param revision objects written up to here may have been written under another schema. */
+  #define(crd: Crd, revision: number): void {
+    this.#remove(crd.metadata.name)
+    const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
+    // Whatever its status says: who may write that must not put a kind without checks in the place of a built-in one.
+    if (!isAccepted || this.isBuiltIn(crd.metadata.name)) return
+    const kinds = kindsOfCrd(crd, this.#storedSince(crd, revision))
+    this.#customByCrd.set(crd.metadata.name, kinds)
+    for (const kind of kinds) this.#add(kind)
+  }
+
+  #storedSince(crd: Crd, revision: number): number {
+    const { name } = crd.metadata
+    const schema = storageSchemaOf(crd)
+    const known = this.#storage.get(name)
+    if (known && equalJson(known.schema, schema)) return known.since
+    this.#storage.set(name, { schema, since: revision })
+    return revision
+  }
+
+  #remove(crdName: string): void {
+    for (const kind of this.#customByCrd.get(crdName) ?? []) {
+      const versions = this.#groups.get(kind.group)
+      const kinds = versions?.get(kind.version)
+      kinds?.delete(kind.plural)
+      if (kinds?.size === 0) versions?.delete(kind.version)
+      if (versions?.size === 0) this.#groups.delete(kind.group)
+    }
+    this.#customByCrd.delete(crdName)
+    this.#generation++
+  }
+
+  #add(kind: Kind): void {
+    this.#generation++
+    let versions = this.#groups.get(kind.group)
+    if (!versions) {
+      versions = new Map()
+      this.#groups.set(kind.group, versions)
+    }
+    let kinds = versions.get(kind.version)
+    if (!kinds) {
+      kinds = new Map()
+      versions.set(kind.version, kinds)
+      const ordered = [...versions].sort(([a], [b]) => byVersion(a, b))
+      versions.clear()
+      for (const [version, ofVersion] of ordered) versions.set(version, ofVersion)
+    }
+    kinds.set(kind.plural, kind)
+    const fields = kind.selectableFields
+    const isStored = kind.isCustom ? !kind.toStorage : !kind.fromStorage
+    if (!isStored) return
+    const read = fields.length > 0 ? (object: KubeObject) => fields.map(field => field.read(object)) : undefined
+    this.#store.table(kind.storageName).setFields(
+      fields.map(field => field.field),
+      read,
+    )
+  }
+
+  // Whether the names are free is only known here.
+  #withStatus(kind: Kind): Kind {
+    return {
+      ...kind,
+      prepareStatus: keepStorageVersion,
+      prepare: (object, before) => {
+        kind.prepare?.(object, before)
+        const crd = object as Crd
+        if (!crd.spec?.names || !Array.isArray(crd.spec.versions)) return
+        object.status = crdStatus(crd, before as Crd | undefined, this.#conflict(crd), this.#store.nowMs)
+      },
+    }
+  }
+
+  /** Which of the names are taken by others, and by the words for the last of them. */
+  #conflict(crd: Crd): NameConflict | undefined {
+    const { group, names } = crd.spec
+    const resources = new Set<string>()
+    const kinds = new Set<string>()
+    for (const versions of this.#groups.get(group)?.values() ?? []) {
+      for (const other of versions.values()) {
+        if (other.plural === names.plural && other.isCustom) continue
+        for (const name of [other.plural, other.singular, ...other.shortNames]) resources.add(name)
+        for (const name of [other.kind, other.listKind]) kinds.add(name)
+      }
+    }
+    let conflict: NameConflict | undefined
+    const look = (field: keyof CrdNames, reason: string, wanted: readonly (string | undefined)[], taken: ReadonlySet<string>) => {
+      const found = wanted.find(name => name !== undefined && taken.has(name))
+      if (found === undefined) return
+      conflict = { reason, message: `${JSON.stringify(found)} is already in use`, fields: [...(conflict?.fields ?? []), field] }
+    }
+    look('plural', 'PluralConflict', [names.plural], resources)
+    look('singular', 'SingularConflict', [names.singular], resources)
+    look('shortNames', 'ShortNamesConflict', names.shortNames ?? [], resources)
+    look('kind', 'KindConflict', [names.kind], kinds)
+    look('listKind', 'ListKindConflict', [names.listKind], kinds)
+    return conflict
+  }
+}
+
+function storedIn(store: Store): Stored {
+  return {
+    get(storageName, key) {
+      const entry = store.head(store.table(storageName), key)
+      return entry && parseEntry(entry)
+    },
+    *all(storageName) {
+      for (const entry of store.heads(store.table(storageName))) yield parseEntry(entry)
+    },
+    *inNamespace(storageName, namespace) {
+      for (const entry of store.table(storageName).inNamespace(namespace)) yield parseEntry(entry)
+    },
+  }
+}
+
+/** An object with the fields of its wire form in their fixed order: what is stored begins with its apiVersion. */
+export function canonical(object: KubeObject): KubeObject {
+  const { apiVersion, kind, metadata, ...rest } = object
+  return { apiVersion, kind, metadata, ...rest }
+}

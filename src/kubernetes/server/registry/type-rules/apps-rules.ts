@@ -1,0 +1,170 @@
+import {
+  forbiddenField,
+  invalidValue,
+  isJsonObject,
+  nameErrors,
+  requiredValue,
+  type StatusCause,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import { intOrPercentErrors, negativeErrors, numberOf, over100PercentErrors } from './number-checks.ts'
+import { workloadSelectorErrors } from './selector-rules.ts'
+import type { Fields, RuleTable } from './type-rules.ts'
+
+/** Of the types of the group apps. */
+export const appsRules: RuleTable = {
+  'apps.v1.DeploymentSpec': {
+    defaults: { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 },
+    check: (spec, { path }) => {
+      const causes = negativeErrors(spec, path, ['replicas', 'minReadySeconds', 'revisionHistoryLimit', 'progressDeadlineSeconds'])
+      const { progressDeadlineSeconds: deadline, minReadySeconds = 0 } = spec
+      if (typeof deadline === 'number' && deadline <= numberOf(minReadySeconds)) {
+        causes.push(invalidValue(`${path}.progressDeadlineSeconds`, deadline, 'must be greater than minReadySeconds'))
+      }
+      return [...causes, ...workloadSelectorErrors(spec, path, { kind: 'deployment' }), ...templateErrors(spec, path, 'ReplicaSet')]
+    },
+  },
+  'apps.v1.DeploymentStrategy': {
+    defaults: { type: 'RollingUpdate' },
+    fill: strategy => {
+      if (strategy.type === 'RollingUpdate') strategy.rollingUpdate ??= {}
+    },
+    free: ['type'],
+    check: ({ type, rollingUpdate }, { path }) => {
+      if (type === 'Recreate') {
+        const why = "may not be specified when strategy `type` is 'Recreate'"
+        return rollingUpdate === undefined ? [] : [forbiddenField(`${path}.rollingUpdate`, why)]
+      }
+      if (type === 'RollingUpdate') return deploymentRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
+      return [unsupportedValue(path, sayStrategy(type, rollingUpdate), ['Recreate', 'RollingUpdate'])]
+    },
+  },
+  'apps.v1.RollingUpdateDeployment': { defaults: { maxUnavailable: '25%', maxSurge: '25%' } },
+  'apps.v1.ReplicaSetSpec': {
+    defaults: { replicas: 1 },
+    check: (spec, { path }) => [
+      ...negativeErrors(spec, path, ['replicas', 'minReadySeconds']),
+      ...workloadSelectorErrors(spec, path, { kind: 'deployment' }),
+      ...templateErrors(spec, path, 'ReplicaSet'),
+    ],
+  },
+  'apps.v1.StatefulSetSpec': {
+    defaults: { replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: 'OrderedReady' },
+    fill: spec => {
+      spec.persistentVolumeClaimRetentionPolicy ??= {}
+      // Only who names no type at all is given a rolling update.
+      const { type, rollingUpdate } = (spec.updateStrategy ?? {}) as Fields
+      if (type === undefined) spec.updateStrategy = { type: 'RollingUpdate', rollingUpdate: rollingUpdate ?? {} }
+      if (Array.isArray(spec.volumeClaimTemplates)) {
+        spec.volumeClaimTemplates = spec.volumeClaimTemplates.map(claim => ({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim }))
+      }
+    },
+    free: ['podManagementPolicy'],
+    check: (spec, { path, before }) => {
+      const causes = negativeErrors(spec, path, ['replicas', 'minReadySeconds'])
+      const { podManagementPolicy: policy, serviceName, ordinals } = spec
+      if (policy !== 'OrderedReady' && policy !== 'Parallel') {
+        causes.push(invalidValue(`${path}.podManagementPolicy`, policy, "must be 'OrderedReady' or 'Parallel'"))
+      }
+      if (isJsonObject(ordinals)) causes.push(...negativeErrors(ordinals, `${path}.ordinals`, ['start']))
+      if (!before && typeof serviceName === 'string' && serviceName !== '') {
+        for (const why of nameErrors(serviceName, 'dns1123Label')) causes.push(invalidValue(`${path}.serviceName`, serviceName, why))
+      }
+      const selector = workloadSelectorErrors(spec, path, { kind: 'statefulset', unreadable: '' })
+      return [...causes, ...selector, ...templateErrors(spec, path, 'StatefulSet')]
+    },
+  },
+  'apps.v1.StatefulSetUpdateStrategy': {
+    free: ['type'],
+    check: ({ type, rollingUpdate }, { path }) => {
+      if (type === 'RollingUpdate') {
+        return isJsonObject(rollingUpdate) ? statefulRollErrors(rollingUpdate, `${path}.rollingUpdate`) : []
+      }
+      const { partition = 0, maxUnavailable = null } = (rollingUpdate ?? {}) as Fields
+      const said = rollingUpdate === undefined ? null : { Partition: partition, MaxUnavailable: maxUnavailable }
+      if (type !== 'OnDelete') {
+        return [invalidValue(path, { Type: type, RollingUpdate: said }, "must be 'RollingUpdate' or 'OnDelete'")]
+      }
+      return said ? [invalidValue(`${path}.rollingUpdate`, said, "only allowed for updateStrategy 'RollingUpdate'")] : []
+    },
+  },
+  'apps.v1.RollingUpdateStatefulSetStrategy': { defaults: { partition: 0 } },
+  'apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy': {
+    defaults: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+    check: (policy, { path }) =>
+      ['whenDeleted', 'whenScaled']
+        .filter(field => policy[field] !== 'Retain' && policy[field] !== 'Delete')
+        .map(field => unsupportedValue(`${path}.${field}`, policy[field], ['Retain', 'Delete'])),
+  },
+  'apps.v1.DaemonSetSpec': {
+    defaults: { revisionHistoryLimit: 10 },
+    check: (spec, { path }) => [
+      ...workloadSelectorErrors(spec, path, { kind: 'daemonset', isRequired: false, unreadable: null }),
+      ...templateErrors(spec, path, 'DaemonSet'),
+      ...negativeErrors(spec, path, ['minReadySeconds', 'revisionHistoryLimit']),
+    ],
+  },
+  'apps.v1.DaemonSetUpdateStrategy': {
+    defaults: { type: 'RollingUpdate' },
+    fill: strategy => {
+      if (strategy.type === 'RollingUpdate') strategy.rollingUpdate ??= {}
+    },
+    free: ['type'],
+    check: ({ type, rollingUpdate }, { path }) => {
+      if (type === 'OnDelete') return []
+      if (type === 'RollingUpdate') return daemonRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
+      return [unsupportedValue(path, sayStrategy(type, rollingUpdate), ['RollingUpdate', 'OnDelete'])]
+    },
+  },
+  'apps.v1.RollingUpdateDaemonSet': { defaults: { maxUnavailable: 1, maxSurge: 0 } },
+}
+
+/** A strategy as Kubernetes says it in messages: by the names of Go. */
+function sayStrategy(type: unknown, rollingUpdate: unknown): Fields {
+  const { maxUnavailable = 0, maxSurge = 0 } = (rollingUpdate ?? {}) as Fields
+  return { Type: type, RollingUpdate: rollingUpdate === undefined ? null : { MaxUnavailable: maxUnavailable, MaxSurge: maxSurge } }
+}
+
+function deploymentRollErrors({ maxUnavailable, maxSurge }: Fields, path: string): StatusCause[] {
+  const causes = [...intOrPercentErrors(maxUnavailable, `${path}.maxUnavailable`), ...intOrPercentErrors(maxSurge, `${path}.maxSurge`)]
+  if (numberOf(maxUnavailable) === 0 && numberOf(maxSurge) === 0) {
+    causes.push(invalidValue(`${path}.maxUnavailable`, maxUnavailable, 'may not be 0 when `maxSurge` is 0'))
+  }
+  return [...causes, ...over100PercentErrors(maxUnavailable, `${path}.maxUnavailable`)]
+}
+
+function daemonRollErrors(roll: Fields, path: string): StatusCause[] {
+  const causes = (['maxUnavailable', 'maxSurge'] as const).flatMap(field => [
+    ...intOrPercentErrors(roll[field], `${path}.${field}`),
+    ...over100PercentErrors(roll[field], `${path}.${field}`),
+  ])
+  const [unavailable, surge] = [numberOf(roll.maxUnavailable), numberOf(roll.maxSurge)]
+  if (unavailable !== 0 && surge !== 0) {
+    causes.push(invalidValue(`${path}.maxSurge`, roll.maxSurge, 'may not be set when maxUnavailable is non-zero'))
+  }
+  if (unavailable === 0 && surge === 0) causes.push(requiredValue(`${path}.maxUnavailable`, 'cannot be 0 when maxSurge is 0'))
+  return causes
+}
+
+function statefulRollErrors(roll: Fields, path: string): StatusCause[] {
+  const { maxUnavailable } = roll
+  const causes = negativeErrors(roll, path, ['partition'])
+  if (maxUnavailable === undefined) return causes
+  causes.push(...intOrPercentErrors(maxUnavailable, `${path}.maxUnavailable`))
+  if (numberOf(maxUnavailable) === 0) causes.push(invalidValue(`${path}.maxUnavailable`, maxUnavailable, 'cannot be 0'))
+  return [...causes, ...over100PercentErrors(maxUnavailable, `${path}.maxUnavailable`)]
+}
+
+/** Pods that a controller keeps running may not end by themselves. */
+function templateErrors(spec: Fields, path: string, controller: string): StatusCause[] {
+  const { restartPolicy, activeDeadlineSeconds } = ((spec.template as Fields | undefined)?.spec ?? {}) as Fields
+  const at = `${path}.template.spec`
+  const causes: StatusCause[] = []
+  if (restartPolicy !== undefined && restartPolicy !== 'Always') {
+    causes.push(unsupportedValue(`${at}.restartPolicy`, restartPolicy, ['Always']))
+  }
+  if (activeDeadlineSeconds !== undefined) {
+    causes.push(forbiddenField(`${at}.activeDeadlineSeconds`, `activeDeadlineSeconds in ${controller} is not Supported`))
+  }
+  return causes
+}

@@ -1,0 +1,186 @@
+import {
+  forbiddenField,
+  invalidValue,
+  isJsonObject,
+  nameErrors,
+  parseApiVersion,
+  parseQuantity,
+  requiredValue,
+  type StatusCause,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import { numberOf } from './number-checks.ts'
+import type { Fields, RuleTable } from './type-rules.ts'
+
+const defaultMetrics = [{ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 80 } } }]
+const upPolicies = [
+  { type: 'Pods', value: 4, periodSeconds: 15 },
+  { type: 'Percent', value: 100, periodSeconds: 15 },
+]
+const downPolicies = [{ type: 'Percent', value: 100, periodSeconds: 15 }]
+
+/** Of the types of autoscaling/v2, and what v1 fills in; the rest of v1 is checked as v2. */
+export const autoscalingRules: RuleTable = {
+  'autoscaling.v1.HorizontalPodAutoscalerSpec': { defaults: { minReplicas: 1 } },
+  'autoscaling.v2.HorizontalPodAutoscalerSpec': {
+    defaults: { minReplicas: 1, metrics: defaultMetrics },
+    check: (spec, { path }) => scalerErrors(spec, path),
+  },
+  'autoscaling.v2.HorizontalPodAutoscalerBehavior': {
+    fill: behavior => {
+      behavior.scaleUp = filled(behavior.scaleUp, { stabilizationWindowSeconds: 0, selectPolicy: 'Max', policies: upPolicies })
+      behavior.scaleDown = filled(behavior.scaleDown, { selectPolicy: 'Max', policies: downPolicies })
+    },
+  },
+  'autoscaling.v2.CrossVersionObjectReference': { check: (value, { path }) => referenceErrors(value, path) },
+  'autoscaling.v2.MetricSpec': { check: (value, { path }) => metricErrors(value, path) },
+  'autoscaling.v2.HPAScalingRules': { free: ['selectPolicy'], check: (value, { path }) => ruleErrors(value, path) },
+  'autoscaling.v2.HPAScalingPolicy': { free: ['type'], check: (value, { path }) => policyErrors(value, path) },
+}
+
+function filled(rules: unknown, presets: Fields): Fields {
+  return { ...presets, ...(isJsonObject(rules) ? rules : {}) }
+}
+
+function scalerErrors(spec: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  const [min, max] = [numberOf(spec.minReplicas), numberOf(spec.maxReplicas)]
+  const at = `${path}.maxReplicas`
+  if (min < 1) causes.push(invalidValue(`${path}.minReplicas`, min, 'must be greater than or equal to 1'))
+  if (max === 0) causes.push(requiredValue(at, 'must be set and greater than 0'))
+  else if (max < 0) causes.push(invalidValue(at, max, 'must be greater than or equal to 1'))
+  if (max < min) causes.push(invalidValue(at, max, 'must be greater than or equal to `minReplicas`'))
+  const target = (spec.scaleTargetRef ?? {}) as Fields
+  const version = String(target.apiVersion ?? '')
+  if (!parseApiVersion(version).group) {
+    causes.push(invalidValue(`${path}.scaleTargetRef.apiVersion`, version, 'apiVersion must specify API group'))
+  }
+  const types = ((spec.metrics ?? []) as Fields[]).map(({ type }) => type)
+  if (min === 0 && !types.includes('Object') && !types.includes('External')) {
+    const why = 'must specify at least one Object or External metric to support scaling to zero replicas'
+    causes.push(forbiddenField(`${path}.metrics`, why))
+  }
+  return causes
+}
+
+function referenceErrors(reference: Fields, path: string): StatusCause[] {
+  return ['kind', 'name'].flatMap(field => {
+    const value = String(reference[field] ?? '')
+    const at = `${path}.${field}`
+    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(why => invalidValue(at, value, why))
+  })
+}
+
+/** Which field each type of metric fills, in the order in which Kubernetes looks at them. */
+const sources = { Object: 'object', External: 'external', Pods: 'pods', Resource: 'resource', ContainerResource: 'containerResource' }
+const sourceTypes = Object.keys(sources).sort()
+
+function metricErrors(metric: Fields, path: string): StatusCause[] {
+  const type = String(metric.type ?? '')
+  const expected = Object.hasOwn(sources, type) ? sources[type as keyof typeof sources] : undefined
+  const causes: StatusCause[] = []
+  if (type === '') causes.push(requiredValue(`${path}.type`, 'must specify a metric source type'))
+  // Said twice, as in Kubernetes.
+  if (!expected) {
+    const cause = unsupportedValue(`${path}.type`, type, sourceTypes)
+    causes.push(cause, cause)
+  }
+  const present = Object.values(sources).filter(field => isJsonObject(metric[field]))
+  const [first] = present
+  if (first) causes.push(...sourceErrors(first, metric[first] as Fields, `${path}.${first}`))
+  if (expected && !present.includes(expected)) {
+    causes.push(requiredValue(`${path}.${expected}`, 'must populate information for the given metric source'))
+  }
+  if (present.length > 1) {
+    for (const field of present) {
+      if (field !== expected) causes.push(forbiddenField(`${path}.${field}`, 'must populate the given metric source only'))
+    }
+  }
+  return causes
+}
+
+function sourceErrors(field: string, source: Fields, path: string): StatusCause[] {
+  const target = (source.target ?? {}) as Fields
+  const causes = targetErrors(target, `${path}.target`)
+  const { value, averageValue, averageUtilization } = target
+  const isMissing = (where: string, why: string) => causes.push(requiredValue(`${path}.target.${where}`, why))
+  if (field === 'resource' || field === 'containerResource') {
+    if (!source.name) causes.push(requiredValue(`${path}.name`, 'must specify a resource name'))
+    if (field === 'containerResource') {
+      const container = String(source.container ?? '')
+      if (container === '') causes.push(requiredValue(`${path}.container`, 'must specify a container'))
+      else for (const why of nameErrors(container, 'dns1123Label')) causes.push(invalidValue(`${path}.container`, container, why))
+    }
+    if (averageUtilization === undefined && averageValue === undefined) {
+      isMissing('averageUtilization', 'must set either a target raw value or a target utilization')
+    }
+    if (averageUtilization !== undefined && averageValue !== undefined) {
+      causes.push(forbiddenField(`${path}.target.averageValue`, 'may not set both a target raw value and a target utilization'))
+    }
+    return causes
+  }
+  const name = String((source.metric as Fields | undefined)?.name ?? '')
+  if (name === '') causes.push(requiredValue(`${path}.metric.name`, 'must specify a metric name'))
+  else for (const why of nameErrors(name, 'pathSegment')) causes.push(invalidValue(`${path}.metric.name`, name, why))
+  if (field === 'pods') {
+    if (averageValue === undefined) isMissing('averageValue', 'must specify a positive target averageValue')
+    return causes
+  }
+  if (value === undefined && averageValue === undefined) {
+    const why =
+      field === 'object'
+        ? 'must set either a target value or averageValue'
+        : 'must set either a target value for metric or a per-pod target'
+    isMissing('averageValue', why)
+  }
+  if (field === 'external' && value !== undefined && averageValue !== undefined) {
+    causes.push(forbiddenField(`${path}.target.value`, 'may not set both a target value for metric and a per-pod target'))
+  }
+  return causes
+}
+
+function targetErrors(target: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  const { type = '', averageUtilization } = target
+  if (type === '') causes.push(requiredValue(`${path}.type`, 'must specify a metric target type'))
+  if (type !== 'Utilization' && type !== 'Value' && type !== 'AverageValue') {
+    causes.push(invalidValue(`${path}.type`, type, 'must be either Utilization, Value, or AverageValue'))
+  }
+  for (const field of ['value', 'averageValue']) {
+    const amount = target[field]
+    if (typeof amount === 'string' && parseQuantity(amount).nanos <= 0n)
+      causes.push(invalidValue(`${path}.${field}`, amount, 'must be positive'))
+  }
+  if (typeof averageUtilization === 'number' && averageUtilization < 1) {
+    causes.push(invalidValue(`${path}.averageUtilization`, averageUtilization, 'must be greater than 0'))
+  }
+  return causes
+}
+
+const maxStabilizationSeconds = 3_600
+const maxPeriodSeconds = 1_800
+
+function ruleErrors({ stabilizationWindowSeconds: window, selectPolicy, policies }: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  const at = `${path}.stabilizationWindowSeconds`
+  if (numberOf(window) < 0) causes.push(invalidValue(at, window, 'must be greater than or equal to zero'))
+  if (numberOf(window) > maxStabilizationSeconds)
+    causes.push(invalidValue(at, window, `must be less than or equal to ${maxStabilizationSeconds}`))
+  const allowed = ['Disabled', 'Max', 'Min']
+  if (selectPolicy !== undefined && !allowed.includes(String(selectPolicy))) {
+    causes.push(unsupportedValue(`${path}.selectPolicy`, selectPolicy, allowed))
+  }
+  if (!Array.isArray(policies) || policies.length === 0) causes.push(requiredValue(`${path}.policies`, 'must specify at least one Policy'))
+  return causes
+}
+
+function policyErrors({ type, value, periodSeconds }: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  const [amount, period] = [numberOf(value), numberOf(periodSeconds)]
+  if (type !== 'Pods' && type !== 'Percent') causes.push(unsupportedValue(`${path}.type`, type ?? '', ['Percent', 'Pods']))
+  if (amount <= 0) causes.push(invalidValue(`${path}.value`, amount, 'must be greater than zero'))
+  if (period <= 0) causes.push(invalidValue(`${path}.periodSeconds`, period, 'must be greater than zero'))
+  if (period > maxPeriodSeconds)
+    causes.push(invalidValue(`${path}.periodSeconds`, period, `must be less than or equal to ${maxPeriodSeconds}`))
+  return causes
+}

@@ -1,0 +1,211 @@
+import {
+  compareQuantities,
+  duplicateValue,
+  forbiddenField,
+  invalidValue,
+  isJsonObject,
+  labelValueErrors,
+  type NameRule,
+  nameErrors,
+  parseQuantity,
+  qualifiedNameErrors,
+  requiredValue,
+  type StatusCause,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import type { Fields } from './type-rules.ts'
+
+/** A field's text, or the empty one: what Go's zero value is. */
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+export const intOf = (value: unknown): number => (typeof value === 'number' ? value : 0)
+export const fieldsOf = (value: unknown): Fields => (isJsonObject(value) ? value : {})
+export const itemsOf = (value: unknown): Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : [])
+export const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(textOf) : [])
+export const join = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`)
+
+export function invalidName(path: string, name: string, rule: NameRule): StatusCause[] {
+  return nameErrors(name, rule).map(why => invalidValue(path, name, why))
+}
+
+/** Checked only if there is a name. */
+export function optionalName(path: string, name: unknown, rule: NameRule): StatusCause[] {
+  return textOf(name) === '' ? [] : invalidName(path, textOf(name), rule)
+}
+
+export function inRange(path: string, value: unknown, min: number, max: number): StatusCause[] {
+  const is = intOf(value)
+  return is >= min && is <= max ? [] : [invalidValue(path, is, `must be between ${min} and ${max}, inclusive`)]
+}
+
+export const portNumber = (path: string, value: unknown): StatusCause[] => inRange(path, value, 1, 65_535)
+
+/** Why `name` cannot be that of a port (an IANA service name). */
+export function portName(path: string, name: string): StatusCause[] {
+  const texts: string[] = []
+  if (name.length > 15) texts.push('must be no more than 15 characters')
+  if (!/^[-a-z0-9]+$/.test(name)) texts.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)')
+  if (!/[a-z]/.test(name)) texts.push('must contain at least one letter (a-z)')
+  if (name.includes('--')) texts.push('must not contain consecutive hyphens')
+  if (name.startsWith('-') || name.endsWith('-')) texts.push('must not begin or end with a hyphen')
+  return texts.map(why => invalidValue(path, name, why))
+}
+
+/** A number from 0 to 2³¹-1, if there is one: users and groups. */
+export function optionalId(path: string, value: unknown): StatusCause[] {
+  return value === undefined ? [] : inRange(path, value, 0, 2_147_483_647)
+}
+
+export function notNegative(path: string, value: unknown): StatusCause[] {
+  return intOf(value) < 0 ? [invalidValue(path, value, 'must be greater than or equal to 0')] : []
+}
+
+export function portNumberOrName(path: string, port: unknown): StatusCause[] {
+  return typeof port === 'string' ? portName(path, port) : portNumber(path, port)
+}
+
+export function oneOf(path: string, value: unknown, allowed: readonly string[]): StatusCause[] {
+  return allowed.includes(textOf(value)) ? [] : [unsupportedValue(path, value ?? '', allowed)]
+}
+
+/** Every item whose `field` was there before: names in lists. Those that are no `isName` count for nothing. */
+export function duplicates(
+  path: string,
+  items: readonly Fields[],
+  field: string,
+  seen: Set<string> = new Set(),
+  isName: (name: string) => boolean = () => true,
+): StatusCause[] {
+  return items.flatMap((item, index) => {
+    const name = textOf(item[field])
+    if (name === '' || !isName(name)) return []
+    if (seen.has(name)) return [duplicateValue(`${path}[${index}].${field}`, name)]
+    seen.add(name)
+    return []
+  })
+}
+
+/** A key of a ConfigMap or Secret. */
+function configKeyErrors(key: string): string[] {
+  const errors: string[] = []
+  if (key.length > 253) errors.push('must be no more than 253 characters')
+  if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
+    errors.push(
+      "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+    )
+  }
+  if (key === '.' || key === '..') errors.push(`must not be '${key}'`)
+  else if (key.startsWith('..')) errors.push("must not start with '..'")
+  return errors
+}
+
+export function configKey(path: string, key: unknown): StatusCause[] {
+  const text = textOf(key)
+  return text === '' ? [requiredValue(path)] : configKeyErrors(text).map(why => invalidValue(path, text, why))
+}
+
+/** Labels that something must have, such as a nodeSelector. */
+export function labelPairs(path: string, labels: unknown): StatusCause[] {
+  return Object.entries(fieldsOf(labels)).flatMap(([key, value]) => [
+    ...qualifiedNameErrors(key).map(why => invalidValue(path, key, why)),
+    ...labelValueErrors(textOf(value)).map(why => invalidValue(path, value, why)),
+  ])
+}
+
+/** A path below another: relative, never upwards. */
+export function pathBelow(path: string, value: string): StatusCause[] {
+  if (value.startsWith('/')) return [invalidValue(path, value, 'must be a relative path')]
+  return noBacksteps(path, value)
+}
+
+export function noBacksteps(path: string, value: string): StatusCause[] {
+  return value.split('/').includes('..') ? [invalidValue(path, value, "must not contain '..'")] : []
+}
+
+const standardContainerResources = new Set(['cpu', 'memory', 'ephemeral-storage'])
+
+const isStandard = (name: string) => standardContainerResources.has(name) || name.startsWith('hugepages-')
+
+/** More of cpu, memory and ephemeral storage may be promised than there is. */
+const allowsOvercommit = (name: string) => !name.includes('/') && !name.startsWith('hugepages-')
+
+export function quantityErrors(path: string, value: unknown): StatusCause[] {
+  return textOf(value).startsWith('-') ? [invalidValue(path, value, 'must be greater than or equal to 0')] : []
+}
+
+/** Requests and limits of a container. */
+export function resourceErrors(path: string, resources: Fields): StatusCause[] {
+  const limits = fieldsOf(resources.limits)
+  const requests = fieldsOf(resources.requests)
+  const causes: StatusCause[] = []
+  for (const [field, amounts] of [
+    ['limits', limits],
+    ['requests', requests],
+  ] as const) {
+    for (const [name, amount] of Object.entries(amounts)) {
+      const at = `${path}.${field}[${name}]`
+      causes.push(...containerResourceName(at, name), ...quantityErrors(at, amount))
+      if (!isStandard(name) && amount !== undefined && !/^-?\d+(k|M|G|T|P|E|[KMGTPE]i|e\d+)?$/.test(textOf(amount))) {
+        causes.push(invalidValue(at, amount, 'must be an integer'))
+      }
+    }
+  }
+  for (const [name, amount] of Object.entries(requests)) {
+    const limit = limits[name]
+    if (limit === undefined) {
+      if (!allowsOvercommit(name)) causes.push(requiredValue(`${path}.limits`, 'Limit must be set for non overcommitable resources'))
+      continue
+    }
+    const order = compareQuantities(parseQuantity(textOf(amount)), parseQuantity(textOf(limit)))
+    if (order !== 0 && !allowsOvercommit(name)) {
+      causes.push(invalidValue(`${path}.requests`, amount, `must be equal to ${name} limit of ${limit}`))
+    } else if (order > 0) {
+      causes.push(invalidValue(`${path}.requests`, amount, `must be less than or equal to ${name} limit of ${limit}`))
+    }
+  }
+  const names = [...Object.keys(limits), ...Object.keys(requests)]
+  if (names.some(name => name.startsWith('hugepages-')) && !names.includes('cpu') && !names.includes('memory')) {
+    causes.push(forbiddenField(path, 'HugePages require cpu or memory'))
+  }
+  return causes
+}
+
+/** Name of a resource that a container may ask for. */
+export function containerResourceName(path: string, name: string): StatusCause[] {
+  const causes = resourceName(path, name)
+  if (!name.includes('/'))
+    return isStandard(name) ? causes : [...causes, invalidValue(path, name, 'must be a standard resource for containers')]
+  if (causes.length > 0 || name.startsWith('requests.')) {
+    causes.push(invalidValue(path, name, "doesn't follow extended resource name standard"))
+  }
+  return causes
+}
+
+/** Resources that are numbers of objects. */
+export const countedResources: ReadonlySet<string> = new Set([
+  'pods',
+  'resourcequotas',
+  'services',
+  'replicationcontrollers',
+  'secrets',
+  'configmaps',
+  'persistentvolumeclaims',
+  'services.nodeports',
+  'services.loadbalancers',
+])
+const amountResources = ['cpu', 'memory', 'ephemeral-storage', 'storage']
+
+/** A resource without a domain that Kubernetes knows, such as `limits.cpu`. */
+export function isStandardResource(name: string): boolean {
+  if (countedResources.has(name) || /^(requests\.)?hugepages-/.test(name)) return true
+  const [, prefix, amount = ''] = /^(requests\.|limits\.)?(.*)$/.exec(name) ?? []
+  return amountResources.includes(amount) && !(prefix === 'limits.' && amount === 'storage')
+}
+
+/** Name of any resource: a qualified name, and without a domain one that Kubernetes knows. */
+export function resourceName(path: string, name: string): StatusCause[] {
+  const causes = qualifiedNameErrors(name).map(why => invalidValue(path, name, why))
+  if (causes.length === 0 && !name.includes('/') && !isStandardResource(name)) {
+    causes.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'))
+  }
+  return causes
+}

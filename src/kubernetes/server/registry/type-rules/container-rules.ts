@@ -1,0 +1,250 @@
+import { forbiddenField, invalidValue, nameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
+import {
+  configKey,
+  duplicates,
+  fieldsOf,
+  inRange,
+  intOf,
+  invalidName,
+  itemsOf,
+  notNegative,
+  oneOf,
+  optionalId,
+  portName,
+  portNumber,
+  portNumberOrName,
+  resourceErrors,
+  textOf,
+} from './checks.ts'
+import type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
+
+/** `latest`, or nothing that says which: the image may be another one tomorrow. */
+export function isLatest(image: string): boolean {
+  if (image.includes('@')) return false
+  const tag = image.slice(image.lastIndexOf('/') + 1).split(':')[1]
+  return tag === undefined || tag === 'latest'
+}
+
+const container: TypeRules = {
+  defaults: { terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File' },
+  fill: value => {
+    value.imagePullPolicy ??= isLatest(textOf(value.image)) ? 'Always' : 'IfNotPresent'
+  },
+  words: { terminationMessagePolicy: ['File', 'FallbackToLogsOnError'] },
+  check: (value, { path }) => [
+    ...containerName(path, value),
+    ...containerImage(path, value),
+    ...duplicates(`${path}.ports`, itemsOf(value.ports), 'name', new Set(), isPortName),
+    ...probeErrors(path, value),
+    ...resourceErrors(`${path}.resources`, fieldsOf(value.resources)),
+    ...envFromErrors(`${path}.envFrom`, itemsOf(value.envFrom)),
+  ],
+}
+
+const isPortName = (name: string) => portName('', name).length === 0
+
+function containerName(path: string, { name }: Fields): StatusCause[] {
+  return textOf(name) === '' ? [requiredValue(`${path}.name`)] : invalidName(`${path}.name`, textOf(name), 'dns1123Label')
+}
+
+// The containers of a template may leave their image to somebody else, those of a Pod may not; Kubernetes asks both.
+function containerImage(path: string, { image }: Fields): StatusCause[] {
+  const text = textOf(image)
+  if (text === '') return [requiredValue(`${path}.image`)]
+  return text.trim() === text ? [] : [invalidValue(`${path}.image`, text, 'must not have leading or trailing whitespace')]
+}
+
+/** What one probe may have and another not. */
+function probeErrors(path: string, value: Fields): StatusCause[] {
+  const causes: StatusCause[] = []
+  for (const field of ['livenessProbe', 'startupProbe']) {
+    const probe = value[field]
+    if (probe === undefined) continue
+    const { successThreshold } = fieldsOf(probe)
+    if (successThreshold !== 1) causes.push(invalidValue(`${path}.${field}.successThreshold`, successThreshold, 'must be 1'))
+  }
+  const grace = fieldsOf(value.readinessProbe).terminationGracePeriodSeconds
+  if (grace !== undefined) {
+    const why = 'must not be set for readinessProbes'
+    causes.push(invalidValue(`${path}.readinessProbe.terminationGracePeriodSeconds`, grace, why))
+  }
+  return causes
+}
+
+// Kubernetes leaves the index out of some of these.
+function envFromErrors(path: string, sources: Fields[]): StatusCause[] {
+  return sources.flatMap((source, index) => {
+    const prefix = textOf(source.prefix)
+    const causes = prefix === '' ? [] : envNameErrors(`${path}[${index}].prefix`, prefix)
+    const given = ['configMapRef', 'secretRef'].filter(field => source[field] !== undefined)
+    for (const field of given) causes.push(...referenceName(`${path}[${index}].${field}.name`, fieldsOf(source[field]).name))
+    if (given.length === 0) causes.push(invalidValue(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
+    if (given.length > 1) causes.push(invalidValue(path, '', 'may not have more than one field specified at a time'))
+    return causes
+  })
+}
+
+/** The name of a ConfigMap or Secret that must be said. */
+function referenceName(path: string, name: unknown): StatusCause[] {
+  return textOf(name) === '' ? [requiredValue(path)] : invalidName(path, textOf(name), 'dns1123Subdomain')
+}
+
+function envNameErrors(path: string, name: string): StatusCause[] {
+  if (/^[\x20-\x3c\x3e-\x7e]+$/.test(name)) return []
+  return [invalidValue(path, name, "a valid environment variable name must consist only of printable ASCII characters other than '='")]
+}
+
+const envSources = ['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef', 'fileKeyRef']
+const envSourcesText = 'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`'
+const envFieldPaths = [
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+  'spec.nodeName',
+  'spec.serviceAccountName',
+  'status.hostIP',
+  'status.hostIPs',
+  'status.podIP',
+  'status.podIPs',
+]
+const containerResourcePaths = [
+  'limits.cpu',
+  'limits.ephemeral-storage',
+  'limits.memory',
+  'requests.cpu',
+  'requests.ephemeral-storage',
+  'requests.memory',
+]
+const wholeUnits = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
+
+function envErrors(value: Fields, { path }: Place): StatusCause[] {
+  const name = textOf(value.name)
+  const causes = name === '' ? [requiredValue(`${path}.name`)] : envNameErrors(`${path}.name`, name)
+  if (value.valueFrom === undefined) return causes
+  const at = `${path}.valueFrom`
+  const source = fieldsOf(value.valueFrom)
+  const given = envSources.filter(field => source[field] !== undefined)
+  if (source.fieldRef) causes.push(...fieldReferenceErrors(`${at}.fieldRef`, fieldsOf(source.fieldRef), envFieldPaths))
+  if (given.length === 0) causes.push(invalidValue(at, '', envSourcesText))
+  else if (textOf(value.value) !== '') causes.push(invalidValue(at, '', 'may not be specified when `value` is not empty'))
+  else if (given.length > 1) causes.push(invalidValue(at, '', 'may not have more than one field specified at a time'))
+  return causes
+}
+
+/** A field of the Pod itself: one of `allowed`, or a single label or annotation. */
+export function fieldReferenceErrors(path: string, { apiVersion, fieldPath }: Fields, allowed: readonly string[]): StatusCause[] {
+  const text = textOf(fieldPath)
+  if (text === '') return [requiredValue(`${path}.fieldPath`)]
+  if (textOf(apiVersion) === '') return [requiredValue(`${path}.apiVersion`)]
+  if (/^metadata\.(labels|annotations)\['[^']+'\]$/.test(text)) return []
+  if (allowed.includes(text)) return []
+  if (knownFieldPaths.has(text)) return oneOf(`${path}.fieldPath`, text, allowed.toSorted())
+  return [invalidValue(`${path}.fieldPath`, text, `error converting fieldPath: field label not supported: ${text}`)]
+}
+
+const knownFieldPaths = new Set([
+  ...envFieldPaths,
+  'metadata.labels',
+  'metadata.annotations',
+  'spec.restartPolicy',
+  'spec.schedulerName',
+  'status.phase',
+])
+
+function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Place): StatusCause[] {
+  const name = textOf(resource)
+  if (name === '') return [requiredValue(`${path}.resource`)]
+  if (!/^(requests|limits)\.hugepages-/.test(name) && !containerResourcePaths.includes(name)) {
+    return oneOf(`${path}.resource`, name, containerResourcePaths)
+  }
+  if (divisor === undefined || divisor === '0') return []
+  if (name.endsWith('.cpu')) {
+    const why = "only divisor's values 1m and 1 are supported with the cpu resource"
+    return ['1m', '1'].includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, why)]
+  }
+  const of = name.endsWith('.memory') ? 'memory' : name.includes('hugepages-') ? 'hugepages' : 'local ephemeral storage'
+  const why = `only divisor's values ${wholeUnits.join(', ')} are supported with the ${of} resource`
+  return wholeUnits.includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, why)]
+}
+
+const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
+
+/** Exactly one way of asking a container; the ways themselves are checked where they stand. */
+function handlerErrors(value: Fields, { path }: Place): StatusCause[] {
+  const [first, ...more] = handlers.filter(handler => value[handler] !== undefined)
+  if (first === undefined) return [requiredValue(path, 'must specify a handler type')]
+  return more.map(handler => forbiddenField(`${path}.${handler}`, 'may not specify more than 1 handler type'))
+}
+
+const keySelector: TypeRules = {
+  check: ({ name, key }, { path }) => [
+    ...nameErrors(textOf(name), 'dns1123Subdomain').map(why => invalidValue(`${path}.name`, textOf(name), why)),
+    ...configKey(`${path}.key`, key),
+  ],
+}
+
+const probeCounts = ['initialDelaySeconds', 'timeoutSeconds', 'periodSeconds', 'successThreshold', 'failureThreshold']
+
+/** Of the types in a container. */
+export const containerRules: RuleTable = {
+  'core.v1.Container': container,
+  'core.v1.EphemeralContainer': container,
+  'core.v1.ContainerPort': {
+    words: { protocol: ['SCTP', 'TCP', 'UDP'] },
+    check: ({ name, containerPort, hostPort }, { path }) => [
+      ...(textOf(name) === '' ? [] : portName(`${path}.name`, textOf(name))),
+      ...(intOf(containerPort) === 0 ? [requiredValue(`${path}.containerPort`)] : portNumber(`${path}.containerPort`, containerPort)),
+      ...(hostPort === undefined ? [] : portNumber(`${path}.hostPort`, hostPort)),
+    ],
+  },
+  'core.v1.EnvVar': { check: envErrors },
+  'core.v1.ObjectFieldSelector': { defaults: { apiVersion: 'v1' } },
+  'core.v1.ResourceFieldSelector': { check: resourceReferenceErrors },
+  'core.v1.ConfigMapKeySelector': keySelector,
+  'core.v1.SecretKeySelector': keySelector,
+  'core.v1.Probe': {
+    defaults: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
+    check: (value, place) => [
+      ...handlerErrors(value, place),
+      ...probeCounts.flatMap(field => notNegative(`${place.path}.${field}`, value[field])),
+      ...(value.terminationGracePeriodSeconds !== undefined && intOf(value.terminationGracePeriodSeconds) <= 0
+        ? [invalidValue(`${place.path}.terminationGracePeriodSeconds`, value.terminationGracePeriodSeconds, 'must be greater than 0')]
+        : []),
+    ],
+  },
+  'core.v1.LifecycleHandler': { check: handlerErrors },
+  'core.v1.ExecAction': { required: { command: '' } },
+  'core.v1.HTTPGetAction': {
+    defaults: { path: '/', scheme: 'HTTP' },
+    check: ({ port }, { path }) => portNumberOrName(`${path}.port`, port),
+  },
+  'core.v1.TCPSocketAction': { check: ({ port }, { path }) => portNumberOrName(`${path}.port`, port) },
+  'core.v1.GRPCAction': { check: ({ port }, { path }) => portNumber(`${path}.port`, port) },
+  'core.v1.SecurityContext': {
+    check: (value, { path }) => {
+      const causes = ['runAsUser', 'runAsGroup'].flatMap(field => optionalId(`${path}.${field}`, value[field]))
+      const isPrivileged = value.privileged === true
+      if (isPrivileged && value.allowPrivilegeEscalation === false) {
+        causes.push(invalidValue(path, value, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'))
+      }
+      return causes
+    },
+  },
+  'core.v1.PodSecurityContext': {
+    check: (value, { path }) => [
+      ...['runAsUser', 'runAsGroup', 'fsGroup'].flatMap(field => optionalId(`${path}.${field}`, value[field])),
+      ...(Array.isArray(value.supplementalGroups)
+        ? value.supplementalGroups.flatMap((group, index) => inRange(`${path}.supplementalGroups[${index}]`, group, 0, 2_147_483_647))
+        : []),
+      ...itemsOf(value.sysctls).flatMap(({ name }, index) => sysctlErrors(`${path}.sysctls[${index}].name`, textOf(name))),
+    ],
+  },
+}
+
+const sysctlPattern = '^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$'
+
+function sysctlErrors(path: string, name: string): StatusCause[] {
+  if (name === '') return [requiredValue(path)]
+  if (name.length <= 253 && /^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/.test(name)) return []
+  return [invalidValue(path, name, `must have at most 253 characters and match regex ${sysctlPattern}`)]
+}

@@ -1,0 +1,96 @@
+import { isIPv4, isIPv6 } from 'node:net'
+import { invalidValue, type StatusCause } from '../../../object/index.ts'
+
+/** An address as its bits, most significant first. */
+type Address = { readonly bits: bigint; readonly width: 32 | 128 }
+
+/** Why `value` is no IP address that Kubernetes stores; IPv6 may be written in any form. */
+export function ipErrors(value: string, path: string): StatusCause[] {
+  if (/^\d+\.\d+\.\d+\.\d+$/.test(value) && !isIPv4(value) && isIPv4(withoutZeros(value))) {
+    return [invalidValue(path, value, 'must not have leading 0s')]
+  }
+  if (!isAddress(value)) return [invalidValue(path, value, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
+  return isMapped(value) ? [invalidValue(path, value, 'must not be an IPv4-mapped IPv6 address')] : []
+}
+
+/** As {@link ipErrors}, and IPv6 must be as short as it can be. */
+export function canonicalIpErrors(value: string, path: string): StatusCause[] {
+  const causes = ipErrors(value, path)
+  if (causes.length > 0 || isIPv4(value)) return causes
+  const canonical = canonicalIpv6(value)
+  return canonical === value ? [] : [invalidValue(path, value, `must be in canonical form (${JSON.stringify(canonical)})`)]
+}
+
+/** An IPv6 address as short as it can be (RFC 5952): the URL standard writes it so. */
+export const canonicalIpv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1)
+
+/** Why `value` is no range of addresses such as `10.0.0.0/8`. */
+export function cidrErrors(value: string, path: string): StatusCause[] {
+  const [address = '', length, ...more] = value.split('/')
+  const width = isIPv4(withoutZeros(address)) ? 32 : 128
+  const isRange = length !== undefined && more.length === 0 && /^\d{1,4}$/.test(length) && Number(length) <= width
+  if (!isRange || !isAddress(withoutZeros(address))) {
+    return [invalidValue(path, value, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
+  }
+  if (!isAddress(address) || (length.length > 1 && length.startsWith('0'))) {
+    return [invalidValue(path, value, 'must not have leading 0s in IP or prefix length')]
+  }
+  if (isMapped(address)) return [invalidValue(path, value, 'must not have an IPv4-mapped IPv6 address')]
+  const range = readRange(value)
+  return range && range.first !== range.bits ? [invalidValue(path, value, 'must not have bits set beyond the prefix length')] : []
+}
+
+/** Whether `inner` is a true part of `outer`; both must be ranges. */
+export function isStrictlyWithin(inner: string, outer: string): boolean {
+  const [a, b] = [readRange(inner), readRange(outer)]
+  if (!a || !b || a.width !== b.width || b.length >= a.length) return false
+  const shift = BigInt(b.width - b.length)
+  return a.bits >> shift === b.bits >> shift
+}
+
+/** Why an address cannot be that of an endpoint: what leads back to the one who asks. */
+export function endpointIpErrors(value: string, path: string): StatusCause[] {
+  const address = readAddress(value)
+  if (!address) return []
+  const { bits, width } = address
+  const begins = (prefix: bigint, length: number) => bits >> BigInt(width - length) === prefix
+  const is4 = width === 32
+  const causes: StatusCause[] = []
+  const refuse = (why: string) => causes.push(invalidValue(path, value, why))
+  if (bits === 0n) refuse(`may not be unspecified (${value})`)
+  if (is4 ? begins(127n, 8) : bits === 1n) refuse('may not be in the loopback range (127.0.0.0/8, ::1/128)')
+  if (is4 ? begins(0xa9fen, 16) : begins(0x3fan, 10)) refuse('may not be in the link-local range (169.254.0.0/16, fe80::/10)')
+  if (is4 ? begins(0xe00000n, 24) : begins(0xff02n, 16)) {
+    refuse('may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)')
+  }
+  return causes
+}
+
+/** `isIPv6` takes a zone, which an address in Kubernetes has not. */
+export const isAddress = (value: string): boolean => isIPv4(value) || (isIPv6(value) && !value.includes('%'))
+
+const withoutZeros = (value: string) => value.replace(/(^|\.)0+(?=\d)/g, '$1')
+
+function isMapped(value: string): boolean {
+  const address = readAddress(value)
+  return address?.width === 128 && address.bits >> 32n === 0xffffn
+}
+
+function readRange(value: string): (Address & { length: number; first: bigint }) | undefined {
+  const [text = '', length = ''] = value.split('/')
+  const address = readAddress(text)
+  if (!address) return undefined
+  const shift = BigInt(address.width - Number(length))
+  return { ...address, length: Number(length), first: (address.bits >> shift) << shift }
+}
+
+function readAddress(value: string): Address | undefined {
+  if (isIPv4(value)) return { bits: value.split('.').reduce((bits, part) => (bits << 8n) + BigInt(part), 0n), width: 32 }
+  if (!isAddress(value)) return undefined
+  // Groups of hexadecimal digits, with at most one `::`.
+  const [head = '', tail] = canonicalIpv6(value).split('::')
+  const groups = (text: string | undefined) => (text ? text.split(':') : [])
+  const [left, right] = [groups(head), groups(tail)]
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0')
+  return { bits: [...left, ...zeros, ...right].reduce((bits, group) => (bits << 16n) + BigInt(`0x${group}`), 0n), width: 128 }
+}

@@ -1,0 +1,195 @@
+import {
+  forbiddenField,
+  invalidValue,
+  isJsonObject,
+  nameErrors,
+  requiredValue,
+  type StatusCause,
+  tooLong,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import { domainPrefixedPathErrors } from './batch-rules.ts'
+import { portName, portNumber } from './checks.ts'
+import { cidrErrors, isAddress, isStrictlyWithin } from './ip-address.ts'
+import { numberOf } from './number-checks.ts'
+import type { Fields, RuleTable } from './type-rules.ts'
+
+const maxControllerBytes = 250
+const protocols = ['TCP', 'UDP', 'SCTP']
+
+/** Of the types of the group networking.k8s.io. */
+export const networkingRules: RuleTable = {
+  'networking.v1.IngressSpec': {
+    check: ({ defaultBackend, rules, ingressClassName }, { path }) => {
+      const causes: StatusCause[] = []
+      if (defaultBackend === undefined && !rules) {
+        causes.push(invalidValue(path, null, 'either `defaultBackend` or `rules` must be specified'))
+      }
+      if (typeof ingressClassName === 'string') causes.push(...subdomainErrors(ingressClassName, `${path}.ingressClassName`))
+      return causes
+    },
+  },
+  'networking.v1.IngressTLS': {
+    check: ({ hosts, secretName }, { path }) => [
+      ...((hosts ?? []) as string[]).flatMap((host, index) => hostErrors(host, `${path}.hosts[${index}]`)),
+      ...(typeof secretName === 'string' && secretName !== '' ? subdomainErrors(secretName, `${path}.secretName`) : []),
+    ],
+  },
+  'networking.v1.IngressRule': {
+    check: ({ host }, { path }) => {
+      if (typeof host !== 'string' || host === '') return []
+      if (isAddress(host)) return [invalidValue(`${path}.host`, host, 'must be a DNS name, not an IP address')]
+      return hostErrors(host, `${path}.host`)
+    },
+  },
+  'networking.v1.HTTPIngressRuleValue': { required: { paths: '' } },
+  'networking.v1.HTTPIngressPath': { free: ['pathType'], check: (value, { path }) => pathErrors(value, path) },
+  'networking.v1.IngressBackend': { check: (value, { path }) => backendErrors(value, path) },
+  'networking.v1.IngressClassSpec': {
+    check: ({ controller }, { path }) => {
+      const name = String(controller ?? '')
+      const causes = domainPrefixedPathErrors(name, `${path}.controller`)
+      if (name.length > maxControllerBytes) causes.push(tooLong(`${path}.controller`, maxControllerBytes))
+      return causes
+    },
+  },
+  'networking.v1.IngressClassParametersReference': {
+    defaults: { scope: 'Cluster' },
+    check: (value, { path }) => parameterErrors(value, path),
+  },
+  'networking.v1.NetworkPolicySpec': {
+    fill: spec => {
+      if (spec.policyTypes === undefined) spec.policyTypes = spec.egress === undefined ? ['Ingress'] : ['Ingress', 'Egress']
+    },
+    free: ['policyTypes'],
+    check: ({ policyTypes }, { path }) => {
+      const types = (policyTypes ?? []) as string[]
+      if (types.length > 2) return [invalidValue(`${path}.policyTypes`, types, 'may not specify more than two policyTypes')]
+      return types.flatMap((type, index) =>
+        type === 'Ingress' || type === 'Egress' ? [] : [unsupportedValue(`${path}.policyTypes[${index}]`, type, ['Ingress', 'Egress'])],
+      )
+    },
+  },
+  'networking.v1.NetworkPolicyPort': {
+    defaults: { protocol: 'TCP' },
+    free: ['protocol'],
+    check: (value, { path }) => policyPortErrors(value, path),
+  },
+  'networking.v1.NetworkPolicyPeer': {
+    check: ({ podSelector, namespaceSelector, ipBlock }, { path }) => {
+      const others = [podSelector, namespaceSelector].filter(selector => selector !== undefined)
+      if (ipBlock === undefined && others.length === 0) return [requiredValue(path, 'must specify a peer')]
+      return ipBlock !== undefined && others.length > 0 ? [forbiddenField(path, 'may not specify both ipBlock and another peer')] : []
+    },
+  },
+  'networking.v1.IPBlock': {
+    required: { cidr: '' },
+    check: ({ cidr, except }, { path }) => {
+      if (typeof cidr !== 'string' || cidr === '') return []
+      const causes = cidrErrors(cidr, `${path}.cidr`)
+      // Bits beyond the prefix do not hide what the range is.
+      if (causes.some(({ message }) => message.includes('must be a valid CIDR'))) return causes
+      for (const [index, part] of ((except ?? []) as string[]).entries()) {
+        const at = `${path}.except[${index}]`
+        const wrong = cidrErrors(part, at)
+        causes.push(...wrong)
+        if (wrong.length === 0 && !isStrictlyWithin(part, cidr)) causes.push(invalidValue(at, part, 'must be a strict subset of `cidr`'))
+      }
+      return causes
+    },
+  },
+}
+
+const wildcardHint =
+  "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+
+/** Why `host` is no name of a host, nor a wildcard such as `*.example.com`. */
+function hostErrors(host: string, path: string): StatusCause[] {
+  if (!host.includes('*')) return subdomainErrors(host, path)
+  const isWildcard = host.startsWith('*.') && host.length <= 253 && nameErrors(host.slice(2), 'dns1123Subdomain').length === 0
+  return isWildcard ? [] : [invalidValue(path, host, wildcardHint)]
+}
+
+function subdomainErrors(name: string, path: string): StatusCause[] {
+  return nameErrors(name, 'dns1123Subdomain').map(why => invalidValue(path, name, why))
+}
+
+const forbiddenSequences = ['//', '/./', '/../', '%2f', '%2F']
+const forbiddenEnds = ['/..', '/.']
+
+function pathErrors({ path: url = '', pathType }: Fields, path: string): StatusCause[] {
+  // Go shows the missing type as null.
+  if (pathType === undefined || pathType === null) return [requiredValue(`${path}.pathType`, 'pathType must be specified')]
+  const text = String(url)
+  const refuse = (why: string) => invalidValue(`${path}.path`, text, why)
+  const relative = text.startsWith('/') ? [] : [refuse('must be an absolute path')]
+  switch (pathType) {
+    case 'Exact':
+    case 'Prefix':
+      return [
+        ...relative,
+        ...forbiddenSequences.filter(part => text.includes(part)).map(part => refuse(`must not contain '${part}'`)),
+        ...forbiddenEnds.filter(end => text.endsWith(end)).map(end => refuse(`cannot end with '${end}'`)),
+      ]
+    case 'ImplementationSpecific':
+      return text === '' ? [] : relative
+    default:
+      return [unsupportedValue(`${path}.pathType`, pathType, ['Exact', 'ImplementationSpecific', 'Prefix'])]
+  }
+}
+
+function backendErrors({ service, resource }: Fields, path: string): StatusCause[] {
+  if (isJsonObject(service) && isJsonObject(resource)) return [invalidValue(path, '', 'cannot set both resource and service backends')]
+  if (isJsonObject(resource)) return typedReferenceErrors(resource, `${path}.resource`)
+  if (!isJsonObject(service)) return [invalidValue(path, '', 'resource or service backend is required')]
+  const name = String(service.name ?? '')
+  const causes =
+    name === ''
+      ? [requiredValue(`${path}.service.name`)]
+      : nameErrors(name, 'dns1123Label').map(why => invalidValue(`${path}.service.name`, name, why))
+  const port = (service.port ?? {}) as Fields
+  if (port.name && port.number) causes.push(invalidValue(path, '', 'cannot set both port name & port number'))
+  else if (port.name) causes.push(...portName(`${path}.service.port.name`, String(port.name)))
+  else if (port.number) causes.push(...portNumber(`${path}.service.port.number`, numberOf(port.number)))
+  else causes.push(requiredValue(path, 'port name or number is required'))
+  return causes
+}
+
+function typedReferenceErrors(reference: Fields, path: string): StatusCause[] {
+  const group = typeof reference.apiGroup === 'string' ? subdomainErrors(reference.apiGroup, `${path}.apiGroup`) : []
+  const parts = ['kind', 'name'].flatMap(field => {
+    const value = String(reference[field] ?? '')
+    const at = `${path}.${field}`
+    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(why => invalidValue(at, value, why))
+  })
+  return [...group, ...parts]
+}
+
+function parameterErrors(reference: Fields, path: string): StatusCause[] {
+  const { scope, namespace } = reference
+  const causes = typedReferenceErrors(reference, path)
+  const at = `${path}.namespace`
+  if (scope !== 'Cluster' && scope !== 'Namespace') return [...causes, unsupportedValue(`${path}.scope`, scope, ['Cluster', 'Namespace'])]
+  if (scope === 'Cluster') {
+    if (namespace !== undefined) causes.push(forbiddenField(at, "`parameters.scope` is set to 'Cluster'"))
+  } else if (typeof namespace !== 'string') causes.push(requiredValue(at, "`parameters.scope` is set to 'Namespace'"))
+  else causes.push(...nameErrors(namespace, 'dns1123Label').map(why => invalidValue(at, namespace, why)))
+  return causes
+}
+
+function policyPortErrors({ protocol, port, endPort }: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (!protocols.includes(String(protocol))) causes.push(unsupportedValue(`${path}.protocol`, protocol, protocols))
+  const hasEnd = typeof endPort === 'number'
+  const refuseEnd = (why: string) => causes.push(invalidValue(`${path}.endPort`, endPort, why))
+  if (typeof port === 'number') {
+    causes.push(...portNumber(`${path}.port`, port))
+    // Kubernetes says the port here, not the end.
+    if (hasEnd && endPort < port) causes.push(invalidValue(`${path}.endPort`, port, 'must be greater than or equal to `port`'))
+    if (hasEnd) causes.push(...portNumber(`${path}.endPort`, endPort))
+  } else if (typeof port === 'string') {
+    if (hasEnd) refuseEnd('may not be specified when `port` is non-numeric')
+    causes.push(...portName(`${path}.port`, port))
+  } else if (hasEnd) refuseEnd('may not be specified when `port` is not specified')
+  return causes
+}

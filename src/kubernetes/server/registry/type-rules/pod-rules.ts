@@ -1,0 +1,157 @@
+import { duplicateValue, invalidValue, type KubeObject, notFoundValue, requiredValue, type StatusCause } from '../../../object/index.ts'
+import {
+  duplicates,
+  fieldsOf,
+  inRange,
+  intOf,
+  invalidName,
+  itemsOf,
+  labelPairs,
+  optionalName,
+  pathBelow,
+  textOf,
+  textsOf,
+} from './checks.ts'
+import { ipErrors } from './ip-address.ts'
+import type { Fields, Place, RuleTable } from './type-rules.ts'
+import { volumeSources } from './volume-rules.ts'
+
+/** Container lists of a PodSpec, in the order in which Kubernetes checks them. */
+const containerLists = ['containers', 'initContainers', 'ephemeralContainers'] as const
+
+/** Volumes that the controller of a StatefulSet adds to its Pods, one for each claim. */
+function claimedVolumes({ kind, spec }: KubeObject): Fields[] {
+  if (kind !== 'StatefulSet') return []
+  const claims = itemsOf(fieldsOf(spec).volumeClaimTemplates)
+  return claims.map(({ metadata }) => ({ name: fieldsOf(metadata).name, persistentVolumeClaim: {} }))
+}
+
+function podSpecErrors(spec: Fields, { path, object }: Place): StatusCause[] {
+  const volumes = itemsOf(spec.volumes)
+  const causes: StatusCause[] = [
+    ...duplicates(`${path}.volumes`, volumes, 'name'),
+    ...volumes.flatMap(({ name }, index) => volumeName(`${path}.volumes[${index}].name`, textOf(name))),
+  ]
+  const names = new Set<string>()
+  const mountable = [...volumes, ...claimedVolumes(object)]
+  for (const list of containerLists) {
+    const containers = itemsOf(spec[list])
+    causes.push(...duplicates(`${path}.${list}`, containers, 'name', names))
+    containers.forEach((container, index) => {
+      causes.push(...mountErrors(`${path}.${list}[${index}]`, container, mountable))
+    })
+    if (list !== 'ephemeralContainers') causes.push(...hostPortErrors(`${path}.${list}`, containers))
+  }
+  causes.push(...optionalName(`${path}.serviceAccountName`, spec.serviceAccountName, 'dns1123Subdomain'))
+  causes.push(...optionalName(`${path}.nodeName`, spec.nodeName, 'dns1123Subdomain'))
+  causes.push(...optionalName(`${path}.priorityClassName`, spec.priorityClassName, 'dns1123Subdomain'))
+  causes.push(...optionalName(`${path}.runtimeClassName`, spec.runtimeClassName, 'dns1123Subdomain'))
+  causes.push(...optionalName(`${path}.hostname`, spec.hostname, 'dns1123Label'))
+  causes.push(...optionalName(`${path}.subdomain`, spec.subdomain, 'dns1123Label'))
+  causes.push(...labelPairs(`${path}.nodeSelector`, spec.nodeSelector))
+  if (spec.activeDeadlineSeconds !== undefined)
+    causes.push(...inRange(`${path}.activeDeadlineSeconds`, spec.activeDeadlineSeconds, 1, 2_147_483_647))
+  itemsOf(spec.hostAliases).forEach(({ ip, hostnames }, index) => {
+    const at = `${path}.hostAliases[${index}]`
+    causes.push(...ipErrors(textOf(ip), `${at}.ip`))
+    textsOf(hostnames).forEach((name, place) => {
+      causes.push(...invalidName(`${at}.hostnames[${place}]`, name, 'dns1123Subdomain'))
+    })
+  })
+  textsOf(fieldsOf(spec.dnsConfig).nameservers).forEach((server, index) => {
+    causes.push(...ipErrors(server, `${path}.dnsConfig.nameservers[${index}]`))
+  })
+  if (spec.dnsPolicy === 'None' && textsOf(fieldsOf(spec.dnsConfig).nameservers).length === 0) {
+    causes.push(requiredValue(`${path}.dnsConfig.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None'))
+  }
+  return causes
+}
+
+function volumeName(path: string, name: string): StatusCause[] {
+  return name === '' ? [requiredValue(path)] : invalidName(path, name, 'dns1123Label')
+}
+
+// Kubernetes leaves out the index of some of these.
+function mountErrors(path: string, container: Fields, volumes: readonly Fields[]): StatusCause[] {
+  const mounts = itemsOf(container.volumeMounts)
+  const known = new Set(volumes.map(volume => textOf(volume.name)))
+  const targets = new Set<string>()
+  const causes = mounts.flatMap((mount, index) => {
+    const at = `${path}.volumeMounts[${index}]`
+    const found: StatusCause[] = []
+    const [name, target] = [textOf(mount.name), textOf(mount.mountPath)]
+    if (name === '') found.push(requiredValue(`${at}.name`))
+    if (!known.has(name)) found.push(notFoundValue(`${at}.name`, name))
+    if (target === '') found.push(requiredValue(`${at}.mountPath`))
+    if (targets.has(target)) found.push(invalidValue(`${at}.mountPath`, target, 'must be unique'))
+    targets.add(target)
+    for (const field of ['subPath', 'subPathExpr']) {
+      if (textOf(mount[field]) !== '') found.push(...pathBelow(`${path}.volumeMounts.${field}`, textOf(mount[field])))
+    }
+    if (textOf(mount.subPath) !== '' && textOf(mount.subPathExpr) !== '') {
+      found.push(invalidValue(`${at}.subPathExpr`, mount.subPathExpr, 'subPathExpr and subPath are mutually exclusive'))
+    }
+    return found
+  })
+  const claims = new Set(
+    volumes
+      .filter(volume => volumeSources(volume).some(source => source === 'persistentVolumeClaim' || source === 'ephemeral'))
+      .map(volume => textOf(volume.name)),
+  )
+  itemsOf(container.volumeDevices).forEach(({ name, devicePath }, index) => {
+    const at = `${path}.volumeDevices[${index}]`
+    if (textOf(name) === '') causes.push(requiredValue(`${at}.name`))
+    if (!known.has(textOf(name))) causes.push(notFoundValue(`${at}.name`, textOf(name)))
+    else if (!claims.has(textOf(name))) {
+      const why = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
+      causes.push(invalidValue(`${at}.name`, textOf(name), why))
+    }
+    if (textOf(devicePath) === '') causes.push(requiredValue(`${at}.devicePath`))
+  })
+  return causes
+}
+
+function hostPortErrors(path: string, containers: readonly Fields[]): StatusCause[] {
+  const taken = new Set<string>()
+  return containers.flatMap((container, index) =>
+    itemsOf(container.ports).flatMap(({ protocol, hostIP, hostPort }, place) => {
+      if (intOf(hostPort) === 0) return []
+      const id = `${textOf(protocol)}/${textOf(hostIP)}/${hostPort}`
+      if (taken.has(id)) return [duplicateValue(`${path}[${index}].ports[${place}].hostPort`, id)]
+      taken.add(id)
+      return []
+    }),
+  )
+}
+
+/** Of PodSpec itself: the same in a Pod and in every template. */
+export const podRules: RuleTable = {
+  'core.v1.PodSpec': {
+    defaults: {
+      dnsPolicy: 'ClusterFirst',
+      restartPolicy: 'Always',
+      securityContext: {},
+      terminationGracePeriodSeconds: 30,
+      schedulerName: 'default-scheduler',
+    },
+    fill: spec => {
+      // Two names of one field.
+      const account = spec.serviceAccountName ?? spec.serviceAccount
+      if (account === undefined) return
+      spec.serviceAccountName = account
+      spec.serviceAccount = account
+    },
+    required: { containers: '' },
+    words: {
+      dnsPolicy: ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'],
+      restartPolicy: ['Always', 'OnFailure', 'Never'],
+    },
+    check: podSpecErrors,
+  },
+  // As PodSpec's, for volumes that a PersistentVolume or a claim's template does not have.
+  'core.v1.EphemeralVolumeSource': { required: { volumeClaimTemplate: '' } },
+  'core.v1.PodTemplateSpec': {
+    // Kubernetes says these labels stand in the template itself.
+    check: ({ metadata }, { path }) => labelPairs(`${path}.labels`, fieldsOf(metadata).labels),
+  },
+}

@@ -1,0 +1,100 @@
+import {
+  forbiddenField,
+  invalidValue,
+  labelValueErrors,
+  nameErrors,
+  qualifiedNameErrors,
+  requiredValue,
+  type StatusCause,
+} from '../../../object/index.ts'
+import { intOf, oneOf, textOf, textsOf } from './checks.ts'
+import type { Fields, Place, RuleTable } from './type-rules.ts'
+
+const tolerationEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
+
+function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: Fields, { path }: Place): StatusCause[] {
+  const causes: StatusCause[] = []
+  const [name, op, text] = [textOf(key), textOf(operator), textOf(value)]
+  if (name !== '') causes.push(...qualifiedNameErrors(name).map(why => invalidValue(`${path}.key`, name, why)))
+  else if (op !== 'Exists') {
+    causes.push(
+      invalidValue(`${path}.operator`, op, 'operator must be Exists when `key` is empty, which means "match all values and all keys"'),
+    )
+  }
+  if (tolerationSeconds !== undefined && textOf(effect) !== 'NoExecute') {
+    causes.push(invalidValue(`${path}.effect`, textOf(effect), "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+  }
+  switch (op) {
+    case '':
+    case 'Equal':
+      causes.push(...labelValueErrors(text).map(why => invalidValue(`${path}.operator`, text, why)))
+      break
+    case 'Exists':
+      if (text !== '') causes.push(invalidValue(`${path}.operator`, text, "value must be empty when `operator` is 'Exists'"))
+      break
+    default:
+      causes.push(...oneOf(`${path}.operator`, op, ['Equal', 'Exists']))
+  }
+  if (textOf(effect) !== '') causes.push(...oneOf(`${path}.effect`, effect, tolerationEffects))
+  return causes
+}
+
+const nodeOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']
+
+function nodeRequirementErrors({ key, operator, values }: Fields, { path }: Place): StatusCause[] {
+  const causes: StatusCause[] = []
+  const given = textsOf(values)
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      if (given.length === 0) causes.push(requiredValue(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
+      break
+    case 'Exists':
+    case 'DoesNotExist':
+      if (given.length > 0) {
+        causes.push(forbiddenField(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+      }
+      break
+    case 'Gt':
+    case 'Lt':
+      if (given.length !== 1) causes.push(requiredValue(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+      break
+    default:
+      causes.push(invalidValue(`${path}.operator`, textOf(operator), 'not a valid selector operator'))
+  }
+  causes.push(...qualifiedNameErrors(textOf(key)).map(why => invalidValue(`${path}.key`, textOf(key), why)))
+  return causes
+}
+
+function weightErrors({ weight }: Fields, { path }: Place): StatusCause[] {
+  const is = intOf(weight)
+  return is >= 1 && is <= 100 ? [] : [invalidValue(`${path}.weight`, is, 'must be in the range 1-100')]
+}
+
+/** Where Pods may run. */
+export const schedulingRules: RuleTable = {
+  'core.v1.Toleration': { check: tolerationErrors, free: ['operator', 'effect'] },
+  'core.v1.NodeSelector': { required: { nodeSelectorTerms: 'must have at least one node selector term' } },
+  'core.v1.NodeSelectorRequirement': { check: nodeRequirementErrors, free: ['operator'], words: { operator: nodeOperators } },
+  'core.v1.PreferredSchedulingTerm': { check: weightErrors },
+  'core.v1.WeightedPodAffinityTerm': { check: weightErrors },
+  'core.v1.PodAffinityTerm': {
+    required: { topologyKey: 'can not be empty' },
+    check: ({ topologyKey, namespaces }, { path }) => [
+      ...qualifiedNameErrors(textOf(topologyKey)).map(why => invalidValue(`${path}.topologyKey`, textOf(topologyKey), why)),
+      ...textsOf(namespaces).flatMap((namespace, index) =>
+        nameErrors(namespace, 'dns1123Label').map(why => invalidValue(`${path}.namespaces[${index}]`, namespace, why)),
+      ),
+    ],
+  },
+  'core.v1.TopologySpreadConstraint': {
+    required: { topologyKey: 'can not be empty' },
+    words: { whenUnsatisfiable: ['DoNotSchedule', 'ScheduleAnyway'] },
+    check: ({ maxSkew, minDomains }, { path }) => [
+      ...(intOf(maxSkew) > 0 ? [] : [invalidValue(`${path}.maxSkew`, intOf(maxSkew), 'must be greater than zero')]),
+      ...(minDomains === undefined || intOf(minDomains) > 0
+        ? []
+        : [invalidValue(`${path}.minDomains`, minDomains, 'must be greater than zero')]),
+    ],
+  },
+}

@@ -1,0 +1,110 @@
+import {
+  forbiddenField,
+  invalidValue,
+  type LabelSelector,
+  type LabelSelectorObject,
+  labelErrors,
+  labelSelectorFromObject,
+  labelValueErrors,
+  matchesLabels,
+  qualifiedNameErrors,
+  requiredValue,
+  type StatusCause,
+} from '../../../object/index.ts'
+import type { Fields, RuleTable } from './type-rules.ts'
+
+/** Of label selectors, wherever they stand. */
+export const selectorRules: RuleTable = {
+  'meta.v1.LabelSelector': { check: (value, { path }) => labelErrors(value.matchLabels, `${path}.matchLabels`) },
+  'meta.v1.LabelSelectorRequirement': { check: (value, { path }) => requirementErrors(value, path) },
+}
+
+function requirementErrors({ key, operator, values }: Fields, path: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  const list = Array.isArray(values) ? values.map(String) : []
+  if (operator === 'In' || operator === 'NotIn') {
+    if (list.length === 0) causes.push(requiredValue(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
+  } else if (operator === 'Exists' || operator === 'DoesNotExist') {
+    if (list.length > 0) causes.push(forbiddenField(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+  } else causes.push(invalidValue(`${path}.operator`, operator ?? '', 'not a valid selector operator'))
+  for (const why of qualifiedNameErrors(String(key ?? ''))) causes.push(invalidValue(`${path}.key`, key ?? '', why))
+  for (const [index, value] of list.entries()) {
+    for (const why of labelValueErrors(value)) causes.push(invalidValue(`${path}.values[${index}]`, value, why))
+  }
+  return causes
+}
+
+/** A selector of a spec as an object that is sound or undefined: null is what Go shows for one that is missing. */
+export function selectorOf(spec: Fields): LabelSelectorObject | undefined {
+  return (spec.selector ?? undefined) as LabelSelectorObject | undefined
+}
+
+/**
+ * Whether the selector of a workload picks the Pods of its own template, and picks not all.
+ * @param isRequired DaemonSets say nothing of a selector that is missing.
+ * @param unreadable what is said of a selector that makes no sense; undefined when nothing is.
+ */
+export function workloadSelectorErrors(
+  spec: Fields,
+  path: string,
+  { kind, isRequired = true, unreadable = 'invalid label selector' }: { kind: string; isRequired?: boolean; unreadable?: string | null },
+): StatusCause[] {
+  const at = `${path}.selector`
+  const selector = selectorOf(spec)
+  const labels = templateLabels(spec)
+  const mismatch = () => invalidValue(`${path}.template.metadata.labels`, sorted(labels), '`selector` does not match template `labels`')
+  if (!selector) return isRequired ? [requiredValue(at), mismatch()] : [mismatch()]
+  const causes: StatusCause[] = []
+  if (isEmptySelector(selector)) causes.push(invalidValue(at, {}, `empty selector is invalid for ${kind}`))
+  const parsed = parse(selector)
+  if (!parsed) return unreadable === null ? causes : [...causes, invalidValue(at, sayableSelector(selector), unreadable)]
+  if (!matchesLabels(parsed, labels)) causes.push(mismatch())
+  return causes
+}
+
+/** `field is immutable` when the selector of the spec is another than before. */
+export function selectorChangeErrors(after: Fields, before: Fields): StatusCause[] {
+  const [now, was] = [selectorOf(after), selectorOf(before)].map(selector => selector && sayableSelector(selector))
+  if (JSON.stringify(now) === JSON.stringify(was)) return []
+  return [invalidValue('spec.selector', now ?? null, 'field is immutable')]
+}
+
+/** Keys in Go's order, absent parts left out: a selector as Kubernetes says it in messages. */
+export function sayableSelector({ matchLabels, matchExpressions }: LabelSelectorObject): LabelSelectorObject {
+  return {
+    ...(matchLabels && Object.keys(matchLabels).length > 0 && { matchLabels: sorted(matchLabels) ?? {} }),
+    ...(matchExpressions &&
+      matchExpressions.length > 0 && {
+        matchExpressions: matchExpressions.map(({ key, operator, values }) => ({ key, operator, ...(values?.length && { values }) })),
+      }),
+  }
+}
+
+function isEmptySelector({ matchLabels, matchExpressions }: LabelSelectorObject): boolean {
+  return Object.keys(matchLabels ?? {}).length + (matchExpressions?.length ?? 0) === 0
+}
+
+/** Whether `selector` picks something with `labels`; one that makes no sense picks nothing. */
+export function selects(selector: LabelSelectorObject, labels: Record<string, string> | undefined): boolean | undefined {
+  const parsed = parse(selector)
+  return parsed && matchesLabels(parsed, labels)
+}
+
+export function templateLabels(spec: Fields): Record<string, string> | undefined {
+  const template = spec.template as { metadata?: { labels?: Record<string, string> } } | undefined
+  return template?.metadata?.labels
+}
+
+/** As Go says a map: its keys sorted, null when there is none. */
+export function sorted(labels: Record<string, string> | undefined): Record<string, string> | null {
+  if (!labels) return null
+  return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function parse(selector: LabelSelectorObject): LabelSelector | undefined {
+  try {
+    return labelSelectorFromObject(selector)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,66 @@
+import { nameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
+import { fieldsOf, invalidName, itemsOf, optionalName, portNumber, textOf } from './checks.ts'
+import { endpointIpErrors, ipErrors } from './ip-address.ts'
+import type { Fields, Place, RuleTable } from './type-rules.ts'
+
+const protocols = { protocol: ['SCTP', 'TCP', 'UDP'] }
+
+function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }: Place): StatusCause[] {
+  const causes: StatusCause[] = []
+  if (itemsOf(addresses).length + itemsOf(notReadyAddresses).length === 0) {
+    causes.push(requiredValue(path, 'must specify `addresses` or `notReadyAddresses`'))
+  }
+  itemsOf(ports).forEach(({ name }, index, all) => {
+    const at = `${path}.ports[${index}].name`
+    if (textOf(name) !== '') causes.push(...invalidName(at, textOf(name), 'dns1123Label'))
+    else if (all.length > 1) causes.push(requiredValue(at))
+  })
+  return causes
+}
+
+function addressErrors({ ip, hostname, nodeName }: Fields, { path }: Place): StatusCause[] {
+  const text = textOf(ip)
+  const causes = ipErrors(text, `${path}.ip`)
+  // Kubernetes finds out twice that it is none.
+  if (causes.length > 0) causes.push({ ...causes[0]!, message: `Invalid value: ${JSON.stringify(text)}: must be a valid IP address` })
+  else causes.push(...endpointIpErrors(text, `${path}.ip`))
+  causes.push(...optionalName(`${path}.hostname`, hostname, 'dns1123Label'))
+  if (nodeName !== undefined && nameErrors(textOf(nodeName), 'dns1123Subdomain').length > 0) {
+    causes.push(...invalidName(`${path}.nodeName`, textOf(nodeName), 'dns1123Subdomain'))
+  }
+  return causes
+}
+
+/** Of the types in Services, Endpoints, LimitRanges and Nodes. */
+export const serviceRules: RuleTable = {
+  'core.v1.ServicePort': { words: protocols },
+  'core.v1.LoadBalancerIngress': {
+    fill: value => {
+      if (textOf(value.ip) !== '') value.ipMode ??= 'VIP'
+    },
+  },
+  'core.v1.EndpointSubset': { check: subsetErrors },
+  'core.v1.EndpointAddress': { check: addressErrors },
+  'core.v1.EndpointPort': {
+    defaults: { protocol: 'TCP' },
+    words: protocols,
+    check: ({ port }, { path }) => portNumber(`${path}.port`, port),
+  },
+  'core.v1.LimitRangeItem': {
+    fill: value => {
+      if (value.type !== 'Container') return
+      const presets = { ...fieldsOf(value.max), ...fieldsOf(value.default) }
+      const requests = { ...fieldsOf(value.min), ...presets, ...fieldsOf(value.defaultRequest) }
+      if (Object.keys(presets).length > 0) value.default = presets
+      if (Object.keys(requests).length > 0) value.defaultRequest = requests
+    },
+  },
+  // Checked where they stand, in words of their own.
+  'core.v1.Taint': { free: ['effect'] },
+  'core.v1.ResourceQuotaSpec': { free: ['scopes'] },
+  'core.v1.NodeStatus': {
+    fill: value => {
+      if (value.capacity !== undefined) value.allocatable ??= fieldsOf(value.capacity)
+    },
+  },
+}

@@ -1,0 +1,16 @@
+import { type KubeObject, nameErrors } from '../../../object/index.ts'
+
+function warn({ metadata: { name } }: KubeObject, before: KubeObject | undefined, use: string): string[] {
+  const whys = before ? [] : nameErrors(name, 'dns1123Label')
+  if (whys.length === 0) return []
+  return [`metadata.name: this is used in ${use}, which can result in surprising behavior; a DNS label is recommended: [${whys.join(' ')}]`]
+}
+
+/** A workload whose name is no label, told when it is made: its Pods' names begin with it. */
+export function workloadNameWarnings(object: KubeObject, before: KubeObject | undefined): string[] {
+  return warn(object, before, 'Pod names and hostnames')
+}
+
+export function podNameWarnings(pod: KubeObject, before: KubeObject | undefined): string[] {
+  return warn(pod, before, "the Pod's hostname")
+}

@@ -1,0 +1,32 @@
+import { labelValueErrors } from '../../../object/index.ts'
+import { type Fields, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
+
+const oldLabels: ReadonlyMap<string, string> = new Map([
+  ['beta.kubernetes.io/arch', 'deprecated since v1.14; use "kubernetes.io/arch" instead'],
+  ['beta.kubernetes.io/os', 'deprecated since v1.14; use "kubernetes.io/os" instead'],
+  ['failure-domain.beta.kubernetes.io/region', 'deprecated since v1.17; use "topology.kubernetes.io/region" instead'],
+  ['failure-domain.beta.kubernetes.io/zone', 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'],
+  ['beta.kubernetes.io/instance-type', 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'],
+  ['app.kubernetes.io/created-by', 'deprecated since v1.9'],
+  ['scheduler.alpha.kubernetes.io/preferAvoidPods', 'deprecated since v1.22; use Taints and Tolerations instead'],
+  ['node-role.kubernetes.io/master', 'use "node-role.kubernetes.io/control-plane" instead'],
+])
+
+/** What is to be said of a label of nodes that has another name now. */
+export function oldNodeLabel(key: unknown): string | undefined {
+  return oldLabels.get(textOf(key))
+}
+
+/** @param checksValues values of what is only preferred are not checked when it is stored. */
+export function nodeTermWarnings(path: string, term: Fields, checksValues: boolean): string[] {
+  return itemsOf(term.matchExpressions).flatMap(({ key, values }, index) => {
+    const at = `${path}.matchExpressions[${index}]`
+    const why = oldNodeLabel(key)
+    const warnings = why ? [`${at}.key: ${key} is ${why}`] : []
+    if (!checksValues) return warnings
+    const bad = textsOf(values).flatMap((value, i) =>
+      labelValueErrors(value).map(error => `${at}.values[${i}]: ${value} is invalid, ${error}`),
+    )
+    return [...warnings, ...bad]
+  })
+}

@@ -1,0 +1,227 @@
+import { equalJson, type KubeObject } from '../../../object/index.ts'
+import { type Fields, fieldsOf, intOf, itemsOf, join, textOf, textsOf } from '../type-rules/index.ts'
+import { addressWarnings } from './addresses.ts'
+import { podNameWarnings } from './names.ts'
+import { nodeTermWarnings, oldNodeLabel } from './node-labels.ts'
+import { overlapWarnings } from './overlapping-paths.ts'
+import { byteWarnings, claimSpecWarnings, oldVolumePlugins } from './volumes.ts'
+
+/** Told when a Pod is made; people do not change Pods. */
+export function podWarnings(pod: KubeObject, before: KubeObject | undefined): string[] {
+  return before ? [] : [...podNameWarnings(pod, before), ...specWarnings('', pod as unknown as Fields)]
+}
+
+/**
+ * Told when a workload is made and when its `spec` changes.
+ * @param path where the template is, such as `spec.template`.
+ */
+export function templateWarnings(path: string, object: KubeObject, before: KubeObject | undefined): string[] {
+  const root = path.split('.')[0] as string
+  if (before && equalJson(object[root], before[root])) return []
+  return specWarnings(path, path.split('.').reduce(child, object as unknown as Fields))
+}
+
+const child = (fields: Fields, field: string): Fields => fieldsOf(fields[field])
+
+const oldAnnotations = [
+  ['scheduler.alpha.kubernetes.io/critical-pod', 'non-functional in v1.16+; use the "priorityClassName" field instead'],
+  ['security.alpha.kubernetes.io/sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
+  ['security.alpha.kubernetes.io/unsafe-sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
+] as const
+
+type Located = { at: string; container: Fields }
+
+function specWarnings(path: string, template: Fields): string[] {
+  const spec = fieldsOf(template.spec)
+  const at = (field: string) => join(path, `spec.${field}`)
+  const containers = ['initContainers', 'containers'].flatMap(list =>
+    itemsOf(spec[list]).map((container, i): Located => ({ at: `${at(list)}[${i}]`, container })),
+  )
+  const annotations = fieldsOf(fieldsOf(template.metadata).annotations)
+  return [
+    ...placementWarnings(at, spec),
+    ...oldAnnotations
+      .filter(([key]) => annotations[key] !== undefined)
+      .map(([key, why]) => `${join(path, 'metadata.annotations')}[${key}]: ${why}`),
+    ...itemsOf(spec.volumes).flatMap((volume, i) => pluginWarnings(`${at('volumes')}[${i}]`, volume)),
+    ...itemsOf(spec.volumes).flatMap(overlapWarnings),
+    ...repeated(at('hostAliases'), itemsOf(spec.hostAliases), 'ip'),
+    ...repeated(at('imagePullSecrets'), itemsOf(spec.imagePullSecrets), 'name'),
+    ...itemsOf(spec.imagePullSecrets).flatMap(({ name }, i) =>
+      textOf(name) === '' ? [`${at('imagePullSecrets')}[${i}].name: invalid empty name ""`] : [],
+    ),
+    ...byteFields.flatMap(name => byteWarnings(`${at('overhead')}[${name}]`, fieldsOf(spec.overhead)[name])),
+    ...profileWarnings(join(path, 'metadata.annotations'), annotations, spec, containers, path !== ''),
+    ...containers.flatMap(containerWarnings),
+    ...portWarnings(containers),
+    ...portNameWarnings(containers),
+    ...(intOf(spec.terminationGracePeriodSeconds) < 0
+      ? [`${at('terminationGracePeriodSeconds')}: must be >= 0; negative values are invalid and will be treated as 1`]
+      : []),
+    ...affinityWarnings(at, spec),
+    ...textsOf(fieldsOf(spec.dnsConfig).nameservers).flatMap((ip, i) => addressWarnings(`${at('dnsConfig')}.nameservers[${i}]`, ip)),
+    ...itemsOf(spec.hostAliases).flatMap(({ ip }, i) => addressWarnings(`${at('hostAliases')}[${i}].ip`, ip)),
+  ]
+}
+
+type At = (field: string) => string
+const noSelector = 'a null labelSelector results in matching no pod'
+
+function placementWarnings(at: At, spec: Fields): string[] {
+  const nodes = fieldsOf(fieldsOf(spec.affinity).nodeAffinity)
+  const required = at('affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms')
+  const preferred = at('affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution')
+  return [
+    ...Object.keys(fieldsOf(spec.nodeSelector)).flatMap(key => {
+      const why = oldNodeLabel(key)
+      return why ? [`${at('nodeSelector')}[${key}]: ${why}`] : []
+    }),
+    ...itemsOf(fieldsOf(nodes.requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms).flatMap((term, i) =>
+      nodeTermWarnings(`${required}[${i}]`, term, false),
+    ),
+    ...itemsOf(nodes.preferredDuringSchedulingIgnoredDuringExecution).flatMap(({ preference }, i) =>
+      nodeTermWarnings(`${preferred}[${i}].preference`, fieldsOf(preference), true),
+    ),
+    ...itemsOf(spec.topologySpreadConstraints).flatMap(({ topologyKey, labelSelector }, i) => {
+      const path = `${at('topologySpreadConstraints')}[${i}]`
+      const why = oldNodeLabel(topologyKey)
+      const warnings = why ? [`${path}.topologyKey: ${topologyKey} is ${why}`] : []
+      if (labelSelector === undefined) warnings.push(`${path}.labelSelector: ${noSelector}`)
+      return warnings
+    }),
+  ]
+}
+
+function affinityWarnings(at: At, spec: Fields): string[] {
+  return ['podAffinity', 'podAntiAffinity'].flatMap(kind => {
+    const affinity = fieldsOf(fieldsOf(spec.affinity)[kind])
+    const path = at(`affinity.${kind}`)
+    const required = itemsOf(affinity.requiredDuringSchedulingIgnoredDuringExecution).flatMap(({ labelSelector }, i) =>
+      labelSelector === undefined ? [`${path}.requiredDuringSchedulingIgnoredDuringExecution[${i}].labelSelector: ${noSelector}`] : [],
+    )
+    const preferred = itemsOf(affinity.preferredDuringSchedulingIgnoredDuringExecution).flatMap(({ podAffinityTerm }, i) =>
+      fieldsOf(podAffinityTerm).labelSelector === undefined
+        ? [`${path}.preferredDuringSchedulingIgnoredDuringExecution[${i}].podAffinityTerm.labelSelector: ${noSelector}`]
+        : [],
+    )
+    return [...required, ...preferred]
+  })
+}
+
+const oldPodPlugins = {
+  ...oldVolumePlugins,
+  gitRepo: 'deprecated in v1.11, and disabled by default in v1.33+',
+  flocker: 'deprecated in v1.22, non-functional in v1.25+',
+  quobyte: 'deprecated in v1.22, non-functional in v1.25+',
+} as const
+
+function pluginWarnings(path: string, volume: Fields): string[] {
+  const warnings = Object.entries(oldPodPlugins)
+    .filter(([plugin]) => volume[plugin] !== undefined)
+    .map(([plugin, why]) => `${path}.${plugin}: ${why}`)
+  const template = fieldsOf(fieldsOf(volume.ephemeral).volumeClaimTemplate)
+  return [...warnings, ...claimSpecWarnings(`${path}.ephemeral.volumeClaimTemplate.spec`, fieldsOf(template.spec))]
+}
+
+function repeated(path: string, items: readonly Fields[], field: string): string[] {
+  const seen = new Set<string>()
+  return items.flatMap((item, i) => {
+    const text = textOf(item[field])
+    if (seen.has(text)) return [`${path}[${i}].${field}: duplicate ${field} ${JSON.stringify(text)}`]
+    seen.add(text)
+    return []
+  })
+}
+
+const byteFields = ['memory', 'ephemeral-storage']
+
+/** Annotations from the time before there were fields for seccomp and AppArmor. */
+function profileWarnings(path: string, annotations: Fields, spec: Fields, containers: readonly Located[], isTemplate: boolean): string[] {
+  const warnings: string[] = []
+  const seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+  const ofPod = fieldsOf(spec.securityContext)
+  const podKey = 'seccomp.security.alpha.kubernetes.io/pod'
+  if (ofPod.seccompProfile === undefined && annotations[podKey] !== undefined) warnings.push(`${path}[${podKey}]: ${seccomp}`)
+  for (const { container } of containers) {
+    const { seccompProfile, appArmorProfile } = fieldsOf(container.securityContext)
+    const seccompKey = `container.seccomp.security.alpha.kubernetes.io/${container.name}`
+    if (seccompProfile === undefined && annotations[seccompKey] !== undefined) warnings.push(`${path}[${seccompKey}]: ${seccomp}`)
+    const armorKey = `container.apparmor.security.beta.kubernetes.io/${container.name}`
+    const armor = annotations[armorKey]
+    if (!isTemplate || appArmorProfile !== undefined || armor === undefined) continue
+    if (ofPod.appArmorProfile !== undefined && equalJson(ofPod.appArmorProfile, armorProfile(textOf(armor)))) continue
+    warnings.push(`${path}[${armorKey}]: deprecated since v1.30; use the "appArmorProfile" field instead`)
+  }
+  return warnings
+}
+
+function armorProfile(annotation: string): Fields {
+  if (annotation === 'runtime/default') return { type: 'RuntimeDefault' }
+  if (annotation === 'unconfined') return { type: 'Unconfined' }
+  return { type: 'Localhost', localhostProfile: annotation.replace(/^localhost\//, '') }
+}
+
+function containerWarnings({ at, container }: Located): string[] {
+  const { limits, requests } = fieldsOf(container.resources)
+  const bytes = byteFields.flatMap(name => [
+    ...byteWarnings(`${at}.resources.limits[${name}]`, fieldsOf(limits)[name]),
+    ...byteWarnings(`${at}.resources.requests[${name}]`, fieldsOf(requests)[name]),
+  ])
+  const seen = new Set<string>()
+  const hidden = itemsOf(container.env).flatMap(({ name, value, valueFrom }, i) => {
+    const text = textOf(name)
+    const reference = `$(${text})`
+    const isRepeated = seen.has(text)
+    seen.add(text)
+    // A value that is built from the one before is meant so.
+    if (!isRepeated || (valueFrom === undefined && textOf(value).includes(reference) && value !== reference)) return []
+    return [`${at}.env[${i}]: hides previous definition of ${JSON.stringify(text)}, which may be dropped when using apply`]
+  })
+  return [...bytes, ...hidden]
+}
+
+function portsOf(containers: readonly Located[]): { at: string; port: Fields }[] {
+  return containers.flatMap(({ at, container }) => itemsOf(container.ports).map((port, i) => ({ at: `${at}.ports[${i}]`, port })))
+}
+
+function portWarnings(containers: readonly Located[]): string[] {
+  const warnings: string[] = []
+  const byNumber = new Map<string, { at: string; port: Fields }[]>()
+  for (const one of portsOf(containers)) {
+    const { at, port } = one
+    const hostIp = textOf(port.hostIP)
+    if (hostIp !== '' && intOf(port.hostPort) === 0) warnings.push(`${at}: hostIP set without hostPort: ${sayPort(port)}`)
+    const number = `${port.containerPort}/${port.protocol}`
+    const others = byNumber.get(number) ?? []
+    for (const { at: where, port: other } of others) {
+      const [hostPort, otherPort, otherIp] = [intOf(port.hostPort), intOf(other.hostPort), textOf(other.hostIP)]
+      if (hostIp === otherIp && hostPort === otherPort) warnings.push(`${at}: duplicate port definition with ${where}`)
+      else if (hostPort === 0 || otherPort === 0) warnings.push(`${at}: overlapping port definition with ${where}`)
+      else if (hostPort === otherPort && (hostIp === '') !== (otherIp === '')) {
+        warnings.push(`${at}: dangerously ambiguous port definition with ${where}`)
+      }
+    }
+    byNumber.set(number, [...others, one])
+  }
+  return warnings
+}
+
+/** As Go prints its struct. */
+function sayPort({ name, hostPort, containerPort, protocol, hostIP }: Fields): string {
+  return `{Name:${textOf(name)} HostPort:${intOf(hostPort)} ContainerPort:${intOf(containerPort)} Protocol:${textOf(protocol)} HostIP:${textOf(hostIP)}}`
+}
+
+function portNameWarnings(containers: readonly Located[]): string[] {
+  const byName = new Map<string, string>()
+  return portsOf(containers).flatMap(({ at, port }) => {
+    const name = textOf(port.name)
+    if (name === '') return []
+    const other = byName.get(name)
+    if (other !== undefined) {
+      const effect = `services and probes that select ports by name will use ${other}`
+      return [`${at}: duplicate port name ${JSON.stringify(name)} with ${other}, ${effect}`]
+    }
+    byName.set(name, at)
+    return []
+  })
+}

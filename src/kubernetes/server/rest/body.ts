@@ -1,0 +1,52 @@
+import { badRequest, duplicateKeys, StatusError, type StrictJson } from '../../object/index.ts'
+import { checkParsed, checkSize, checkText } from './check-size.ts'
+import { parseYamlText } from './parse-yaml.ts'
+
+const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
+
+/**
+ * Reads a body as JSON or YAML, by its content type (absent: JSON).
+ * @throws {StatusError} BadRequest, or UnsupportedMediaType naming what is read.
+ */
+export function parseBody(text: string, contentType: string): unknown {
+  if (isJson(contentType)) return checkParsed(parseJson(text), text)
+  if (contentType === 'application/yaml' || contentType === 'application/x-yaml' || contentType === 'text/yaml') return parseYaml(text)
+  throw unsupportedMediaType(bodyTypes)
+}
+
+export const isJson = (contentType: string): boolean => contentType === '' || contentType === 'application/json'
+
+/** JSON and the paths of its keys that stand twice. */
+export function parseBodyStrict(text: string): StrictJson {
+  const value = checkParsed(parseJson(text), text)
+  return { value, duplicates: duplicateKeys(text, value) }
+}
+
+export function parseJson(text: string): unknown {
+  checkText(text)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw badRequest(`the body of the request is not valid JSON: ${(error as Error).message.slice(0, 200)}`)
+  }
+}
+
+export function parseYaml(text: string): unknown {
+  try {
+    return checkSize(parseYamlText(text))
+  } catch (error) {
+    if (error instanceof StatusError) throw error
+    throw notYaml((error as Error).message)
+  }
+}
+
+export function notYaml(why: string): StatusError {
+  return badRequest(`the body of the request is not valid YAML: ${why.slice(0, 200)}`)
+}
+
+export function unsupportedMediaType(supported: readonly string[]): StatusError {
+  return new StatusError(
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${supported.join(', ')}`,
+  )
+}

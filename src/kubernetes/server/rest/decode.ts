@@ -1,0 +1,115 @@
+import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '../../object/index.ts'
+import { pruneUnknown } from '../../schema/index.ts'
+import type { Kind } from '../registry/index.ts'
+import { zeroNulls } from './nulls-to-zero.ts'
+import type { WriteOptions } from './write-options.ts'
+
+const texts = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
+const known = new Set<string>([
+  ...texts,
+  'generation',
+  'deletionGracePeriodSeconds',
+  'labels',
+  'annotations',
+  'finalizers',
+  'ownerReferences',
+  'managedFields',
+  'selfLink',
+])
+
+/** Of fields of metadata that no object has, more are not told. */
+const maxUnknown = 1_000
+
+/** Metadata as a client sent it: known fields only, in the order they are stored in. */
+export type SentMeta = Partial<ObjectMeta>
+
+/** An object as a client sent it, without what its kind does not know. */
+export type Decoded = {
+  object: KubeObject
+  sent: SentMeta
+  unknown: readonly string[]
+  /** True when it came of a patch: then a uid is no precondition but a field that cannot change. */
+  isPatched?: boolean
+}
+
+/**
+ * Reads a request's body as an object of `kind`: checks that it is one, leaves out unknown fields and says so the
+ * way `fieldValidation` asks.
+ * @param body its depth and size must be bounded, see `check-size.ts`.
+ * @throws {StatusError} BadRequest.
+ */
+export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
+  if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${sayType(body)}`)
+  expectSame('API version', body.apiVersion, kind.apiVersion)
+  expectSame('kind', body.kind, kind.kind)
+  // A custom kind has no Go type behind it that would say what an untyped body is.
+  if (kind.isCustom && !body.kind) {
+    const text = JSON.stringify(body)
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${kind.kind}): Object 'Kind' is missing in '${text.slice(0, 1_000)}' (${text.slice(0, 30)}${text.length > 30 ? ' ...' : ''})`,
+    )
+  }
+  const metadata = body.metadata ?? {}
+  if (!isJsonObject(metadata)) throw badRequest(`metadata must be an object, got ${sayType(metadata)}`)
+  const unknown: string[] = []
+  const sent = readMeta(metadata, unknown)
+  const { value, pruned } = pruneUnknown(kind.schema, body, '')
+  unknown.push(...(kind.isCustom ? pruned.sort() : pruned))
+  if (unknown.length + duplicates.length > 0) report(kind, duplicates, unknown, options)
+  const { apiVersion: _, kind: __, metadata: ___, ...rest } = (kind.isCustom ? value : zeroNulls(kind.schema, value)) as KubeObject
+  return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent, unknown }
+}
+
+function expectSame(what: string, got: unknown, expected: string): void {
+  if (got === undefined || got === '' || got === expected) return
+  const value = typeof got === 'string' ? got : JSON.stringify(got)
+  throw badRequest(`the ${what} in the data (${value}) does not match the expected ${what} (${expected})`)
+}
+
+function report(kind: Kind, duplicates: readonly string[], unknown: readonly string[], options: WriteOptions): void {
+  if (options.fieldValidation === 'Ignore') return
+  const texts = [...duplicates.map(field => `duplicate field "${field}"`), ...unknown.map(field => `unknown field "${field}"`)]
+  if (options.fieldValidation === 'Strict') {
+    throw badRequest(
+      `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${texts.join(', ')}`,
+    )
+  }
+  options.warnings.push(...texts)
+}
+
+function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMeta {
+  const sent: Record<string, unknown> = {}
+  for (const field of texts) {
+    const value = metadata[field]
+    if (value === undefined || value === null || value === '') continue
+    if (typeof value !== 'string') throw badRequest(`metadata.${field} must be a string, got ${sayType(value)}`)
+    sent[field] = value
+  }
+  const { generation } = metadata
+  if (generation !== undefined && generation !== null) {
+    if (!Number.isSafeInteger(generation)) throw badRequest(`metadata.generation must be a whole number, got ${JSON.stringify(generation)}`)
+    sent.generation = generation as number
+  }
+  for (const field of ['labels', 'annotations'] as const) {
+    const value = metadata[field]
+    if (value === undefined || value === null) continue
+    if (!isJsonObject(value)) throw badRequest(`metadata.${field} must be an object with string values, got ${sayType(value)}`)
+    for (const key of Object.keys(value)) {
+      if (typeof value[key] !== 'string') throw badRequest(`metadata.${field}.${key} must be a string, got ${sayType(value[key])}`)
+    }
+    if (Object.keys(value).length > 0) sent[field] = value
+  }
+  for (const field of ['ownerReferences', 'finalizers', 'managedFields'] as const) {
+    const value = metadata[field]
+    if (value === undefined || value === null) continue
+    if (!Array.isArray(value)) throw badRequest(`metadata.${field} must be an array, got ${sayType(value)}`)
+    // An empty managedFields is a request to forget them, so it is kept.
+    if (value.length > 0 || field === 'managedFields') sent[field] = value as ManagedFieldsEntry[]
+  }
+  for (const field of Object.keys(metadata)) if (!known.has(field) && unknown.length < maxUnknown) unknown.push(`metadata.${field}`)
+  return sent as SentMeta
+}
+
+function sayType(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}

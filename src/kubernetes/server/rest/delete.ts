@@ -1,0 +1,211 @@
+import {
+  badRequest,
+  conflict,
+  invalidOptions,
+  invalidValue,
+  isJsonObject,
+  type KubeObject,
+  notFound,
+  rfc3339,
+  StatusError,
+  unsupportedValue,
+} from '../../object/index.ts'
+import { type Kind, markTerminating } from '../registry/index.ts'
+import type { Entry, Store, Table } from '../storage/index.ts'
+import { listFrame, listItem, send } from '../wire/index.ts'
+import { parseBody } from './body.ts'
+import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call.ts'
+import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
+import { isFinished } from './prepare.ts'
+import { isLong, selectionOf } from './read.ts'
+import { selectFrom } from './selection.ts'
+import { streamList } from './stream-list.ts'
+import { inSlices } from './yield-every.ts'
+
+export type Propagation = 'Background' | 'Foreground' | 'Orphan'
+
+export type DeleteOptions = {
+  propagation: Propagation | undefined
+  dryRun: boolean
+  /** Seconds that the client gives the object; undefined leaves it to the object's kind. */
+  graceSeconds?: number
+  uid?: string
+  resourceVersion?: string
+}
+
+/** Deletes one object: at once, or when its finalizers are done. */
+export async function remove(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const { kind, table } = call
+  const options = readDeleteOptions(call)
+  let last: KubeObject | undefined
+  const outcome = await mutate(store, table, keyOf(call), head => {
+    if (!head) throw notFound(kind, call.name)
+    const object = readEntry(kind, head)
+    last = object
+    return decideDelete(kind, object, options, store.nowMs)
+  })
+  const warnings = defaultWarnings(call, options)
+  if (outcome.isRemoved && kind.answersDeleted) {
+    sendOutcome(call, outcome, 200, warnings, store.nowMs)
+    return
+  }
+  if (outcome.isRemoved || (options.dryRun && outcome.object === undefined)) {
+    const { name, uid } = last!.metadata
+    const details = { name, ...(kind.group && { group: kind.group }), kind: kind.plural, uid }
+    sendObject(call, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, 200, warnings)
+    return
+  }
+  sendOutcome(call, outcome, 200, warnings, store.nowMs)
+}
+
+/** Deletes every selected object and answers with them. */
+export async function removeCollection(services: Services, call: Call): Promise<void> {
+  const { store } = services
+  const { kind, table } = call
+  const options = readDeleteOptions(call)
+  const selection = selectionOf(call)
+  const entries = selectFrom(table, selection)
+  const done: Promise<unknown>[] = []
+  await inSlices(entries, entry => done.push(quiet(deleteEntry(store, kind, table, entry, options))))
+  await Promise.all(done)
+  const { shard } = selection
+  const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
+  const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
+  if (isLong(entries, 0, entries.length)) {
+    await streamList(call, frame, { entries, from: 0, to: entries.length, nowMs: store.nowMs })
+    return
+  }
+  const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
+  send(call.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
+}
+
+/** A failure is told when all is awaited together, not as one that nobody heard of. */
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
+}
+
+/** Deletes the object that `entry` is a version of, unless another has taken its name since. */
+export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: Entry, options: DeleteOptions): Promise<void> {
+  await mutate(store, table, entry.key, head => {
+    if (head?.uid !== entry.uid) return { answer: undefined }
+    return decideDelete(kind, readEntry(kind, head), options, store.nowMs)
+  })
+}
+
+/** What deleting `object` comes to: gone, or marked and waiting for its finalizers. */
+function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): Decision {
+  const { metadata } = object
+  const isNamespace = kind.storageName === 'namespaces'
+  if (options.uid !== undefined && options.uid !== metadata.uid) {
+    if (isNamespace) throw namespacePrecondition(kind, metadata.name, 'UID', options.uid, metadata.uid)
+    throw preconditionFailed(
+      kind,
+      metadata.name,
+      `the UID in the precondition (${options.uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
+    )
+  }
+  if (options.resourceVersion !== undefined && options.resourceVersion !== metadata.resourceVersion) {
+    if (isNamespace) throw namespacePrecondition(kind, metadata.name, 'ResourceVersion', options.resourceVersion, metadata.resourceVersion)
+    throw preconditionFailed(
+      kind,
+      metadata.name,
+      `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
+    )
+  }
+  const refusal = kind.refuseDelete?.(object)
+  if (refusal) {
+    const what = kind.group ? `${kind.plural}.${kind.group}` : kind.plural
+    throw new StatusError('Forbidden', `${what} "${metadata.name}" is forbidden: ${refusal}`, {
+      details: { name: metadata.name, group: kind.group || undefined, kind: kind.plural },
+    })
+  }
+  const finalizers = finalizersFor(metadata.finalizers ?? [], options.propagation ?? defaultPropagation(kind, metadata.finalizers))
+  const isMarked = metadata.deletionTimestamp !== undefined
+  const isUnchanged =
+    finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
+  const graceBefore = metadata.deletionGracePeriodSeconds ?? 0
+  // Grace that was given may be shortened, never drawn out.
+  const graceWanted = kind.graceSeconds?.(object, options.graceSeconds) ?? 0
+  const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
+  if (isMarked && isUnchanged && grace === graceBefore && !isFinished(object)) return { answer: undefined }
+  // Kubernetes marks these two in a way of their own, without grace and generation.
+  const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
+  const marked: KubeObject = {
+    ...object,
+    metadata: {
+      ...metadata,
+      deletionTimestamp: rfc3339((isMarked ? Date.parse(metadata.deletionTimestamp!) - graceBefore * 1_000 : nowMs) + grace * 1_000),
+      ...(!isPlainMark && { deletionGracePeriodSeconds: grace }),
+      finalizers: finalizers.length > 0 ? finalizers : undefined,
+    },
+  }
+  // Also that of kinds without generations, if one was sent when they were created.
+  if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
+  if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
+  if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
+  if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.graceSeconds ? marked : object) }
+  return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
+}
+
+// Kubernetes names the kind here, not the resource.
+function preconditionFailed({ group, kind }: Kind, name: string, why: string): StatusError {
+  return conflict({ group, plural: kind }, name, why)
+}
+
+// Namespaces check theirs deeper down, where it is said in other words.
+function namespacePrecondition(kind: Kind, name: string, what: string, wanted: string, is: string | undefined): StatusError {
+  return conflict(kind, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`)
+}
+
+/** What becomes of dependents when nobody said: a finalizer on the object speaks before its kind. */
+function defaultPropagation(kind: Kind, finalizers: readonly string[] = []): Propagation | undefined {
+  const isSaid = finalizers.includes('foregroundDeletion') || finalizers.includes('orphan')
+  return kind.orphansByDefault && !isSaid ? 'Orphan' : undefined
+}
+
+/** What a client that did not say what becomes of dependents is told. */
+function defaultWarnings({ kind }: Call, { propagation }: DeleteOptions): string[] {
+  return kind.orphansByDefault && propagation === undefined ? [kind.orphansByDefault] : []
+}
+
+function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {
+  if (propagation === undefined) return [...finalizers]
+  const others = finalizers.filter(name => name !== 'orphan' && name !== 'foregroundDeletion')
+  if (propagation === 'Orphan') return [...others, 'orphan']
+  if (propagation === 'Foreground') return [...others, 'foregroundDeletion']
+  return others
+}
+
+function readDeleteOptions(call: Call): DeleteOptions {
+  const { query } = call
+  const body = call.body ? parseBody(call.body, call.contentType) : {}
+  if (!isJsonObject(body)) throw badRequest('the body of a delete request must be one DeleteOptions object')
+  if (body.kind !== undefined && body.kind !== 'DeleteOptions') {
+    throw badRequest(`the body of a delete request must be one DeleteOptions object, got a ${String(body.kind).slice(0, 80)}`)
+  }
+  const preconditions = isJsonObject(body.preconditions) ? body.preconditions : {}
+  const propagation = body.propagationPolicy ?? query?.get('propagationPolicy') ?? undefined
+  const orphan = body.orphanDependents ?? query?.get('orphanDependents') ?? undefined
+  if (propagation !== undefined && propagation !== 'Background' && propagation !== 'Foreground' && propagation !== 'Orphan') {
+    const cause = unsupportedValue('propagationPolicy', propagation, ['Foreground', 'Background', 'Orphan', 'nil'])
+    throw invalidOptions('DeleteOptions', [cause])
+  }
+  if (propagation !== undefined && orphan !== undefined) {
+    const why = 'orphanDependents and deletionPropagation cannot be both set'
+    throw invalidOptions('DeleteOptions', [invalidValue('propagationPolicy', propagation, why)])
+  }
+  const graceText = query?.get('gracePeriodSeconds')
+  const grace = typeof body.gracePeriodSeconds === 'number' ? body.gracePeriodSeconds : graceText ? Number(graceText) : undefined
+  const dryRun = [...(Array.isArray(body.dryRun) ? body.dryRun : []), ...(query?.getAll('dryRun') ?? [])]
+  if (dryRun.some(value => value !== 'All')) throw invalidOptions('DeleteOptions', [unsupportedValue('dryRun', dryRun, ['All'])])
+  const isOrphan = orphan === true || orphan === 'true'
+  return {
+    propagation: propagation ?? (orphan === undefined ? undefined : isOrphan ? 'Orphan' : 'Background'),
+    dryRun: dryRun.length > 0,
+    ...(Number.isSafeInteger(grace) && { graceSeconds: grace }),
+    ...(typeof preconditions.uid === 'string' && { uid: preconditions.uid }),
+    ...(typeof preconditions.resourceVersion === 'string' && { resourceVersion: preconditions.resourceVersion }),
+  }
+}

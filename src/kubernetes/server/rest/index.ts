@@ -1,0 +1,48 @@
+/**
+ * @module rest: the verbs. Start reading at `call.ts`, then `write.ts` and `mutate.ts`.
+ * In: a routed, allowed request (`Call`). Out: durable changes, an answer on its response, or a thrown StatusError.
+ * Not here: routes and bodies (http/), what a kind is (registry/), what happens later by itself (lifecycle/).
+ */
+import { type Call, methodNotAllowed, type Services } from './call.ts'
+import { remove, removeCollection } from './delete.ts'
+import { get, list } from './read.ts'
+import { scale } from './scale.ts'
+import { watch } from './watch.ts'
+import { create, patch, update } from './write.ts'
+
+export { type Call, type Guard, methodNotAllowed, type Services, sendObject } from './call.ts'
+export type { Decoded } from './decode.ts'
+export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
+export { isLongYaml, LongYaml } from './long-yaml.ts'
+export { mutate, readEntry, storedForm } from './mutate.ts'
+export { PagedLists } from './paged-lists.ts'
+export { isFinished } from './prepare.ts'
+export { decodeBody } from './write.ts'
+export { readBoolean, readWriteOptions } from './write-options.ts'
+export { inSlices } from './yield-every.ts'
+
+/** Carries out one call and answers it. */
+export function perform(services: Services, call: Call): Promise<void> | undefined {
+  if (call.subresource === 'scale' && call.kind.scale) return scale(services, call, call.kind.scale)
+  switch (call.verb) {
+    case 'get':
+      get(services, call)
+      return undefined
+    case 'list':
+      return list(services, call)
+    case 'watch':
+      return watch(services, call)
+    case 'create':
+      return create(services, call)
+    case 'update':
+      return update(services, call)
+    case 'patch':
+      return patch(services, call)
+    case 'delete':
+      return remove(services, call)
+    case 'deletecollection':
+      return removeCollection(services, call)
+    default:
+      throw methodNotAllowed()
+  }
+}

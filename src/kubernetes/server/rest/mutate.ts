@@ -1,0 +1,63 @@
+import { type KubeObject, StatusError } from '../../object/index.ts'
+import type { Kind } from '../registry/index.ts'
+import { type Entry, parseEntry, type Store, type Table } from '../storage/index.ts'
+import { wireText } from '../wire/index.ts'
+
+/** What a write comes to, decided from the newest version of its object. */
+export type Decision =
+  /** Store `object` (in its stored form). */
+  | { readonly put: KubeObject }
+  /** Delete it: watchers see `remove` as its last state, the writer gets `answer`, which was never stored, if there is one. */
+  | { readonly remove: KubeObject; readonly answer?: KubeObject }
+  /** Nothing to store: a no-op, or a dry run, whose result is `object`. */
+  | { readonly answer: KubeObject | undefined }
+
+export type Outcome = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
+
+/**
+ * Runs `decide` against the newest version of a key and makes its decision durable.
+ *
+ * `decide` sees versions that are not yet on disk, so that writes to one key need not wait for each other. What is
+ * answered without a write of its own (a refusal, a no-op) waits until that version is durable, and is decided again
+ * if it was lost: nobody learns of a write that a crash could take back (invariant 5).
+ */
+export async function mutate(store: Store, table: Table, key: string, decide: (head: Entry | undefined) => Decision): Promise<Outcome> {
+  for (;;) {
+    const head = store.head(table, key)
+    const settling = store.settled(table, key)
+    let decision: Decision
+    try {
+      decision = decide(head)
+    } catch (error) {
+      if (!settling || !(error instanceof StatusError)) throw error
+      await settling
+      if (store.head(table, key) !== head) continue
+      throw error
+    }
+    if ('put' in decision) {
+      const entry = await store.put(table, head, decision.put)
+      return { entry, object: undefined, isRemoved: false, isCreated: head === undefined }
+    }
+    if ('remove' in decision) {
+      const entry = await store.remove(table, head!, decision.remove)
+      const { answer } = decision
+      return { entry: answer ? undefined : entry, object: answer, isRemoved: true, isCreated: false }
+    }
+    if (settling) {
+      await settling
+      if (store.head(table, key) !== head) continue
+    }
+    return { entry: decision.answer ? undefined : head, object: decision.answer, isRemoved: false, isCreated: false }
+  }
+}
+
+/** An entry as an object at the version of `kind`, free to change. */
+export function readEntry(kind: Kind, entry: Entry): KubeObject {
+  return kind.fromStorage ? (JSON.parse(wireText(kind, entry)) as KubeObject) : parseEntry(entry)
+}
+
+/** An object of `kind` in the form it is stored in. */
+export function storedForm(kind: Kind, object: KubeObject): KubeObject {
+  const { apiVersion, kind: name, metadata, ...rest } = kind.toStorage ? kind.toStorage(object) : object
+  return { apiVersion, kind: name, metadata, ...rest }
+}

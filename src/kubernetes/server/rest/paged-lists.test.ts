@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { test } from 'node:test'
+import type { KubeObject } from '../../object/index.ts'
+import { makeDataDir, startTestServer, type TestServer } from '../server.testing.ts'
+
+type List = { metadata: { resourceVersion: string; continue?: string }; reason?: string; items: KubeObject[] }
+const path = '/api/v1/namespaces/default/configmaps'
+
+const create = (server: TestServer, name: string) =>
+  server.call(path, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } } })
+const namesOf = ({ items }: List) => items.map(({ metadata }) => metadata.name)
+
+test('a continue token outlives the server; when its revision is gone it says how to go on', async () => {
+  const dataDir = makeDataDir()
+  let server = await startTestServer({ dataDir })
+  try {
+    for (const name of ['a', 'b', 'c', 'd']) await create(server, name)
+    const first = (await server.call<List>(`${path}?limit=2`)).body
+    assert.deepEqual(namesOf(first), ['a', 'b'])
+    const next = `${path}?limit=1&continue=${first.metadata.continue}`
+
+    await server.close()
+    server = await startTestServer({ dataDir })
+    await create(server, 'bb')
+    const second = (await server.call<List>(next)).body
+    assert.deepEqual(namesOf(second), ['c'], 'what came after the first page is not in the second')
+    assert.equal(second.metadata.resourceVersion, first.metadata.resourceVersion)
+
+    await server.close()
+    server = await startTestServer({ dataDir })
+    const gone = await server.call<List>(next)
+    assert.deepEqual([gone.code, gone.body.reason], [410, 'Expired'])
+    const rest = (await server.call<List>(`${path}?limit=2&continue=${gone.body.metadata.continue}`)).body
+    assert.deepEqual(namesOf(rest), ['bb', 'c'], 'from its key on, as it is now')
+    assert.deepEqual(namesOf((await server.call<List>(`${path}?continue=${rest.metadata.continue}`)).body), ['d'])
+  } finally {
+    await server.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
+
+test('the token of one list does not open the snapshot of another', async () => {
+  const server = await startTestServer()
+  try {
+    for (const name of ['a', 'b']) await create(server, name)
+    await server.call('/api/v1/namespaces/default/secrets', { body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'b' } } })
+    const { metadata } = (await server.call<List>(`${path}?limit=1`)).body
+    const { body } = await server.call<List>(`/api/v1/namespaces/default/secrets?continue=${metadata.continue}`)
+    assert.deepEqual([namesOf(body), (body as unknown as { kind: string }).kind], [['b'], 'SecretList'])
+  } finally {
+    await server.close()
+  }
+})

@@ -1,0 +1,175 @@
+import {
+  badRequest,
+  forbiddenField,
+  invalidOptions,
+  notFound,
+  type StatusCause,
+  StatusError,
+  unsupportedValue,
+} from '../../object/index.ts'
+import { type Entry, parseRevision } from '../storage/index.ts'
+import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
+import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
+import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
+import { type Selection, select, selectAt, selectFrom } from './selection.ts'
+import { streamList } from './stream-list.ts'
+
+// Up to here a list is one string with a Content-Length; above it is streamed.
+const streamFromBytes = 512 * 1024
+
+export function get({ store }: Services, call: Call): void {
+  const entry = call.table.get(keyOf(call))
+  if (!entry) throw notFound(call.kind, call.name)
+  const revision = readRevisionParameter(call.query)
+  if (revision !== undefined && revision > store.revision) throw tooLarge(revision, store.revision)
+  sendEntry(call, entry, 200, [], store.nowMs)
+}
+
+export async function list(services: Services, call: Call): Promise<void> {
+  const { store, pages } = services
+  const { kind, query } = call
+  const selection = selectionOf(call)
+  checkListOptions(query, false)
+  readCount(query, 'timeoutSeconds')
+  const limit = readLimit(query)
+  const { entries, revision, offset, snapshot } = readEntries(services, call, selection, limit)
+
+  const end = limit > 0 ? Math.min(entries.length, offset + limit) : entries.length
+  const meta: ListMeta = { resourceVersion: String(revision) }
+  if (end < entries.length) {
+    const id = snapshot ?? pages.keep(scopeOf(call), entries, store.nowMs)
+    meta.continue = writeContinueToken({ revision, start: keyAfter(entries[end - 1]!.key, call.namespace), snapshot: id })
+    if (selection.isWhole || selection.shard?.isOnly) meta.remainingItemCount = entries.length - end
+  } else if (snapshot !== undefined) pages.finish(snapshot, store.nowMs)
+  if (selection.shard && call.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
+
+  const frame = listFrame(kind, call.as, meta)
+  if (!isLong(entries, offset, end)) {
+    let text = frame.head
+    for (let i = offset; i < end; i++) text += (i > offset ? ',' : '') + listItem(kind, entries[i]!, call.as, store.nowMs)
+    await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
+    return
+  }
+  await streamList(call, frame, { entries, from: offset, to: end, nowMs: store.nowMs })
+}
+
+/** True when these entries are better sent piece by piece. */
+export function isLong(entries: readonly Entry[], from: number, to: number): boolean {
+  let bytes = 0
+  for (let i = from; i < to && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
+  return bytes > streamFromBytes
+}
+
+type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }
+
+/** What a list has to show: all pages of it, and where this one begins. */
+function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
+  const { query, table } = call
+  const token = query?.get('continue')
+  const revision = readRevisionParameter(query)
+  if (!token) {
+    if (revision !== undefined && revision > store.revision) throw tooLarge(revision, store.revision)
+    const match = query?.get('resourceVersionMatch') ?? ''
+    // Kubernetes' old rule: pages of a revision are pages of exactly that.
+    const isExact = revision && (match === 'Exact' || (match === '' && limit > 0))
+    if (!isExact) return { entries: selectFrom(table, selection), revision: store.revision, offset: 0, snapshot: undefined }
+    const entries = selectAt(table, selection, revision)
+    if (!entries) throw new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
+    return { entries, revision, offset: 0, snapshot: undefined }
+  }
+  if (revision) throw badRequest('specifying resource version is not allowed when using continue')
+  const { revision: at, start, snapshot } = readContinueToken(token)
+  if (at > store.revision) throw tooLarge(at, store.revision)
+  const kept = pages.find(snapshot, scopeOf(call), store.nowMs)
+  const entries = kept ?? (at < 0 ? selectFrom(table, selection) : selectAt(table, selection, at))
+  if (!entries) {
+    const message =
+      'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
+    throw new StatusError('Expired', message, { continueToken: writeContinueToken({ revision: -1, start, snapshot: undefined }) })
+  }
+  const first = call.namespace ? `${call.namespace}/${start}` : start
+  return { entries, revision: at < 0 ? store.revision : at, offset: firstFrom(entries, first), snapshot: kept && snapshot }
+}
+
+/** What was asked for, beside which page: tokens of another list find no snapshot. */
+function scopeOf({ table, namespace, query }: Call): string {
+  const selectors = ['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query?.get(name) ?? '')
+  return JSON.stringify([table.name, namespace, ...selectors])
+}
+
+function firstFrom(entries: readonly Entry[], key: string): number {
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (entries[middle]!.key < key) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+// As Kubernetes serves revision 0, "any state", from its cache, whole.
+function readLimit(query: URLSearchParams | undefined): number {
+  const limit = readCount(query, 'limit') ?? 0
+  return query?.get('resourceVersion') === '0' && !query.get('continue') ? 0 : limit
+}
+
+export function selectionOf(call: Call): Selection {
+  const { query } = call
+  const fieldSelector = query?.get('fieldSelector') ?? undefined
+  const byName = call.name ? `metadata.name=${call.name}` : undefined
+  const labelSelector = query?.get('labelSelector') ?? undefined
+  const shardSelector = query?.get('shardSelector') ?? undefined
+  return select(call.kind, call.table, call.namespace, labelSelector, byName ?? fieldSelector, shardSelector)
+}
+
+/** @throws {StatusError} BadRequest when it is not a number. */
+export function readRevisionParameter(query: URLSearchParams | undefined): number | undefined {
+  const text = query?.get('resourceVersion')
+  if (!text) return undefined
+  const revision = parseRevision(text)
+  if (revision === undefined)
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text.slice(0, 40))}: strconv.ParseUint: parsing ${JSON.stringify(text.slice(0, 40))}: invalid syntax`,
+    )
+  return revision
+}
+
+/**
+ * Which parameters of a list or watch go together, as `ValidateListOptions` of Kubernetes has it.
+ * @throws {StatusError} Invalid.
+ */
+export function checkListOptions(query: URLSearchParams | undefined, isWatch: boolean): void {
+  const match = query?.get('resourceVersionMatch') ?? ''
+  const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
+  const isContinued = Boolean(query?.get('continue'))
+  if (query === undefined || (match === '' && sendInitialEvents === undefined && !(isWatch && isContinued))) return
+  const field = 'resourceVersionMatch'
+  const causes: StatusCause[] = []
+  const forbid = (why: string) => causes.push(forbiddenField(field, why))
+  const revision = query.get('resourceVersion') ?? ''
+  if (isWatch) {
+    if (sendInitialEvents === undefined && match !== '')
+      forbid('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
+    else {
+      if (sendInitialEvents !== undefined && match !== 'NotOlderThan')
+        forbid('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
+      if (match !== 'NotOlderThan' && match !== '') causes.push(unsupportedValue(field, match, ['NotOlderThan']))
+      if (isContinued) forbid('resourceVersionMatch is forbidden when continue is provided')
+    }
+  } else if (sendInitialEvents !== undefined) causes.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
+  else {
+    if (revision === '') forbid('resourceVersionMatch is forbidden unless resourceVersion is provided')
+    if (isContinued) forbid('resourceVersionMatch is forbidden when continue is provided')
+    if (match !== 'Exact' && match !== 'NotOlderThan') causes.push(unsupportedValue(field, match, ['Exact', 'NotOlderThan', '']))
+    if (match === 'Exact' && revision === '0') forbid('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+  }
+  if (causes.length > 0) throw invalidOptions('ListOptions', causes)
+}
+
+export function tooLarge(revision: number, current: number): StatusError {
+  const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' } as StatusCause
+  return new StatusError('Timeout', `Timeout: Too large resource version: ${revision}, current: ${current}`, {
+    details: { retryAfterSeconds: 1, causes: [cause] },
+  })
+}

@@ -1,0 +1,235 @@
+import { applyServerSide, conflictError, trackUpdate } from '../../apply/index.ts'
+import {
+  badRequest,
+  conflict,
+  invalid,
+  invalidOptions,
+  invalidValue,
+  isJsonObject,
+  type JsonObject,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  notFound,
+  requiredValue,
+  setOwn,
+} from '../../object/index.ts'
+import { type Kind, type ScaleFields, scaleKindFor, valueAt } from '../registry/index.ts'
+import { asciiJson, type Entry } from '../storage/index.ts'
+import { renderEntry, send } from '../wire/index.ts'
+import { parseYaml } from './body.ts'
+import { type Call, keyOf, type Services } from './call.ts'
+import { type Decoded, decode } from './decode.ts'
+import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
+import { prepareUpdate } from './prepare.ts'
+import { moveToParent, moveToScale } from './scale-managers.ts'
+import { decodeBody, patcher, undeterminedName } from './write.ts'
+import { readWriteOptions, type WriteOptions } from './write-options.ts'
+
+/**
+ * The scale subresource: any scalable object seen as an `autoscaling/v1` Scale. What is written through it changes the
+ * number of replicas of the object and nothing else.
+ * @throws {StatusError} as other reads and writes do; BadRequest for a custom resource without a number of replicas.
+ */
+export async function scale(services: Services, call: Call, fields: ScaleFields): Promise<void> {
+  if (call.verb === 'get') {
+    const entry = call.table.get(keyOf(call))
+    if (!entry) throw notFound(call.kind, call.name)
+    const object = readEntry(call.kind, entry)
+    if (call.kind.isCustom && replicasOf(object, fields.specReplicas) === undefined) {
+      throw badRequest(`the spec replicas field ".${fields.specReplicas.join('.')}" does not exist: set it before asking for the scale`)
+    }
+    sendScale(call, entry, object, fields, [], services.store.nowMs)
+    return
+  }
+  await write(services, call, fields)
+}
+
+async function write({ store }: Services, call: Call, fields: ScaleFields): Promise<void> {
+  const isUpdate = call.verb === 'update'
+  const options = readWriteOptions(isUpdate ? 'UpdateOptions' : 'PatchOptions', call.query, call.userAgent, store.nowMs)
+  const change = isUpdate
+    ? replaced(call, options)
+    : call.contentType === 'application/apply-patch+yaml'
+      ? applied(call, options)
+      : patched(call, options)
+  let result: KubeObject | undefined
+  let base: Entry | undefined
+  const { entry } = await mutate(store, call.table, keyOf(call), head => {
+    options.warnings.length = 0
+    if (!head) throw notFound(call.kind, call.name)
+    base = head
+    const before = readEntry(call.kind, head)
+    const { after, decision } = decide(call, before, change(scaleOf(before, fields, call.kind)), fields, options)
+    result = after
+    return decision
+  })
+  sendScale(call, entry ?? base!, entry ? readEntry(call.kind, entry) : result!, fields, options.warnings, store.nowMs)
+}
+
+/** A changed Scale: what the client asks for, and who owns the number from now on. */
+type Change = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; managers: ManagedFieldsEntry[] }
+
+function replaced(call: Call, options: WriteOptions): Change {
+  const kind = scaleKindFor(call.kind)
+  // What makes no sense is refused before anyone looks whether the object is there.
+  const decoded = decodeBody({ ...call, kind }, options)
+  if (!decoded.sent.name) throw undeterminedName(call.name)
+  checkPlace(call, decoded.sent)
+  const warnings = [...options.warnings]
+  return live => {
+    options.warnings.push(...warnings)
+    return tracked(live, decoded, kind, options)
+  }
+}
+
+function patched(call: Call, options: WriteOptions): Change {
+  const kind = scaleKindFor(call.kind)
+  const change = patcher({ ...call, kind })
+  return live => tracked(live, decode(kind, change(live as unknown as JsonObject), options), kind, options)
+}
+
+function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<Change> {
+  const { manager, nowMs } = options
+  // Zero is what a Scale without a number means, so nobody owns it.
+  const replicas = valueAt(formed(kind, object), ['spec', 'replicas'])
+  const after = { ...live, spec: replicas ? { replicas } : {} }
+  const managers = trackUpdate({
+    before: live,
+    after,
+    manager,
+    schema: kind.schema,
+    apiVersion: kind.apiVersion,
+    subresource: 'scale',
+    nowMs,
+  })
+  return { scale: after, sent, managers }
+}
+
+/** @throws {StatusError} BadRequest in the words of Go's decoder for what has the wrong type. */
+function formed(kind: Kind, scale: KubeObject): KubeObject {
+  return kind.complete?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
+}
+
+function applied(call: Call, options: WriteOptions): Change {
+  const kind = scaleKindFor(call.kind)
+  const { manager, isManagerGiven, force, nowMs } = options
+  if (!isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
+  const body = parseYaml(call.body)
+  if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
+  if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
+  return live => {
+    const { object, sent, unknown } = decode(kind, body, options)
+    if (unknown.length > 0) throw badRequest(`failed to create typed patch object: .${unknown[0]}: field not declared in schema`)
+    formed(kind, object)
+    const { object: result, conflicts } = applyServerSide({
+      live: live as unknown as JsonObject,
+      applied: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: call.name }, spec: (object.spec ?? {}) as JsonObject },
+      manager,
+      force,
+      schema: kind.schema,
+      apiVersion: kind.apiVersion,
+      subresource: 'scale',
+      resetFields: ['status'],
+      nowMs,
+    })
+    if (conflicts.length > 0) throw conflictError(conflicts)
+    const scale = result as unknown as KubeObject
+    return { scale, sent, managers: scale.metadata.managedFields ?? [] }
+  }
+}
+
+function decide(
+  call: Call,
+  before: KubeObject,
+  { scale: wanted, sent, managers }: ReturnType<Change>,
+  fields: ScaleFields,
+  options: WriteOptions,
+): { after: KubeObject; decision: Decision } {
+  const { kind, name, namespace } = call
+  if (sent.name && sent.name !== name)
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
+  if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  const { specReplicas } = fields
+  // A patch that does not say it leaves it as it was; a whole Scale without it means zero.
+  const isLeftOut = call.verb === 'patch' && valueAt(wanted, ['spec', 'replicas']) === undefined
+  if (kind.isCustom && isLeftOut && replicasOf(before, specReplicas) === undefined) {
+    throw badRequest(`the spec replicas field ".${specReplicas.join('.')}" cannot be empty`)
+  }
+  const replicas = checkedReplicas(kind, name, wanted)
+  if (sent.uid && sent.uid !== before.metadata.uid) {
+    const why = `Precondition failed: UID in precondition: ${sent.uid}, UID in object meta: ${before.metadata.uid}`
+    throw conflict(kind, name, why)
+  }
+  const { labels, annotations, finalizers, ownerReferences } = before.metadata
+  const parentManagers = moveToParent(before.metadata.managedFields ?? [], managers, specReplicas, kind.apiVersion)
+  const meta: Decoded['sent'] = { name, labels, annotations, finalizers, ownerReferences, managedFields: parentManagers }
+  if (sent.resourceVersion) meta.resourceVersion = sent.resourceVersion
+  const object = withValue(before, specReplicas, replicas)
+  const after = prepareUpdate(kind, before, { object, sent: meta, unknown: [] }, { namespace, name }, 'applied', options)
+  if (after.metadata.managedFields?.length === 0) delete after.metadata.managedFields
+  const isKept = after === before || options.dryRun
+  return { after, decision: isKept ? { answer: after === before ? undefined : after } : { put: storedForm(kind, after) } }
+}
+
+function checkPlace({ kind, name, namespace }: Call, sent: Decoded['sent']): void {
+  if (sent.name && sent.name !== name)
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
+  if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+}
+
+function checkedReplicas(kind: Kind, name: string, wanted: KubeObject): number {
+  const scaleKind = scaleKindFor(kind)
+  const replicas = valueAt(wanted, ['spec', 'replicas'])
+  const count = typeof replicas === 'number' ? replicas : 0
+  // What is wrong for a custom resource is said of its own field, when it is checked as a whole.
+  if (count < 0 && !kind.isCustom) {
+    throw invalid(scaleKind, name, [invalidValue('spec.replicas', count, 'must be greater than or equal to 0')])
+  }
+  return count
+}
+
+function scaleOf(object: KubeObject, fields: ScaleFields, kind: Kind): KubeObject {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, managedFields } = object.metadata
+  const selector = fields.selector(object)
+  const replicas = replicasOf(object, fields.specReplicas)
+  const owners = moveToScale(managedFields ?? [], fields.specReplicas, kind.apiVersion)
+  return {
+    apiVersion: 'autoscaling/v1',
+    kind: 'Scale',
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      ...(owners.length > 0 && { managedFields: owners }),
+    },
+    // Nothing is said of zero, as with every number in Kubernetes that may be left out.
+    spec: replicas ? { replicas } : {},
+    status: { replicas: replicasOf(object, fields.statusReplicas) ?? 0, ...(selector && { selector }) },
+  }
+}
+
+function sendScale(call: Call, entry: Entry, object: KubeObject, fields: ScaleFields, warnings: readonly string[], nowMs: number): void {
+  const { response, as, kind } = call
+  const scale = scaleOf(object, fields, kind)
+  delete scale.metadata.managedFields
+  send(response, 200, as.contentType, renderEntry(scaleKindFor(kind), { ...entry, text: asciiJson(scale) }, as, nowMs), warnings)
+}
+
+function replicasOf(object: KubeObject, path: readonly string[]): number | undefined {
+  const value = valueAt(object, path)
+  return typeof value === 'number' ? value : undefined
+}
+
+/** A copy with `value` at `path`; what is on the way is made where it is missing. */
+function withValue<T extends object>(object: T, [name, ...rest]: readonly string[], value: unknown): T {
+  const copy = { ...object }
+  const child = (copy as Record<string, unknown>)[name!]
+  setOwn(copy as Record<string, unknown>, name!, rest.length === 0 ? value : withValue(isJsonObject(child) ? child : {}, rest, value))
+  return copy
+}

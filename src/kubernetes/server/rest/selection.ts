@@ -1,0 +1,98 @@
+import {
+  badRequest,
+  formatShardSelector,
+  type KubeObject,
+  matchesLabels,
+  parseFieldSelector,
+  parseLabelSelector,
+  parseShardSelector,
+  shardTest,
+} from '../../object/index.ts'
+import type { Kind } from '../registry/index.ts'
+import type { Entry, Table } from '../storage/index.ts'
+
+/** Which objects of a table a list, a watch or a deletecollection means. */
+export type Selection = {
+  /** Empty: all namespaces. */
+  readonly namespace: string
+  /** A selector fixed the name to this one: a lookup instead of a scan. */
+  readonly name: string | undefined
+  /** True when nothing but the namespace restricts it. */
+  readonly isWhole: boolean
+  /** Which part of the collection is meant, as the answer says it; `isOnly` when no other selector restricts it. */
+  readonly shard?: { readonly text: string; readonly isOnly: boolean }
+  matches(entry: Entry): boolean
+}
+
+/** @throws {StatusError} BadRequest for selectors that cannot be read or name a field that cannot be selected. */
+export function select(
+  kind: Kind,
+  table: Table,
+  namespace: string,
+  labelSelector: string | undefined,
+  fieldSelector: string | undefined,
+  shardSelector?: string,
+): Selection {
+  const tests: ((entry: Entry) => boolean)[] = []
+  let name: string | undefined
+  if (namespace) tests.push(entry => entry.namespace === namespace)
+  if (labelSelector) {
+    const selector = parseLabelSelector(labelSelector)
+    if (selector.requirements.length > 0) tests.push(entry => matchesLabels(selector, entry.labels))
+  }
+  if (fieldSelector) {
+    for (const { field, operator, value } of parseFieldSelector(fieldSelector).requirements) {
+      const read = fieldOf(kind, table, field)
+      if (field === 'metadata.name' && operator === '=') name = value
+      tests.push(operator === '=' ? entry => read(entry) === value : entry => read(entry) !== value)
+    }
+  }
+  const isWhole = tests.length === (namespace ? 1 : 0) && !shardSelector
+  let shard: Selection['shard']
+  if (shardSelector) {
+    const selector = parseShardSelector(shardSelector)
+    shard = { text: formatShardSelector(selector), isOnly: tests.length === (namespace ? 1 : 0) }
+    const isInside = shardTest(selector)
+    const { field } = selector
+    tests.push(entry => isInside(entry[field]))
+  }
+  const [only] = tests
+  const matches = tests.length === 0 ? () => true : tests.length === 1 ? only! : (entry: Entry) => tests.every(test => test(entry))
+  return { namespace, name, isWhole, shard, matches }
+}
+
+/** The selected objects in key order. */
+export function selectFrom(table: Table, selection: Selection): readonly Entry[] {
+  const { namespace, name } = selection
+  if (name !== undefined && (namespace || !name.includes('/'))) {
+    const entry = namespace ? table.get(`${namespace}/${name}`) : undefined
+    if (namespace) return entry && selection.matches(entry) ? [entry] : []
+  }
+  const all = namespace ? table.inNamespace(namespace) : table.snapshot()
+  return selection.isWhole ? all : all.filter(selection.matches)
+}
+
+/** The objects that were selected at `revision`, in key order; undefined when that is too long ago. */
+export function selectAt(table: Table, selection: Selection, revision: number): readonly Entry[] | undefined {
+  if (revision >= table.lastRevision) return selectFrom(table, selection)
+  return table.snapshotAt(revision)?.filter(selection.matches)
+}
+
+function fieldOf(kind: Kind, table: Table, field: string): (entry: Entry) => string {
+  if (field === 'metadata.name') return entry => entry.name
+  if (field === 'metadata.namespace' && kind.namespaced) return entry => entry.namespace
+  const selectable = kind.selectableFields.find(candidate => candidate.field === field)
+  if (!selectable) {
+    const names = ['metadata.name', ...(kind.namespaced ? ['metadata.namespace'] : []), ...kind.selectableFields.map(known => known.field)]
+    throw badRequest(
+      kind.selectableFields.length > 0 || kind.isCustom
+        ? `field label not supported: ${field}`
+        : `${JSON.stringify(field)} is not a known field selector: only ${names.map(known => JSON.stringify(known)).join(', ')}`,
+    )
+  }
+  return entry => {
+    // Looked up each time: a definition may make other fields selectable while a watch is open.
+    const index = table.fieldNames.indexOf(field)
+    return index >= 0 && entry.fields ? entry.fields[index]! : selectable.read(JSON.parse(entry.text) as KubeObject)
+  }
+}

@@ -1,0 +1,41 @@
+import { StatusError } from '../../object/index.ts'
+import { type Call, readCount, type Services } from './call.ts'
+import { checkListOptions, readRevisionParameter, selectionOf } from './read.ts'
+import { selectFrom } from './selection.ts'
+import { readBoolean } from './write-options.ts'
+
+const defaultTimeoutMs = 30 * 60_000
+
+/**
+ * Opens a watch. Without a resource version, or with 0, it begins with what is there now; with one, it goes on from
+ * there, or says 410 inside the stream when that is too long ago (invariant 6).
+ */
+export async function watch({ store, watches, maxWatchBufferBytes }: Services, call: Call): Promise<void> {
+  const { query, response, kind, table, as } = call
+  const selection = selectionOf(call)
+  const revision = readRevisionParameter(query)
+  const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
+  checkListOptions(query, true)
+  const wantsBookmarks = readBoolean(query, 'allowWatchBookmarks')
+  const timeoutSeconds = readCount(query, 'timeoutSeconds')
+  const timeoutMs = timeoutSeconds ? timeoutSeconds * 1_000 : defaultTimeoutMs * (1 + Math.random())
+  const withInitial = sendInitialEvents === undefined ? !revision : sendInitialEvents === 'true' || sendInitialEvents === '1'
+
+  const from = withInitial ? store.revision : revision || store.revision
+  const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
+  response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
+  response.flushHeaders()
+  const { mayGoOn } = call
+  const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, mayGoOn }
+  const watcher = watches.open(options, timeoutMs)
+  if (!missed) {
+    // Also for a revision from the future: it comes from another life of this data, and listing again heals that.
+    const oldest = `too old resource version: ${from} (${table.floor})`
+    watcher.end(new StatusError('Expired', oldest).toStatus())
+    return
+  }
+  if (withInitial) {
+    const withEnd = sendInitialEvents !== undefined && wantsBookmarks
+    await watcher.sendInitial(selectFrom(table, selection), withEnd ? store.revision : undefined)
+  } else await watcher.replay(missed)
+}

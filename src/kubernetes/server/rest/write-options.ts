@@ -1,0 +1,85 @@
+import { invalidOptions, type StatusCause, tooLong, unsupportedValue } from '../../object/index.ts'
+
+export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
+
+/** What every write may say in its query. */
+export type WriteOptions = {
+  readonly dryRun: boolean
+  /** Who owns the fields that this write sets: the query's fieldManager, else the first word of the User-Agent. */
+  readonly manager: string
+  /** True when the query named the manager itself, which server-side apply insists on. */
+  readonly isManagerGiven: boolean
+  readonly fieldValidation: FieldValidation
+  readonly force: boolean
+  readonly nowMs: number
+  /** Texts for `Warning: 299` headers. */
+  readonly warnings: string[]
+}
+
+const maxManagerLength = 128
+
+/** @throws {StatusError} BadRequest or Invalid for values that Kubernetes does not know. */
+export function readWriteOptions(
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+  query: URLSearchParams | undefined,
+  userAgent: string | undefined,
+  nowMs: number,
+): WriteOptions {
+  const causes: StatusCause[] = []
+  const manager = query?.get('fieldManager') ?? ''
+  const dryRun = query?.getAll('dryRun') ?? []
+  if (dryRun.some(value => value !== 'All')) {
+    causes.push(unsupportedValue('dryRun', dryRun, ['All']))
+  }
+  const fieldValidation = query?.get('fieldValidation') || 'Warn'
+  if (!isFieldValidation(fieldValidation)) {
+    causes.push(unsupportedValue('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']))
+  }
+  if (manager.length > maxManagerLength) causes.push(tooLong('fieldManager', maxManagerLength))
+  else causes.push(...unprintable(manager))
+  if (causes.length > 0) throw invalidOptions(kind, causes)
+  return {
+    dryRun: dryRun.length > 0,
+    manager: manager || managerFrom(userAgent),
+    isManagerGiven: manager !== '',
+    fieldValidation: isFieldValidation(fieldValidation) ? fieldValidation : 'Warn',
+    force: readBoolean(query, 'force'),
+    nowMs,
+    warnings: [],
+  }
+}
+
+/** Reads a flag as Kubernetes does: absent, `0` and `false` are false, whatever else is true. */
+export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
+  const value = query?.get(name)
+  return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
+}
+
+// As Go says it: the position counts bytes, and what cannot be seen is a number.
+function unprintable(manager: string): StatusCause[] {
+  const causes: StatusCause[] = []
+  let position = 0
+  for (const character of manager) {
+    if (!/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)) {
+      const code = character.codePointAt(0)!.toString(16)
+      const why = `invalid character U+${code.toUpperCase().padStart(4, '0')} (at position ${position})`
+      causes.push({ field: 'fieldManager', reason: 'FieldValueInvalid', message: `Invalid value: ${quoted(manager)}: ${why}` })
+    }
+    position += Buffer.byteLength(character)
+  }
+  return causes
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(/\\u00([01][0-9a-f]|7f)/g, '\\x$1')
+}
+
+function managerFrom(userAgent: string | undefined): string {
+  if (!userAgent) return 'unknown'
+  const slash = userAgent.indexOf('/')
+  return (slash < 0 ? userAgent : userAgent.slice(0, slash)).slice(0, maxManagerLength) || 'unknown'
+}
+
+function isFieldValidation(text: string): text is FieldValidation {
+  return text === 'Strict' || text === 'Warn' || text === 'Ignore'
+}

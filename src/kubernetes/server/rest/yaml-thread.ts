@@ -1,0 +1,20 @@
+import { parentPort } from 'node:worker_threads'
+import { type Status, StatusError } from '../../object/index.ts'
+import { checkSize } from './check-size.ts'
+import { parseYamlText } from './parse-yaml.ts'
+
+/** What came of a text: the same as JSON, or why there is none. */
+export type YamlReply = { json: string } | { status: Status } | { error: string }
+
+// The thread that reads long YAML: however long it takes, it keeps nobody waiting but those who sent YAML too.
+const port = parentPort!
+port.on('message', (text: string) => port.postMessage(read(text)))
+
+function read(text: string): YamlReply {
+  try {
+    return { json: JSON.stringify(checkSize(parseYamlText(text)) ?? null) }
+  } catch (error) {
+    if (error instanceof StatusError) return { status: error.toStatus() }
+    return { error: (error as Error).message }
+  }
+}

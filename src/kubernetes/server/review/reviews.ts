@@ -1,0 +1,56 @@
+import { rfc3339 } from '../../object/index.ts'
+import type { Authorization, ServiceAccountTokens, Tokens } from '../auth/index.ts'
+import { type Kind, tokenRequestKind } from '../registry/index.ts'
+import { type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject } from '../rest/index.ts'
+import type { Store } from '../storage/index.ts'
+import { reviewAccess, reviewRules } from './access-review.ts'
+import { userInfo } from './review-fields.ts'
+import { requestToken } from './token-request.ts'
+import { reviewToken } from './token-review.ts'
+
+export type ReviewServices = { store: Store; authorization: Authorization; tokens: Tokens; serviceAccounts: ServiceAccountTokens }
+
+/** Answers what is created of a virtual kind. */
+export class Reviews {
+  readonly #services: ReviewServices
+
+  constructor(services: ReviewServices) {
+    this.#services = services
+  }
+
+  /** @throws {StatusError} BadRequest or Invalid for a question that cannot be answered. */
+  answer(call: Call): void {
+    reply(call, call.kind, decoded => this.#decide(call, decoded))
+  }
+
+  /** The subresource `token` of a ServiceAccount. */
+  answerTokenRequest(call: Call): void {
+    reply(call, tokenRequestKind, decoded => requestToken(call, decoded, this.#services))
+  }
+
+  #decide(call: Call, decoded: Decoded): Record<string, unknown> {
+    const { authorization, tokens, serviceAccounts, store } = this.#services
+    switch (call.kind.kind) {
+      case 'SelfSubjectReview':
+        return { metadata: { creationTimestamp: rfc3339(store.nowMs) }, status: { userInfo: userInfo(call.user) } }
+      case 'TokenReview':
+        return reviewToken(decoded.object, tokens, serviceAccounts.audiences, store.nowMs)
+      case 'SelfSubjectRulesReview':
+        return reviewRules(decoded.object, call.user, authorization)
+      case 'SelfSubjectAccessReview':
+      case 'SubjectAccessReview':
+      case 'LocalSubjectAccessReview':
+        return reviewAccess(call, decoded, authorization)
+      default:
+        throw methodNotAllowed()
+    }
+  }
+}
+
+function reply(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
+  const options = readWriteOptions('CreateOptions', call.query, call.userAgent, 0)
+  const decoded = decodeBody({ ...call, kind }, options)
+  const object = kind.complete?.(decoded.object) ?? decoded.object
+  const { metadata = {}, ...rest } = answer({ ...decoded, object })
+  sendObject(call, { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...rest }, 201, options.warnings)
+}

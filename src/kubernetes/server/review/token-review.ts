@@ -1,0 +1,21 @@
+import { badRequest, type KubeObject } from '../../object/index.ts'
+import type { Tokens } from '../auth/index.ts'
+import { objectIn, textIn, textsIn, userInfo } from './review-fields.ts'
+
+/**
+ * Answers a TokenReview: whose token it is, and for which of the asked audiences it holds. A token that does not hold is an
+ * answer, not an error.
+ * @throws {StatusError} BadRequest without a token.
+ */
+export function reviewToken(object: KubeObject, tokens: Tokens, ownAudiences: readonly string[], nowMs: number): Record<string, unknown> {
+  const spec = objectIn(object.spec)
+  const token = textIn(spec.token)
+  if (!token) throw badRequest('token is required for TokenReview in authentication')
+  const asked = textsIn(spec.audiences)
+  const read = tokens.review(token, asked.length > 0 ? asked : ownAudiences, nowMs)
+  if (typeof read === 'string') {
+    const error = read === 'invalid bearer token' ? read : `[invalid bearer token, ${read}]`
+    return { spec, status: { user: {}, error } }
+  }
+  return { spec, status: { authenticated: true, user: userInfo(read.user), audiences: read.audiences } }
+}

@@ -1,0 +1,83 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Agent, fetch } from 'undici'
+import { parse } from 'yaml'
+import type { KubeObject, Status, WatchEvent } from '../object/index.ts'
+import { type ApiServer, type ServerOptions, startServer } from './index.ts'
+
+// For this room's tests only: a real server on port 0, and just enough of a client to ask it anything.
+
+export type Answer<T = KubeObject & Status & { items: KubeObject[] }> = { code: number; headers: Headers; body: T }
+export type RequestOptions = { method?: string; body?: unknown; type?: string; headers?: Record<string, string>; token?: string | null }
+
+export type TestServer = {
+  server: ApiServer
+  dataDir: string
+  agent: Agent
+  adminToken: string
+  call<T = Answer['body']>(path: string, options?: RequestOptions): Promise<Answer<T>>
+  /** Opens a watch and reads its events one by one; `stop` ends it. */
+  watch(path: string, token?: string): Promise<{ next(): Promise<WatchEvent | undefined>; stop(): void }>
+  close(): Promise<void>
+}
+
+export function makeDataDir(): string {
+  return mkdtempSync(join(tmpdir(), 'oarlock-server-'))
+}
+
+export async function startTestServer(options: Partial<ServerOptions> = {}): Promise<TestServer> {
+  const dataDir = options.dataDir ?? makeDataDir()
+  // Namespaces are empty unless a test wants to see what is in each.
+  const server = await startServer({ listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false, ...options, dataDir })
+  const agent = new Agent({ connect: { ca: server.caCertificate }, headersTimeout: 10_000, bodyTimeout: 0 })
+  const adminToken: string = parse(readFileSync(server.kubeconfigPath, 'utf8')).users[0].user.token
+  const headersOf = ({ token = adminToken, type, body, headers }: RequestOptions) => ({
+    ...(token && { authorization: `Bearer ${token}` }),
+    ...(body !== undefined && { 'content-type': type ?? 'application/json' }),
+    'user-agent': 'tester/1.0',
+    ...headers,
+  })
+  return {
+    server,
+    dataDir,
+    agent,
+    adminToken,
+    async call<T>(path: string, request: RequestOptions = {}) {
+      const { method = request.body === undefined ? 'GET' : 'POST', body } = request
+      const text = body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
+      const response = await fetch(server.url + path, { method, headers: headersOf(request), body: text, dispatcher: agent })
+      const answer = await response.text()
+      const isJson = response.headers.get('content-type')?.startsWith('application/json') && answer !== ''
+      return { code: response.status, headers: response.headers as unknown as Headers, body: (isJson ? JSON.parse(answer) : answer) as T }
+    },
+    async watch(path: string, token?: string) {
+      const abort = new AbortController()
+      const response = await fetch(server.url + path, { headers: headersOf({ token }), dispatcher: agent, signal: abort.signal })
+      if (response.status !== 200) throw new Error(`the watch was answered with ${response.status}: ${await response.text()}`)
+      const lines = readLines(response.body as AsyncIterable<Uint8Array>)
+      return {
+        async next() {
+          const { value, done } = await lines.next()
+          return done ? undefined : (JSON.parse(value) as WatchEvent)
+        },
+        stop: () => abort.abort(),
+      }
+    },
+    async close() {
+      await agent.destroy()
+      await server.close({ graceMs: 500 })
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop()!
+    yield* lines
+  }
+}

@@ -1,0 +1,337 @@
+import { mkdirSync } from 'node:fs'
+import type { Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { type KubeObject, StatusError } from '../object/index.ts'
+import {
+  Authorization,
+  makeKubeconfig,
+  type OwnAuthorizer,
+  type OwnGuard,
+  openIdDocument,
+  Rbac,
+  rbacGroup,
+  readCertificates,
+  ServiceAccountTokens,
+  SigningKey,
+  type TokenRequest,
+  Tokens,
+  writeSecretFile,
+} from './auth/index.ts'
+import { Discovery, kubernetesVersion } from './discovery/index.ts'
+import { Fairness, type FairnessLimits } from './fairness/index.ts'
+import { backupMount, type LocalConnection, LocalConnections, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
+import { Lifecycle } from './lifecycle/index.ts'
+import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
+import { Quotas } from './quota/index.ts'
+import { Registry } from './registry/index.ts'
+import { type Guard, PagedLists, type Services } from './rest/index.ts'
+import { Reviews, roleGuards } from './review/index.ts'
+import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
+import { WatchHub } from './watch/index.ts'
+
+/** What the server logs with: pino fits. */
+export type Logger = {
+  debug(fields: object, text: string): void
+  info(fields: object, text: string): void
+  warn(fields: object, text: string): void
+  error(fields: object, text: string): void
+}
+
+export type ServerOptions = {
+  /** Made with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
+  dataDir: string
+  /** Default 127.0.0.1:7466; port 0 picks a free one. */
+  listen?: { host?: string; port?: number }
+  /** 0 to 63, part of every resource version. Default 0. */
+  partition?: number
+  /** Default: silent. */
+  log?: Logger
+  /** Further routes on the TLS listener. */
+  mounts?: readonly Mount[]
+  /**
+   * Asked first about every request: true allows it, a text refuses it with that reason, undefined leaves it to what holds
+   * by default: `system:masters` may do everything, everyone else what RBAC says.
+   */
+  authorize?: OwnAuthorizer
+  /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
+  guards?: ReadonlyMap<string, OwnGuard>
+  /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
+  names?: readonly string[]
+  /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
+  namespaceDefaults?: boolean
+  storage?: { synchronous?: 'FULL' | 'OFF' }
+  /** How much one user, and all together, may ask at once. */
+  limits?: Partial<FairnessLimits>
+}
+
+export type ApiServer = {
+  readonly url: string
+  readonly port: number
+  /** PEM. */
+  readonly caCertificate: string
+  readonly kubeconfigPath: string
+  /** The same API for a client of this process, without a socket: `createClient({ cluster, local: server.connect() })`. */
+  connect(): LocalConnection
+  /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
+  issueToken(user: TokenRequest): string
+  /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
+  peek(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  stats(): ServerStats
+  /** What `/metrics` serves, in Prometheus' format, without what is about the process. */
+  metrics(): string
+  /**
+   * Copies the database to `path` while the server goes on: consistent, on disk, mode 0600, replacing an older file there in one
+   * step. It holds every object and so every Secret; keys and certificates (`pki/`) are not in it. One at a time.
+   * @throws {StatusError} TooManyRequests while another is under way; an Error when the file cannot be written.
+   */
+  backUp(path: string): Promise<void>
+  /** Stops accepting, ends watches, finishes writes; connections still busy after `graceMs` (default 5,000) are cut. */
+  close(options?: { graceMs?: number }): Promise<void>
+}
+
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+const maxWatchBufferBytes = 16 * 1024 * 1024
+
+/**
+ * Starts a Kubernetes-compatible API server on a data directory.
+ * @throws {ServerStartError} whose `code` says why it cannot start and whose message says what to do.
+ */
+export async function startServer(options: ServerOptions): Promise<ApiServer> {
+  const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silent, mounts = [], storage } = options
+  const dataDir = resolve(options.dataDir)
+  const pkiDir = join(dataDir, 'pki')
+  makeDirectories(dataDir, pkiDir)
+
+  const store = await Store.open({
+    dataDir,
+    partition,
+    synchronous: storage?.synchronous,
+    log: message => log.error({ dataDir }, message),
+  })
+  let https: Server | undefined
+  const watches = new WatchHub(store, error => log.error({ err: error }, 'a watch was ended'))
+  let lifecycle: Lifecycle | undefined
+  try {
+    const registry = new Registry(store)
+    const rbac = new Rbac(store)
+    const authorization = new Authorization(rbac, options.authorize)
+    const quotas = new Quotas(store)
+    const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
+    const serviceAccounts = new ServiceAccountTokens(
+      store,
+      writable(dataDir, () => new SigningKey(pkiDir)),
+    )
+    const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
+    const certificates = await readCertificates(pkiDir, host, store.nowMs, options.names)
+    lifecycle = new Lifecycle(store, registry, {
+      serviceAccounts,
+      quotas,
+      caCertificate: certificates.ca,
+      namespaceDefaults: options.namespaceDefaults ?? true,
+      onError: (error, what) => log.error({ err: error }, what),
+    })
+    await lifecycle.start()
+    let isStopping = false
+    let url = ''
+    const fairness = new Fairness(options.limits)
+    const strangers = new Strangers()
+    let connections: (() => number) | undefined
+    const requestMetrics = new RequestMetrics()
+    const stats = (): ServerStats => {
+      const { objects, bytes, writes, commits, failedWrites, queued, lastCommitMs } = store.stats()
+      const { inFlight, waiting, rejected } = fairness.stats()
+      return {
+        objects,
+        objectBytes: bytes,
+        watchers: watches.size,
+        connections: connections?.() ?? 0,
+        writes,
+        commits,
+        failedWrites,
+        queuedWrites: queued,
+        lastCommitMs,
+        inFlight,
+        waitingRequests: waiting,
+        rejectedRequests: rejected,
+        rssBytes: process.memoryUsage.rss(),
+      }
+    }
+    const metrics = () => {
+      const stored = [...registry.storedKinds()].map(({ group, plural, storageName }) => ({
+        group,
+        resource: plural,
+        objects: store.table(storageName).size,
+      }))
+      return requestMetrics.render() + serverMetrics(kubernetesVersion, stored, stats())
+    }
+    const allMounts: readonly Mount[] = [
+      ...mounts,
+      backupMount({
+        store,
+        dataDir,
+        authorize: authorization.authorize,
+        onInternalError: error => log.error({ err: error }, 'a backup failed'),
+      }),
+    ]
+    const handler = makeHandler({
+      services,
+      discovery: new Discovery(registry),
+      tokens,
+      authorize: authorization.authorize,
+      reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
+      guards: new Map([...roleGuards(rbac, authorization), ...ownGuards(options.guards)]),
+      openId: path => openIdDocument(path, serviceAccounts, url),
+      mounts: allMounts,
+      fairness,
+      strangers,
+      requestMetrics,
+      metrics,
+      health: { storageFault: () => store.fault, isStopping: () => isStopping },
+      onInternalError: (error, request) =>
+        log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
+    })
+    const listener = makeListener({
+      strangers,
+      tls: certificates,
+      handler,
+      nodePrefixes: allMounts.map(mount => mount.prefix),
+      onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
+    })
+    const locals = new LocalConnections(handler, path => allMounts.some(({ prefix }) => path.startsWith(prefix)))
+    https = listener.server
+    connections = countConnections(https)
+    await listenOn(https, host, port)
+    const { port: actualPort } = https.address() as AddressInfo
+    url = `https://${urlHost(host)}:${actualPort}`
+    const kubeconfigPath = join(dataDir, 'kubeconfig')
+    writable(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
+    const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
+    log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
+
+    const running = lifecycle
+    let closing: Promise<void> | undefined
+    return {
+      url,
+      port: actualPort,
+      caCertificate: certificates.ca,
+      kubeconfigPath,
+      connect: () => locals.connect(),
+      issueToken: user => tokens.issue(user, store.nowMs),
+      peek(table, namespace, name) {
+        const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
+        return entry && parseEntry(entry)
+      },
+      stats,
+      metrics,
+      backUp: path =>
+        writeWhole(
+          resolve(path),
+          temporary => store.backUp(temporary),
+          () => {},
+        ),
+      close({ graceMs = 5_000 } = {}) {
+        closing ??= (async () => {
+          isStopping = true
+          await listener.stop(graceMs, () => watches.close())
+          locals.close()
+          await running.stop()
+          await store.close()
+        })()
+        return closing
+      },
+    }
+  } catch (error) {
+    https?.close()
+    watches.close()
+    await lifecycle?.stop()
+    await store.close()
+    if (error instanceof StatusError && error.code === 507) {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again, nothing was damaged`, {
+        cause: error,
+      })
+    }
+    throw error
+  }
+}
+
+function ownGuards(guards: ReadonlyMap<string, OwnGuard> = new Map()): [string, Guard][] {
+  return [...guards]
+    .filter(([table]) => !table.endsWith(`.${rbacGroup}`))
+    .map(([table, guard]) => [
+      table,
+      ({ user, verb, namespace, name, subresource, kind }, object, before) => {
+        const why = guard(user, { verb, namespace, name, subresource }, object, before)
+        if (why === undefined) return
+        const what = `${kind.plural}${kind.group ? `.${kind.group}` : ''} ${JSON.stringify(object.metadata.name ?? name)} is forbidden: ${why}`
+        throw new StatusError('Forbidden', what, {
+          details: { name: object.metadata.name ?? name, group: kind.group || undefined, kind: kind.plural },
+        })
+      },
+    ])
+}
+
+function makeDirectories(dataDir: string, pkiDir: string): void {
+  writable(dataDir, () => {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    mkdirSync(pkiDir, { recursive: true, mode: 0o700 })
+  })
+}
+
+/** Says what goes wrong with the data directory in words that help. */
+function writable<T>(dataDir: string, write: () => T): T {
+  try {
+    return write()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOSPC') {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again`, { cause: error })
+    }
+    throw new ServerStartError(
+      'DataDirectoryUnwritable',
+      `${dataDir} cannot be written (${message}): check its owner and mode, or choose another data directory`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const what = listenFaults[error.code ?? '']
+      reject(what ? new ServerStartError(what.code, `${host}:${port} ${what.text}`, { cause: error }) : error)
+    })
+    server.listen(port, host, () => resolve())
+  })
+}
+
+const noAddress = { code: 'AddressInvalid', text: 'is no address of this machine: choose another, such as 127.0.0.1 or 0.0.0.0' } as const
+const listenFaults: Readonly<Record<string, { code: ServerStartErrorCode; text: string }>> = {
+  EADDRINUSE: {
+    code: 'AddressInUse',
+    text: 'is in use by another process: stop the other process, or choose another address (port 0 picks a free one)',
+  },
+  EACCES: { code: 'AddressInvalid', text: 'may not be listened on by this user: choose a port of 1024 or above' },
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+  EAI_AGAIN: noAddress,
+  EINVAL: noAddress,
+}
+
+/** Counts open connections; `getConnections` of node:net answers only later. */
+function countConnections(server: Server): () => number {
+  let count = 0
+  server.on('connection', socket => {
+    count++
+    socket.once('close', () => count--)
+  })
+  return () => count
+}
+
+function urlHost(host: string): string {
+  if (host === '' || host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,60 @@
+import type { KubeObject } from '../../object/index.ts'
+
+/**
+ * One version of one object. Entries never change: a write makes a new one, so lists, watches and paged
+ * snapshots share them freely. `text` is the whole object as ASCII JSON, ready for the wire.
+ */
+export type Entry = {
+  /** Row id in the database; stays the same for the life of the object. */
+  readonly id: number
+  /** `namespace/name`, or `name`: the order of lists. */
+  readonly key: string
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly revision: number
+  readonly text: string
+  /** True once it has a deletionTimestamp and waits for its finalizers. */
+  readonly deleting: boolean
+  readonly labels: Readonly<Record<string, string>> | undefined
+  /** UIDs of its owners, for the garbage collector. */
+  readonly owners: readonly string[] | undefined
+  /** Values of the resource's selectable fields, in the order that the resource declares them. */
+  readonly fields: readonly string[] | undefined
+}
+
+/** Reads the selectable fields of an object, in their declared order. */
+export type FieldReader = (object: KubeObject) => readonly string[] | undefined
+
+/** @param object must carry its final metadata; `text` must be {@link asciiJson} of it. */
+export function entryOf(id: number, object: KubeObject, revision: number, text: string, readFields: FieldReader | undefined): Entry {
+  const { metadata } = object
+  const namespace = metadata.namespace ?? ''
+  return {
+    id,
+    key: namespace ? `${namespace}/${metadata.name}` : metadata.name,
+    namespace,
+    name: metadata.name,
+    uid: metadata.uid,
+    revision,
+    text,
+    deleting: metadata.deletionTimestamp !== undefined,
+    labels: metadata.labels,
+    owners: metadata.ownerReferences?.length ? metadata.ownerReferences.map(owner => owner.uid) : undefined,
+    fields: readFields?.(object),
+  }
+}
+
+/**
+ * JSON in ASCII only: what is stored and sent is one byte per character in memory, in SQLite and on the wire,
+ * so its length is its Content-Length and V8 copies it without encoding.
+ */
+export function asciiJson(value: unknown): string {
+  const text = JSON.stringify(value)
+  if (Buffer.byteLength(text) === text.length) return text
+  return text.replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+export function parseEntry(entry: Entry): KubeObject {
+  return JSON.parse(entry.text) as KubeObject
+}

@@ -1,0 +1,63 @@
+import { DatabaseSync } from 'node:sqlite'
+import { DamageReport } from './corruption-report.ts'
+import { startError } from './database.ts'
+import { formatVersion, readFormat } from './format.ts'
+import { sqliteCode, sqliteCorrupt } from './sqlite-codes.ts'
+import { ServerStartError } from './start-error.ts'
+import { soundRows } from './valid-rows.ts'
+
+/** What a database file holds, and what of it is damaged. */
+export type Inspection = {
+  readonly format: number
+  /** Sound objects by resource. */
+  readonly objects: ReadonlyMap<string, number>
+  readonly newestRevision: number
+  readonly damage: DamageReport
+}
+
+/**
+ * Reads and checks a whole database file that no server has open, as a start does; changes nothing in it.
+ * @throws {ServerStartError} when it is in use, is no database of ours, or of a newer format.
+ */
+export function inspect(file: string): Inspection {
+  let db: DatabaseSync | undefined
+  try {
+    db = new DatabaseSync(file, { timeout: 250 })
+    return inspectOpen(db, file)
+  } catch (error) {
+    throw startError(error, file)
+  } finally {
+    db?.close()
+  }
+}
+
+function inspectOpen(db: DatabaseSync, file: string): Inspection {
+  const format = readFormat(db)
+  if (format > formatVersion) {
+    throw new ServerStartError(
+      'DataTooNew',
+      `${file} has data format ${format}, this version of oarlock reads up to ${formatVersion}: use the newer version`,
+    )
+  }
+  if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is no database of oarlock: name a file that "oarlock backup" made`)
+  const damage = new DamageReport()
+  const objects = new Map<string, number>()
+  let newestRevision = newestKnown(db, format)
+  for (const { row } of soundRows(db, format, found => damage.add(found))) {
+    const [, resource, , revision] = row
+    objects.set(resource, (objects.get(resource) ?? 0) + 1)
+    newestRevision = Math.max(newestRevision, revision)
+  }
+  return { format, objects, newestRevision, damage }
+}
+
+function newestKnown(db: DatabaseSync, format: number): number {
+  const floor = format >= 2 ? "SELECT value FROM meta WHERE name = 'floor' UNION" : ''
+  const sql = `SELECT max(value) AS newest FROM (${floor} SELECT max(revision) AS value FROM resource)`
+  try {
+    return (db.prepare(sql).get() as { newest: number | null }).newest ?? 0
+  } catch (error) {
+    if (sqliteCode(error) === sqliteCorrupt) return 0
+    throw error
+  }
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import type { KubeObject } from '../../object/index.ts'
+import { ServerStartError, Store } from './index.ts'
+
+const thing = (name: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Thing',
+  metadata: { name, namespace: 'default', uid: name, resourceVersion: '', creationTimestamp: '' },
+  text: 'x'.repeat(900),
+})
+
+/** A data directory with `count` things, closed in good order. */
+async function withThings(count: number, use: (dataDir: string, file: string) => Promise<void>): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-integrity-'))
+  try {
+    const store = await Store.open({ dataDir, synchronous: 'OFF' })
+    const table = store.table('things')
+    await Promise.all(Array.from({ length: count }, (_, index) => store.put(table, undefined, thing(`t${index}`))))
+    await store.close()
+    await use(dataDir, join(dataDir, 'oarlock.db'))
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function refusal(dataDir: string): Promise<ServerStartError> {
+  try {
+    const store = await Store.open({ dataDir })
+    await store.close()
+  } catch (error) {
+    assert.ok(error instanceof ServerStartError, String(error))
+    return error
+  }
+  return assert.fail('the store must not open')
+}
+
+function change(file: string, sql: string): void {
+  const db = new DatabaseSync(file)
+  db.exec(sql)
+  db.close()
+}
+
+test('a page of noise is found; the error names the file, counts what can be read and says what to do', async () => {
+  await withThings(400, async (dataDir, file) => {
+    const before = readFileSync(file)
+    const noise = Buffer.alloc(4096, 0xa5)
+    const handle = openSync(file, 'r+')
+    writeSync(handle, noise, 0, noise.length, 4096 * 30)
+    closeSync(handle)
+    const { code, message } = await refusal(dataDir)
+    assert.equal(code, 'DataCorrupt')
+    const [, readable, damaged] = /(\d+) objects can be read, but (\d+) objects are damaged: /.exec(message) ?? assert.fail(message)
+    assert.equal(Number(readable) + Number(damaged), 400)
+    assert.ok(Number(damaged) <= 10, message)
+    assert.ok(message.includes(file), message)
+    assert.match(message, /rows \d+ to \d+ cannot be read/)
+    assert.match(message, /oarlock restore BACKUP --data \S+ --force.*oarlock restore \S+ --data NEW_DIRECTORY --salvage/)
+    assert.equal(statSync(file).size, before.length, 'nothing was changed')
+    assert.ok(
+      readFileSync(file)
+        .subarray(4096 * 30, 4096 * 31)
+        .equals(noise),
+    )
+  })
+})
+
+test('one flipped bit in a string, which is JSON as before, is found by its checksum', async () => {
+  await withThings(50, async (dataDir, file) => {
+    const bytes = readFileSync(file)
+    const at = bytes.indexOf('xxxxxxxx', 8192)
+    bytes[at] = bytes[at]! ^ 1
+    writeFileSync(file, bytes)
+    const { code, message } = await refusal(dataDir)
+    assert.equal(code, 'DataCorrupt')
+    assert.match(message, /49 objects can be read, but 1 object is damaged: things default\/t\d+ \(row \d+\) is not what was written/)
+  })
+})
+
+for (const { name, sql, says } of [
+  {
+    name: 'a text that is no JSON',
+    sql: `UPDATE object SET value = '{"meta', checksum = NULL WHERE id = 3`,
+    says: /t2 \(row 3\) cannot be read/,
+  },
+  {
+    name: 'a text that is no object',
+    sql: `UPDATE object SET value = 'null', checksum = NULL WHERE id = 3`,
+    says: /row 3\) has no metadata/,
+  },
+  {
+    name: 'an object under another key',
+    sql: `UPDATE object SET key = 'default/other' WHERE id = 3`,
+    says: /holds the object of another key/,
+  },
+  {
+    name: 'a key that is there twice',
+    sql: 'INSERT INTO object SELECT 99, resource, key, revision, value, checksum FROM object WHERE id = 3',
+    says: /is there twice/,
+  },
+  {
+    name: 'another revision than its object has',
+    sql: 'UPDATE object SET revision = revision + 1 WHERE id = 3',
+    says: /beside resourceVersion/,
+  },
+  { name: 'another resource', sql: `UPDATE object SET resource = 'others' WHERE id = 3`, says: /its checksum differs/ },
+]) {
+  test(`a row with ${name} is found`, async () => {
+    await withThings(10, async (dataDir, file) => {
+      change(file, sql)
+      const { code, message } = await refusal(dataDir)
+      assert.equal(code, 'DataCorrupt')
+      assert.match(message, says)
+    })
+  })
+}
+
+test('a file that is no database, or cut off, is refused', async () => {
+  await withThings(200, async (dataDir, file) => {
+    truncateSync(file, 4096 * 7 + 100)
+    assert.equal((await refusal(dataDir)).code, 'DataCorrupt')
+    writeFileSync(file, 'no database'.repeat(1000))
+    const { code, message } = await refusal(dataDir)
+    assert.equal(code, 'DataCorrupt')
+    assert.match(message, /is damaged \(file is not a database\)/)
+  })
+})
+
+test('a database that is gone from a used data directory is told, not replaced by an empty one', async () => {
+  await withThings(1, async (dataDir, file) => {
+    rmSync(file)
+    await (await Store.open({ dataDir })).close()
+    writeFileSync(join(dataDir, 'kubeconfig'), '')
+    rmSync(file)
+    const { code, message } = await refusal(dataDir)
+    assert.equal(code, 'DataMissing')
+    assert.match(message, /oarlock\.db is missing, but \S+kubeconfig says that a server has run here: .*to start empty/)
+    writeFileSync(file, '')
+    assert.match((await refusal(dataDir)).message, /oarlock\.db is empty/)
+    rmSync(join(dataDir, 'kubeconfig'))
+    await (await Store.open({ dataDir })).close()
+  })
+})

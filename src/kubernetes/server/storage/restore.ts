@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, copyFileSync, constants as copyMode, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { syncPath } from './backup.ts'
+import { Database, startError } from './database.ts'
+import { type Inspection, inspect } from './inspect.ts'
+import type { Row } from './protocol.ts'
+import { nextRevision, readRevision } from './revision.ts'
+import { sqliteBusy, sqliteCode } from './sqlite-codes.ts'
+import { ServerStartError } from './start-error.ts'
+import { soundRows } from './valid-rows.ts'
+
+export type RestoreOptions = {
+  /** A file that a backup made; with `salvage` also a damaged `oarlock.db`. It is not changed. */
+  file: string
+  /** Made when missing. */
+  dataDir: string
+  /** Replaces a database that is there; it is kept beside the new one. Default false: refuses. */
+  force?: boolean
+  /** Leaves out what cannot be read instead of refusing. Default false. */
+  salvage?: boolean
+  nowMs?: number
+}
+
+export type RestoreSummary = {
+  readonly objects: number
+  /** What was left out (`salvage`), in words; undefined when nothing was. */
+  readonly leftOut: string | undefined
+  /** Objects by resource whose owners are not there: the garbage collector deletes them when a server starts. */
+  readonly orphans: ReadonlyMap<string, number>
+  /** Resource versions go on above this one; who watches from before it is told to list again (410 Gone). */
+  readonly floor: number
+  /** Where the database is kept that was there before. */
+  readonly replaced: string | undefined
+}
+
+/**
+ * Makes a backup the database of a data directory on which no server runs.
+ *
+ * Clients may know resource versions from after the backup. To them the restore is a jump to another history: the new
+ * database begins above every version that was ever handed out, and has no history below that. So no watch goes on as if
+ * nothing had happened, and no update that was computed from a lost version is taken for a current one.
+ * @throws {ServerStartError} when the file is damaged, the directory in use, or there is a database and no `force`.
+ */
+export function restoreBackup({ file, dataDir, force = false, salvage = false, nowMs = Date.now() }: RestoreOptions): RestoreSummary {
+  const target = join(resolve(dataDir), 'oarlock.db')
+  if (!existsSync(file)) throw new ServerStartError('DataMissing', `there is no ${file}: name a file that "oarlock backup" made`)
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
+  const isThere = existsSync(target) || existsSync(`${target}-wal`)
+  if (isThere && !force) {
+    throw new ServerStartError(
+      'DataInUse',
+      `${target} exists: choose another directory, or replace it with --force (it is kept beside the new one)`,
+    )
+  }
+  const stamp = `${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}-${randomBytes(2).toString('hex')}`
+  const copy = `${target}.${stamp}.tmp`
+  const fresh = `${target}.${stamp}.new.tmp`
+  try {
+    copyWithLog(file, copy)
+    const found = inspect(copy)
+    const { damage } = found
+    if (!damage.isEmpty && !salvage) throw damage.toError(file, count(found.objects))
+    const replacedRevision = isThere ? lastRevisionOf(target) : 0
+    const last = Math.max(found.newestRevision, replacedRevision)
+    const floor = nextRevision(last, nowMs, readRevision(found.newestRevision).partition)
+    const orphans = fill(fresh, copy, found, floor)
+    syncPath(fresh)
+    const replaced = isThere ? `${target}.replaced-${stamp}` : undefined
+    if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfThere(target + suffix, replaced + suffix)
+    renameSync(fresh, target)
+    syncPath(dirname(target))
+    return { objects: count(found.objects), leftOut: damage.isEmpty ? undefined : damage.text, orphans, floor, replaced }
+  } catch (error) {
+    throw startError(error, file)
+  } finally {
+    for (const path of [copy, fresh]) for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
+  }
+}
+
+/** With the write-ahead log that a server which was killed left beside it: the newest writes are in there. */
+function copyWithLog(file: string, copy: string): void {
+  refuseIfOpen(file)
+  for (const suffix of ['', '-wal']) {
+    if (!existsSync(file + suffix)) continue
+    copyFileSync(file + suffix, copy + suffix, copyMode.COPYFILE_EXCL)
+    chmodSync(copy + suffix, 0o600)
+  }
+}
+
+// A copy of a file that is being written to would be neither the old nor the new one.
+function refuseIfOpen(file: string): void {
+  // Who has it open keeps a log beside it. To look without need would leave one there.
+  if (!existsSync(`${file}-wal`)) return
+  let db: DatabaseSync | undefined
+  try {
+    db = new DatabaseSync(file, { readOnly: true, timeout: 250 })
+    db.prepare('SELECT count(*) FROM sqlite_schema').get()
+  } catch (error) {
+    if (sqliteCode(error) !== sqliteBusy) return
+    throw new ServerStartError('DataInUse', `${file} belongs to a server that runs: make a backup of it with "oarlock backup"`, {
+      cause: error,
+    })
+  } finally {
+    db?.close()
+  }
+}
+
+/**
+ * The newest revision of the database that is replaced, as far as it can be read.
+ * @throws {ServerStartError} DataInUse when a server runs on it.
+ */
+function lastRevisionOf(target: string): number {
+  try {
+    return inspect(target).newestRevision
+  } catch (error) {
+    if (error instanceof ServerStartError && error.code === 'DataInUse') throw error
+    return 0
+  }
+}
+
+/** Writes every sound row into a new database. Returns the {@link RestoreSummary.orphans}. */
+function fill(fresh: string, copy: string, { format }: Inspection, floor: number): Map<string, number> {
+  const from = new DatabaseSync(copy)
+  const into = new Database({ file: fresh, synchronous: 'FULL' })
+  const uids = new Set<string>()
+  const owned: { resource: string; owners: string[] }[] = []
+  const rowsPerCommit = 1_000
+  let rows: Row[] = []
+  const write = () => {
+    const resources = [...new Set(rows.map(row => row[1]))]
+    into.write({
+      resources,
+      numbers: Float64Array.from(rows.flatMap(([id, resource, , revision]) => [id, revision, resources.indexOf(resource)])),
+      keys: rows.map(row => row[2]),
+      texts: rows.map(row => row[4]),
+    })
+    rows = []
+  }
+  try {
+    for (const { row, object } of soundRows(from, format, () => {})) {
+      uids.add(object.metadata.uid)
+      const owners = object.metadata.ownerReferences?.map(owner => owner.uid) ?? []
+      if (owners.length > 0) owned.push({ resource: row[1], owners })
+      rows.push(row)
+      if (rows.length === rowsPerCommit) write()
+    }
+    write()
+    into.setFloor(floor)
+  } finally {
+    from.close()
+    into.close()
+  }
+  const orphans = new Map<string, number>()
+  for (const { resource, owners } of owned) {
+    if (owners.every(uid => !uids.has(uid))) orphans.set(resource, (orphans.get(resource) ?? 0) + 1)
+  }
+  return orphans
+}
+
+function moveIfThere(from: string, to: string): void {
+  if (existsSync(from)) renameSync(from, to)
+}
+
+function count(objects: ReadonlyMap<string, number>): number {
+  let sum = 0
+  for (const ofResource of objects.values()) sum += ofResource
+  return sum
+}

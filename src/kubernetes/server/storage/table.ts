@@ -1,0 +1,274 @@
+import type { KubeObject } from '../../object/index.ts'
+import { type Entry, entryOf, type FieldReader } from './entry.ts'
+
+/** One durable change of one object. `before` is what it replaced, which watchers with selectors need. */
+export type StoredEvent = {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly revision: number
+  /** For DELETED: the last state with the revision of the deletion. */
+  readonly entry: Entry
+  readonly before: Entry | undefined
+  /** The event as a line of the wire, by media type: shared by all watchers of its commit and then forgotten, as history is long. */
+  encoded: Map<string, string> | undefined
+}
+
+/** Receives the events of one commit, in order. Must not throw and must not wait. */
+export type TableListener = (events: readonly StoredEvent[]) => void
+
+export type HistoryLimits = { events: number; bytes: number }
+
+/**
+ * The durable objects of one resource, in memory, with the recent history that watches resume from.
+ * Invariant 6: `events` has every change with a revision above `floor`, in order. Nothing is seen here
+ * before it is on disk (invariant 5): only the store's commit calls {@link apply}.
+ */
+export class Table {
+  readonly name: string
+  readonly listeners = new Set<TableListener>()
+  /** Told of a new object when its write is queued, so that what it writes too is in the same commit. Must not throw. */
+  created: ((entry: Entry) => void) | undefined
+  readonly #limits: HistoryLimits
+  #readFields: FieldReader | undefined
+  #fieldNames: readonly string[] = []
+  readonly #entries = new Map<string, Entry>()
+  readonly #byOwner = new Map<string, Set<string>>()
+  #sortedKeys: string[] = []
+  #addedKeys: string[] = []
+  #removedKeys = 0
+  #snapshot: Entry[] | undefined
+  #ofNamespace: { namespace: string; entries: readonly Entry[] } | undefined
+  #events: StoredEvent[] = []
+  #eventBytes = 0
+  #floor = 0
+  #bytes = 0
+  #lastRevision = 0
+
+  constructor(name: string, limits: HistoryLimits) {
+    this.name = name
+    this.#limits = limits
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** Bytes of JSON of all objects. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The newest revision of a change in this table. */
+  get lastRevision(): number {
+    return this.#lastRevision
+  }
+
+  /** A watch may start from this revision or later; before it, history is gone. */
+  get floor(): number {
+    return this.#floor
+  }
+
+  get(key: string): Entry | undefined {
+    return this.#entries.get(key)
+  }
+
+  values(): IterableIterator<Entry> {
+    return this.#entries.values()
+  }
+
+  /** Keys of objects here that name `uid` as an owner. */
+  ownedBy(uid: string): ReadonlySet<string> | undefined {
+    return this.#byOwner.get(uid)
+  }
+
+  /** All objects in key order. The array is shared and never changes: a later write makes another. */
+  snapshot(): readonly Entry[] {
+    if (this.#snapshot) return this.#snapshot
+    const keys = this.#keys()
+    const entries = new Array<Entry>(keys.length)
+    for (let i = 0; i < keys.length; i++) entries[i] = this.#entries.get(keys[i]!)!
+    this.#snapshot = entries
+    return entries
+  }
+
+  /** The objects of one namespace in key order, without touching the others. The last answer is kept until something changes. */
+  inNamespace(namespace: string): readonly Entry[] {
+    if (this.#ofNamespace?.namespace === namespace) return this.#ofNamespace.entries
+    const keys = this.#keys()
+    const prefix = `${namespace}/`
+    const end = `${namespace}0` // '0' is the character after '/'
+    const entries: Entry[] = []
+    for (let i = lowerBound(keys, prefix); i < keys.length && keys[i]! < end; i++) entries.push(this.#entries.get(keys[i]!)!)
+    this.#ofNamespace = { namespace, entries }
+    return entries
+  }
+
+  /** All objects in key order as they were at `revision`, or undefined when history does not go back so far. */
+  snapshotAt(revision: number): readonly Entry[] | undefined {
+    const since = this.eventsSince(revision)
+    if (!since || since.length === 0) return since && this.snapshot()
+    // The first change since then knows what stood there before it.
+    const then = new Map<string, Entry | undefined>()
+    for (const { entry, before } of since) if (!then.has(entry.key)) then.set(entry.key, before)
+    const entries = this.snapshot().filter(entry => !then.has(entry.key))
+    for (const entry of then.values()) if (entry) entries.push(entry)
+    return entries.sort((a, b) => byCode(a.key, b.key))
+  }
+
+  /** The events after `revision`, or undefined when some of them are no longer kept. */
+  eventsSince(revision: number): readonly StoredEvent[] | undefined {
+    if (revision < this.#floor) return undefined
+    let low = 0
+    let high = this.#events.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#events[middle]!.revision <= revision) low = middle + 1
+      else high = middle
+    }
+    return this.#events.slice(low)
+  }
+
+  /** Names of the fields that entries carry in `fields`. */
+  get fieldNames(): readonly string[] {
+    return this.#fieldNames
+  }
+
+  /** Other fields became selectable: reads them again for every object. */
+  setFields(names: readonly string[], readFields: FieldReader | undefined): void {
+    const isSame = names.length === this.#fieldNames.length && names.every((name, index) => name === this.#fieldNames[index])
+    this.#fieldNames = names
+    this.#readFields = readFields
+    if (isSame) return
+    for (const entry of this.#entries.values()) {
+      const object = readFields && (JSON.parse(entry.text) as KubeObject)
+      this.#entries.set(entry.key, { ...entry, fields: object && readFields?.(object) })
+    }
+    this.#snapshot = undefined
+    this.#ofNamespace = undefined
+  }
+
+  get readFields(): FieldReader | undefined {
+    return this.#readFields
+  }
+
+  /** Start-up: puts a stored object in place without an event. */
+  load(id: number, object: KubeObject, revision: number, text: string): void {
+    this.#put(entryOf(id, object, revision, text, this.#readFields), undefined)
+    this.#lastRevision = Math.max(this.#lastRevision, revision)
+  }
+
+  /** Start-up: history before `revision` was not kept. */
+  setFloor(revision: number): void {
+    this.#lastRevision = Math.max(this.#lastRevision, revision)
+    this.#floor = this.#lastRevision
+  }
+
+  /** Takes over one durable change. `after` is undefined for a deletion, whose last state is `last`. */
+  apply(before: Entry | undefined, after: Entry | undefined, last: Entry): StoredEvent {
+    if (after) this.#put(after, before)
+    else if (before) this.#remove(before)
+    this.#lastRevision = last.revision
+    const type = after ? (before ? 'MODIFIED' : 'ADDED') : 'DELETED'
+    const event: StoredEvent = { type, revision: last.revision, entry: last, before, encoded: undefined }
+    this.#events.push(event)
+    this.#eventBytes += last.text.length
+    if (this.#events.length > this.#limits.events || this.#eventBytes > this.#limits.bytes) this.#trim()
+    return event
+  }
+
+  /**
+   * Drops the history up to `revision`, but for the newest `keep` events: after a burst of changes its many versions would stay
+   * for as long as nothing else happens.
+   */
+  forgetUntil(revision: number, keep: number): void {
+    const most = this.#events.length - keep
+    let drop = 0
+    while (drop < most && this.#events[drop]!.revision <= revision) this.#eventBytes -= this.#events[drop++]!.entry.text.length
+    if (drop === 0) return
+    this.#floor = this.#events[drop - 1]!.revision
+    this.#events = this.#events.slice(drop)
+  }
+
+  // Drops a quarter at once, so that trimming costs little per event.
+  #trim(): void {
+    const keep = Math.floor(this.#limits.events * 0.75)
+    const keepBytes = this.#limits.bytes * 0.75
+    let drop = Math.max(0, this.#events.length - keep)
+    let bytes = this.#eventBytes
+    for (let i = 0; i < drop; i++) bytes -= this.#events[i]!.entry.text.length
+    while (bytes > keepBytes && drop < this.#events.length) bytes -= this.#events[drop++]!.entry.text.length
+    if (drop > 0) this.#floor = this.#events[drop - 1]!.revision
+    this.#events = this.#events.slice(drop)
+    this.#eventBytes = bytes
+  }
+
+  #put(entry: Entry, before: Entry | undefined): void {
+    this.#snapshot = undefined
+    this.#ofNamespace = undefined
+    this.#entries.set(entry.key, entry)
+    this.#bytes += entry.text.length - (before?.text.length ?? 0)
+    if (!before) this.#addedKeys.push(entry.key)
+    if (before?.owners || entry.owners) this.#index(before, entry)
+  }
+
+  #remove(before: Entry): void {
+    this.#snapshot = undefined
+    this.#ofNamespace = undefined
+    this.#entries.delete(before.key)
+    this.#bytes -= before.text.length
+    this.#removedKeys++
+    if (before.owners) this.#index(before, undefined)
+  }
+
+  #index(before: Entry | undefined, after: Entry | undefined): void {
+    for (const uid of before?.owners ?? []) {
+      const keys = this.#byOwner.get(uid)
+      keys?.delete(before!.key)
+      if (keys?.size === 0) this.#byOwner.delete(uid)
+    }
+    for (const uid of after?.owners ?? []) {
+      const keys = this.#byOwner.get(uid)
+      if (keys) keys.add(after!.key)
+      else this.#byOwner.set(uid, new Set([after!.key]))
+    }
+  }
+
+  // Sorting waits until a list asks, and then only the new keys are sorted: creating 72,000 objects stays linear.
+  #keys(): string[] {
+    if (this.#removedKeys > 0) {
+      const present = (key: string) => this.#entries.has(key)
+      this.#sortedKeys = this.#sortedKeys.filter(present)
+      // A key removed and created again stands in both lists.
+      this.#addedKeys = this.#addedKeys.filter(present)
+      this.#removedKeys = 0
+    }
+    if (this.#addedKeys.length > 0) {
+      this.#sortedKeys = mergeSorted(this.#sortedKeys, this.#addedKeys.sort())
+      this.#addedKeys = []
+    }
+    return this.#sortedKeys
+  }
+}
+
+const byCode = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+function mergeSorted(left: string[], right: string[]): string[] {
+  const merged: string[] = []
+  let l = 0
+  let r = 0
+  while (l < left.length || r < right.length) {
+    const next = r >= right.length || (l < left.length && left[l]! <= right[r]!) ? left[l++]! : right[r++]!
+    if (merged.length === 0 || merged[merged.length - 1] !== next) merged.push(next)
+  }
+  return merged
+}
+
+function lowerBound(keys: string[], key: string): number {
+  let low = 0
+  let high = keys.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (keys[middle]! < key) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,229 @@
+import type { Kind } from '../registry/index.ts'
+import type { Selection } from '../rest/selection.ts'
+import { Pace } from '../rest/yield-every.ts'
+import type { Entry, StoredEvent, Table } from '../storage/index.ts'
+import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
+
+export type WatcherOptions = {
+  kind: Kind
+  table: Table
+  selection: Selection
+  as: Representation
+  response: Reply
+  wantsBookmarks: boolean
+  nowMs: () => number
+  /** Default: always true. */
+  mayGoOn?: MayGoOn | undefined
+  /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
+  maxBufferedBytes: number
+  onClose: (watcher: Watcher) => void
+}
+
+/**
+ * False when who opened a watch would not get another one by now: as what they showed does not hold any more (`credential`: cheap, asked
+ * whenever one may have been revoked), or also as they may not watch any more (`everything`: asked now and then).
+ */
+export type MayGoOn = (what: 'credential' | 'everything') => boolean
+
+const initialChunkBytes = 128 * 1024
+const replayedAtOnce = 64
+
+/** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
+export class Watcher {
+  readonly #options: WatcherOptions
+  #isFirst = true
+  /** Events that came while the initial objects were still being sent. */
+  #waiting: StoredEvent[] | undefined
+  #isClosed = false
+  /** How many of the events that come first were there before this watch. */
+  skips = 0
+  deadlineMs = Number.POSITIVE_INFINITY
+  nextBookmarkMs = Number.POSITIVE_INFINITY
+  nextCheckMs = Number.POSITIVE_INFINITY
+
+  constructor(options: WatcherOptions) {
+    this.#options = options
+    options.response.on('close', () => this.#release())
+  }
+
+  mayGoOn(what: 'credential' | 'everything'): boolean {
+    return this.#options.mayGoOn?.(what) ?? true
+  }
+
+  get wantsBookmarks(): boolean {
+    return this.#options.wantsBookmarks && this.#waiting === undefined
+  }
+
+  /**
+   * Sends what was there before the watch began, then everything since.
+   * @param initialEndRevision closes the initial objects with the bookmark that WatchList clients wait for.
+   */
+  async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
+    const { kind, as, response } = this.#options
+    this.#waiting = []
+    const pace = new Pace()
+    let text = ''
+    for (const entry of entries) {
+      text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
+      this.#isFirst = false
+      if (pace.isOver) await pace.rest()
+      if (this.#isClosed) return
+      if (text.length < initialChunkBytes) continue
+      const isReady = response.write(text, asEncoding(as))
+      text = ''
+      if (!isReady) await drained(response)
+      if (this.#isClosed) return
+    }
+    if (initialEndRevision !== undefined) text += renderBookmark(kind, initialEndRevision, as, true)
+    if (text) response.write(text, asEncoding(as))
+    this.#goOn()
+  }
+
+  // From the past to the present.
+  #goOn(): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    this.#send(waiting)
+  }
+
+  /** Sends past events of the table, oldest first, then everything since. */
+  async replay(events: readonly StoredEvent[]): Promise<void> {
+    const { response } = this.#options
+    this.#waiting = []
+    const pace = new Pace()
+    for (let at = 0; at < events.length && !this.#isClosed; at += replayedAtOnce) {
+      const some = events.slice(at, at + replayedAtOnce)
+      const chunk = this.#render(some)
+      for (const event of some) event.encoded = undefined
+      if (chunk) writeChunk(response, chunk)
+      if (response.writableLength > initialChunkBytes) await drained(response)
+      if (pace.isOver) await pace.rest()
+    }
+    this.#goOn()
+  }
+
+  bookmark(revision: number): void {
+    if (this.#waiting || this.#isClosed) return
+    const { kind, as, response } = this.#options
+    response.write(renderBookmark(kind, revision, as, false), asEncoding(as))
+  }
+
+  /** Ends the stream the way a server ends it: a clean end, or an ERROR event with `status` first. */
+  end(status?: object): void {
+    if (this.#isClosed) return
+    const { response, as } = this.#options
+    if (status) response.write(eventLine('ERROR', JSON.stringify(status), as), asEncoding(as))
+    this.#release()
+    response.end()
+  }
+
+  /** Sends what happened to its table since the last time; the same array to every watcher of it. */
+  deliver(events: readonly StoredEvent[]): void {
+    const { skips } = this
+    this.skips = 0
+    this.#send(skips > 0 ? events.slice(skips) : events)
+  }
+
+  #send(events: readonly StoredEvent[]): void {
+    if (this.#isClosed || events.length === 0) return
+    const { maxBufferedBytes, response } = this.#options
+    if (this.#waiting) {
+      this.#waiting.push(...events)
+      if (this.#waiting.length * 1_000 > maxBufferedBytes) this.#cutOff()
+      return
+    }
+    const chunk = this.#chunkOf(events)
+    if (!chunk) return
+    // What it has not taken since the last time counts; how much comes at once is not its fault.
+    if (response.writableLength > maxBufferedBytes) this.#cutOff()
+    else writeChunk(response, chunk)
+  }
+
+  // Watchers of the same things get the same bytes: rendered, put together and framed once for each commit.
+  #chunkOf(events: readonly StoredEvent[]): Chunk | undefined {
+    const { kind, selection, as } = this.#options
+    const isShared = selection.isWhole && (as.form !== 'table' || !this.#isFirst)
+    if (!isShared) return this.#render(events)
+    const key = `${kind.apiVersion} ${as.key} ${selection.namespace}`
+    let chunks = sharedChunks.get(events)
+    if (!chunks) {
+      chunks = new Map()
+      sharedChunks.set(events, chunks)
+    }
+    let chunk = chunks.get(key)
+    if (chunk === undefined) {
+      chunk = this.#render(events) ?? null
+      chunks.set(key, chunk)
+    }
+    if (chunk) this.#isFirst = false
+    return chunk ?? undefined
+  }
+
+  #render(events: readonly StoredEvent[]): Chunk | undefined {
+    const { kind, selection, as, nowMs } = this.#options
+    let text = ''
+    for (const event of events) {
+      const type = typeFor(event, selection)
+      if (!type) continue
+      text += renderEvent(kind, event, type, as, this.#isFirst, nowMs())
+      this.#isFirst = false
+    }
+    return text ? frame(text, as) : undefined
+  }
+
+  #cutOff(): void {
+    this.#release()
+    this.#options.response.destroy()
+  }
+
+  #release(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#waiting = undefined
+    this.#options.onClose(this)
+  }
+}
+
+/** Lines of a watch, and the same as one chunk of HTTP's chunked encoding; `body` is a part of `framed`. */
+type Chunk = { readonly framed: Buffer; readonly body: Buffer }
+
+const sharedChunks = new WeakMap<readonly StoredEvent[], Map<string, Chunk | null>>()
+
+function frame(text: string, as: Representation): Chunk {
+  const length = as.syntax === 'json' ? text.length : Buffer.byteLength(text)
+  const head = `${length.toString(16)}\r\n`
+  const framed = Buffer.from(`${head}${text}\r\n`, asEncoding(as))
+  return { framed, body: framed.subarray(head.length, head.length + length) }
+}
+
+// Framed once, one write of one shared buffer does for each watcher.
+function writeChunk(response: Reply, { framed, body }: Chunk): void {
+  if (response.writeFramed?.(framed)) return
+  response.write(body)
+}
+
+/** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */
+function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
+  const { type, entry, before } = event
+  const wasIn = before !== undefined && selection.matches(before)
+  if (type === 'DELETED') return wasIn ? 'DELETED' : undefined
+  const isIn = selection.matches(entry)
+  if (isIn) return wasIn ? 'MODIFIED' : 'ADDED'
+  return wasIn ? 'DELETED' : undefined
+}
+
+// JSON is ASCII by construction, which spares the encoding; YAML need not be.
+const asEncoding = (as: Representation): 'latin1' | 'utf8' => (as.syntax === 'json' ? 'latin1' : 'utf8')
+
+function drained(response: Reply): Promise<void> {
+  if (response.destroyed || response.closed) return Promise.resolve()
+  return new Promise(resolve => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+  })
+}

@@ -1,0 +1,174 @@
+import type { KubeObject } from '../../object/index.ts'
+import type { Kind } from '../registry/index.ts'
+import { asciiJson, type Entry, type StoredEvent } from '../storage/index.ts'
+import type { Representation } from './representation.ts'
+import { yaml } from './yaml.ts'
+
+/** The JSON of an entry at the version of `kind`. */
+export function wireText(kind: Kind, entry: Entry): string {
+  return kind.fromStorage ? kind.fromStorage(entry.text, entry.revision) : entry.text
+}
+
+/** One object as the client wants it. */
+export function renderEntry(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+  return finish(entryJson(kind, entry, as, nowMs), as)
+}
+
+function entryJson(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+  switch (as.form) {
+    case 'object':
+      return wireText(kind, entry)
+    case 'partial':
+      return partialText(entry, as)
+    case 'table':
+      return tableHead(kind, String(entry.revision), true, as) + rowText(kind, entry, as, nowMs) + tableEnd
+  }
+}
+
+/** Up to here YAML is written in lines; what is longer stays JSON, which is YAML too, as writing a megabyte of lines takes a second. */
+const maxYamlLength = 32 * 1024
+
+/** YAML is made of the finished JSON: few clients ask for it. */
+export function finish(json: string, as: Representation): string {
+  return as.syntax === 'json' || json.length > maxYamlLength
+    ? json
+    : yaml().stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 0 })
+}
+
+export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number; shardInfo?: { selector: string } }
+
+/** What stands before, between and after the items of a list: the items themselves are streamed. */
+export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { head: string; end: string } {
+  switch (as.form) {
+    case 'object':
+      return {
+        // Lists of custom kinds always have a continue, as with Kubernetes.
+        head: `{"kind":"${kind.listKind}","apiVersion":"${kind.apiVersion}","metadata":${JSON.stringify(kind.isCustom ? { continue: '', ...meta } : meta)},"items":[`,
+        end: ']}',
+      }
+    case 'partial':
+      return {
+        head: `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/${as.version}","metadata":${JSON.stringify(meta)},"items":[`,
+        end: ']}',
+      }
+    case 'table':
+      return {
+        head: `{"kind":"Table","apiVersion":"meta.k8s.io/${as.version}","metadata":${JSON.stringify(meta)},"columnDefinitions":${columnsText(kind)},"rows":[`,
+        end: ']}',
+      }
+  }
+}
+
+export function listItem(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+  switch (as.form) {
+    case 'object':
+      return kind.isCustom ? wireText(kind, entry) : withoutType(kind, wireText(kind, entry))
+    case 'partial':
+      return partialText(entry, as)
+    case 'table':
+      return rowText(kind, entry, as, nowMs)
+  }
+}
+
+// Every stored object begins with these two, and Kubernetes leaves them out of the items of its own kinds.
+function withoutType({ apiVersion, kind }: Kind, text: string): string {
+  return `{${text.slice('{"apiVersion":"","kind":"",'.length + apiVersion.length + kind.length)}`
+}
+
+export type SentType = 'ADDED' | 'MODIFIED' | 'DELETED'
+
+/**
+ * A watch event as its line on the wire, made once per media type and shared by every watcher.
+ * @param isFirst tables name their columns in a watch's first event only.
+ */
+export function renderEvent(kind: Kind, event: StoredEvent, type: SentType, as: Representation, isFirst: boolean, nowMs: number): string {
+  // An object that leaves a selection is shown as it last was in it, at the revision of the change.
+  const isLeaving = type === 'DELETED' && event.type !== 'DELETED'
+  const key = `${type}${isLeaving ? '-' : ''}${isFirst && as.form === 'table' ? '+' : ''}${kind.version}${kind.group}${as.key}`
+  let line = event.encoded?.get(key)
+  if (line === undefined) {
+    const entry = isLeaving ? atRevision(event.before!, event.revision) : event.entry
+    line = eventLine(type, eventObject(kind, entry, as, isFirst, nowMs), as)
+    event.encoded ??= new Map()
+    event.encoded.set(key, line)
+  }
+  return line
+}
+
+/** The ADDED line of an object that was there before the watch. */
+export function renderInitial(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
+  return eventLine('ADDED', eventObject(kind, entry, as, isFirst, nowMs), as)
+}
+
+export function renderBookmark(kind: Kind, revision: number, as: Representation, isInitialEnd: boolean): string {
+  const annotations = isInitialEnd ? ',"annotations":{"k8s.io/initial-events-end":"true"}' : ''
+  const metadata = `{"resourceVersion":"${revision}"${annotations}}`
+  switch (as.form) {
+    case 'object':
+      return eventLine('BOOKMARK', `{"kind":"${kind.kind}","apiVersion":"${kind.apiVersion}","metadata":${metadata}}`, as)
+    case 'partial':
+      return eventLine('BOOKMARK', `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${as.version}","metadata":${metadata}}`, as)
+    case 'table': {
+      const row = `{"cells":[],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/${as.version}","metadata":${metadata}}}`
+      return eventLine('BOOKMARK', tableHead(kind, String(revision), false, as) + row + tableEnd, as)
+    }
+  }
+}
+
+export function eventLine(type: string, object: string, as: Representation): string {
+  const line = `{"type":"${type}","object":${object}}\n`
+  return as.syntax === 'json' ? line : `---\n${finish(line, as)}`
+}
+
+function eventObject(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
+  if (as.form === 'table') return tableHead(kind, String(entry.revision), isFirst, as) + rowText(kind, entry, as, nowMs) + tableEnd
+  return entryJson(kind, entry, as, nowMs)
+}
+
+function atRevision(entry: Entry, revision: number): Entry {
+  const object = JSON.parse(entry.text) as KubeObject
+  object.metadata.resourceVersion = String(revision)
+  return { ...entry, revision, text: asciiJson(object) }
+}
+
+function partialText(entry: Entry, { version }: Representation): string {
+  const { metadata } = JSON.parse(entry.text) as KubeObject
+  return asciiJson({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata })
+}
+
+const tableEnd = ']}'
+
+function tableHead(kind: Kind, revision: string, withColumns: boolean, { version }: Representation): string {
+  const columns = withColumns ? columnsText(kind) : 'null'
+  return `{"kind":"Table","apiVersion":"meta.k8s.io/${version}","metadata":{"resourceVersion":"${revision}"},"columnDefinitions":${columns},"rows":[`
+}
+
+const columnTexts = new WeakMap<Kind, string>()
+
+function columnsText(kind: Kind): string {
+  let text = columnTexts.get(kind)
+  if (text === undefined) {
+    text = asciiJson(
+      kind.columns.map(({ name, type, format, description, priority }) => ({ name, type, format: format ?? '', description, priority })),
+    )
+    columnTexts.set(kind, text)
+  }
+  return text
+}
+
+function rowText(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+  // The columns of built-in kinds read what is stored, whatever the version.
+  const object = JSON.parse(kind.isCustom ? wireText(kind, entry) : entry.text) as KubeObject
+  const cells = kind.columns.map(column => column.read(object, nowMs) ?? null)
+  switch (as.include) {
+    case 'None':
+      return asciiJson({ cells, object: null })
+    case 'Metadata':
+      return asciiJson({
+        cells,
+        object: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}`, metadata: object.metadata },
+      })
+    case 'Object':
+      return `{"cells":${asciiJson(cells)},"object":${wireText(kind, entry)}}`
+  }
+}

@@ -1,0 +1,146 @@
+import { promisify } from 'node:util'
+import { StatusError } from '../../object/index.ts'
+import type { HeaderValue, Reply } from './reply.ts'
+
+const gzipFromBytes = 128 * 1024
+
+/** Sends a finished body. Text must be ASCII when the content type is JSON, which `asciiJson` sees to. */
+export function send(response: Reply, code: number, contentType: string, text: string, warnings?: readonly string[]): void {
+  if (response.headersSent || response.destroyed) return
+  const isJson = contentType === 'application/json'
+  const headers: HeaderValue[] = [
+    ...(contentType ? ['Content-Type', contentType] : []),
+    'Cache-Control',
+    'no-cache, private',
+    'Content-Length',
+    isJson ? text.length : Buffer.byteLength(text),
+  ]
+  if (warnings?.length) {
+    const texts = warningTexts(warnings)
+    // Headers given here replace those set before, such as the warning of a deprecated version.
+    const before = response.getHeader('Warning')
+    headers.push('Warning', before === undefined ? texts : [String(before), ...texts])
+  }
+  response.writeHead(code, headers)
+  response.end(text, isJson ? 'latin1' : 'utf8')
+}
+
+/** Like {@link send}, compressed when the client takes gzip and the body is worth it. */
+export async function sendLarge(response: Reply, contentType: string, text: string, acceptEncoding: string | undefined): Promise<void> {
+  if (text.length < gzipFromBytes || !takesGzip(acceptEncoding)) {
+    send(response, 200, contentType, text)
+    return
+  }
+  const body = await compress(Buffer.from(text, contentType === 'application/json' ? 'latin1' : 'utf8'))
+  if (response.destroyed) return
+  response.writeHead(200, {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-cache, private',
+    'Content-Encoding': 'gzip',
+    'Content-Length': body.length,
+    Vary: 'Accept-Encoding',
+  })
+  response.end(body)
+}
+
+// Loaded with the first client that takes gzip.
+function compress(bytes: Buffer): Promise<Buffer> {
+  return promisify(process.getBuiltinModule('node:zlib').gzip)(bytes, { level: 1 })
+}
+
+/** A finished answer with headers of its own. An empty content type stands for none, which goes with an empty body. */
+export type Sent = {
+  readonly code: number
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+/** Sends a document that may be large and is not an object: discovery, OpenAPI. Compressed when it is worth it and the client takes gzip. */
+export async function sendDocument(response: Reply, document: Sent, acceptEncoding: string): Promise<void> {
+  const { code, contentType, headers, body } = document
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const isGzip = bytes.length >= gzipFromBytes && takesGzip(acceptEncoding)
+  const sent = isGzip ? await compress(bytes) : bytes
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(code, {
+    ...(contentType && { 'Content-Type': contentType }),
+    'Cache-Control': 'no-cache, private',
+    ...(isGzip && { 'Content-Encoding': 'gzip' }),
+    ...(code !== 304 && { 'Content-Length': sent.length }),
+    ...headers,
+    ...(isGzip &&
+      !headers.Vary?.includes('Accept-Encoding') && { Vary: headers.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding' }),
+  })
+  response.end(sent)
+}
+
+export function takesGzip(acceptEncoding: string | undefined): boolean {
+  return acceptEncoding?.includes('gzip') ?? false
+}
+
+const warningsOnFailure = new WeakMap<Reply, readonly string[]>()
+
+/** Also an error is answered with the warnings that were found by then; `warnings` may still grow. */
+export function warnOnFailure(response: Reply, warnings: readonly string[]): void {
+  warningsOnFailure.set(response, warnings)
+}
+
+/** What V8 says when an argument list, a text or a list gets too long: a request that nobody can work on. */
+function tooLarge(error: unknown): StatusError | undefined {
+  if (!(error instanceof RangeError) || !/call stack|string length|array length/i.test(error.message)) return undefined
+  return new StatusError('RequestEntityTooLarge', 'the request is too large to be worked on', { cause: error })
+}
+
+/** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
+export function sendError(response: Reply, error: unknown, onInternal: (error: unknown) => void): void {
+  let status = error instanceof StatusError ? error : undefined
+  if (!status) {
+    onInternal(error)
+    status = tooLarge(error) ?? new StatusError('InternalError', 'Internal error occurred: see the log of the server', { cause: error })
+  }
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const warnings = warningsOnFailure.get(response) ?? []
+  if (warnings.length > 0) {
+    const before = response.getHeader('Warning')
+    const told = warningTexts(warnings)
+    response.setHeader('Warning', before === undefined ? told : [String(before), ...told])
+  }
+  const retryAfter = status.details?.retryAfterSeconds
+  if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
+  const text = JSON.stringify(status.toStatus())
+  const body = Buffer.from(text)
+  response.writeHead(status.code, {
+    'Content-Type': 'application/json',
+    'Cache-Control': 'no-cache, private',
+    'Content-Length': body.length,
+  })
+  response.end(body)
+}
+
+/** As much of all warnings of an answer as Kubernetes sends, and no more than node:http2 reads as a client: clients bound headers. */
+const maxWarningsLength = 4_096
+const maxWarnings = 64
+
+function warningTexts(warnings: readonly string[]): string[] {
+  const texts: string[] = []
+  let length = 0
+  for (const warning of warnings) {
+    const text = `299 - "${quotable(warning)}"`
+    length += text.length
+    if (length > maxWarningsLength || texts.length === maxWarnings) break
+    texts.push(text)
+  }
+  return texts
+}
+
+// A header value is one line of ASCII in quotes.
+function quotable(text: string): string {
+  return text
+    .slice(0, 1_000)
+    .replace(/[^ -~]/g, '?')
+    .replace(/["\\]/g, '\\$&')
+}

@@ -1,8 +1,0 @@
-import { StatusError } from '../../../kube/index.ts'
-
-/** 403 of an admission plugin: `pods "a" is forbidden: …`. */
-export function forbiddenFor({ group, plural }: { group: string; plural: string }, name: string, why: string): StatusError {
-  return new StatusError('Forbidden', `${group ? `${plural}.${group}` : plural} ${JSON.stringify(name)} is forbidden: ${why}`, {
-    details: { name, group: group || undefined, kind: plural },
-  })
-}

@@ -1,0 +1,166 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HttpError, readBody, send, sendError, sendJson } from '../http/index.ts'
+import type { LogStore } from './log-store.ts'
+import { LogNameError, type RunKey } from './run-key.ts'
+
+export type LogAccessRequest = {
+  user: { name: string; groups: string[] } | undefined
+  namespace: string
+  run: string
+  /** `write` is for the worker of the Run. */
+  verb: 'read' | 'write'
+}
+export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404; message: string }
+
+export type LogHandlerOptions = {
+  store: LogStore
+  authorize(request: LogAccessRequest): Promise<LogAccess>
+  /** A sender or a reader that stands still for so long is cut off. Default 30,000. */
+  idleMs?: number
+  /** Most bytes of one append. Default 1 MiB. */
+  maxBodyBytes?: number
+  /** Most followers at once, over all Runs. Default 1,000. */
+  maxFollowers?: number
+  /** Called with what the client only sees as `InternalError`. */
+  onError?: (error: unknown) => void
+}
+
+export type LogHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  context: { user: { name: string; groups: string[] } | undefined },
+) => Promise<void>
+
+/**
+ * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (a repeated one does not double; 409 with `expected` for a gap, 409 `Ended`),
+ * an empty `POST` says where the next append begins, `POST ?end=1` ends. `GET ?tail=N|offset=N` answers with the text, its place in
+ * `Oarlock-Offset` and `Oarlock-Next-Offset`; with `follow=1` it goes on until the log ends.
+ * Never rejects and never answers 500 for what a client did. Errors are `{error:{code,message}}`.
+ */
+export function createLogHandler(options: LogHandlerOptions): LogHandler {
+  const { store, authorize, idleMs = 30_000, maxBodyBytes = 1024 * 1024, maxFollowers = 1_000, onError } = options
+  let followers = 0
+
+  return async (req, res, { user }) => {
+    try {
+      const { key, query } = parseTarget(req)
+      const method = req.method ?? 'GET'
+      if (method !== 'GET' && method !== 'POST')
+        throw new HttpError(405, 'MethodNotAllowed', `${method} is not allowed here, use GET or POST`)
+      const access = await authorize({ user, ...key, verb: method === 'GET' ? 'read' : 'write' })
+      if (!access.allowed)
+        throw new HttpError(access.code, { 401: 'Unauthorized', 403: 'Forbidden', 404: 'NotFound' }[access.code], access.message)
+      if (method === 'POST') await append(key, query, req, res)
+      else if (isSet(query, 'follow')) await follow(key, query, res)
+      else await read(key, query, res)
+    } catch (error) {
+      answerError(res, error)
+    }
+  }
+
+  async function append(key: RunKey, query: URLSearchParams, req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (isSet(query, 'end')) {
+      await store.end(key)
+      return sendJson(res, 200, { ended: true })
+    }
+    const offset = wholeNumber(query, 'offset')
+    const bytes = await readBody(req, { maxBytes: maxBodyBytes, idleMs })
+    if (bytes.byteLength === 0) return sendJson(res, 200, { offset: await store.receivedBytes(key) })
+    if (offset === undefined)
+      throw new HttpError(400, 'BadRequest', 'offset must say where the body begins in all that was sent; an empty POST tells it')
+    const result = await store.append(key, offset, bytes)
+    if (result.kind === 'appended') return sendJson(res, 200, { offset: result.offset })
+    if (result.kind === 'ended') throw new HttpError(409, 'Ended', 'the log has ended')
+    throw new HttpError(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes between are missing`, {
+      expected: result.expected,
+    })
+  }
+
+  async function read(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
+    const { bytes, offset, nextOffset, ended } = await store.read(key, {
+      offset: wholeNumber(query, 'offset'),
+      tailLines: wholeNumber(query, 'tail'),
+    })
+    const place = { 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) }
+    send(res, 200, textType, bytes, { ...place, ...noSniff }, idleMs * 2)
+  }
+
+  async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
+    const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
+    if (followers >= maxFollowers)
+      throw new HttpError(503, 'TooManyFollowers', `${maxFollowers} logs are being followed, the most there may be; try again`)
+    followers++
+    const gone = new AbortController()
+    res.once('close', () => gone.abort())
+    try {
+      res.socket?.setNoDelay(true)
+      res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...noSniff })
+      res.flushHeaders()
+      for await (const bytes of store.follow(key, { ...options, signal: gone.signal })) {
+        if (res.destroyed) return
+        // The next bytes are read from disk only when these have left: a slow reader holds one chunk, and a stopped one is cut off.
+        if (!res.write(bytes)) await drained(res, idleMs, gone.signal)
+      }
+      res.end()
+    } finally {
+      followers--
+    }
+  }
+
+  function answerError(res: ServerResponse, error: unknown): void {
+    if (res.headersSent || res.destroyed) {
+      // In the middle of a stream the only honest answer is to break it.
+      res.destroy()
+      return
+    }
+    const http = toHttpError(error)
+    if (http.status === 500) onError?.(error)
+    sendError(res, http)
+  }
+}
+
+const textType = 'text/plain; charset=utf-8'
+const noSniff = { 'x-content-type-options': 'nosniff' }
+
+async function drained(res: ServerResponse, idleMs: number, signal: AbortSignal): Promise<void> {
+  const late = setTimeout(() => res.destroy(), idleMs)
+  try {
+    await once(res, 'drain', { signal })
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+function parseTarget(req: IncomingMessage): { key: RunKey; query: URLSearchParams } {
+  const url = URL.canParse(req.url ?? '', 'http://x') ? new URL(req.url ?? '', 'http://x') : undefined
+  let parts: string[]
+  try {
+    parts = url?.pathname.split('/').slice(1).map(decodeURIComponent) ?? []
+  } catch {
+    throw new HttpError(400, 'BadRequest', 'the path is not valid percent-encoding')
+  }
+  const [root, namespace, run] = parts
+  if (url === undefined || root !== 'logs' || !namespace || !run || parts.length > 3) {
+    throw new HttpError(404, 'NotFound', 'no such path; logs are served at /logs/<namespace>/<run>')
+  }
+  return { key: { namespace, run }, query: url.searchParams }
+}
+
+const isSet = (query: URLSearchParams, name: string) => query.get(name) === '1' || query.get(name) === 'true'
+
+function wholeNumber(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name)
+  if (text === null) return undefined
+  if (!/^\d{1,15}$/.test(text))
+    throw new HttpError(400, 'BadRequest', `${name} must be a whole number, got ${JSON.stringify(text.slice(0, 100))}`)
+  return Number(text)
+}
+
+function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error
+  if (error instanceof LogNameError) return new HttpError(400, 'BadRequest', error.message)
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new HttpError(507, 'DiskFull', 'no room on the disk for logs')
+  return new HttpError(500, 'InternalError', 'the request failed inside the server')
+}
