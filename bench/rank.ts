@@ -1,6 +1,14 @@
 /** Ranking a long queue: one change, one decision. */
 import type { Run } from '../src/api/index.ts'
-import { decidePlacement, Hands, PlacementMemory, preview, RunQueue, requestOf, TenantBook } from '../src/controllers/dispatch/index.ts'
+import {
+  decidePlacement,
+  preview,
+  RunQueue,
+  requestOf,
+  SchedulerState,
+  TenantIndex,
+  WorkerInventory,
+} from '../src/controllers/dispatch/index.ts'
 import { rfc3339 } from '../src/kubernetes/object/index.ts'
 import type { Bench } from './run.ts'
 
@@ -66,7 +74,7 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   global.gc?.()
   const heapBefore = process.memoryUsage().heapUsed
   const queue = new RunQueue()
-  queue.setTenants(new TenantBook())
+  queue.setTenants(new TenantIndex())
   const requests = Array.from({ length: runs }, (_, i) => requestOf(makeRun(i, tenants, roll)))
   const fillingMs = performance.now()
   const fillingCpu = process.cpuUsage()
@@ -116,9 +124,9 @@ function measure(runs: number, tenants: number): Bench['rows'] {
     spec: { pool: 'default', slots: 1, lifecycle: 'Warm' as const },
     status: { phase: 'Ready' as const },
   }))
-  const memory = new PlacementMemory()
+  const memory = new SchedulerState()
   const decisionMs = times(2_000, () => {
-    const [given] = decidePlacement({ queue, memory, hands: Hands.of(workers, new Map(), () => 0.5), nowMs })
+    const [given] = decidePlacement({ queue, memory, hands: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
     if (given) queue.end(given.key, nowMs)
   })
   const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs

@@ -77,8 +77,8 @@ describe('workers that join', () => {
     terms: string[] = [],
     labels?: Record<string, string>,
   ): Promise<{ worker: string; client: Client; credential: string }> {
-    const { askToJoin } = await joinTokens()
-    const { worker, credential, pool } = await askToJoin(admin.server, ca, await newToken('--uses', '1', ...terms), { name, labels })
+    const { bootstrapWorker } = await joinTokens()
+    const { worker, credential, pool } = await bootstrapWorker(admin.server, ca, await newToken('--uses', '1', ...terms), { name, labels })
     equal(pool, 'edge')
     const client = await createClient({ cluster: { server: admin.server, caCertificate: ca, token: credential } })
     return { worker, client, credential }
@@ -295,17 +295,17 @@ describe('workers that join', () => {
   })
 
   test('tokens end, are used up, and are refused by a server they are not for', async () => {
-    const { askToJoin, fetchPinnedCa, parseJoinToken } = await joinTokens()
+    const { bootstrapWorker, fetchPinnedCa, parseJoinToken } = await joinTokens()
     const once = await newToken('--uses', '1')
     const both = await Promise.allSettled([
-      askToJoin(admin.server, ca, once, { name: 'a' }),
-      askToJoin(admin.server, ca, once, { name: 'a' }),
+      bootstrapWorker(admin.server, ca, once, { name: 'a' }),
+      bootstrapWorker(admin.server, ca, once, { name: 'a' }),
     ])
     deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
     const brief = await newToken('--ttl', '1s')
     await eventually(
       async () =>
-        await askToJoin(admin.server, ca, brief, { name: 'b' }).then(
+        await bootstrapWorker(admin.server, ca, brief, { name: 'b' }).then(
           () => false,
           () => true,
         ),
@@ -314,7 +314,7 @@ describe('workers that join', () => {
     const forged = { ...parseJoinToken(once)!, pin: 'x'.repeat(43) }
     await rejects(fetchPinnedCa(admin.server, forged), /is not the server that the token is for/)
     const [, id, , pin] = once.split('.')
-    await rejects(askToJoin(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, { name: 'c' }), /answered 401/)
+    await rejects(bootstrapWorker(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, { name: 'c' }), /answered 401/)
     const cut = startWorker(once.slice(0, -3), 'cut')
     equal(await cut.exited, 2)
     match(cut.said(), /the join token is not whole/)

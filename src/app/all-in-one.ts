@@ -29,8 +29,8 @@ import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUse
 import { joinedGuards } from './authorize-joined.ts'
 import { HostTraits } from './host-traits.ts'
 import { startHttpListener } from './http-listener.ts'
-import { giveBackMemoryWhenIdle } from './idle-gc.ts'
-import { anyLabel, createJoinHandler, createJoinToken, JoinDesk, labelsOfCredential, workerCredentialName } from './join/index.ts'
+import { collectGarbageWhenIdle } from './idle-gc.ts'
+import { anyLabel, createJoinHandler, createJoinToken, JoinService, labelsOfCredential, workerCredentialName } from './join/index.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry, recoveredLocks } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
@@ -165,7 +165,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true }),
     ])
     await ensurePool(client, options.pool?.max)
-    const desk = new JoinDesk({ client, issueToken: user => server.issueToken(user) })
+    const desk = new JoinService({ client, issueToken: user => server.issueToken(user) })
     late.joinHandler = createJoinHandler({ desk, caCertificate: server.caCertificate })
 
     const host = new HostTraits()
@@ -275,7 +275,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     undo.push(() => listener.close())
     undo.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
-    undo.push(giveBackMemoryWhenIdle())
+    undo.push(collectGarbageWhenIdle())
     log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is up')
 
     async function forgetLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {

@@ -1,6 +1,6 @@
 import { apiGroup, isEnded, labels, outputsSecretName, outputsSecretType, type Run, type StackSpec, systemNamespace } from '../api/index.ts'
 import { equalJson, type KubeObject } from '../kubernetes/object/index.ts'
-import type { Attributes, OwnGuard, User } from '../kubernetes/server/index.ts'
+import type { AdmissionHook, Attributes, User } from '../kubernetes/server/index.ts'
 
 /** Workers that came with a join token: they run on machines of others, and get what their own Runs need and nothing else. */
 export const joinedGroup = 'oarlock:joined-workers'
@@ -81,18 +81,18 @@ function namedSecrets(spec: StackSpec): ReadonlySet<string> {
  * it: a request to create names its object in its body only, and a Worker that could move to another pool, or choose its labels, would
  * get Runs, and with them Secrets, that are not meant for it.
  */
-export function joinedGuards(workerOf: (user: User) => string | undefined, facts: JoinedFacts): ReadonlyMap<string, OwnGuard> {
+export function joinedGuards(workerOf: (user: User) => string | undefined, facts: JoinedFacts): ReadonlyMap<string, AdmissionHook> {
   const forJoined =
     (
       check: (worker: string, user: User, object: KubeObject, namespace: string, before: KubeObject | undefined) => string | undefined,
-    ): OwnGuard =>
+    ): AdmissionHook =>
     (user, { namespace }, object, before) => {
       const worker = user.groups.includes(joinedGroup) ? workerOf(user) : undefined
       return worker === undefined ? undefined : check(worker, user, object, namespace, before)
     }
   const ownName = (worker: string, { metadata }: KubeObject) =>
     metadata.name === worker ? undefined : `worker ${worker} may write objects of its own name only`
-  return new Map<string, OwnGuard>([
+  return new Map<string, AdmissionHook>([
     [
       `workers.${apiGroup}`,
       forJoined((worker, user, object, _, before) => {

@@ -13,7 +13,7 @@ const worthBytes = 16 * 1024 * 1024
  * allocated, and an idle process allocates nothing: measured with 1,000 Stacks, 60 MB would stay until the next burst.
  * Returns how to end it.
  */
-export function giveBackMemoryWhenIdle(): () => void {
+export function collectGarbageWhenIdle(): () => void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   let before = performance.eventLoopUtilization()

@@ -7,7 +7,7 @@
 
 export { type Address, parseAddress } from './address.ts'
 export type { AllInOne, AllInOneOptions } from './all-in-one.ts'
-export { HubStartError, type HubStartErrorKind } from './app-start-error.ts'
+export { AppStartError, type AppStartErrorKind } from './app-start-error.ts'
 export { openLogFile } from './log-file.ts'
 export { joinTokens, runWorkerProcess, startAllInOne } from './processes.ts'
 export type { WorkerProcessOptions } from './worker-process.ts'

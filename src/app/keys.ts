@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { HubStartError } from './app-start-error.ts'
+import { AppStartError } from './app-start-error.ts'
 
 const keyBytes = 32
 
@@ -19,7 +19,7 @@ export function readStateKey(dataDir: string): Buffer {
   }
   const key = Buffer.from(text.trim(), 'hex')
   if (key.length === keyBytes) return key
-  throw new HubStartError(
+  throw new AppStartError(
     'DataDirectory',
     `${path} must hold ${keyBytes} bytes as hex, got ${key.length}`,
     'put the file back from a backup: without it the states cannot be read',

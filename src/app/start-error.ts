@@ -1,15 +1,15 @@
 import { ServerStartError } from '../kubernetes/server/index.ts'
 import { StateStoreError } from '../stores/state/index.ts'
-import { HubStartError } from './app-start-error.ts'
+import { AppStartError } from './app-start-error.ts'
 
 /** Turns what the rooms throw at a start into one kind of error; anything unknown stays what it is. */
 export function startError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
   if (error instanceof ServerStartError) {
     if (error.isAboutAddress) return addressError('API', '--listen', listen, error)
-    return new HubStartError('DataDirectory', error.message, dataHints[error.code] ?? 'choose another with --data', error)
+    return new AppStartError('DataDirectory', error.message, dataHints[error.code] ?? 'choose another with --data', error)
   }
   if (error instanceof StateStoreError) {
-    return new HubStartError(
+    return new AppStartError(
       'DataDirectory',
       `the state store of ${dataDir}: ${error.message}`,
       dataHints[error.code] ?? 'choose another with --data',
@@ -17,9 +17,9 @@ export function startError(error: unknown, { dataDir, listen }: { dataDir: strin
     )
   }
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC') return new HubStartError('DataDirectory', `the disk of ${dataDir} is full`, dataHints.DiskFull, error)
+  if (code === 'ENOSPC') return new AppStartError('DataDirectory', `the disk of ${dataDir} is full`, dataHints.DiskFull, error)
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR') {
-    return new HubStartError('DataDirectory', `${dataDir} cannot be written (${code})`, dataHints.DataDirectoryUnwritable, error)
+    return new AppStartError('DataDirectory', `${dataDir} cannot be written (${code})`, dataHints.DataDirectoryUnwritable, error)
   }
   return error
 }
@@ -37,11 +37,11 @@ const dataHints: Record<string, string> & { DiskFull: string; DataDirectoryUnwri
 }
 
 /** An address that cannot be listened on, with the flag that names another. */
-export function addressError(what: string, flag: string, address: string, cause: unknown): HubStartError {
+export function addressError(what: string, flag: string, address: string, cause: unknown): AppStartError {
   const error = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
   const code = error.cause?.code ?? error.code
   const why = code === 'EADDRINUSE' ? 'is in use by another process' : `cannot be listened on (${code})`
-  return new HubStartError(
+  return new AppStartError(
     'Listen',
     `${address}, the address of the ${what}, ${why}`,
     `${code === 'EADDRINUSE' ? 'stop the other process, or choose' : 'choose'} another with ${flag} HOST:PORT (port 0 picks a free one)`,

@@ -95,12 +95,12 @@ async function join(
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
 ): Promise<Access> {
   // Loaded only here: a worker that this process's own server starts has its credential already.
-  const { askToJoin, Credential, fetchPinnedCa, parseJoinToken } = await import('./join/index.ts')
+  const { bootstrapWorker, Credential, fetchPinnedCa, parseJoinToken } = await import('./join/index.ts')
   const token = parseJoinToken(text)
   if (!token) throw new WorkerOptionError('the join token is not whole: it has four parts, as "oarlock token create" printed it')
   if (!server.startsWith('https://')) throw new WorkerOptionError(`the server ${server} must be an https:// URL to be joined with a token`)
   const caCertificate = await fetchPinnedCa(server, token)
-  const admission = await askToJoin(server, caCertificate, text, { name: wanted, labels: traits.labels })
+  const admission = await bootstrapWorker(server, caCertificate, text, { name: wanted, labels: traits.labels })
   log.info({ worker: admission.worker, pool: admission.pool, server }, 'joined')
   if (pool !== defaults.pool && pool !== admission.pool)
     log.warn({ pool }, `the join token is for pool ${admission.pool}, whatever --pool says`)

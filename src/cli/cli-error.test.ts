@@ -2,7 +2,7 @@ import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import { ConnectionError } from '../kubernetes/client/index.ts'
 import { invalid, notFound, StatusError } from '../kubernetes/object/index.ts'
-import { CliError, tell, usageError } from './cli-error.ts'
+import { CliError, formatError, usageError } from './cli-error.ts'
 
 const stack = { group: 'oarlock.dev', plural: 'stacks', kind: 'Stack' }
 
@@ -23,12 +23,12 @@ for (const [name, error, exitCode, message, details] of [
   ['anything else', new Error('boom'), 1, 'boom', []],
 ] as const) {
   test(`tell() knows ${name}`, () => {
-    const told = tell(error)
+    const told = formatError(error)
     deepEqual([told.exitCode, told.message, told.details], [exitCode, message, details])
   })
 }
 
 test('tell() sends people without a server to "oarlock up"', () => {
-  const told = tell(new ConnectionError('https://127.0.0.1:1', 'GET /api', Object.assign(new Error('x'), { code: 'ECONNREFUSED' })))
+  const told = formatError(new ConnectionError('https://127.0.0.1:1', 'GET /api', Object.assign(new Error('x'), { code: 'ECONNREFUSED' })))
   deepEqual([told.exitCode, told.hint?.includes('oarlock up')], [5, true])
 })

@@ -20,9 +20,9 @@ export const usageError = (message: string, hint = 'oarlock --help shows the com
 export type Told = { message: string; details: string[]; hint: string | undefined; exitCode: number }
 
 /** What to say about any error, and what to exit with. Each cause of a refused object gets its own line. */
-export function tell(error: unknown): Told {
+export function formatError(error: unknown): Told {
   if (error instanceof CliError) return { message: error.message, details: [], hint: error.hint, exitCode: error.exitCode }
-  if (error instanceof StatusError) return tellStatus(error)
+  if (error instanceof StatusError) return formatStatusError(error)
   // By its name: loading the client to ask would cost servers 2 MB.
   if (error instanceof Error && error.name === 'ConnectionError') {
     return {
@@ -47,7 +47,7 @@ export function tell(error: unknown): Told {
   return { message, details: [], hint: undefined, exitCode: exitCodes.failed }
 }
 
-function tellStatus(error: StatusError): Told {
+function formatStatusError(error: StatusError): Told {
   const { code, details } = error
   const causes = details?.causes ?? []
   const isInvalid = code === 422 && causes.length > 0

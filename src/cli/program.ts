@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { durationPattern } from '../kubernetes/object/index.ts'
-import { tell } from './cli-error.ts'
+import { formatError } from './cli-error.ts'
 import { errPaint, note } from './console.ts'
 import { exitCodeHelp, exitCodes } from './exit-codes.ts'
 import { beginLeanStart } from './lean-start.ts'
@@ -19,7 +19,7 @@ export async function run(argv: readonly string[]): Promise<number> {
   } catch (error) {
     // Commander has printed what is wrong, and help is not an error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
-    const { message, details, hint, exitCode } = tell(error)
+    const { message, details, hint, exitCode } = formatError(error)
     const paint = errPaint()
     note(`${paint('red', 'oarlock:')} ${message}`)
     for (const detail of details) note(`  ${detail}`)

@@ -38,7 +38,7 @@ export async function fetchPinnedCa(server: string, { pin }: JoinToken): Promise
 }
 
 /** @throws {JoinError} */
-export async function askToJoin(
+export async function bootstrapWorker(
   server: string,
   caCertificate: string,
   token: string,

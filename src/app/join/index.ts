@@ -4,11 +4,11 @@
  * fresh (`credential.ts`). Its labels are the token's to say (`worker-labels.ts`).
  * In: a token. Out: a name, a pool, labels, a credential for some hours. What it opens stands in `../authorize-joined.ts`.
  */
-export { askToJoin, fetchPinnedCa, JoinError } from './bootstrap.ts'
+export { bootstrapWorker, fetchPinnedCa, JoinError } from './bootstrap.ts'
 export { Credential } from './credential.ts'
 export { createJoinHandler } from './join-handler.ts'
 export { workerCredentialName } from './join-secrets.ts'
-export { type Admission, JoinDesk, type JoinDeskOptions } from './join-service.ts'
+export { type Admission, type JoinDeskOptions, JoinService } from './join-service.ts'
 export { looksLikeJoinToken, parseJoinToken } from './join-token.ts'
 export { createJoinToken, listJoinTokens, revokeJoinToken, revokeWorker } from './manage-tokens.ts'
-export { anyLabel, labelsOfCredential, sayTerms } from './worker-labels.ts'
+export { anyLabel, formatTerms, labelsOfCredential } from './worker-labels.ts'

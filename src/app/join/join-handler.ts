@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Admission, JoinDesk, Refusal } from './join-service.ts'
+import type { Admission, JoinService, Refusal } from './join-service.ts'
 
 const maxBodyBytes = 16_384
 
@@ -9,7 +9,7 @@ export type JoinUser = { name: string; groups: readonly string[] }
  * `GET /join/ca`: the certificate authority, for who has its pin. `POST /join` with `{"token", "name", "labels"}`: an admission.
  * `POST /join/renew` with the present credential: the next one. Answers are never to be stored by what stands between.
  */
-export function createJoinHandler({ desk, caCertificate }: { desk: JoinDesk; caCertificate: string }) {
+export function createJoinHandler({ desk, caCertificate }: { desk: JoinService; caCertificate: string }) {
   return async (request: IncomingMessage, response: ServerResponse, { user }: { user: JoinUser | undefined }): Promise<void> => {
     const path = (request.url ?? '').split('?')[0]
     response.setHeader('Cache-Control', 'no-store')

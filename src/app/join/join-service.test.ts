@@ -10,7 +10,7 @@ import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
 import { Credential } from './credential.ts'
 import { createJoinHandler } from './join-handler.ts'
 import { workerCredentialName } from './join-secrets.ts'
-import { JoinDesk } from './join-service.ts'
+import { JoinService } from './join-service.ts'
 import { createJoinToken } from './manage-tokens.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-join-'))
@@ -18,7 +18,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-join-'))
 const ttlMs = 3_000
 let server: ApiServer
 let client: Client
-let desk: JoinDesk
+let desk: JoinService
 
 before(async () => {
   let handler: ReturnType<typeof createJoinHandler> | undefined
@@ -37,7 +37,7 @@ before(async () => {
   await installKinds(client, oarlockResources)
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
-  desk = new JoinDesk({ client, issueToken: user => server.issueToken(user), ttlMs })
+  desk = new JoinService({ client, issueToken: user => server.issueToken(user), ttlMs })
   handler = createJoinHandler({ desk, caCertificate: server.caCertificate })
 })
 after(async () => {
@@ -77,7 +77,7 @@ test('what is refused, and with which number', async () => {
 
 test('guessing is slow: after twenty wrong ones in a second even a right one waits', async () => {
   const nowMs = Date.now()
-  const own = new JoinDesk({ client, issueToken: user => server.issueToken(user), nowMs: () => nowMs })
+  const own = new JoinService({ client, issueToken: user => server.issueToken(user), nowMs: () => nowMs })
   const text = await token()
   for (let i = 0; i < 20; i++) equal(((await own.join('x', 'vm')) as { code: number }).code, 401)
   equal(((await own.join(text, 'vm')) as { code: number }).code, 429)

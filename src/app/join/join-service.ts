@@ -16,7 +16,7 @@ import {
   workerCredentialType,
 } from './join-secrets.ts'
 import { isSecretOf, parseJoinToken } from './join-token.ts'
-import { admittedLabels, labelsOfCredential } from './worker-labels.ts'
+import { allowedLabels, labelsOfCredential } from './worker-labels.ts'
 
 /** A credential is renewed after a third of this: a Run that begins then still has most of it before it. */
 const credentialTtlMs = 12 * 3_600_000
@@ -58,7 +58,7 @@ export type Refusal = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readon
  * Exchanges join tokens for credentials of single workers, and old credentials for new ones. A credential opens what
  * `authorize.ts` says a joined worker may do, for some hours, and hangs on a Secret: that deleted, it is worth nothing any more.
  */
-export class JoinDesk {
+export class JoinService {
   readonly #options: JoinDeskOptions
   readonly #nowMs: () => number
   readonly #ttlMs: number
@@ -86,7 +86,7 @@ export class JoinDesk {
     if (typeof base !== 'string' || base.length > 200 || nameErrors(base, 'dns1123Subdomain').length > 0) {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
     }
-    const admitted = admittedLabels(record, wantedLabels)
+    const admitted = allowedLabels(record, wantedLabels)
     if ('refused' in admitted) return { code: 403, message: admitted.refused }
     if (!(await this.#options.client.resource(workerPoolResource).getOrUndefined(record.pool))) {
       return { code: 404, message: `the join token is for WorkerPool ${record.pool}, which does not exist` }

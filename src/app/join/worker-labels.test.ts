@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
-import { admittedLabels, termsError } from './worker-labels.ts'
+import { allowedLabels, termsError } from './worker-labels.ts'
 
 const terms = { labels: { site: 'west' }, allowLabels: ['gpu', 'disk=ssd'] }
 
@@ -17,7 +17,7 @@ for (const [what, wanted, got] of [
   ['the prototype', JSON.parse('{"__proto__":"x"}'), /label/],
 ] as [string, unknown, object | RegExp][]) {
   test(`labels of a worker: ${what}`, () => {
-    const outcome = admittedLabels(terms, wanted)
+    const outcome = allowedLabels(terms, wanted)
     if (got instanceof RegExp) match('refused' in outcome ? outcome.refused : '', got)
     else deepEqual(outcome, { labels: got })
   })
@@ -25,8 +25,8 @@ for (const [what, wanted, got] of [
 
 test('labels of a worker: a token that allows any, but for the one of the pool', () => {
   const any = { labels: {}, allowLabels: ['*'] }
-  deepEqual(admittedLabels(any, { a: 'b' }), { labels: { a: 'b' } })
-  equal('refused' in admittedLabels(any, { 'oarlock.dev/pool': 'other' }), true)
+  deepEqual(allowedLabels(any, { a: 'b' }), { labels: { a: 'b' } })
+  equal('refused' in allowedLabels(any, { 'oarlock.dev/pool': 'other' }), true)
 })
 
 test('terms that cannot be are refused when the token is made', () => {

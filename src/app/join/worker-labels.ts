@@ -24,7 +24,7 @@ export function termsError({ labels, allowLabels }: LabelTerms): string | undefi
 }
 
 /** The labels of a worker that asks for `wanted`, or why it may not have them. */
-export function admittedLabels(
+export function allowedLabels(
   { labels, allowLabels }: LabelTerms,
   wanted: unknown,
 ): { labels: Record<string, string> } | { refused: string } {
@@ -33,13 +33,13 @@ export function admittedLabels(
   if (wrong) return { refused: `label ${wrong.field}: ${wrong.message}` }
   for (const [key, value] of Object.entries((wanted ?? {}) as Record<string, string>)) {
     const isAllowed = labels[key] === undefined ? key !== ownLabels.pool && mayChoose(allowLabels, key, value) : labels[key] === value
-    if (!isAllowed) return { refused: `the join token does not allow the label ${key}=${value}; ${sayTerms({ labels, allowLabels })}` }
+    if (!isAllowed) return { refused: `the join token does not allow the label ${key}=${value}; ${formatTerms({ labels, allowLabels })}` }
   }
   return { labels: { ...(wanted as Record<string, string> | undefined), ...labels } }
 }
 
 /** For people. */
-export function sayTerms({ labels, allowLabels }: LabelTerms): string {
+export function formatTerms({ labels, allowLabels }: LabelTerms): string {
   const given = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
   const gives = given.length > 0 ? `it gives ${given.join(', ')}` : 'it gives none'
   const allows = allowLabels.length === 0 ? 'allows no others' : `allows ${allowLabels.includes(anyLabel) ? 'any' : allowLabels.join(', ')}`

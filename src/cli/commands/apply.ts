@@ -1,6 +1,6 @@
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
-import { tell } from '../cli-error.ts'
+import { formatError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { explainRefusal } from '../explain-refusal.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
@@ -28,7 +28,7 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
         else if (options.output === 'name') print(objectName(resource, object.metadata.name))
         else print(`${objectName(resource, object.metadata.name)} ${outcome}${options.dryRun ? ' (dry run)' : ''}`)
       } catch (error) {
-        const { message, details, exitCode: code, hint } = tell(error)
+        const { message, details, exitCode: code, hint } = formatError(error)
         note(`${manifest.from}: ${message}`)
         for (const detail of [...details, ...explainRefusal(manifest.object, error)]) note(`  ${detail}`)
         if (hint) note(`  hint: ${hint}`)

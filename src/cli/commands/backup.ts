@@ -20,7 +20,7 @@ export async function backup(options: BackupOptions): Promise<void> {
     throw new CliError(`${path} exists`, { hint: 'name another file with --to, or replace it with --force' })
   try {
     const isRemote = kubeconfig !== undefined || context !== undefined
-    await tellSummary(isRemote ? await online(path, { kubeconfig, context }) : await ofDirectory(dataDir, path), options.output)
+    await printSummary(isRemote ? await online(path, { kubeconfig, context }) : await ofDirectory(dataDir, path), options.output)
   } catch (error) {
     throw dataError(error)
   }
@@ -52,7 +52,7 @@ async function online(path: string, access: { kubeconfig?: string; context?: str
   )
 }
 
-async function tellSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
+async function printSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
   if (output === 'json' || output === 'yaml') print(await serialise(summary, output))
   else
     print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${(summary.bytes / 1e6).toFixed(1)} MB`)

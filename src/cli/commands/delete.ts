@@ -1,7 +1,7 @@
 import type { Resource } from '../../kubernetes/object/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { tell, usageError } from '../cli-error.ts'
+import { formatError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { objectName } from '../output/print-objects.ts'
@@ -40,7 +40,7 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
         }
         print(`${objectName(resource, name)} ${options.wait ? 'deleted' : 'is being deleted'}`)
       } catch (error) {
-        const { message, exitCode: code } = tell(error)
+        const { message, exitCode: code } = formatError(error)
         if (options.ignoreNotFound && code === 3) continue
         note(`oarlock: ${message}`)
         exitCode ||= code

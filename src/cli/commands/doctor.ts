@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { detectEngines } from '../../execution/engine/index.ts'
 import { checkIsolation, findCgroupParent } from '../../execution/workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
-import { tell } from '../cli-error.ts'
+import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialise } from '../output/print-objects.ts'
@@ -117,7 +117,7 @@ async function server(options: AccessOptions): Promise<Finding> {
       return { what: 'API server', state: 'ok', detail: `${client.server}  ${gitVersion ?? ''}${kubeconfig ? `  (${kubeconfig})` : ''}` }
     })
   } catch (error) {
-    const { message, hint } = tell(error)
+    const { message, hint } = formatError(error)
     return { what: 'API server', state: 'missing', detail: message, fix: hint }
   }
 }

@@ -5,13 +5,13 @@ import {
   compareCosts,
   defaultProfile,
   drawSvg,
+  formatCount,
+  formatMs,
+  formatPrice,
   headline,
   type Profile,
   parseProfile,
   recommend,
-  sayCount,
-  sayMs,
-  sayPrice,
   simulateSizes,
   sizesOf,
 } from '../../controllers/simulate/index.ts'
@@ -68,13 +68,13 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   print('')
   for (const line of chartLines(results, stacks, profile, target)) print(line)
   print('')
-  print(`Aim: p99 of changes within ${sayMs(target.changeMs)}, of drift checks within ${sayMs(target.driftCheckMs)}`)
+  print(`Aim: p99 of changes within ${formatMs(target.changeMs)}, of drift checks within ${formatMs(target.driftCheckMs)}`)
   print(`Recommendation: ${recommendation.text}`)
   print(
-    `Cost: ${sayPrice(cost.workers)} ${currency} a day at max ${chosen.max}; a pod per Stack, ${sayCount(stacks)} × 24h × ${perPodHour}, is ${sayPrice(cost.podPerStack)}`,
+    `Cost: ${formatPrice(cost.workers)} ${currency} a day at max ${chosen.max}; a pod per Stack, ${formatCount(stacks)} × 24h × ${perPodHour}, is ${formatPrice(cost.podPerStack)}`,
   )
   if (options.profile === undefined) note('The profile is an assumption: --profile says how your own Runs are (docs/simulate.md)')
-  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${sayMs(tookMs)}`)
+  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatMs(tookMs)}`)
 }
 
 function readProfile(file: string): Profile {

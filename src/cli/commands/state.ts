@@ -30,7 +30,7 @@ export async function list(options: AccessOptions & Output): Promise<void> {
     const cells = rows.map(row => [
       options.allNamespaces ? `${row.namespace}/${row.stack}` : row.stack,
       ...(row.current
-        ? [`${row.current.version}`, sayBytes(row.current.size), row.current.author, ageOf(row.current)]
+        ? [`${row.current.version}`, formatBytes(row.current.size), row.current.author, ageOf(row.current)]
         : ['<none>', '', '', '']),
       `${row.versions}`,
       `${row.orphans}`,
@@ -56,7 +56,7 @@ export async function show(target: string, options: AccessOptions & Output & Ver
     const outline = outlineOf(content, name)
     if (options.output) return print(await serialise(outline, options.output))
     if (outline.format === 'unknown') {
-      print(`state of stack/${name}: ${sayBytes(Buffer.byteLength(content))} of JSON with ${outline.keys.join(', ') || 'nothing in it'}`)
+      print(`state of stack/${name}: ${formatBytes(Buffer.byteLength(content))} of JSON with ${outline.keys.join(', ') || 'nothing in it'}`)
       return note('hint: it is not Terraform’s, so what in it is secret is not known; "oarlock state pull" gives all of it')
     }
     print(`serial ${outline.serial}, lineage ${outline.lineage}, written by ${outline.engineVersion}`)
@@ -91,7 +91,7 @@ export async function versions(target: string, options: AccessOptions & Output):
       `${row.version}`,
       `${row.epoch}`,
       row.author,
-      row.size === 0 ? 'deleted' : sayBytes(row.size),
+      row.size === 0 ? 'deleted' : formatBytes(row.size),
       ageOf(row),
       row.note,
     ])
@@ -299,7 +299,7 @@ const newestOf = (all: readonly VersionInfo[]) =>
 const keyOf = ({ metadata }: Stack) => `${metadata.namespace}/${metadata.name}`
 const ageOf = ({ createdMs }: { createdMs: number }) => formatDuration(Date.now() - createdMs)
 
-function sayBytes(bytes: number): string {
+function formatBytes(bytes: number): string {
   if (bytes < 1_000) return `${bytes} B`
   return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
 }

@@ -46,7 +46,7 @@ function explain(error: unknown): never {
 /** `oarlock token list` */
 export async function list(options: AccessOptions & { output?: string }): Promise<void> {
   await withClient(options, async client => {
-    const { listJoinTokens, sayTerms } = await joinTokens()
+    const { listJoinTokens, formatTerms } = await joinTokens()
     const tokens = await listJoinTokens(client)
     if (options.output === 'json' || options.output === 'yaml') {
       // Not even the hash: it is nobody's business.
@@ -66,7 +66,7 @@ export async function list(options: AccessOptions & { output?: string }): Promis
       expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'over',
       uses === undefined ? 'any' : String(uses),
       String(workers.length),
-      sayTerms(terms),
+      formatTerms(terms),
     ])
     for (const line of renderTable(['ID', 'POOL', 'ENDS IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
   })

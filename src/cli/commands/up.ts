@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { pino } from 'pino'
-import { type AllInOne, HubStartError, parseAddress, startAllInOne } from '../../app/index.ts'
+import { type AllInOne, AppStartError, parseAddress, startAllInOne } from '../../app/index.ts'
 import { objectKey, parseDuration } from '../../kubernetes/object/index.ts'
 import { dataDirectory } from '../access.ts'
 import { applyManifest } from '../apply-manifests.ts'
-import { CliError, tell, usageError } from '../cli-error.ts'
+import { CliError, formatError, usageError } from '../cli-error.ts'
 import { errPaint, note, outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { type FleetRow, formatSeconds, summaryText } from '../fleet/fleet-view.ts'
@@ -117,7 +117,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
     })
   } catch (error) {
     if (error instanceof RangeError && error.message.startsWith('address ')) throw usageError(error.message, 'oarlock up --help')
-    if (!(error instanceof HubStartError)) throw error
+    if (!(error instanceof AppStartError)) throw error
     const exitCode = error.kind === 'Listen' ? exitCodes.listen : exitCodes.dataDirectory
     throw new CliError(error.message, { exitCode, hint: error.hint, cause: error })
   }
@@ -179,7 +179,7 @@ async function applyAll(hub: AllInOne, options: UpOptions, sampleRepositories: s
       const { object } = await applyManifest(hub.client, manifest, settings)
       if (object.kind === 'Stack') keys.add(objectKey(object))
     } catch (error) {
-      const { message, details } = tell(error)
+      const { message, details } = formatError(error)
       note(`${errPaint()('red', 'oarlock:')} ${manifest.from}: ${message}`)
       for (const detail of details) note(`  ${detail}`)
     }

@@ -8,11 +8,11 @@ export const takeWithinMs = 30_000
  * @param run one with a worker.
  */
 export function isNotTaken(run: Run, nowMs: number): boolean {
-  return isUntaken(run) && assignedForMs(run, nowMs) >= takeWithinMs
+  return isUnaccepted(run) && assignedForMs(run, nowMs) >= takeWithinMs
 }
 
 /** True when nobody has said yet that the Run, which has a worker, was begun. */
-export function isUntaken({ status }: Pick<Run, 'status'>): boolean {
+export function isUnaccepted({ status }: Pick<Run, 'status'>): boolean {
   return status === undefined || status.phase === 'Queued' || status.phase === 'Assigned'
 }
 

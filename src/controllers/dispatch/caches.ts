@@ -14,7 +14,7 @@ import {
 } from '../../api/index.ts'
 import type { Informer, Manager } from '../../kubernetes/controller/index.ts'
 import { describeResource, type KubeObject } from '../../kubernetes/object/index.ts'
-import { isUntaken } from './acceptance.ts'
+import { isUnaccepted } from './acceptance.ts'
 
 /**
  * Held by a Run from the moment it has a Worker: deleting it by hand cancels it, and it stays until its engine has
@@ -54,7 +54,7 @@ export function addCaches(manager: Manager): Caches {
         canceled: run => (!run.spec.workerName && run.spec.cancel && !isEnded(run) ? ['yes'] : []),
         ofStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
         /** Has a Worker, and nobody has said yet that it takes it. */
-        untaken: run => (run.spec.workerName && isUntaken(run) ? ['yes'] : []),
+        untaken: run => (run.spec.workerName && isUnaccepted(run) ? ['yes'] : []),
         deleted: run => (run.spec.workerName && run.metadata.deletionTimestamp && !isEnded(run) ? ['yes'] : []),
         activeOf: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
         active: run => (run.spec.workerName && !isEnded(run) ? ['yes'] : []),

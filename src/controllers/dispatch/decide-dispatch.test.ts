@@ -5,7 +5,7 @@ import type { Run, Worker } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 import { epochMs, testPool, testRun, testWorker } from './objects.testing.ts'
-import { Hands, PlacementMemory, WaitReasons } from './placement/index.ts'
+import { PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
 import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
 import { preview, RunQueue, requestOf } from './queue/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
@@ -17,9 +17,9 @@ const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input
   const queue = new RunQueue()
   for (const run of queued) queue.put(requestOf(run))
   const { pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
-  const rest = { examples: new Map(), memory: new PlacementMemory() }
-  const decision = decideDispatch({ queue, hands: Hands.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
-  const reasons = new WaitReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
+  const rest = { examples: new Map(), memory: new SchedulerState() }
+  const decision = decideDispatch({ queue, hands: WorkerInventory.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
+  const reasons = new PendingReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
   const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))
   const runOf = new Map(queued.map(run => [objectKey(run), run]))

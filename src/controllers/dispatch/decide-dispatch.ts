@@ -1,5 +1,5 @@
 import type { Worker, WorkerPool } from '../../api/index.ts'
-import { type Assignment, decidePlacement, type Engines, type Hands, mismatch, type PlacementInput } from './placement/index.ts'
+import { type Assignment, decidePlacement, type Engines, mismatch, type PlacementInput, type WorkerInventory } from './placement/index.ts'
 import { decidePools, type PoolDemand, type PoolsDecision, type StartState } from './pool/index.ts'
 import { type Needs, wantedIn } from './queue/index.ts'
 
@@ -34,7 +34,7 @@ function demandOf({ queue, pools, hands, examples }: DispatchInput): Map<string,
 }
 
 /** Whether one more of the Workers of a pool, as they are or as the last one was, would do. One of which none will do helps nobody. */
-function helps(needs: Needs, hands: Hands, example: Worker | undefined): boolean {
+function helps(needs: Needs, hands: WorkerInventory, example: Worker | undefined): boolean {
   const mayDo = (worker: Worker, engines: Engines) => !hasSaid(worker, needs) || mismatch(needs, worker, engines) === undefined
   const isRegistered = ({ status }: Worker) => status !== undefined
   if (!hands.some(needs.pool, isRegistered)) {

@@ -4,15 +4,15 @@ import { equalJson, type KubeObject } from '../../kubernetes/object/index.ts'
 import { addCaches, type Caches, leaseToken } from './caches.ts'
 import { decideDispatch } from './decide-dispatch.ts'
 import type { DispatcherParts, Shared } from './dispatch-parts.ts'
-import { Undertaker } from './failure-detection/index.ts'
+import { LostWorkerController } from './failure-detection/index.ts'
 import type { DispatchMetrics } from './metrics.ts'
-import { Hands, PlacementMemory, Placer, Teller, WaitReasons } from './placement/index.ts'
-import { PoolKeeper } from './pool/index.ts'
-import { QueueKeeper, type QueueReport, type QueueReportOptions, queueReport, TenantKeeper } from './queue/index.ts'
-import { kickLoop } from './reconcile-loop.ts'
-import { RunTidier } from './run-garbage-collector.ts'
+import { Binder, PendingReasons, QueuePositionReporter, SchedulerState, WorkerInventory } from './placement/index.ts'
+import { PoolController } from './pool/index.ts'
+import { QueueController, type QueueReport, type QueueReportOptions, queueReport, TenantController } from './queue/index.ts'
+import { reconcileLoop } from './reconcile-loop.ts'
+import { RunGarbageCollector } from './run-garbage-collector.ts'
 import { RunWrites } from './run-writes.ts'
-import { Examples } from './worker-template-cache.ts'
+import { WorkerTemplateCache } from './worker-template-cache.ts'
 
 /** A worker that goes silent is noticed so much later than it could be, at most: to look costs a step for each worker. */
 const doubtEveryMs = 250
@@ -22,16 +22,16 @@ export class Dispatcher {
   readonly name = 'dispatch'
   readonly caches: Caches
   readonly #shared: Shared
-  readonly #queue: QueueKeeper
-  readonly #tenants: TenantKeeper
-  readonly #placer: Placer
-  readonly #tidier: RunTidier
-  readonly #teller: Teller
-  readonly #pools: PoolKeeper
-  readonly #undertaker: Undertaker
-  readonly #examples = new Examples()
-  readonly #memory = new PlacementMemory()
-  readonly #hands: Hands
+  readonly #queue: QueueController
+  readonly #tenants: TenantController
+  readonly #placer: Binder
+  readonly #tidier: RunGarbageCollector
+  readonly #teller: QueuePositionReporter
+  readonly #pools: PoolController
+  readonly #undertaker: LostWorkerController
+  readonly #examples = new WorkerTemplateCache()
+  readonly #memory = new SchedulerState()
+  readonly #hands: WorkerInventory
   /** Workers that get nothing, as they may be dead. */
   #doubtful = new Set<string>()
   #doubtedAtMs = -Infinity
@@ -42,8 +42,8 @@ export class Dispatcher {
     const { manager, log, nowMs } = parts
     this.caches = addCaches(manager)
     const kick = () => this.#kick()
-    this.#hands = new Hands(parts.random)
-    this.#queue = new QueueKeeper(this.caches, nowMs, parts.queue, (worker, load) => this.#hands.setLoad(worker, load))
+    this.#hands = new WorkerInventory(parts.random)
+    this.#queue = new QueueController(this.caches, nowMs, parts.queue, (worker, load) => this.#hands.setLoad(worker, load))
     const onEnd = (runKey: string) => {
       this.#queue.writeEnded(runKey)
       kick()
@@ -56,12 +56,12 @@ export class Dispatcher {
       metrics: metrics(this),
       kick,
     }
-    this.#placer = new Placer(this.#shared)
-    this.#tidier = new RunTidier(this.#shared)
-    this.#teller = new Teller(this.#shared)
-    this.#tenants = new TenantKeeper(this.#shared, this.#queue)
-    this.#pools = new PoolKeeper(this.#shared)
-    this.#undertaker = new Undertaker(this.#shared)
+    this.#placer = new Binder(this.#shared)
+    this.#tidier = new RunGarbageCollector(this.#shared)
+    this.#teller = new QueuePositionReporter(this.#shared)
+    this.#tenants = new TenantController(this.#shared, this.#queue)
+    this.#pools = new PoolController(this.#shared)
+    this.#undertaker = new LostWorkerController(this.#shared)
   }
 
   /** Works until `signal` aborts; may be started again, as after leadership was regained. */
@@ -74,14 +74,14 @@ export class Dispatcher {
     const unsubscribe = this.#subscribe()
     try {
       await Promise.all([
-        kickLoop(
+        reconcileLoop(
           signal,
           kick => {
             this.#kick = kick
           },
           () => this.#guarded('dispatch', async () => this.#dispatchPass()),
         ),
-        kickLoop(
+        reconcileLoop(
           signal,
           kick => {
             this.#kickLost = kick
@@ -238,12 +238,12 @@ export class Dispatcher {
     return next === Infinity ? undefined : Math.max(1, next)
   }
 
-  #reasons(): WaitReasons {
+  #reasons(): PendingReasons {
     const { starts } = this.#pools
     const { queue } = this.#queue
     const nowMs = this.#shared.nowMs()
     const workers = this.caches.workers.list().map(worker => this.#asUsable(worker))
-    return new WaitReasons({
+    return new PendingReasons({
       queue,
       workers,
       pools: this.caches.pools.list(),

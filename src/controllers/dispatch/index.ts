@@ -10,18 +10,18 @@
 export { assignedFinalizer } from './caches.ts'
 export { type DispatchDecision, type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 export { addDispatchController, type Dispatch, type DispatchOptions } from './dispatch-controller.ts'
-export { type Death, decideLost, LeaseObserver, type LostDecision, type LostInput } from './failure-detection/index.ts'
+export { decideLost, LeaseObserver, type LostDecision, type LostInput, type LostWorker } from './failure-detection/index.ts'
 export {
   type Assignment,
   decidePlacement,
-  Hands,
   overdueAfterMs,
   overdueEvery,
-  PlacementMemory,
+  type PendingReasonCode,
+  PendingReasons,
+  SchedulerState,
   sample,
   sampleSize,
-  type WaitReason,
-  WaitReasons,
+  WorkerInventory,
 } from './placement/index.ts'
 export {
   type DrivenWorker,
@@ -35,8 +35,8 @@ export {
   type PoolNumbers,
   type PoolSize,
   StartError,
+  type StartFailure,
   type StartState,
-  type StartTrouble,
   withFailed,
   withRegistered,
   withStarted,
@@ -54,7 +54,7 @@ export {
   type RunQueueOptions,
   type RunRequest,
   requestOf,
-  TenantBook,
+  TenantIndex,
   UsageScale,
   wantedIn,
 } from './queue/index.ts'

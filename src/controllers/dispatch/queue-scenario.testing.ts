@@ -1,8 +1,8 @@
 import { type PriorityClass, priorityClasses, type Tenant, type Worker, type WorkerPool } from '../../api/index.ts'
 import { formatDuration, parseDuration } from '../../kubernetes/object/index.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from './objects.testing.ts'
-import { decidePlacement, failureDomainLabel, Hands, PlacementMemory, WaitReasons } from './placement/index.ts'
-import { type Needs, needsOf, preview, RunQueue, requestOf, TenantBook } from './queue/index.ts'
+import { decidePlacement, failureDomainLabel, PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
+import { type Needs, needsOf, preview, RunQueue, requestOf, TenantIndex } from './queue/index.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 /**
@@ -34,7 +34,7 @@ const toldOneByOne = 6
 
 class World {
   readonly #queue = new RunQueue()
-  readonly #memory = new PlacementMemory()
+  readonly #memory = new SchedulerState()
   readonly #workers: Worker[] = []
   readonly #pools: WorkerPool[] = [testPool('default', { mode: 'External' })]
   readonly #tenants: Tenant[] = []
@@ -78,7 +78,7 @@ class World {
           ...(max && { limits: { maxRunning: Number(max) } }),
         }
         this.#tenants.push(testTenant(first, spec))
-        this.#queue.setTenants(new TenantBook(this.#tenants))
+        this.#queue.setTenants(new TenantIndex(this.#tenants))
         return
       }
       case 'pool': {
@@ -163,7 +163,7 @@ class World {
     const given = decidePlacement({
       queue: this.#queue,
       memory: this.#memory,
-      hands: Hands.of(this.#workers, this.#load, () => 0.5),
+      hands: WorkerInventory.of(this.#workers, this.#load, () => 0.5),
       cacheKeyOf: key => this.#cacheKeys.get(key),
       nowMs: this.#nowMs,
     })
@@ -181,7 +181,7 @@ class World {
   }
 
   #show(count: number): void {
-    const reasons = new WaitReasons({
+    const reasons = new PendingReasons({
       queue: this.#queue,
       workers: this.#workers,
       pools: this.#pools,

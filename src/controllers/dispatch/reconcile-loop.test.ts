@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { kickLoop } from './reconcile-loop.ts'
+import { reconcileLoop } from './reconcile-loop.ts'
 
 /** Runs a loop and gives its kick; `stop` ends it. */
 function start(pass: () => Promise<number | undefined>) {
   const stopping = new AbortController()
   let kick: () => void = () => undefined
-  const ended = kickLoop(
+  const ended = reconcileLoop(
     stopping.signal,
     given => {
       kick = given

@@ -7,7 +7,7 @@ const maxPauseMs = 100
  * Runs `pass` once after any number of kicks, one at a time, until `signal` aborts. A kick during a pass leads to one more.
  * `pass` may ask to be run again after so many milliseconds; an earlier kick comes first.
  */
-export async function kickLoop(
+export async function reconcileLoop(
   signal: AbortSignal,
   subscribe: (kick: () => void) => void,
   pass: () => Promise<number | undefined>,

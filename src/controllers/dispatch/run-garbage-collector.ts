@@ -10,7 +10,7 @@ const untakenEveryMs = 500
 const sayAssignedAfterMs = 1_000
 
 /** Begins the writes for Runs that need something other than a Worker. */
-export class RunTidier {
+export class RunGarbageCollector {
   readonly #shared: Shared
   #untakenAtMs = -Infinity
   /** By uid of Runs that are not taken: the version at which they were called Assigned. Refused, it is not tried again: the cache is behind. */

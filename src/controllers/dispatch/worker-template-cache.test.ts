@@ -1,10 +1,10 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import { epochMs, testWorker } from './objects.testing.ts'
-import { Examples, exampleForMs } from './worker-template-cache.ts'
+import { exampleForMs, WorkerTemplateCache } from './worker-template-cache.ts'
 
 test('the last Worker of a pool stands for the next one, for a while after it is gone', () => {
-  const examples = new Examples()
+  const examples = new WorkerTemplateCache()
   const names = (nowMs: number) => [...examples.at(nowMs).values()].map(({ metadata }) => metadata.name)
   const [a, b] = [testWorker('a'), testWorker('b')]
   examples.see(a)

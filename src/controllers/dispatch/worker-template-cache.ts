@@ -7,7 +7,7 @@ import type { Worker } from '../../api/index.ts'
 export const exampleForMs = 5 * 60_000
 
 /** By pool: the Worker that was seen last, to know what one that is started would be like. */
-export class Examples {
+export class WorkerTemplateCache {
   readonly #workers = new Map<string, Worker>()
   /** By pool: since when that Worker has been gone. */
   readonly #goneMs = new Map<string, number>()

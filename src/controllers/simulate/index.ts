@@ -8,6 +8,6 @@
  */
 export { defaultProfile, type Profile, parseProfile } from './profile.ts'
 export { type CostComparison, compareCosts, type Recommendation, recommend, sizesOf, type Target } from './recommend.ts'
-export { chartLines, drawSvg, headline, sayCount, sayMs, sayPrice } from './report/index.ts'
+export { chartLines, drawSvg, formatCount, formatMs, formatPrice, headline } from './report/index.ts'
 export { type FleetSpec, type PoolShape, type SimulationResult, simulateFleet, type WaitSummary } from './simulate-fleet.ts'
 export { simulateSizes } from './simulate-sizes.ts'

@@ -1,13 +1,13 @@
 import { defaults, timesOf, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import { decidePlacement, Hands, PlacementMemory, RunQueue, sample, sampleSize, wantedIn } from '../dispatch/index.ts'
+import { decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory, wantedIn } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { EventHeap } from './event-heap.ts'
 import { Measures, type SimulationResult } from './measures.ts'
 import { type Profile, tookOf } from './profile.ts'
 import { Random } from './random.ts'
 import { afterRun, type Cause, makeStackLoad, pool, type StackLoad } from './stack-load.ts'
-import { type Hand, WorkerFleet } from './worker-fleet.ts'
+import { type SimulatedWorker, WorkerFleet } from './worker-fleet.ts'
 
 export type { SimulationResult, WaitSummary } from './measures.ts'
 
@@ -38,7 +38,7 @@ const epochMs = Date.parse('2026-06-01T00:00:00Z')
 
 type Event =
   | { readonly kind: 'Due'; readonly stack: StackLoad; readonly cause: Cause }
-  | { readonly kind: 'Ended'; readonly stack: StackLoad; readonly hand: Hand }
+  | { readonly kind: 'Ended'; readonly stack: StackLoad; readonly hand: SimulatedWorker }
   | { readonly kind: 'Registered'; readonly worker: string }
   | { readonly kind: 'Commit' }
   | { readonly kind: 'IdleCheck' }
@@ -57,7 +57,7 @@ class Simulation {
   readonly #fleet: FleetSpec
   readonly #workers: WorkerFleet
   readonly #queue = new RunQueue()
-  readonly #memory = new PlacementMemory()
+  readonly #memory = new SchedulerState()
   readonly #events = new EventHeap<Event>()
   readonly #stacks: StackLoad[]
   readonly #settings
@@ -173,7 +173,7 @@ class Simulation {
     const given = decidePlacement({
       queue: this.#queue,
       memory: this.#memory,
-      hands: Hands.of(
+      hands: WorkerInventory.of(
         shown.map(({ worker }) => worker),
         loads,
         this.#placeDice.next,
@@ -240,7 +240,7 @@ class Simulation {
     return this.#nowMs + this.#commitDice.exponential((24 * hourMs) / perDay)
   }
 
-  #end(stack: StackLoad, hand: Hand): void {
+  #end(stack: StackLoad, hand: SimulatedWorker): void {
     this.#queue.end(stack.key, epochMs + this.#nowMs)
     this.#workers.takeBack(hand, this.#nowMs)
     if (hand.active === 0 && hand.freeAt >= 0) this.#checkIdle(this.#workers.idleUntilMs(this.#nowMs))

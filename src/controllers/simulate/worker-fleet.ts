@@ -4,7 +4,7 @@ import { decidePoolSize, idleTimeoutMs, noStarts, type PoolSize, type WorkerLoad
 import { pool } from './stack-load.ts'
 
 /** A worker of the simulation. */
-export type Hand = {
+export type SimulatedWorker = {
   readonly worker: Worker
   active: number
   total: number
@@ -23,9 +23,9 @@ export class WorkerFleet {
   readonly spec: WorkerPoolSpec
   readonly slots: number
   readonly max: number
-  readonly free: Hand[] = []
+  readonly free: SimulatedWorker[] = []
   readonly loads = new Map<string, WorkerLoad>()
-  readonly #hands = new Map<string, Hand>()
+  readonly #hands = new Map<string, SimulatedWorker>()
   readonly #starting: { name: string; sinceMs: number }[] = []
   readonly #idleTimeoutMs: number
   /** Nothing here is decided by a worker's age: how long it is idle is counted in `idleSinceMs`. */
@@ -82,7 +82,7 @@ export class WorkerFleet {
       this.#starting.findIndex(one => one.name === name),
       1,
     )
-    const hand: Hand = {
+    const hand: SimulatedWorker = {
       worker: {
         apiVersion: 'oarlock.dev/v1alpha1',
         kind: 'Worker',
@@ -100,7 +100,7 @@ export class WorkerFleet {
   }
 
   /** The worker has one Run more. */
-  give(name: string): Hand {
+  give(name: string): SimulatedWorker {
     const hand = this.#hands.get(name)
     if (!hand) throw new Error(`bug: a Run was given to ${name}, which is not there`)
     if (hand.active++ === 0) this.#busy++
@@ -112,7 +112,7 @@ export class WorkerFleet {
   }
 
   /** A Run of the worker has ended. */
-  takeBack(hand: Hand, nowMs: number): void {
+  takeBack(hand: SimulatedWorker, nowMs: number): void {
     const { name } = hand.worker.metadata
     hand.active--
     if (hand.active === 0) this.#busy--
@@ -148,14 +148,14 @@ export class WorkerFleet {
     return this.spec.lifecycle !== 'Warm'
   }
 
-  #remove(hand: Hand): void {
+  #remove(hand: SimulatedWorker): void {
     const { name } = hand.worker.metadata
     this.#setFree(hand, false)
     this.#hands.delete(name)
     this.loads.delete(name)
   }
 
-  #setFree(hand: Hand, isFree: boolean): void {
+  #setFree(hand: SimulatedWorker, isFree: boolean): void {
     if (isFree === hand.freeAt >= 0) return
     if (isFree) {
       hand.freeAt = this.free.push(hand) - 1

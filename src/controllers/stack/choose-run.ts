@@ -1,5 +1,5 @@
 import { annotations, isEnded, type Run, type RunSpec, type RunType, type Stack, type StackStatus } from '../../api/index.ts'
-import { sayFailed, sayTime } from './conditions.ts'
+import { formatFailed, formatTime } from './conditions.ts'
 import { isPlanOutdated } from './fold-runs.ts'
 import { engineRecheckMs, lostLimit } from './limits.ts'
 import {
@@ -7,9 +7,9 @@ import {
   endedAtMs,
   type Inputs,
   inputsOf,
+  isAdHocRun,
+  isLifecycleRun,
   isLost,
-  isOfCourse,
-  isSideRun,
   isSuperseded,
   lostInARow,
   phaseOf,
@@ -56,7 +56,7 @@ export function chooseRun(input: ChoiceInput): Choice {
   const { stack, status, runs, settings, inputs, nowMs } = input
   const work: RunType = settings.manual ? 'Plan' : 'Apply'
   const inSync = sameInputs(status.applied, inputs)
-  const last = runs.findLast(run => isEnded(run) && isOfCourse(run))
+  const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
   const isCurrent = last !== undefined && sameInputs(inputsOf(last), inputs)
 
   const request = pendingRequest(stack, status)
@@ -67,7 +67,7 @@ export function chooseRun(input: ChoiceInput): Choice {
   const side = repeatSideRun(runs, nowMs)
   if (side) return side
 
-  const lost = lostInARow(runs, run => !isSideRun(run))
+  const lost = lostInARow(runs, run => !isAdHocRun(run))
   const recovery = lost === 0 || !last ? undefined : recover(last, lost, settings, nowMs)
 
   if (status.plan && settings.manual && sameInputs(status.plan, inputs)) {
@@ -78,7 +78,11 @@ export function chooseRun(input: ChoiceInput): Choice {
   const sameFailures = poisonedBy(status, settings)
   if (sameFailures !== undefined && !recovery && last && phaseOf(last) === 'Failed') {
     const hint = `No Run is started until the cause is gone: then change the Stack, or ask for a Run: oarlock run ${stack.metadata.name}`
-    return { kind: 'stall', reason: 'Poisoned', message: `The last ${sameFailures} Runs failed the same way. ${sayFailed(last)} ${hint}` }
+    return {
+      kind: 'stall',
+      reason: 'Poisoned',
+      message: `The last ${sameFailures} Runs failed the same way. ${formatFailed(last)} ${hint}`,
+    }
   }
   if (recovery && last) {
     // A lost check of a Stack that is in sync is made again as what it was.
@@ -103,22 +107,22 @@ function retry({ stack, status, settings }: ChoiceInput, last: Run, type: RunTyp
   const reason = last.status?.reason ?? 'RunFailed'
   const failedAtMs = endedAtMs(last)
   if (isPlanOutdated(last)) {
-    return { kind: 'run', want: { type, reason: 'PlanOutdated', atMs: 0, because: { reason, message: sayFailed(last) } } }
+    return { kind: 'run', want: { type, reason: 'PlanOutdated', atMs: 0, because: { reason, message: formatFailed(last) } } }
   }
   if (reason === 'EngineNotFound') {
     const atMs = failedAtMs + engineRecheckMs
-    const message = `${sayFailed(last)} Looking again at ${sayTime(atMs)}`
+    const message = `${formatFailed(last)} Looking again at ${formatTime(atMs)}`
     return { kind: 'run', want: { type, reason: 'Retry', atMs, because: { reason, message, isFinal: true } } }
   }
   if (last.status?.retryable === false) {
-    return { kind: 'stall', reason, message: `${sayFailed(last)} The same inputs would fail again, so it is not retried` }
+    return { kind: 'stall', reason, message: `${formatFailed(last)} The same inputs would fail again, so it is not retried` }
   }
   if (failures > settings.retryLimit) {
-    const message = `${sayFailed(last)} No retry is left of ${settings.retryLimit}; ask for another Run: oarlock run ${stack.metadata.name}`
+    const message = `${formatFailed(last)} No retry is left of ${settings.retryLimit}; ask for another Run: oarlock run ${stack.metadata.name}`
     return { kind: 'stall', reason: 'RetriesExhausted', message }
   }
   const atMs = failedAtMs + backoffMs(settings, failures)
-  const message = `${sayFailed(last)} Retry ${Math.max(1, failures)} of ${settings.retryLimit} at ${sayTime(atMs)}`
+  const message = `${formatFailed(last)} Retry ${Math.max(1, failures)} of ${settings.retryLimit} at ${formatTime(atMs)}`
   return { kind: 'run', want: { type, reason: 'Retry', atMs, because: { reason, message } } }
 }
 
@@ -127,7 +131,7 @@ function recover(last: Run, lost: number, settings: Settings, nowMs: number): Om
   const base = { reason: 'RecoveredFrom', recoveredFrom: name }
   if (lost < lostLimit) return { ...base, atMs: nowMs, because: { reason: 'RunLost', message: `Run ${name} was lost` } }
   const atMs = endedAtMs(last) + backoffMs(settings, lost - lostLimit + 1)
-  const message = `The last ${lost} Runs were lost, the newest is ${name}. Trying again at ${sayTime(atMs)}`
+  const message = `The last ${lost} Runs were lost, the newest is ${name}. Trying again at ${formatTime(atMs)}`
   return { ...base, atMs, because: { reason: 'RunLost', message } }
 }
 
@@ -143,11 +147,11 @@ function drift({ status, settings, jitter }: ChoiceInput, last: Run | undefined,
 /** Somebody waits for a Plan or Refresh that was lost, or replaced while it waited: it is made again, but not for ever. */
 function repeatSideRun(runs: readonly Run[], nowMs: number): Choice | undefined {
   const newest = runs.findLast(isEnded)
-  if (newest && isSideRun(newest) && isSuperseded(newest)) {
+  if (newest && isAdHocRun(newest) && isSuperseded(newest)) {
     return { kind: 'run', want: { type: newest.spec.type, reason: 'Requested', atMs: nowMs } }
   }
   const last = runs.findLast(run => isEnded(run) && !isSuperseded(run))
-  if (!last || !isSideRun(last) || !isLost(last) || lostInARow(runs, isSideRun) >= lostLimit) return undefined
+  if (!last || !isAdHocRun(last) || !isLost(last) || lostInARow(runs, isAdHocRun) >= lostLimit) return undefined
   return { kind: 'run', want: { type: last.spec.type, reason: 'Requested', recoveredFrom: last.metadata.name, atMs: nowMs } }
 }
 

@@ -1,6 +1,6 @@
 import { annotations, isEnded, isMutating, type Run, type Stack, type StackStatus } from '../../api/index.ts'
 import type { Want } from './choose-run.ts'
-import { type Say, sayActive, sayFailed, sayPaused, sayReconciling, sayTime } from './conditions.ts'
+import { type ConditionUpdate, formatActive, formatFailed, formatTime, pausedCondition, reconcilingCondition } from './conditions.ts'
 import { engineRecheckMs, lostLimit } from './limits.ts'
 import { endedAtMs, type Inputs, isLost, lostInARow, mayHaveWritten, phaseOf } from './run-facts.ts'
 import { backoffMs, type Settings } from './settings.ts'
@@ -19,8 +19,8 @@ export type DeletionInput = {
 export type DeletionStep =
   /** Nothing is left to do: the Stack may go. */
   | { readonly kind: 'release' }
-  | { readonly kind: 'wait'; readonly say: Say; readonly cancelRun?: string }
-  | { readonly kind: 'run'; readonly want: Want; readonly say: Say }
+  | { readonly kind: 'wait'; readonly say: ConditionUpdate; readonly cancelRun?: string }
+  | { readonly kind: 'run'; readonly want: Want; readonly say: ConditionUpdate }
 
 /**
  * The next step on the way out of a Stack that is being deleted: the active Run ends (a Plan, and what no worker has
@@ -33,26 +33,29 @@ export function decideDeletion(input: DeletionInput): DeletionStep {
   if (active) {
     const isDestroy = active.spec.type === 'Destroy'
     const mayCancel = !isDestroy && (active.spec.type === 'Plan' || active.spec.workerName === undefined)
-    const say = sayReconciling('Deleting', isDestroy ? sayActive(active) : `Deletion waits: ${sayActive(active)}`)
+    const say = reconcilingCondition('Deleting', isDestroy ? formatActive(active) : `Deletion waits: ${formatActive(active)}`)
     return { kind: 'wait', say, ...(mayCancel && !active.spec.cancel && { cancelRun: active.metadata.name }) }
   }
   if (settings.orphan || !isSomethingLeft(status, runs)) return { kind: 'release' }
   if (dependents.length > 0) {
-    const say = sayReconciling('DependentsExist', `Deletion waits until the Stacks that depend on it are gone: ${dependents.join(', ')}`)
+    const say = reconcilingCondition(
+      'DependentsExist',
+      `Deletion waits until the Stacks that depend on it are gone: ${dependents.join(', ')}`,
+    )
     return { kind: 'wait', say }
   }
   if (settings.suspended) {
     const message = 'Deletion waits: the Stack is suspended. Set spec.suspend to false, or spec.deletion to Orphan to leave what it made'
-    return { kind: 'wait', say: sayPaused('Suspended', message) }
+    return { kind: 'wait', say: pausedCondition('Suspended', message) }
   }
-  if (!inputs) return { kind: 'wait', say: sayReconciling('Deleting', 'Deletion waits until the source is resolved') }
+  if (!inputs) return { kind: 'wait', say: reconcilingCondition('Deleting', 'Deletion waits until the source is resolved') }
 
   const request = stack.metadata.annotations?.[annotations.requestedRun]
   const isRequested = request !== undefined && request !== '' && request !== status.handledRequest
   const last = runs.findLast(run => run.spec.type === 'Destroy')
   if (isRequested || !last || last.spec.stackRef.generation !== inputs.generation) {
     const want: Want = { type: 'Destroy', reason: 'Deleted', atMs: nowMs, ...(isRequested && { request }) }
-    return { kind: 'run', want, say: sayReconciling('Deleting', 'The Stack is being deleted') }
+    return { kind: 'run', want, say: reconcilingCondition('Deleting', 'The Stack is being deleted') }
   }
   const { name } = last.metadata
   if (phaseOf(last) === 'Canceled') {
@@ -63,7 +66,7 @@ export function decideDeletion(input: DeletionInput): DeletionStep {
   if (isLost(last)) {
     const lost = lostInARow(runs, run => run.spec.type === 'Destroy')
     const atMs = lost < lostLimit ? nowMs : endedAtMs(last) + backoffMs(settings, lost - lostLimit + 1)
-    const say = sayReconciling('Deleting', `Run ${name} was lost. Trying again at ${sayTime(atMs)}`)
+    const say = reconcilingCondition('Deleting', `Run ${name} was lost. Trying again at ${formatTime(atMs)}`)
     return { kind: 'run', want: { type: 'Destroy', reason: 'RecoveredFrom', recoveredFrom: name, atMs }, say }
   }
   const failures = status.failures ?? 1
@@ -76,9 +79,9 @@ export function decideDeletion(input: DeletionInput): DeletionStep {
         ? settings.retryMaxMs
         : backoffMs(settings, Math.max(1, failures))
   const atMs = endedAtMs(last) + waitMs
-  const message = `Deletion waits: ${sayFailed(last)} Trying again at ${sayTime(atMs)}; set spec.deletion to Orphan to leave what is left`
+  const message = `Deletion waits: ${formatFailed(last)} Trying again at ${formatTime(atMs)}; set spec.deletion to Orphan to leave what is left`
   const word = { reason, message }
-  const say: Say = { ready: { status: 'False', ...word }, ...(isFinal ? { stalled: word } : { reconciling: word }) }
+  const say: ConditionUpdate = { ready: { status: 'False', ...word }, ...(isFinal ? { stalled: word } : { reconciling: word }) }
   return { kind: 'run', want: { type: 'Destroy', reason: 'Retry', atMs }, say }
 }
 

@@ -12,27 +12,27 @@ import {
 import { equalJson, findCondition, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
 import { type Choice, chooseRun, pendingRequest, type Want } from './choose-run.ts'
 import {
+  type ConditionUpdate,
+  formatActive,
+  formatDigest,
+  formatDone,
+  formatPlanned,
+  pausedCondition,
   quote,
-  type Say,
+  readyCondition,
+  reconcilingCondition,
   type StackEvent,
-  sayActive,
-  sayDigest,
-  sayDone,
-  sayPaused,
-  sayPlanned,
-  sayReady,
-  sayReconciling,
-  sayStalled,
-  speak,
+  setConditions,
+  stalledCondition,
 } from './conditions.ts'
 import { decideDeletion } from './decide-deletion.ts'
 import { type Dependency, dependencyGate } from './dependencies.ts'
-import { foldRuns, meet } from './fold-runs.ts'
+import { foldRuns, observeRun } from './fold-runs.ts'
 import { runsToDelete } from './keep-runs.ts'
-import { stackFinalizer, supersedeAfterMs, tellProgressAfterMs } from './limits.ts'
+import { reportProgressAfterMs, stackFinalizer, supersedeAfterMs } from './limits.ts'
 import { withRaisedMemory } from './raised-memory.ts'
 import { runClass } from './run-class.ts'
-import { type Inputs, inputsOf, isOfCourse, isSideRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { type Inputs, inputsOf, isAdHocRun, isLifecycleRun, ownRuns, phaseOf, planChanges, sameInputs } from './run-facts.ts'
 import { runName } from './run-name.ts'
 import { forgetOldFailures } from './same-failure.ts'
 import { type Settings, settingsOf } from './settings.ts'
@@ -86,7 +86,7 @@ export type StackDecision = {
  */
 export function decideStack(input: StackInput): StackDecision {
   const decision = decide(input)
-  const told = asTold(input)
+  const told = coalesceProgress(input)
   if (!told) return decision
   const held = decide({ ...input, runs: told.runs })
   const { status, requeueAfterMs = Infinity, deleteRuns, events, ...actions } = held
@@ -104,17 +104,17 @@ function decide(input: StackInput): StackDecision {
   const facts: Facts = { input, runs, settings, status, events }
 
   if (stack.metadata.deletionTimestamp) return isHeld ? deletion(facts) : { status: stack.status ?? {}, deleteRuns: [], events: [] }
-  return { ...life(facts), ...(!isHeld && { addFinalizer: true }) }
+  return { ...reconcileLive(facts), ...(!isHeld && { addFinalizer: true }) }
 }
 
 /** The Runs with the active one in the phase that the status tells of, while it is too young for a write that tells of another. */
-function asTold({ stack, runs, nowMs }: StackInput): { runs: readonly Run[]; againInMs: number } | undefined {
+function coalesceProgress({ stack, runs, nowMs }: StackInput): { runs: readonly Run[]; againInMs: number } | undefined {
   const told = stack.status?.lastRun
   const active = runs.find(run => run.metadata.name === told?.name)
   if (!told || !active || isEnded(active) || told.phase === phaseOf(active)) return undefined
-  const againInMs = Date.parse(active.status?.startedAt ?? active.metadata.creationTimestamp) + tellProgressAfterMs - nowMs
+  const againInMs = Date.parse(active.status?.startedAt ?? active.metadata.creationTimestamp) + reportProgressAfterMs - nowMs
   // Where the clock of its worker is ahead, nothing is held back: that would last as long as they are apart.
-  if (againInMs <= 0 || againInMs > tellProgressAfterMs) return undefined
+  if (againInMs <= 0 || againInMs > reportProgressAfterMs) return undefined
   const before: Run = { ...active, status: { ...active.status, phase: told.phase as RunPhase } }
   return { runs: runs.map(run => (run === active ? before : run)), againInMs }
 }
@@ -128,15 +128,15 @@ type Facts = {
 }
 
 /** What is said, and the Run that is wanted, now or later, if nothing stands in its way. */
-type Course = {
-  readonly say: Say
+type Plan = {
+  readonly say: ConditionUpdate
   readonly want?: Want
   readonly inputs?: Inputs
   /** True when `say` comes from how earlier Runs went, and not from what the Stack itself says. */
   readonly isHistory?: boolean
 }
 
-function life(facts: Facts): StackDecision {
+function reconcileLive(facts: Facts): StackDecision {
   const { input, runs, settings, status } = facts
   const { nowMs } = input
   const known = presentInputs(facts)
@@ -144,16 +144,16 @@ function life(facts: Facts): StackDecision {
   // Asked again: a plan that is dropped may have been all that the inputs were known from.
   const inputs = presentInputs(facts)
   forgetOldFailures(status, input.stack.metadata.generation ?? 1)
-  const last = runs.findLast(run => isEnded(run) && isOfCourse(run))
+  const last = runs.findLast(run => isEnded(run) && isLifecycleRun(run))
   if (inputs && last && last.spec.type !== 'Destroy' && !sameInputs(inputsOf(last), inputs)) delete status.failures
   dropStaleDrift(status, settings)
 
-  const course = findCourse(facts, inputs)
+  const course = findPlan(facts, inputs)
   const active = runs.find(run => !isEnded(run))
   const { want } = course
   if (active) {
     delete status.nextRunAt
-    return beside(facts, active, course, inputs)
+    return whileRunActive(facts, active, course, inputs)
   }
   if (!want || !course.inputs) {
     delete status.nextRunAt
@@ -168,7 +168,7 @@ function life(facts: Facts): StackDecision {
 }
 
 /** What to do while a Run is active: nothing, unless a change has overtaken it. */
-function beside(facts: Facts, active: Run, course: Course, inputs: Inputs | undefined): StackDecision {
+function whileRunActive(facts: Facts, active: Run, course: Plan, inputs: Inputs | undefined): StackDecision {
   const { input, settings, status } = facts
   const { nowMs, stack } = input
   const wait = (rest: Partial<Ending> = {}) =>
@@ -177,7 +177,7 @@ function beside(facts: Facts, active: Run, course: Course, inputs: Inputs | unde
   if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait()
   const isOutdated = !sameInputs(inputsOf(active), inputs)
   if (active.spec.workerName !== undefined) {
-    if (!isOutdated || !settings.cancelOutdated || isSideRun(active)) return wait()
+    if (!isOutdated || !settings.cancelOutdated || isAdHocRun(active)) return wait()
     return wait({ cancelRun: { name: active.metadata.name, reason: 'Outdated' } })
   }
 
@@ -189,13 +189,13 @@ function beside(facts: Facts, active: Run, course: Course, inputs: Inputs | unde
     if (active.spec.reason === 'Requested') {
       // Asked for twice while it waits: one Run answers both.
       status.handledRequest = request.value
-      const say = whileActive(facts, active, findCourse(facts, inputs), inputs)
+      const say = whileActive(facts, active, findPlan(facts, inputs), inputs)
       return finish(facts, { say, keepRuns: settings.historyLimit })
     }
   }
   const replaced: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
   const next: Facts = { ...facts, runs: facts.runs.map(run => (run === active ? replaced : run)) }
-  const { want } = findCourse(next, inputs)
+  const { want } = findPlan(next, inputs)
   if (!want || want.atMs > nowMs) return wait()
   const youngForMs = Date.parse(active.metadata.creationTimestamp) + supersedeAfterMs - nowMs
   if (youngForMs > 0) return wait({ requeueAfterMs: youngForMs })
@@ -228,104 +228,105 @@ function deletion(facts: Facts): StackDecision {
   }
 }
 
-function findCourse(facts: Facts, inputs: Inputs | undefined): Course {
+function findPlan(facts: Facts, inputs: Inputs | undefined): Plan {
   const { input, runs, settings, status } = facts
   const { stack, nowMs, jitter, revision } = input
   const error = typeof revision === 'object' ? revision.error : undefined
-  if (input.specErrors.length > 0) return { say: sayStalled('InvalidSpec', sayCauses(input.specErrors)) }
+  if (input.specErrors.length > 0) return { say: stalledCondition('InvalidSpec', formatCauses(input.specErrors)) }
   if (input.cycle) {
     const path = input.cycle.join(' → ')
     const fields = 'spec.dependsOn or spec.variablesFrom[].stackRef'
-    return { say: sayStalled('DependencyCycle', `Stacks depend on each other: ${path}. Take one of these out of ${fields}`) }
+    return { say: stalledCondition('DependencyCycle', `Stacks depend on each other: ${path}. Take one of these out of ${fields}`) }
   }
-  if (input.inputErrors?.length) return { say: sayReconciling('InputNotFound', sayCauses(input.inputErrors)) }
-  if (error && !error.retryable) return { say: sayStalled(error.reason, quote(error.message)) }
+  if (input.inputErrors?.length) return { say: reconcilingCondition('InputNotFound', formatCauses(input.inputErrors)) }
+  if (error && !error.retryable) return { say: stalledCondition(error.reason, quote(error.message)) }
   if (!inputs) {
-    if (error) return { say: sayReconciling(error.reason, `${quote(error.message)}. It is tried again`) }
-    return { say: sayReconciling('ResolvingSource', 'The revision of the source is being looked up') }
+    if (error) return { say: reconcilingCondition(error.reason, `${quote(error.message)}. It is tried again`) }
+    return { say: reconcilingCondition('ResolvingSource', 'The revision of the source is being looked up') }
   }
 
   const choice = chooseRun({ stack, status, runs, settings, inputs, nowMs, jitter })
-  const say = sayChoice(facts, inputs, choice)
+  const say = formatChoice(facts, inputs, choice)
   if (choice.kind !== 'run') return { say: withSourceError(say, error), isHistory: true }
   const { want } = choice
   if (settings.suspended) {
     if (say.ready.status === 'True') return { say }
-    return { say: sayPaused('Suspended', `The Stack is suspended; set spec.suspend to false to go on. ${say.ready.message}`) }
+    return { say: pausedCondition('Suspended', `The Stack is suspended; set spec.suspend to false to go on. ${say.ready.message}`) }
   }
   if (typeof revision !== 'string') {
     // Known from the Run before: good enough to see that nothing changed, not to start something.
     if (!error || say.ready.status === 'True') return { say: withSourceError(say, error) }
-    return { say: sayReconciling(error.reason, `${quote(error.message)}. It is tried again`) }
+    return { say: reconcilingCondition(error.reason, `${quote(error.message)}. It is tried again`) }
   }
   // A check of what stands has the inputs it had; it needs nobody to be Ready.
   const gate = want.reason === 'DriftCheck' ? undefined : dependencyGate(stack.spec, input.dependencies)
   if (gate) {
     const isExtra = say.ready.status === 'True'
-    return { say: isExtra ? say : sayReconciling(gate.reason, gate.message) }
+    return { say: isExtra ? say : reconcilingCondition(gate.reason, gate.message) }
   }
   return { say, want, inputs, isHistory: true }
 }
 
-function sayChoice({ input, runs, settings, status }: Facts, inputs: Inputs, choice: Choice): Say {
+function formatChoice({ input, runs, settings, status }: Facts, inputs: Inputs, choice: Choice): ConditionUpdate {
   const { stack } = input
   const inSync = sameInputs(status.applied, inputs)
-  const base = inSync ? sayApplied(stack, status, runs) : undefined
+  const base = inSync ? formatApplied(stack, status, runs) : undefined
   switch (choice.kind) {
     case 'rest':
       return base!
     case 'stall':
-      return sayStalled(choice.reason, choice.message)
+      return stalledCondition(choice.reason, choice.message)
     case 'await': {
-      const message = sayAwaiting(stack, status, runs)
+      const message = formatAwaiting(stack, status, runs)
       const word = { reason: 'AwaitingApproval', message }
       return base ? { ...base, awaitingApproval: word } : { ready: { status: 'False', ...word }, awaitingApproval: word }
     }
     case 'run': {
       const { because } = choice.want
-      if (because) return because.isFinal ? sayStalled(because.reason, because.message) : sayReconciling(because.reason, because.message)
+      if (because)
+        return because.isFinal ? stalledCondition(because.reason, because.message) : reconcilingCondition(because.reason, because.message)
       if (base) return base
       const { plan } = status
       const what = plan && settings.manual ? 'the approved plan' : changeText(status, inputs)
-      return sayReconciling('Progressing', `A Run is needed for ${what}`)
+      return reconcilingCondition('Progressing', `A Run is needed for ${what}`)
     }
   }
 }
 
 function changeText(status: StackStatus, inputs: Inputs): string {
   if (!status.applied || status.applied.generation !== inputs.generation) return `generation ${inputs.generation}`
-  return status.applied.revision !== inputs.revision ? `revision ${sayDigest(inputs.revision)}` : 'changed inputs'
+  return status.applied.revision !== inputs.revision ? `revision ${formatDigest(inputs.revision)}` : 'changed inputs'
 }
 
-function sayApplied(stack: Stack, status: StackStatus, runs: readonly Run[]): Say {
+function formatApplied(stack: Stack, status: StackStatus, runs: readonly Run[]): ConditionUpdate {
   const run = runs.find(({ metadata }) => metadata.name === status.applied?.runName)
   if (run) {
     const { plan } = run.status ?? {}
-    if (!planChanges(run)) return sayReady('Applied', 'In sync: the last Run found nothing to change')
-    return sayReady('Applied', plan ? `Applied: ${sayDone(plan)}` : 'Applied')
+    if (!planChanges(run)) return readyCondition('Applied', 'In sync: the last Run found nothing to change')
+    return readyCondition('Applied', plan ? `Applied: ${formatDone(plan)}` : 'Applied')
   }
   // The Run is gone from the history: what was said of it stays said.
   const before = findCondition(stack.status?.conditions, 'Ready')
   const message = before?.reason === 'Applied' ? before.message.split(sourceErrorMark, 1)[0]! : `Applied by Run ${status.applied?.runName}`
-  return sayReady('Applied', message)
+  return readyCondition('Applied', message)
 }
 
 const sourceErrorMark = '. The source cannot be looked up at present: '
 
-function sayAwaiting(stack: Stack, status: StackStatus, runs: readonly Run[]): string {
+function formatAwaiting(stack: Stack, status: StackStatus, runs: readonly Run[]): string {
   const plan = status.plan!
   const { name, namespace, annotations: given } = stack.metadata
   const approved = given?.[annotations.approvedPlan]
   // The annotation of a plan that was applied just stays there: that one is done, not outdated.
   const isDone = runs.some(run => run.spec.approvedPlan?.digest === approved && phaseOf(run) === 'Succeeded')
-  const outdated = approved && !isDone ? `The approved plan ${sayDigest(approved)} is outdated. ` : ''
-  return `${outdated}Plan ${sayDigest(plan.digest)} of Run ${plan.runName} waits for approval: ${sayPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
+  const outdated = approved && !isDone ? `The approved plan ${formatDigest(approved)} is outdated. ` : ''
+  return `${outdated}Plan ${formatDigest(plan.digest)} of Run ${plan.runName} waits for approval: ${formatPlanned(plan)}. Approve it with: oarlock approve ${name} -n ${namespace}`
 }
 
-function whileActive(facts: Facts, active: Run, course: Course, inputs: Inputs | undefined): Say {
+function whileActive(facts: Facts, active: Run, course: Plan, inputs: Inputs | undefined): ConditionUpdate {
   const { input, status } = facts
   const isCheck = active.spec.reason === 'DriftCheck' && sameInputs(status.applied, inputsOf(active))
-  if (isSideRun(active) || (isCheck && course.say.ready.status === 'True')) return course.say
+  if (isAdHocRun(active) || (isCheck && course.say.ready.status === 'True')) return course.say
   // A Stack stays Stalled while an engine that was missing is looked for again, and not while somebody asked for a new try.
   if (course.say.stalled && (!course.isHistory || active.spec.reason === 'Retry')) return course.say
   const { lastRun } = status
@@ -334,17 +335,17 @@ function whileActive(facts: Facts, active: Run, course: Course, inputs: Inputs |
   const then = isBehind
     ? `. After it a Run is needed for ${changeText({ ...status, applied: { ...inputsOf(active), at: '', runName: '' } }, inputs)}`
     : ''
-  return sayReconciling('Progressing', `${sayActive(active)}${number}${then}`)
+  return reconcilingCondition('Progressing', `${formatActive(active)}${number}${then}`)
 }
 
-function withSourceError(say: Say, error: RevisionError | undefined): Say {
+function withSourceError(say: ConditionUpdate, error: RevisionError | undefined): ConditionUpdate {
   if (!error) return say
   const message = `${say.ready.message}${sourceErrorMark}${quote(error.message)}`
   return { ...say, ready: { ...say.ready, message } }
 }
 
 /** Makes the Run that is wanted, instead of `superseded` if one is given. */
-function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefined, superseded?: Run): StackDecision {
+function start(facts: Facts, want: Want, inputs: Inputs, deleting: ConditionUpdate | undefined, superseded?: Run): StackDecision {
   const { input, runs, settings, status } = facts
   const { stack } = input
   const number = (status.lastRunNumber ?? 0) + 1
@@ -364,7 +365,7 @@ function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefin
     priority: stack.spec.priority ?? 0,
     ...(superseded && { queuedSince: superseded.spec.queuedSince ?? superseded.metadata.creationTimestamp }),
   }
-  meet(status, { spec }, runs.findLast(isOfCourse))
+  observeRun(status, { spec }, runs.findLast(isLifecycleRun))
   status.lastRunNumber = number
   status.lastRun = { name, type: want.type, phase: 'Queued', reason: want.reason }
   if (want.request) status.handledRequest = want.request
@@ -375,7 +376,9 @@ function start(facts: Facts, want: Want, inputs: Inputs, deleting: Say | undefin
   const gone: StackEvent[] =
     oldName === undefined ? [] : [{ type: 'Normal', reason: 'RunSuperseded', message: `Run ${oldName} waits no more: ${name} replaces it` }]
   const next: Facts = { ...facts, runs: [...runs, run], events: [...facts.events, ...gone, event] }
-  const say = deleting ? sayReconciling('Deleting', sayActive(run)) : whileActive(next, run, findCourse(next, presentInputs(next)), inputs)
+  const say = deleting
+    ? reconcilingCondition('Deleting', formatActive(run))
+    : whileActive(next, run, findPlan(next, presentInputs(next)), inputs)
   const supersedeRun = oldName === undefined ? undefined : { name: oldName, resourceVersion, by: name }
   return finish(next, { say, keepRuns: settings.historyLimit, createRun: { name, spec }, ...(supersedeRun && { supersedeRun }) })
 }
@@ -396,7 +399,7 @@ function presentInputs({ input, runs, status }: Facts): Inputs | undefined {
   const { stack, inputsDigest } = input
   const generation = stack.metadata.generation ?? 1
   if (typeof input.revision === 'string') return { generation, revision: input.revision, inputsDigest }
-  const last = runs.findLast(run => !isSideRun(run))
+  const last = runs.findLast(run => !isAdHocRun(run))
   const known = last ? inputsOf(last) : (status.applied ?? status.plan)
   return known?.generation === generation ? { generation, revision: known.revision, inputsDigest } : undefined
 }
@@ -417,7 +420,7 @@ function dropStaleDrift(status: StackStatus, settings: Settings): void {
 }
 
 type Ending = {
-  readonly say: Say
+  readonly say: ConditionUpdate
   readonly keepRuns: number
   readonly createRun?: StackDecision['createRun']
   readonly supersedeRun?: StackDecision['supersedeRun']
@@ -428,7 +431,7 @@ type Ending = {
 function finish({ input, runs, status, events }: Facts, ending: Ending): StackDecision {
   const { stack, nowMs } = input
   const generation = stack.metadata.generation ?? 1
-  const spoken = speak(status, ending.say, generation, nowMs)
+  const spoken = setConditions(status, ending.say, generation, nowMs)
   status.conditions = spoken.conditions
   status.observedGeneration = generation
   return {
@@ -443,7 +446,7 @@ function finish({ input, runs, status, events }: Facts, ending: Ending): StackDe
   }
 }
 
-function sayCauses(causes: readonly StatusCause[]): string {
+function formatCauses(causes: readonly StatusCause[]): string {
   return quote(causes.map(({ field, message }) => `${field}: ${message}`).join('; '))
 }
 

@@ -1,7 +1,7 @@
 import { endedPhases, isEnded, type Run, type RunPhase, type Stack, type StackStatus } from '../../api/index.ts'
 import { rfc3339, setCondition } from '../../kubernetes/object/index.ts'
-import { quote, type StackEvent, sayDone, sayFailed, sayPlanned } from './conditions.ts'
-import { endedAtMs, inputsOf, isLost, isOfCourse, isSideRun, isSuperseded, phaseOf, planChanges, sameInputs } from './run-facts.ts'
+import { formatDone, formatFailed, formatPlanned, quote, type StackEvent } from './conditions.ts'
+import { endedAtMs, inputsOf, isAdHocRun, isLifecycleRun, isLost, isSuperseded, phaseOf, planChanges, sameInputs } from './run-facts.ts'
 import { countFailure } from './same-failure.ts'
 
 /**
@@ -25,10 +25,10 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): { s
   let previous: Run | undefined
   for (const run of runs) {
     const { epoch } = run.spec
-    if (epoch > countedTo) meet(status, run, previous)
+    if (epoch > countedTo) observeRun(status, run, previous)
     const isCounted = epoch < countedTo || (epoch === countedTo && lastWasCounted)
     if (isEnded(run) && !isCounted) count(stack, status, run, events, nowMs)
-    if (isOfCourse(run)) previous = run
+    if (isLifecycleRun(run)) previous = run
   }
 
   const newest = runs.at(-1)
@@ -46,8 +46,8 @@ export function foldRuns(stack: Stack, runs: readonly Run[], nowMs: number): { s
 }
 
 /** A Run is seen for the first time: failures are counted anew for new inputs, and when somebody asked for it. */
-export function meet(status: StackStatus, run: Pick<Run, 'spec'>, previous: Pick<Run, 'spec'> | undefined): void {
-  if (isSideRun(run)) return
+export function observeRun(status: StackStatus, run: Pick<Run, 'spec'>, previous: Pick<Run, 'spec'> | undefined): void {
+  if (isAdHocRun(run)) return
   if (run.spec.reason === 'Requested' || !previous || isNewAttempt(previous, run)) delete status.failures
   if (run.spec.reason === 'Requested') delete status.sameFailure
 }
@@ -64,7 +64,7 @@ export function isNewAttempt(previous: Pick<Run, 'spec'>, next: Pick<Run, 'spec'
 
 function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[], nowMs: number): void {
   const { name } = run.metadata
-  const side = isSideRun(run)
+  const side = isAdHocRun(run)
   const at = run.status?.finishedAt ?? rfc3339(nowMs)
   if (isLost(run)) {
     if (run.status?.resources !== undefined && !side) status.resources = run.status.resources
@@ -80,7 +80,7 @@ function count(stack: Stack, status: StackStatus, run: Run, events: StackEvent[]
       succeeded(stack, status, run, at, events, nowMs)
       return
     case 'Failed':
-      events.push({ type: 'Warning', reason: run.status?.reason ?? 'RunFailed', message: sayFailed(run).slice(0, -1) })
+      events.push({ type: 'Warning', reason: run.status?.reason ?? 'RunFailed', message: formatFailed(run).slice(0, -1) })
       if (side) return
       if (run.status?.resources !== undefined) status.resources = run.status.resources
       // A saved plan cannot be applied a second time after half of it was: it must be planned, and approved, again.
@@ -123,7 +123,7 @@ function succeeded(stack: Stack, status: StackStatus, run: Run, at: string, even
       status.applied = { ...inputs, at, runName: name }
       delete status.plan
       drift(false, 'What stands is what the Stack says')
-      const counts = run.status?.plan && changed ? `: ${sayDone(run.status.plan)}` : changed ? '' : ': nothing to change'
+      const counts = run.status?.plan && changed ? `: ${formatDone(run.status.plan)}` : changed ? '' : ': nothing to change'
       const reason = run.spec.reason === 'DriftCheck' && changed ? 'DriftCorrected' : 'Applied'
       events.push({ type: 'Normal', reason, message: `Run ${name} applied${counts}` })
       return
@@ -133,10 +133,10 @@ function succeeded(stack: Stack, status: StackStatus, run: Run, at: string, even
       const counts = run.status?.plan ?? { add: 0, change: 0, destroy: 0 }
       const isDriftCheck = sameInputs(status.applied, inputs)
       if (isDriftCheck) {
-        drift(changes, changes ? `Run ${name} found drift: ${sayPlanned(counts)}` : 'What stands is what the Stack says')
-        if (changes) events.push({ type: 'Warning', reason: 'DriftFound', message: `Run ${name} found drift: ${sayPlanned(counts)}` })
+        drift(changes, changes ? `Run ${name} found drift: ${formatPlanned(counts)}` : 'What stands is what the Stack says')
+        if (changes) events.push({ type: 'Warning', reason: 'DriftFound', message: `Run ${name} found drift: ${formatPlanned(counts)}` })
       } else {
-        const what = changes ? sayPlanned(counts) : 'nothing to change'
+        const what = changes ? formatPlanned(counts) : 'nothing to change'
         events.push({ type: 'Normal', reason: 'Planned', message: `Run ${name} planned: ${what}` })
       }
       if (run.spec.stack.approval !== 'Manual') return

@@ -1,6 +1,6 @@
 import { isEnded, isMutating, type Run, type StackStatus } from '../../api/index.ts'
 import { lostLimit } from './limits.ts'
-import { isOfCourse, isSideRun, isSuperseded, lostInARow, mayHaveWritten } from './run-facts.ts'
+import { isAdHocRun, isLifecycleRun, isSuperseded, lostInARow, mayHaveWritten } from './run-facts.ts'
 
 /**
  * The names of ended Runs that a Stack no longer keeps. Beside the newest `limit` it keeps those its next decisions
@@ -15,9 +15,9 @@ export function runsToDelete(runs: readonly Run[], status: StackStatus, limit: n
   const keep = new Set(ended.filter(run => !isSuperseded(run)).slice(-limit))
   const superseded = ended.findLast(isSuperseded)
   if (superseded) keep.add(superseded)
-  const course = ended.filter(isOfCourse)
+  const course = ended.filter(isLifecycleRun)
   const lost = Math.min(
-    lostInARow(runs, run => !isSideRun(run)),
+    lostInARow(runs, run => !isAdHocRun(run)),
     2 * lostLimit,
   )
   for (const run of course.slice(-Math.max(1, lost))) keep.add(run)

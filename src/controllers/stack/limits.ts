@@ -11,7 +11,7 @@ export const supersedeAfterMs = 1_000
 export const engineRecheckMs = 5 * 60_000
 
 /** A Run that is under way for less long is told of by its beginning and its end only: most short ones cost a Stack no further write. */
-export const tellProgressAfterMs = 2_000
+export const reportProgressAfterMs = 2_000
 
 /** A Run's message is cut to this many characters where it is quoted in a condition or an event. */
 export const quotedChars = 1_000

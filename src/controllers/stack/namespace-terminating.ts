@@ -1,6 +1,6 @@
 import type { Stack, StackStatus } from '../../api/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
-import { type StackEvent, sayStalled, speak } from './conditions.ts'
+import { type StackEvent, setConditions, stalledCondition } from './conditions.ts'
 
 /** True of the answer to a create in a namespace that is being deleted: Kubernetes takes no new object there, so no Run either. */
 export function isNamespaceTerminating(error: unknown): boolean {
@@ -14,6 +14,6 @@ export function namespaceTerminating(stack: Stack, nowMs: number): { status: Sta
     `Namespace ${namespace} is being deleted and takes no new Run, so nothing can be destroyed any more. ` +
     'Set spec.deletion to Orphan to leave what the Stack made and let the namespace go'
   const status = stack.status ?? {}
-  const { conditions, events } = speak(status, sayStalled('NamespaceTerminating', message), generation, nowMs)
+  const { conditions, events } = setConditions(status, stalledCondition('NamespaceTerminating', message), generation, nowMs)
   return { status: { ...status, conditions, observedGeneration: generation }, events }
 }

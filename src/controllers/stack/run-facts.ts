@@ -29,7 +29,7 @@ export function phaseOf(run: Run): RunPhase {
  * True for a Run that somebody asked for and that the Stack's own course does not hang on: a Refresh, or a Plan where
  * nobody approves. How it ends is reported; it is neither retried nor does it change whether the Stack is Ready.
  */
-export function isSideRun(run: Pick<Run, 'spec'>): boolean {
+export function isAdHocRun(run: Pick<Run, 'spec'>): boolean {
   const { type, reason, stack } = run.spec
   return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && stack.approval !== 'Manual')
 }
@@ -40,8 +40,8 @@ export function isSuperseded(run: Pick<Run, 'status'>): boolean {
 }
 
 /** True for a Run that says how the Stack's own course goes. */
-export function isOfCourse(run: Run): boolean {
-  return !isSideRun(run) && !isSuperseded(run)
+export function isLifecycleRun(run: Run): boolean {
+  return !isAdHocRun(run) && !isSuperseded(run)
 }
 
 /** True when the Run may have touched the world: it may write, and a worker had it. */

@@ -194,9 +194,9 @@ export class Simulator {
     }
     if (decision.cancelRun) this.#cancel(decision.cancelRun, name)
     if (!equalJson(decision.status, stack.status ?? {})) {
-      const before = sayConditions(stack.status?.conditions)
+      const before = formatConditions(stack.status?.conditions)
       this.#replace({ ...this.#must(name), status: decision.status })
-      const after = sayConditions(decision.status.conditions)
+      const after = formatConditions(decision.status.conditions)
       if (after !== before) this.#say(name, after)
     }
     if (crash === 'afterStatus') {
@@ -316,7 +316,7 @@ function isAction(decision: StackDecision): boolean {
 }
 
 /** `Ready=False Progressing "…" +Reconciling`: conditions with the reason and message of Ready are named only. */
-function sayConditions(conditions: readonly Condition[] | undefined): string {
+function formatConditions(conditions: readonly Condition[] | undefined): string {
   const ready = conditions?.find(({ type }) => type === 'Ready')
   if (!ready) return 'no conditions'
   const others = conditions!

@@ -31,7 +31,7 @@ import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs 
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
 import { isSilent, type StopCause, StopError } from './stop-cause.ts'
-import { bootMs, type Guard, type RunGuard } from './supervisor/index.ts'
+import { bootMs, type RunGuard, type SupervisorClient } from './supervisor/index.ts'
 
 export type ExecuteOptions = {
   client: Client
@@ -51,7 +51,7 @@ export type ExecuteOptions = {
   times: FenceTimes
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
-  guard: Guard
+  guard: SupervisorClient
   log: RunLog
   /** Told which version of the Run's engine there is now; undefined: none. */
   onEngine?(engine: string, version: string | undefined): void
@@ -183,7 +183,7 @@ class RunExecution {
     let end: Partial<RunStatus> & Pick<RunStatus, 'phase'>
     try {
       this.observe(run)
-      log.line(sayBegin(run))
+      log.line(formatBegin(run))
       // Beside each other: whoever is told that the Run is not its own has an older epoch, too, and gets no lock that counts.
       const preparing = this.#reporter.begin()
       preparing.catch(() => {})
@@ -305,11 +305,11 @@ class RunExecution {
       if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
         await this.#state.putPlan(plan.digest, await readFile(plan.file), { signal: this.#dead.signal })
       }
-      return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: sayPlan(plan, 'would be ') }
+      return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
     }
     if (plan.hasChanges) await this.#reporter.phase({ phase: 'Applying', ...summary })
     const result = await engine.apply(context, plan)
-    return { phase: 'Succeeded', ...summary, ...(await this.#keepOutputs(client, run, result)), message: sayPlan(plan, '') }
+    return { phase: 'Succeeded', ...summary, ...(await this.#keepOutputs(client, run, result)), message: formatPlan(plan, '') }
   }
 
   async #keepOutputs(client: Client, run: Run, { outputs: made, resources, changed }: ApplyResult): Promise<Partial<RunStatus>> {
@@ -498,7 +498,7 @@ class RunExecution {
       const usage = this.#isolation && roundUsage(this.#isolation.usage())
       await this.#isolation?.close()
       if (isSilent(this.#cause) || this.#dead.signal.aborted) return await this.#leave()
-      log.line(sayEnd(end))
+      log.line(formatEnd(end))
       if (isLocked) await this.#state.unlock({ signal: this.#dead.signal, deadlineMs: 5_000 }).catch(error => this.#onUnlockError(error))
       const status = {
         ...end,
@@ -557,16 +557,16 @@ function roundUsage({ cpuSeconds, peakMemoryBytes, peakPids, peakDiskBytes }: Ru
 
 const textOf = (token: string | (() => string)): string => (typeof token === 'string' ? token : token())
 
-function sayBegin({ metadata, spec }: Run): string {
+function formatBegin({ metadata, spec }: Run): string {
   return `Run ${metadata.name}: ${spec.type} of Stack ${metadata.namespace}/${spec.stackRef.name} at ${spec.revision}, because of ${spec.reason}`
 }
 
-function sayPlan({ add, change, destroy, hasChanges }: PlanResult, would: string): string {
+function formatPlan({ add, change, destroy, hasChanges }: PlanResult, would: string): string {
   if (!hasChanges) return 'nothing to change'
   return `${add} ${would}added, ${change} ${would}changed, ${destroy} ${would}destroyed`
 }
 
-function sayEnd({ phase, reason, message }: Partial<RunStatus>): string {
+function formatEnd({ phase, reason, message }: Partial<RunStatus>): string {
   return [`${phase}`, reason, message].filter(Boolean).join(': ')
 }
 

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../../api/index.ts'
 import { StatusError } from '../../kubernetes/object/index.ts'
 import { LockedError, StateClientError } from '../../stores/state/index.ts'
-import { SourceError, SpawnError, sayBytes } from '../workspace/index.ts'
+import { formatBytes, SourceError, SpawnError } from '../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
@@ -21,11 +21,11 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
     case 'Timeout':
       return failed('Timeout', `took longer than spec.timeout, which is ${cause.timeout}${said}`, true)
     case 'OutOfMemory':
-      return failed('OutOfMemory', sayOutOfMemory(cause), cause.raise !== undefined)
+      return failed('OutOfMemory', formatOutOfMemory(cause), cause.raise !== undefined)
     case 'MachineOutOfMemory':
       return failed(
         'OutOfMemory',
-        `the kernel ended it because the machine had no memory left; its own peak was ${sayBytes(cause.used)}; set spec.resources.memory on what runs here, or allow fewer Runs at once`,
+        `the kernel ended it because the machine had no memory left; its own peak was ${formatBytes(cause.used)}; set spec.resources.memory on what runs here, or allow fewer Runs at once`,
         true,
       )
     case 'TooManyProcesses':
@@ -37,7 +37,7 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
     case 'DiskLimit':
       return failed(
         'DiskLimit',
-        `its directory held ${sayBytes(cause.used)}, and spec.resources.disk is ${sayBytes(cause.limit)}; raise it, or write less`,
+        `its directory held ${formatBytes(cause.used)}, and spec.resources.disk is ${formatBytes(cause.limit)}; raise it, or write less`,
         false,
       )
     case 'WorkerDrained':
@@ -54,10 +54,10 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
 }
 
 /** The advice is a limit that would have been enough for what was seen, with half as much again: the peak is where it was stopped. */
-function sayOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'OutOfMemory' }>): string {
-  const said = `needed more memory than spec.resources.memory allows: peak ${sayBytes(used)}, limit ${sayBytes(limit)}`
+function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'OutOfMemory' }>): string {
+  const said = `needed more memory than spec.resources.memory allows: peak ${formatBytes(used)}, limit ${formatBytes(limit)}`
   if (raise) return `${said}; the next try gets ${raise} (spec.resources.autoRaise)`
-  return `${said}; raise spec.resources.memory to ${sayBytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
+  return `${said}; raise spec.resources.memory to ${formatBytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
 }
 
 /** The end of a Run whose work failed with `error`. Messages name field, value and remedy; they are masked by the caller. */

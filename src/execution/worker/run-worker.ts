@@ -13,9 +13,9 @@ import { RegisterError } from './registration.ts'
 import type { RunLog } from './run-log.ts'
 import type { StopCause } from './stop-cause.ts'
 import { createStoreAgent, openStoreConnection } from './store-connections.ts'
-import { bootMs, Guard } from './supervisor/index.ts'
+import { bootMs, SupervisorClient } from './supervisor/index.ts'
 import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
-import { type WorkerDoes, WorkerVoice } from './worker-status-reporter.ts'
+import { type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 /** As much of a logger as a worker needs. */
 export type WorkerLog = {
@@ -76,7 +76,7 @@ export async function runWorker(options: RunWorkerOptions): Promise<{ exitCode: 
 class WorkerProcess {
   readonly #options: RunWorkerOptions
   readonly #timings: LeaseTimings
-  readonly #guard: Guard
+  readonly #guard: SupervisorClient
   readonly #heartbeat: Heartbeat
   readonly #store: Agent
   readonly #stop = new AbortController()
@@ -104,7 +104,7 @@ class WorkerProcess {
   #isolation: WorkerDoes['isolation']
   /** Keys of the sources it has worked with. */
   #caches: readonly string[] = []
-  readonly #voice: WorkerVoice
+  readonly #voice: WorkerStatusReporter
   #wake: () => void = () => {}
 
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
@@ -112,7 +112,7 @@ class WorkerProcess {
     this.#timings = timings
     const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
     this.#engines = traits.engines
-    this.#guard = new Guard({
+    this.#guard = new SupervisorClient({
       times: timings,
       renewedAtMs: bootMs(),
       cacheDir,
@@ -153,7 +153,7 @@ class WorkerProcess {
         log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
     })
     this.#store = createStoreAgent(options.storeUrl, caCertificate)
-    this.#voice = new WorkerVoice(
+    this.#voice = new WorkerStatusReporter(
       () => this.#does(),
       status => this.#heartbeat.say(status),
       error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { WorkerSays } from './registration.ts'
-import { sayAfterMs, type WorkerDoes, WorkerVoice } from './worker-status-reporter.ts'
+import { sayAfterMs, type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 test('what could not be said is said again, as it is then, and after the end nothing is', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
@@ -10,7 +10,7 @@ test('what could not be said is said again, as it is then, and after the end not
   const errors: unknown[] = []
   let does: WorkerDoes = { runs: [], idleSinceMs: 0 }
   let isAway = true
-  const voice = new WorkerVoice(
+  const voice = new WorkerStatusReporter(
     () => does,
     async status => {
       if (isAway) throw new Error('the API is away')

@@ -27,7 +27,7 @@ export type WorkerDoes = {
 }
 
 /** Says what a worker does: soon, in order, the newest only, and nothing that was said already. */
-export class WorkerVoice {
+export class WorkerStatusReporter {
   readonly #does: () => WorkerDoes
   readonly #say: (status: WorkerSays) => Promise<void>
   readonly #onError: (error: unknown) => void

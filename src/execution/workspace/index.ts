@@ -9,6 +9,7 @@ export {
   availableLevels,
   checkIsolation,
   type Exceeded,
+  formatBytes,
   type IsolationInForce,
   type IsolationLevel,
   isolationLevels,
@@ -17,7 +18,6 @@ export {
   RunIsolation,
   type RunLimits,
   type RunUsage,
-  sayBytes,
 } from './isolation/index.ts'
 export {
   cgroupOfRun,

@@ -126,13 +126,13 @@ export function pathsOf(set: FieldSet): string[] {
   const paths: string[] = []
   const visit = (node: Node, path: string, isRoot: boolean) => {
     if (!isRoot && isMember(node)) paths.push(path)
-    for (const key of Object.keys(node)) if (key !== self) visit(node[key]!, path + sayElement(key), false)
+    for (const key of Object.keys(node)) if (key !== self) visit(node[key]!, path + formatElement(key), false)
   }
   if (set !== undefined) visit(set as Node, '', true)
   return paths.sort()
 }
 
-function sayElement(element: string): string {
+function formatElement(element: string): string {
   const rest = element.slice(2)
   if (element.startsWith('f:')) return `.${rest}`
   if (element.startsWith('v:')) return `[=${rest}]`

@@ -33,7 +33,7 @@ export function inheritedFields(manager: string, live: JsonObject | undefined, s
 export function withLastApplied(object: JsonObject, manager: string, applied: JsonObject): JsonObject {
   const before = manager === kubectl ? lastApplied(object) : undefined
   if (before === undefined) return object
-  const text = sayApplied(applied)
+  const text = formatApplied(applied)
   if (text === before) return object
   const metadata = object.metadata as JsonObject
   const annotations: JsonObject = { ...(metadata.annotations as JsonObject), [annotation]: text }
@@ -49,7 +49,7 @@ function lastApplied(object: JsonObject | undefined): string | undefined {
 }
 
 /** As kubectl writes it: sorted keys, a line. */
-function sayApplied(applied: JsonObject): string {
+function formatApplied(applied: JsonObject): string {
   const metadata = applied.metadata as JsonObject | undefined
   const { [annotation]: _, ...annotations } = (metadata?.annotations ?? {}) as JsonObject
   const said = metadata?.annotations ? { ...applied, metadata: { ...metadata, annotations } } : applied

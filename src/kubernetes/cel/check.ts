@@ -9,13 +9,13 @@ import {
   double,
   dyn,
   errorType,
+  formatType,
   int,
   isAny,
   list,
   map,
   nullType,
   optional,
-  sayType,
   string,
   typeOf,
   uint,
@@ -88,7 +88,7 @@ class Checker {
   }
 
   #say(type: CelType): string {
-    return sayType(type, this.bindings)
+    return formatType(type, this.bindings)
   }
 
   #lookup(name: string): CelType | undefined {

@@ -215,7 +215,7 @@ class Compiler {
         return slots => {
           const made = new PlainMap()
           const insert = (key: Value, value: Value) => {
-            if (!made.insert(key, value)) throw new CelError(`insert failed: key ${sayKey(key)} already exists`)
+            if (!made.insert(key, value)) throw new CelError(`insert failed: key ${formatKey(key)} already exists`)
           }
           walk(slots, key => {
             if (filter && !holds(slots, filter)) return true
@@ -310,7 +310,7 @@ function call(name: string, args: readonly Program[]): Program {
         if (container instanceof Optional) return container.value === undefined ? container : indexed(container.value, key)
         const found = index(container, key)
         if (found !== undefined) return found
-        throw new CelError(container instanceof ListValue ? `index out of bounds: ${sayKey(key)}` : `no such key: ${sayKey(key)}`)
+        throw new CelError(container instanceof ListValue ? `index out of bounds: ${formatKey(key)}` : `no such key: ${formatKey(key)}`)
       }
     case '_[?_]':
       return slots => {
@@ -369,6 +369,6 @@ function indexed(container: Value, key: Value): Optional {
   return found === undefined ? Optional.none : new Optional(found)
 }
 
-function sayKey(key: Value): string {
+function formatKey(key: Value): string {
   return key instanceof Uint ? String(key.value) : typeof key === 'object' ? 'of an unsupported type' : String(key)
 }

@@ -3,8 +3,8 @@ import { check } from './check.ts'
 import { compile, type Program } from './evaluate.ts'
 import { conversionIssue, literalIssues } from './literal-issues.ts'
 import { parse } from './parse.ts'
-import { type SourceIssue, SyntaxIssue, sayIssues } from './source-error.ts'
-import { type CelType, sayType } from './types.ts'
+import { formatIssues, type SourceIssue, SyntaxIssue } from './source-error.ts'
+import { type CelType, formatType } from './types.ts'
 
 /** An expression that passed its checks. */
 export type Expression = {
@@ -30,13 +30,13 @@ export function compileExpression(source: string, variables: ReadonlyMap<string,
   try {
     expr = parse(source)
   } catch (error) {
-    if (error instanceof SyntaxIssue) return `compilation failed: ${sayIssues(source, [error.issue])}`
+    if (error instanceof SyntaxIssue) return `compilation failed: ${formatIssues(source, [error.issue])}`
     throw error
   }
   const { type, issues, used, qualified } = check(expr, variables)
   const all: SourceIssue[] = [...issues, ...(issues.length === 0 ? literalIssues(expr) : [])]
-  if (all.length > 0) return `compilation failed: ${sayIssues(source, all)}`
+  if (all.length > 0) return `compilation failed: ${formatIssues(source, all)}`
   const conversion = conversionIssue(expr)
   if (conversion !== undefined) return `instantiation failed: ${conversion}`
-  return { type: sayType(type), used, run: compile(expr, [...variables.keys()], qualified) }
+  return { type: formatType(type), used, run: compile(expr, [...variables.keys()], qualified) }
 }

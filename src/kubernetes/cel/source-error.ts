@@ -12,7 +12,7 @@ export class SyntaxIssue extends Error {
 }
 
 /** Says issues as cel-go does: place, words, the line and a caret under it. */
-export function sayIssues(source: string, issues: readonly SourceIssue[]): string {
+export function formatIssues(source: string, issues: readonly SourceIssue[]): string {
   return [...issues]
     .sort((a, b) => a.at - b.at)
     .map(({ at, message }) => {

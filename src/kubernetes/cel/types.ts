@@ -57,9 +57,9 @@ export function opaque(name: string): CelType {
 }
 
 /** A type as error messages name it. */
-export function sayType(type: CelType, bindings?: Bindings): string {
+export function formatType(type: CelType, bindings?: Bindings): string {
   const resolved = bindings?.resolve(type) ?? type
-  const say = (inner: CelType) => sayType(inner, bindings)
+  const say = (inner: CelType) => formatType(inner, bindings)
   switch (resolved.kind) {
     case 'simple':
       if (resolved.name === 'google.protobuf.Timestamp') return 'timestamp'

@@ -6,8 +6,8 @@ import { type AttemptFailure, decideRetry, parseRetryAfter } from './decide-retr
 import { Discovery } from './discovery.ts'
 import { type AccessOptions, findAccess } from './find-access.ts'
 import { type LocalServer, LocalTransport } from './local-transport.ts'
-import { type Answer, errorOf, parseAnswer } from './read-response.ts'
-import { Pace, type PaceOptions } from './request-rate-limit.ts'
+import { errorOf, parseAnswer, type RawResponse } from './read-response.ts'
+import { type PaceOptions, RequestRateLimit } from './request-rate-limit.ts'
 import { ResourceClient } from './resource-client.ts'
 import type { HandleOptions } from './resource-options.ts'
 import { type Query, withQuery } from './resource-path.ts'
@@ -57,9 +57,9 @@ export type RequestOptions = {
   isShort?: boolean | undefined
 }
 
-export type Response = { status: number; headers: Answer['headers']; text(): Promise<string>; json(): Promise<unknown> }
+export type Response = { status: number; headers: RawResponse['headers']; text(): Promise<string>; json(): Promise<unknown> }
 
-export type StreamResponse = { status: number; headers: Answer['headers']; body: AsyncIterable<Uint8Array> }
+export type StreamResponse = { status: number; headers: RawResponse['headers']; body: AsyncIterable<Uint8Array> }
 
 /** What is told about each finished attempt, for metrics. `code` is the HTTP status, or `<error>` when there was none. */
 export type RequestObserver = (request: { method: string; code: string; host: string }) => void
@@ -112,7 +112,7 @@ export async function createClient(options: ClientOptions = {}): Promise<Client>
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
-    pace: options.pace && new Pace(options.pace, options.clock ?? systemClock),
+    pace: options.pace && new RequestRateLimit(options.pace, options.clock ?? systemClock),
     headers: {
       accept: 'application/json',
       'user-agent': options.userAgent ?? 'oarlock',
@@ -130,7 +130,7 @@ type Settings = {
   requestTimeoutMs: number
   clock: Clock
   random: () => number
-  pace: Pace | undefined
+  pace: RequestRateLimit | undefined
   headers: Record<string, string | string[]>
 }
 
@@ -146,7 +146,7 @@ class HttpClient implements Client {
   readonly #settings: Settings
   readonly #discovery: Discovery
   readonly #observers = new Set<RequestObserver>()
-  readonly #exchange: Attempt<Answer>
+  readonly #exchange: Attempt<RawResponse>
 
   constructor(transport: Exchanger, authenticator: Authenticator, settings: Settings) {
     this.server = settings.server
@@ -203,7 +203,7 @@ class HttpClient implements Client {
   }
 
   /** Sends until there is an answer to keep: refreshes credentials once after a 401, obeys {@link decideRetry}. */
-  async #send<T extends Streaming | Answer>(options: RequestOptions, attempt: Attempt<T>): Promise<T> {
+  async #send<T extends Streaming | RawResponse>(options: RequestOptions, attempt: Attempt<T>): Promise<T> {
     const { method, path, query, body, signal, timeoutMs = this.#settings.requestTimeoutMs } = options
     if (!path.startsWith('/')) throw new TypeError(`path ${JSON.stringify(path)} must start with a slash`)
     const isShort = options.isShort === true && options.timeoutMs === undefined
@@ -272,10 +272,10 @@ class HttpClient implements Client {
 
 /** Reads headers and body only when asked: for most answers one of them is not needed. */
 class HttpResponse implements Response {
-  readonly #answer: Answer
+  readonly #answer: RawResponse
   readonly #asked: () => { method: string; url: string }
 
-  constructor(answer: Answer, asked: () => { method: string; url: string }) {
+  constructor(answer: RawResponse, asked: () => { method: string; url: string }) {
     this.#answer = answer
     this.#asked = asked
   }
@@ -284,7 +284,7 @@ class HttpResponse implements Response {
     return this.#answer.status
   }
 
-  get headers(): Answer['headers'] {
+  get headers(): RawResponse['headers'] {
     return this.#answer.headers
   }
 
@@ -305,7 +305,7 @@ function wrap(error: unknown, server: string, request: string): unknown {
 }
 
 /** Frees the connection of an answer nobody reads. */
-async function discard(answer: Streaming | Answer): Promise<void> {
+async function discard(answer: Streaming | RawResponse): Promise<void> {
   if (typeof answer.body === 'string') return
   await textOf(answer.body)
 }

@@ -2,12 +2,12 @@ import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { Pipeline, type PipelineOptions } from './connection-pool.ts'
+import { ConnectionPool, type PipelineOptions } from './connection-pool.ts'
 
 type Peer = { sockets: Socket[]; requests: string[][]; respond(connection: number, text: string): void }
 
 /** A server that answers nothing by itself: the test sees the requests of each connection and writes the answers. */
-async function withPipeline(run: (pipeline: Pipeline, peer: Peer) => Promise<void>, options: Partial<PipelineOptions> = {}) {
+async function withPipeline(run: (pipeline: ConnectionPool, peer: Peer) => Promise<void>, options: Partial<PipelineOptions> = {}) {
   const sockets: Socket[] = []
   const requests: string[][] = []
   const server = createServer(socket => {
@@ -19,7 +19,7 @@ async function withPipeline(run: (pipeline: Pipeline, peer: Peer) => Promise<voi
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const pipeline = new Pipeline({
+  const pipeline = new ConnectionPool({
     origin: `http://127.0.0.1:${port}`,
     tls: { rejectUnauthorized: true },
     spread: 1,
@@ -118,7 +118,7 @@ test('a refused connection fails its requests with the reason, and headers canno
     await rejects(pipeline.exchange(get('/a b')), /percent-encoded/)
     await rejects(pipeline.exchange(get('/a', { headers: { x: 'y\r\nz: 1' } })), /header x/)
   })
-  const closed = new Pipeline({
+  const closed = new ConnectionPool({
     origin: 'http://127.0.0.1:1',
     tls: { rejectUnauthorized: true },
     spread: 1,

@@ -1,7 +1,7 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
-import type { Answer } from './read-response.ts'
+import type { RawResponse } from './read-response.ts'
 import { AnswerReader, type LazyAnswer } from './response-reader.ts'
 import type { Outgoing } from './transport.ts'
 
@@ -26,7 +26,7 @@ type Waiting = {
   sentMs: number
   timeoutMs: number
   isGone: boolean
-  resolve(answer: Answer): void
+  resolve(answer: RawResponse): void
   reject(error: unknown): void
 }
 
@@ -39,7 +39,7 @@ const checkMs = 500
  * A connection that breaks fails what waits on it; the caller decides what is sent again, except after
  * `Connection: close`, where the server promised not to have begun.
  */
-export class Pipeline {
+export class ConnectionPool {
   readonly #options: PipelineOptions
   readonly #host: string
   readonly #connections: Connection[] = []
@@ -56,7 +56,7 @@ export class Pipeline {
   }
 
   /** Rejects with an error that has a `code`, or with the reason of the signal. */
-  exchange(outgoing: Outgoing): Promise<Answer> {
+  exchange(outgoing: Outgoing): Promise<RawResponse> {
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs } = outgoing
       if (signal?.aborted) return reject(signal.reason)

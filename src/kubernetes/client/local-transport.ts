@@ -1,6 +1,6 @@
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
-import type { Answer } from './read-response.ts'
+import type { RawResponse } from './read-response.ts'
 import { StreamBody } from './stream-body.ts'
 import { type Exchanger, maxAnswerBytes, type Outgoing, type Streaming } from './transport.ts'
 
@@ -9,7 +9,7 @@ export type LocalServer = {
   call(
     request: Pick<Outgoing, 'method' | 'path' | 'headers' | 'body'>,
     sink: {
-      head(status: number, headers: Answer['headers']): void
+      head(status: number, headers: RawResponse['headers']): void
       data(chunk: string | Buffer): void
       end(): void
       cut(): void
@@ -28,10 +28,10 @@ export class LocalTransport implements Exchanger {
     this.#server = server
   }
 
-  exchange(outgoing: Outgoing): Promise<Answer> {
+  exchange(outgoing: Outgoing): Promise<RawResponse> {
     return new Promise((resolve, reject) => {
       let status = 0
-      let headers: Answer['headers'] = {}
+      let headers: RawResponse['headers'] = {}
       let chunks: (string | Buffer)[] = []
       let size = 0
       const call = this.#begin(outgoing, reject, {

@@ -1,13 +1,13 @@
 import { type Status, StatusError, type StatusReason } from '../object/index.ts'
 
 /** A finished answer. Header names are in lower case. */
-export type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: string }
+export type RawResponse = { status: number; headers: Record<string, string | string[] | undefined>; body: string }
 
 /** Describes what was asked, for errors: never with headers, since they hold the token. */
 export type Asked = { method: string; url: string }
 
 /** Turns an answer of 300 and above into the error to throw: the server's own Status, or one that says what came instead. */
-export function errorOf(answer: Answer, asked: Asked): StatusError {
+export function errorOf(answer: RawResponse, asked: Asked): StatusError {
   const retryAfterSeconds = Number.parseInt(String(answer.headers['retry-after'] ?? ''), 10)
   const status = parseStatus(answer.body)
   if (status?.code === 404 && status.message === 'the server could not find the requested resource') return nothingServed(asked)
@@ -19,7 +19,7 @@ export function errorOf(answer: Answer, asked: Asked): StatusError {
 }
 
 /** Parses the body of a successful answer. @throws {StatusError} if it is not JSON, such as the log-in page of a proxy. */
-export function parseAnswer(answer: Answer, asked: () => Asked): unknown {
+export function parseAnswer(answer: RawResponse, asked: () => Asked): unknown {
   try {
     return JSON.parse(answer.body)
   } catch {
@@ -49,7 +49,7 @@ function nothingServed({ method, url }: Asked): StatusError {
   return new StatusError('NotFound', `${method} ${url}: the server serves nothing there, is the CRD of this kind applied?`, { code: 404 })
 }
 
-function unexpected({ status, headers, body }: Answer, { method, url }: Asked, retryAfterSeconds: number | undefined): StatusError {
+function unexpected({ status, headers, body }: RawResponse, { method, url }: Asked, retryAfterSeconds: number | undefined): StatusError {
   if (status === 404 && body.trim() === '404 page not found') return nothingServed({ method, url })
   const type = String(headers['content-type'] ?? 'no content type').split(';')[0]
   const excerpt = body.replace(/\s+/g, ' ').trim().slice(0, 200)

@@ -1,11 +1,11 @@
 import { deepEqual, equal, throws } from 'node:assert/strict'
 import { test } from 'node:test'
-import { Pace } from './request-rate-limit.ts'
+import { RequestRateLimit } from './request-rate-limit.ts'
 
 test('a burst goes at once, the rest evenly, and a pause fills the bucket again but not above its size', async () => {
   let nowMs = 0
   const waits: number[] = []
-  const pace = new Pace(
+  const pace = new RequestRateLimit(
     { qps: 10, burst: 3 },
     {
       nowMs: () => nowMs,
@@ -24,6 +24,6 @@ test('a burst goes at once, the rest evenly, and a pause fills the bucket again 
 
 test('options out of range are named', () => {
   const clock = { nowMs: () => 0, sleep: async () => undefined }
-  throws(() => new Pace({ qps: 0, burst: 1 }, clock), /pace.qps must be a number > 0, got 0/)
-  throws(() => new Pace({ qps: 1, burst: 0 }, clock), /pace.burst must be a number >= 1, got 0/)
+  throws(() => new RequestRateLimit({ qps: 0, burst: 1 }, clock), /pace.qps must be a number > 0, got 0/)
+  throws(() => new RequestRateLimit({ qps: 1, burst: 0 }, clock), /pace.burst must be a number >= 1, got 0/)
 })

@@ -5,7 +5,7 @@ import { TokenBucket, type TokenRate } from './token-bucket.ts'
 export type PaceOptions = TokenRate
 
 /** Lets requests through in their order, at most `burst` at once and `qps` a second after that. */
-export class Pace {
+export class RequestRateLimit {
   readonly #bucket: TokenBucket
   readonly #clock: Clock
 

@@ -1,4 +1,4 @@
-import type { Answer } from './read-response.ts'
+import type { RawResponse } from './read-response.ts'
 
 /** Thrown for what is not HTTP/1.1, or not an answer we can know the end of. */
 export class ProtocolError extends Error {
@@ -11,11 +11,11 @@ const maxHeadBytes = 65_536
 const empty = Buffer.alloc(0)
 
 /** A finished answer whose headers are read only if somebody asks: for most answers nobody does. */
-export class LazyAnswer implements Answer {
+export class LazyAnswer implements RawResponse {
   readonly status: number
   readonly body: string
   readonly #head: string
-  #headers: Answer['headers'] | undefined
+  #headers: RawResponse['headers'] | undefined
 
   constructor(status: number, head: string, body: string) {
     this.status = status
@@ -29,7 +29,7 @@ export class LazyAnswer implements Answer {
     return seconds === undefined ? undefined : Number(seconds) * 1_000
   }
 
-  get headers(): Answer['headers'] {
+  get headers(): RawResponse['headers'] {
     this.#headers ??= parseHeaders(this.#head)
     return this.#headers
   }
@@ -184,7 +184,7 @@ function readHead(text: string): Head {
   return { status, text, isClosing: true, body: 'until-close', length: 0 }
 }
 
-function parseHeaders(head: string): Answer['headers'] {
+function parseHeaders(head: string): RawResponse['headers'] {
   const headers: Record<string, string | string[] | undefined> = {}
   for (const line of head.split('\r\n').slice(1)) {
     const colon = line.indexOf(':')

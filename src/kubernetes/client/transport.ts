@@ -4,9 +4,9 @@ import type { Agent, ClientRequest, request as httpRequest, OutgoingHttpHeaders 
 import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess, Pem } from './cluster-access.ts'
 import { ClientClosedError, withCode } from './connection-error.ts'
-import { Pipeline } from './connection-pool.ts'
+import { ConnectionPool } from './connection-pool.ts'
 import { onAbort } from './on-abort.ts'
-import type { Answer } from './read-response.ts'
+import type { RawResponse } from './read-response.ts'
 import { readRootCertificates } from './root-certificates.ts'
 import { StreamBody } from './stream-body.ts'
 
@@ -23,12 +23,12 @@ export type Outgoing = {
 }
 
 /** An answer that is still coming. Leaving the loop over `body` closes the connection. */
-export type Streaming = { status: number; headers: Answer['headers']; body: AsyncIterable<Buffer> }
+export type Streaming = { status: number; headers: RawResponse['headers']; body: AsyncIterable<Buffer> }
 
 /** What a client sends its requests with. */
 export type Exchanger = {
   /** Sends a request and collects its answer. Rejects with an error that has a `code`, or with the reason of the signal. */
-  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer>
+  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<RawResponse>
   /**
    * Sends a request whose answer goes on for long. The promise resolves with the head; the body throws an error with a
    * `code` when it is cut, and ends quietly when the signal aborts.
@@ -42,7 +42,7 @@ type Pools = {
   requests: Agent
   streams: Agent
   /** Not through a proxy: what stands in between may not understand it. */
-  short: Pipeline | undefined
+  short: ConnectionPool | undefined
   certificate: Authentication['certificate']
 }
 
@@ -83,16 +83,16 @@ export class Transport implements Exchanger {
     this.#prefix = url.pathname.replace(/\/$/, '')
   }
 
-  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<Answer> {
+  exchange(outgoing: Outgoing, certificate: Authentication['certificate']): Promise<RawResponse> {
     const opening = this.#open(certificate)
     return opening instanceof Promise ? opening.then(pools => this.#exchange(pools, outgoing)) : this.#exchange(opening, outgoing)
   }
 
-  #exchange(pools: Pools, outgoing: Outgoing): Promise<Answer> {
+  #exchange(pools: Pools, outgoing: Outgoing): Promise<RawResponse> {
     if (pools.short && outgoing.isShort && isTextOrNothing(outgoing.body)) {
       return pools.short.exchange(this.#prefix ? { ...outgoing, path: this.#prefix + outgoing.path } : outgoing)
     }
-    return new Promise<Answer>((resolve, reject) => {
+    return new Promise<RawResponse>((resolve, reject) => {
       const request = this.#send(pools, pools.requests, outgoing, outgoing.timeoutMs, reject)
       request?.on('response', response => {
         let size = 0
@@ -267,7 +267,7 @@ export class Transport implements Exchanger {
       })
     const short = proxyUrl
       ? undefined
-      : new Pipeline({
+      : new ConnectionPool({
           origin: this.#origin.origin,
           tls,
           spread: this.#spread,

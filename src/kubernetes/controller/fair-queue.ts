@@ -1,5 +1,5 @@
-/** What stands in a line: `line` is where, undefined while it does not. Only {@link WaitingLanes} writes it. */
-export type Standing = { priority: number; line: Line<unknown> | undefined }
+/** What stands in a line: `line` is where, undefined while it does not. Only {@link FairQueue} writes it. */
+export type QueueEntry = { priority: number; line: Line<unknown> | undefined }
 
 /** First in, first out, for one group of one priority. `live` counts those whose `line` is this one; the rest moved up. */
 export type Line<T> = { readonly lane: Lane<T>; readonly group: string; entries: (T | undefined)[]; head: number; live: number }
@@ -11,7 +11,7 @@ type Lane<T> = { readonly priority: number; readonly lines: Map<string, Line<T>>
  * Entries that wait for a worker: higher priority first, within it one of each group after the other, and within a
  * group in the order they came. A group with a thousand entries therefore delays one with a single entry by one.
  */
-export class WaitingLanes<T extends Standing> {
+export class FairQueue<T extends QueueEntry> {
   /** By falling priority. */
   readonly #lanes: Lane<T>[] = []
   #length = 0
@@ -89,7 +89,7 @@ export class WaitingLanes<T extends Standing> {
   }
 }
 
-function first<T extends Standing>(line: Line<T>): T | undefined {
+function first<T extends QueueEntry>(line: Line<T>): T | undefined {
   while (line.head < line.entries.length) {
     const entry = line.entries[line.head] as T
     line.entries[line.head++] = undefined
@@ -103,7 +103,7 @@ function first<T extends Standing>(line: Line<T>): T | undefined {
 }
 
 /** Entries that moved up leave their place behind: swept when they are the most of a line. */
-function compact<T extends Standing>(line: Line<T>): void {
+function compact<T extends QueueEntry>(line: Line<T>): void {
   if (line.entries.length - line.head <= line.live * 2 + 1_024) return
   line.entries = [...new Set(line.entries.slice(line.head))].filter(entry => entry?.line === (line as Line<unknown>))
   line.head = 0

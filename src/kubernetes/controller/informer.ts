@@ -5,9 +5,9 @@ import { deepFreeze } from './deep-freeze.ts'
 import { coerceError, type Log, silentLog } from './log.ts'
 import { ObjectIndex } from './object-index.ts'
 import { ObjectStore } from './object-store.ts'
-import { OwnWrites } from './pending-writes.ts'
+import { PendingWrites } from './pending-writes.ts'
 import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
-import { Departed } from './tombstones.ts'
+import { Tombstones } from './tombstones.ts'
 
 export type InformerOptions<Body> = Selection & {
   /** Which of the manager's clusters; default: the manager's own client. */
@@ -57,8 +57,8 @@ export class Informer<Body = { [field: string]: unknown }> {
   /** Made when somebody asks for one namespace: an index costs some 50 bytes an object. */
   #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
   readonly #handlers: ChangeHandlers<Body>
-  readonly #ownWrites = new OwnWrites()
-  readonly #departed = new Departed()
+  readonly #ownWrites = new PendingWrites()
+  readonly #departed = new Tombstones()
   readonly #synced = Promise.withResolvers<void>()
   /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
   #resourceVersion = ''

@@ -6,7 +6,7 @@ const versionField = '"resourceVersion":"'
  * The answers of our own writes that a cache shows before its watch has brought them: which keys hold one, and which lines
  * of the watch will only bring one back.
  */
-export class OwnWrites {
+export class PendingWrites {
   /** Keys that hold the answer of a write which the watch has not brought yet, with its version. */
   readonly #pending = new Map<string, string>()
   /** The same the other way round, and of earlier writes to the same key too: versions that need not be read when they come. */

@@ -8,7 +8,7 @@ const rememberedLimit = 512
  * Objects that left a cache a while ago, by uid: what is late (an event that a server repeats after a break, a replica that is
  * behind, a list from before our own delete) must not bring them back to life.
  */
-export class Departed {
+export class Tombstones {
   /** The version at which it left; undefined for one that was deleted for good at a version nobody told. */
   readonly #versions = new Map<string, string | undefined>()
 

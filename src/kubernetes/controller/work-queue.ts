@@ -1,6 +1,6 @@
 import { TokenBucket, type TokenRate } from '../client/index.ts'
 import { DelayHeap } from './delay-heap.ts'
-import { type Line, WaitingLanes } from './fair-queue.ts'
+import { FairQueue, type Line } from './fair-queue.ts'
 import { systemTimers, type Timers } from './timers.ts'
 
 /** Priorities as controller-runtime has them: higher first. */
@@ -67,7 +67,7 @@ export class WorkQueue {
   readonly #timers: Timers
   readonly #observer: QueueObserver | undefined
   readonly #entries = new Map<string, Entry>()
-  readonly #lanes = new WaitingLanes<Entry>()
+  readonly #lanes = new FairQueue<Entry>()
   readonly #groupOf: ((key: string) => string) | undefined
   readonly #retryBucket: TokenBucket | undefined
   /** What workers have, kept only where somebody asks how long. */

@@ -1,7 +1,7 @@
 import type { StatusCause } from './status-error.ts'
 
 /** Says a value the way Kubernetes does in field errors: strings quoted, numbers and booleans bare, the rest as JSON. */
-export function sayValue(value: unknown): string {
+export function formatValue(value: unknown): string {
   const text = value === undefined ? 'null' : JSON.stringify(value)
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text
 }
@@ -11,12 +11,12 @@ const maxValueLength = 4_096
 
 /** `Invalid value: "x": <why>`. */
 export function invalidValue(field: string, value: unknown, why: string): StatusCause {
-  return { reason: 'FieldValueInvalid', message: `Invalid value: ${sayValue(value)}: ${why}`, field }
+  return { reason: 'FieldValueInvalid', message: `Invalid value: ${formatValue(value)}: ${why}`, field }
 }
 
 /** `Invalid value: "string": <why>`, for a value of the wrong JSON type. */
 export function invalidType(field: string, value: unknown, why: string): StatusCause {
-  return { reason: 'FieldValueTypeInvalid', message: `Invalid value: ${sayValue(value)}: ${why}`, field }
+  return { reason: 'FieldValueTypeInvalid', message: `Invalid value: ${formatValue(value)}: ${why}`, field }
 }
 
 /** `Required value`, with `: <why>` when given. */
@@ -27,17 +27,17 @@ export function requiredValue(field: string, why = ''): StatusCause {
 /** `Unsupported value: "x": supported values: "a", "b"`. */
 export function unsupportedValue(field: string, value: unknown, supported: readonly unknown[]): StatusCause {
   const list = supported.map(allowed => JSON.stringify(typeof allowed === 'string' ? allowed : JSON.stringify(allowed))).join(', ')
-  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${sayValue(value)}: supported values: ${list}`, field }
+  return { reason: 'FieldValueNotSupported', message: `Unsupported value: ${formatValue(value)}: supported values: ${list}`, field }
 }
 
 /** `Not found: "x"`. */
 export function notFoundValue(field: string, value: unknown): StatusCause {
-  return { reason: 'FieldValueNotFound', message: `Not found: ${sayValue(value)}`, field }
+  return { reason: 'FieldValueNotFound', message: `Not found: ${formatValue(value)}`, field }
 }
 
 /** `Duplicate value: "x"`. */
 export function duplicateValue(field: string, value: unknown): StatusCause {
-  return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${sayValue(value)}`, field }
+  return { reason: 'FieldValueDuplicate', message: `Duplicate value: ${formatValue(value)}`, field }
 }
 
 /** `Forbidden: <why>`. */

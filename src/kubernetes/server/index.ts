@@ -5,7 +5,7 @@
  * A request's way: http/ (route, body) → auth/ (who, may they) → rest/ (the verbs) → registry/ (what the kind says)
  * → storage/ (durable) → watch/ and wire/ (who gets to see it, and how). lifecycle/ acts later, by itself.
  */
-export { type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type OwnGuard, type User } from './auth/index.ts'
+export { type AdmissionHook, type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type User } from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'

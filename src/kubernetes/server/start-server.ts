@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
 import {
+  type AdmissionHook,
   Authorization,
   makeKubeconfig,
   type OwnAuthorizer,
-  type OwnGuard,
   openIdDocument,
   Rbac,
   rbacGroup,
@@ -20,12 +20,20 @@ import {
 } from './auth/index.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
-import { backupMount, type LocalConnection, LocalConnections, type Mount, makeHandler, makeListener, Strangers } from './http/index.ts'
+import {
+  backupMount,
+  type LocalConnection,
+  LocalConnections,
+  type Mount,
+  makeHandler,
+  makeListener,
+  UnauthenticatedConnections,
+} from './http/index.ts'
 import { Lifecycle } from './lifecycle/index.ts'
 import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
-import { type Guard, PagedLists, type Services } from './rest/index.ts'
+import { type AdmissionPlugin, PagedLists, type Services } from './rest/index.ts'
 import { Reviews, roleGuards } from './review/index.ts'
 import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
@@ -55,7 +63,7 @@ export type ServerOptions = {
    */
   authorize?: OwnAuthorizer
   /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
-  guards?: ReadonlyMap<string, OwnGuard>
+  guards?: ReadonlyMap<string, AdmissionHook>
   /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
   names?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -135,7 +143,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let isStopping = false
     let url = ''
     const fairness = new Fairness(options.limits)
-    const strangers = new Strangers()
+    const strangers = new UnauthenticatedConnections()
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
@@ -255,7 +263,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   }
 }
 
-function ownGuards(guards: ReadonlyMap<string, OwnGuard> = new Map()): [string, Guard][] {
+function ownGuards(guards: ReadonlyMap<string, AdmissionHook> = new Map()): [string, AdmissionPlugin][] {
   return [...guards]
     .filter(([table]) => !table.endsWith(`.${rbacGroup}`))
     .map(([table, guard]) => [

@@ -18,7 +18,7 @@ export function checkStateKey(key: Uint8Array): void {
  * cannot be passed off as another one. Each stack has a key of its own, derived from the store's, which keeps random nonces far from their limit of 2^32 per key.
  * Compressed first: a Terraform state of 108 KB becomes 1.6 KB in 0.14 ms, and less is written and fsynced.
  */
-export class Sealer {
+export class Encryption {
   readonly #sealKey: Buffer
   readonly #digestKey: Buffer
 

@@ -7,7 +7,7 @@ import { ThreadHandle } from './thread-handle.ts'
  * thousand Stacks that stand still need none. The next call starts it again (some 90 ms, once).
  * A thread that failed is replaced by the next call too: what it had acknowledged is on disk (invariant 5).
  */
-export class RestingThread {
+export class LazyThread {
   readonly #options: ThreadOptions
   readonly #restAfterMs: number
   #thread: ThreadHandle | undefined
@@ -19,8 +19,8 @@ export class RestingThread {
   #isClosed = false
 
   /** Starts the thread once, so that a wrong key or a damaged file is known at once. */
-  static async start(options: ThreadOptions, restAfterMs: number): Promise<RestingThread> {
-    const thread = new RestingThread(options, restAfterMs)
+  static async start(options: ThreadOptions, restAfterMs: number): Promise<LazyThread> {
+    const thread = new LazyThread(options, restAfterMs)
     await thread.#during(async () => undefined)
     return thread
   }

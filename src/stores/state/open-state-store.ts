@@ -1,6 +1,6 @@
 import type { UnlockClaim } from './decide-lock.ts'
 import { checkStateKey, StackTokens } from './encryption.ts'
-import { RestingThread } from './lazy-thread.ts'
+import { LazyThread } from './lazy-thread.ts'
 import type { LockHolder, RunHolder } from './lock-holder.ts'
 import {
   defaultStateLimits,
@@ -89,17 +89,17 @@ export async function openStateStore(options: StateStoreOptions): Promise<StateS
   checkStateKey(options.key)
   const limits = { ...defaultStateLimits, ...options.limits }
   const threadOptions = { directory: options.directory, key: Uint8Array.from(options.key), limits }
-  const thread = await RestingThread.start(threadOptions, options.restAfterMs ?? 30_000)
+  const thread = await LazyThread.start(threadOptions, options.restAfterMs ?? 30_000)
   return new ThreadedStateStore(thread, new StackTokens(options.key), limits, options.nowMs ?? Date.now)
 }
 
 class ThreadedStateStore implements StateStore {
   readonly limits: StateLimits
-  readonly #thread: RestingThread
+  readonly #thread: LazyThread
   readonly #tokens: StackTokens
   readonly #nowMs: () => number
 
-  constructor(thread: RestingThread, tokens: StackTokens, limits: StateLimits, nowMs: () => number) {
+  constructor(thread: LazyThread, tokens: StackTokens, limits: StateLimits, nowMs: () => number) {
     this.#thread = thread
     this.#tokens = tokens
     this.limits = limits

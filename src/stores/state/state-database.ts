@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { decideLock, decideUnlock, type Fence, openFence, type UnlockClaim } from './decide-lock.ts'
 import { decideWrite, type NewestVersion, type OrphanReason, type WriteAuthor } from './decide-write.ts'
-import { Sealer } from './encryption.ts'
+import { Encryption } from './encryption.ts'
 import { isSameHolder, type LockHolder } from './lock-holder.ts'
 import { StateStoreError, toStateStoreError } from './state-store-error.ts'
 
@@ -97,12 +97,12 @@ const keyProbe = 'oarlock state store'
  */
 export class StateDatabase {
   readonly #db: DatabaseSync
-  readonly #sealer: Sealer
+  readonly #sealer: Encryption
   readonly #limits: StateLimits
   readonly #statements = new Map<string, StatementSync>()
 
   constructor(options: { directory: string; key: Uint8Array; limits?: Partial<StateLimits> }) {
-    this.#sealer = new Sealer(options.key)
+    this.#sealer = new Encryption(options.key)
     this.#limits = { ...defaultStateLimits, ...options.limits }
     const file = join(options.directory, 'state.db')
     let db: DatabaseSync | undefined

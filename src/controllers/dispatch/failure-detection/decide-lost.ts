@@ -13,7 +13,7 @@ export type LostInput = {
 }
 
 /** A worker that is dead by invariant 2, and what it leaves behind. */
-export type Death = {
+export type LostWorker = {
   readonly worker: string
   /** The renewal that was its last; delete the Lease only at this one, so that a late renewal fails. Undefined: it has none. */
   readonly lease: string | undefined
@@ -25,7 +25,7 @@ export type Death = {
 
 export type LostDecision = {
   /** Confirm each against the server before acting on it (see {@link LeaseObserver}). */
-  readonly deaths: readonly Death[]
+  readonly deaths: readonly LostWorker[]
   /** Look again after so long; undefined when there is nobody to watch. */
   readonly requeueAfterMs: number | undefined
 }
@@ -46,7 +46,7 @@ export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput
   }
   const names = new Set([...registered.keys(), ...leases.keys(), ...runsOf.keys()])
   observer.keepOnly(names)
-  const deaths: Death[] = []
+  const deaths: LostWorker[] = []
   for (const worker of names) {
     const lease = leases.get(worker)
     observer.observe(worker, lease, nowMs)

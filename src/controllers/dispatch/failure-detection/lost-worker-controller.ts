@@ -3,11 +3,11 @@ import { coerceError } from '../../../kubernetes/controller/index.ts'
 import { isReason, objectKey } from '../../../kubernetes/object/index.ts'
 import { leaseResource, leaseToken } from '../caches.ts'
 import type { Shared } from '../dispatch-parts.ts'
-import { type Death, decideLost } from './decide-lost.ts'
+import { decideLost, type LostWorker } from './decide-lost.ts'
 import { LeaseObserver } from './lease-observer.ts'
 
 /** The shell around {@link decideLost}: watches Leases, makes sure of each death, and ends the Runs of the dead. */
-export class Undertaker {
+export class LostWorkerController {
   readonly #shared: Shared
   readonly #burying = new Set<string>()
   #observer: LeaseObserver
@@ -59,7 +59,7 @@ export class Undertaker {
    * The Lease goes first, at exactly the version that was its last: from then on a renewal of a worker that is not as
    * dead as it looks fails, and makes it stop by itself. A crash after any step is continued by the next pass.
    */
-  async #bury(death: Death): Promise<void> {
+  async #bury(death: LostWorker): Promise<void> {
     const { manager, caches, log, kick } = this.#shared
     const { worker } = death
     this.#burying.add(worker)
@@ -78,7 +78,7 @@ export class Undertaker {
   }
 
   /** Asks the server itself, as a watch that stands still looks like a dead worker, and takes the Lease away. */
-  async #confirm({ worker, lease }: Death): Promise<boolean> {
+  async #confirm({ worker, lease }: LostWorker): Promise<boolean> {
     const handle = this.#shared.manager.leaderClient.resource(leaseResource)
     const live = await handle.getOrUndefined(worker, { namespace: systemNamespace })
     if (!live) return true

@@ -5,7 +5,7 @@ import type { Shared } from '../dispatch-parts.ts'
 import type { Assignment } from './decide-placement.ts'
 
 /** Writes which Worker has which Run. */
-export class Placer {
+export class Binder {
   readonly #shared: Shared
 
   constructor(shared: Shared) {

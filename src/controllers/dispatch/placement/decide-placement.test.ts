@@ -5,21 +5,21 @@ import type { Worker } from '../../../api/index.ts'
 import { epochMs, testRun, testWorker } from '../objects.testing.ts'
 import { RunQueue, requestOf } from '../queue/index.ts'
 import type { WorkerLoad } from '../worker-load.ts'
-import { decidePlacement, overdueAfterMs, overdueEvery, PlacementMemory } from './decide-placement.ts'
-import { Hands } from './worker-inventory.ts'
+import { decidePlacement, overdueAfterMs, overdueEvery, SchedulerState } from './decide-placement.ts'
+import { WorkerInventory } from './worker-inventory.ts'
 
 const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
   const queue = new RunQueue()
   for (const run of runs) queue.put(requestOf(run))
   return queue
 }
-type More = { load?: Map<string, WorkerLoad>; memory?: PlacementMemory; nowMs?: number; limit?: number }
+type More = { load?: Map<string, WorkerLoad>; memory?: SchedulerState; nowMs?: number; limit?: number }
 const place = (
   queue: RunQueue,
   workers: Worker[],
-  { load = new Map(), memory = new PlacementMemory(), nowMs = epochMs, ...rest }: More = {},
+  { load = new Map(), memory = new SchedulerState(), nowMs = epochMs, ...rest }: More = {},
 ) =>
-  decidePlacement({ queue, memory, hands: Hands.of(workers, load, () => 0), nowMs, ...rest })
+  decidePlacement({ queue, memory, hands: WorkerInventory.of(workers, load, () => 0), nowMs, ...rest })
     .map(({ key, worker }) => `${key}→${worker}`)
     .join(' ')
 const warm = (name: string, options: Parameters<typeof testWorker>[1] = {}) => testWorker(name, { lifecycle: 'Warm', ...options })
@@ -67,7 +67,7 @@ describe('cpu and memory', () => {
   })
 
   test('for a large Run that is overdue a Worker is kept until it has room', () => {
-    const memory = new PlacementMemory()
+    const memory = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'))
     const load = new Map<string, WorkerLoad>([
       ['v', { active: 2, total: 2, memoryBytes: 2 * 2 ** 30 }],
@@ -87,7 +87,7 @@ describe('cpu and memory', () => {
     assert.equal(memory.kept.size, 0)
   })
   test('a Worker is not kept for a Run that is gone, or for one that no Worker will ever do for', () => {
-    const memory = new PlacementMemory()
+    const memory = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'), big('absurd', '9Gi', 0, '0'))
     const load = new Map([['w', { active: 1, total: 1, memoryBytes: 2 ** 30 }]])
     const nowMs = epochMs + overdueAfterMs
@@ -112,7 +112,7 @@ test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1)
   fc.assert(
     fc.property(crowd, fc.nat(30), fc.nat(7), (others, older, turn) => {
       const queue = new RunQueue()
-      const memory = new PlacementMemory()
+      const memory = new SchedulerState()
       memory.turns.set('default', turn)
       // The one that everything goes before: lowest class, lowest priority, a tenant that used a lot.
       queue.remember('poor', 10 * 3_600_000, epochMs)
@@ -128,7 +128,7 @@ test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1)
           const { takesMs: _, ...options } = others[number % others.length]!
           queue.put(requestOf(testRun(`crowd${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
         }
-        const [given] = decidePlacement({ queue, memory, hands: Hands.of([warm('w')], new Map(), () => 0), nowMs })
+        const [given] = decidePlacement({ queue, memory, hands: WorkerInventory.of([warm('w')], new Map(), () => 0), nowMs })
         assert.ok(given)
         if (given.key === 'poor/last') return
         nowMs += others[placed % others.length]!.takesMs

@@ -1,13 +1,13 @@
 import { type Entry, isOlder, type RunQueue, type Shape } from '../queue/index.ts'
-import type { Hands } from './worker-inventory.ts'
+import type { WorkerInventory } from './worker-inventory.ts'
 
 export type PlacementInput = {
   /** The Runs that get a Worker are taken out of it, and counted as running. */
   readonly queue: RunQueue
   /** Kept from decision to decision. */
-  readonly memory: PlacementMemory
+  readonly memory: SchedulerState
   /** The slots that are given away are taken from it. */
-  readonly hands: Hands
+  readonly hands: WorkerInventory
   /** What a Run would find in a Worker's caches; undefined: nothing. */
   readonly cacheKeyOf?: (runKey: string) => string | undefined
   /** At most so many at once. Default: all. */
@@ -17,7 +17,7 @@ export type PlacementInput = {
 
 export type Assignment = { readonly key: string; readonly namespace: string; readonly worker: string; readonly pool: string }
 
-export class PlacementMemory {
+export class SchedulerState {
   /** By pool: how many Runs were placed, modulo {@link overdueEvery}. */
   readonly turns = new Map<string, number>()
   /** By pool: the Worker that is kept free for a Run that is overdue and needs more of it than is left. */
@@ -47,7 +47,7 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
     turns.set(pool, ((turns.get(pool) ?? 0) + 1) % overdueEvery)
     queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
   }
-  keepForOverdue(input, place)
+  reserveForStarved(input, place)
   const candidates = new Set<Shape>()
   for (const shape of queue.shapes()) if (hands.has(shape.needs)) candidates.add(shape)
 
@@ -69,7 +69,7 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
 }
 
 /** Looks after the Workers that are kept: gives them away when their Run fits, and chooses one where a Run needs that. */
-function keepForOverdue({ queue, memory, hands, nowMs }: PlacementInput, place: (entry: Entry, worker: string) => void): void {
+function reserveForStarved({ queue, memory, hands, nowMs }: PlacementInput, place: (entry: Entry, worker: string) => void): void {
   for (const [pool, { key, worker }] of memory.kept) {
     const entry = queue.find(key)
     const isOpen = entry && !queue.poolHold(pool) && !queue.laneHold(entry.lane)

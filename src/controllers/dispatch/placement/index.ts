@@ -4,10 +4,10 @@
  * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
  */
 
-export { Placer } from './binder.ts'
+export { Binder } from './binder.ts'
 export { type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
-export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, PlacementMemory } from './decide-placement.ts'
+export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, SchedulerState } from './decide-placement.ts'
 export { type Engines, mismatch } from './match-worker.ts'
-export { type WaitReason, WaitReasons, type Why } from './pending-reason.ts'
-export { Teller } from './queue-position-reporter.ts'
-export { Hands, type PoolHands } from './worker-inventory.ts'
+export { type PendingReason, type PendingReasonCode, PendingReasons } from './pending-reason.ts'
+export { QueuePositionReporter } from './queue-position-reporter.ts'
+export { type PoolWorkers, WorkerInventory } from './worker-inventory.ts'

@@ -4,7 +4,7 @@ import type { Lane, Needs, RunQueue } from '../queue/index.ts'
 import { enginesOf, formatBytes, mismatch } from './match-worker.ts'
 
 /** Why a Run waits. `status.reason` of the Run, documented in docs/queue.md. */
-export type WaitReason =
+export type PendingReasonCode =
   | 'NoWorker'
   | 'TenantLimit'
   | 'ConcurrencyKey'
@@ -14,7 +14,7 @@ export type WaitReason =
   | 'PoolNotFound'
   | 'WorkerStartFailed'
 
-export type Why = { readonly reason: WaitReason; readonly message: string }
+export type PendingReason = { readonly reason: PendingReasonCode; readonly message: string }
 
 export type WaitingInput = {
   readonly queue: RunQueue
@@ -27,11 +27,11 @@ export type WaitingInput = {
 }
 
 /** Says of each Run why it waits. The same for all Runs of a lane, so it is found out once for each. */
-export class WaitReasons {
+export class PendingReasons {
   readonly #input: WaitingInput
   readonly #pools: ReadonlyMap<string, WorkerPool>
   readonly #members: Map<string, Worker[]>
-  readonly #known = new Map<Lane, Why>()
+  readonly #known = new Map<Lane, PendingReason>()
 
   constructor(input: WaitingInput) {
     this.#input = input
@@ -39,7 +39,7 @@ export class WaitReasons {
     this.#members = Map.groupBy(input.workers, worker => worker.spec.pool)
   }
 
-  of(lane: Lane): Why {
+  of(lane: Lane): PendingReason {
     let why = this.#known.get(lane)
     if (!why) {
       why = this.#find(lane)
@@ -48,7 +48,7 @@ export class WaitReasons {
     return why
   }
 
-  #find(lane: Lane): Why {
+  #find(lane: Lane): PendingReason {
     const { queue, starts, nowMs } = this.#input
     const { needs } = lane.queue.shape
     const pool = this.#pools.get(needs.pool)
@@ -100,17 +100,17 @@ export class WaitReasons {
       }
     }
     const why = waitForHands(pool, members.length + (state?.starting.length ?? 0), state, nowMs)
-    const wants = sayResources(needs)
+    const wants = formatResources(needs)
     if (wants === '' || !ready.some(({ status }) => status?.capacity)) return why
     return { ...why, message: `${why.message}; this one waits for a slot with ${wants} left` }
   }
 }
 
-function sayResources({ cpuMillis, memoryBytes }: Needs): string {
+function formatResources({ cpuMillis, memoryBytes }: Needs): string {
   return [cpuMillis > 0 && `cpu ${cpuMillis}m`, memoryBytes > 0 && `memory ${formatBytes(memoryBytes)}`].filter(Boolean).join(' and ')
 }
 
-function waitForHands(pool: WorkerPool, hands: number, state: StartState | undefined, nowMs: number): Why {
+function waitForHands(pool: WorkerPool, hands: number, state: StartState | undefined, nowMs: number): PendingReason {
   const { name } = pool.metadata
   if (pool.spec.mode === 'External') {
     if (hands > 0) return { reason: 'NoWorker', message: `every worker of pool ${name} is busy` }

@@ -1,7 +1,7 @@
 import type { Run } from '../../../api/index.ts'
 import type { Shared } from '../dispatch-parts.ts'
 import { type PreviewLine, preview, type RunQueue } from '../queue/index.ts'
-import type { WaitReasons, Why } from './pending-reason.ts'
+import type { PendingReason, PendingReasons } from './pending-reason.ts'
 
 /** What Runs wait for is written this often, and so many at a time: positions change all the time, and each write costs. */
 const tellEveryMs = 1_000
@@ -12,7 +12,7 @@ const tellAfterMs = 2_000
 const toldOfPool = 100
 
 /** Writes into waiting Runs why they wait and about where they stand. */
-export class Teller {
+export class QueuePositionReporter {
   readonly #shared: Shared
   #toldMs = -Infinity
 
@@ -21,7 +21,7 @@ export class Teller {
   }
 
   /** Returns after how many milliseconds there may be more to tell. */
-  tell(queue: RunQueue, reasons: () => WaitReasons, nowMs: number): number {
+  tell(queue: RunQueue, reasons: () => PendingReasons, nowMs: number): number {
     if (queue.size === 0) return Infinity
     const sinceMs = nowMs - this.#toldMs
     if (sinceMs < tellEveryMs) return tellEveryMs - sinceMs
@@ -37,7 +37,7 @@ export class Teller {
     return tellEveryMs
   }
 
-  #news(queue: RunQueue, reasons: WaitReasons, nowMs: number): { run: Run; status: object; isReason: boolean }[] {
+  #news(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReason: boolean }[] {
     const pools = new Set([...queue.shapes()].map(({ needs }) => needs.pool))
     return [...pools].flatMap(pool => {
       const { line, held } = preview(queue, pool, toldOfPool, nowMs)
@@ -54,7 +54,7 @@ export class Teller {
   }
 }
 
-function statusOf({ position }: PreviewLine, { reason, message }: Why) {
+function statusOf({ position }: PreviewLine, { reason, message }: PendingReason) {
   return { phase: 'Queued', reason, message, queuePosition: position === undefined ? null : coarse(position) }
 }
 

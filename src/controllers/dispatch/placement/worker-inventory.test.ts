@@ -5,7 +5,7 @@ import type { Worker } from '../../../api/index.ts'
 import { testRun, testWorker } from '../objects.testing.ts'
 import { needsOf } from '../queue/index.ts'
 import { noLoad, type WorkerLoad, withRun } from '../worker-load.ts'
-import { Hands } from './worker-inventory.ts'
+import { WorkerInventory } from './worker-inventory.ts'
 
 const poolNames = ['p', 'q']
 const needsIn = (pool: string) =>
@@ -14,7 +14,7 @@ const needsIn = (pool: string) =>
   )
 
 /** Gives away whatever there is, Worker by Worker, then whatever should not be there any more. */
-function slots(hands: Hands): string[] {
+function slots(hands: WorkerInventory): string[] {
   const slotsOf = (pool: string) => {
     const [needs] = needsIn(pool)
     const from = ['a', 'b', 'c', 'd'].map(of => {
@@ -28,7 +28,7 @@ function slots(hands: Hands): string[] {
 }
 
 /** All that can be asked. */
-const answers = (hands: Hands) =>
+const answers = (hands: WorkerInventory) =>
   poolNames.map(pool => ({
     ...hands.count(pool),
     idleOnes: hands
@@ -71,7 +71,7 @@ const step = fc.oneof(
 test('property: whatever comes, goes, changes pools and is given away, the same as if everything were counted anew', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), steps => {
-      const hands = new Hands(() => 0)
+      const hands = new WorkerInventory(() => 0)
       const workers = new Map<string, Worker>()
       const loads = new Map<string, WorkerLoad>()
       const given = (taken: string | undefined, needs: ReturnType<typeof needsOf>) => {
@@ -104,7 +104,7 @@ test('property: whatever comes, goes, changes pools and is given away, the same 
         }
       }
       hands.begin()
-      const anew = Hands.of(workers.values(), loads, () => 0)
+      const anew = WorkerInventory.of(workers.values(), loads, () => 0)
       assert.deepEqual(answers(hands), answers(anew))
       assert.deepEqual(slots(hands), slots(anew))
     }),

@@ -5,7 +5,7 @@ import { canTakeRuns, freeSlots, isSpent, noLoad, type WorkerLoad, type WorkerLo
 import { type Candidate, chooseWorker, domainOf, sample, sampleSize } from './choose-worker.ts'
 import { type Engines, mismatch } from './match-worker.ts'
 
-type Hand = Candidate & {
+type InventoryWorker = Candidate & {
   worker: Worker
   load: WorkerLoad
   /** What is left of its capacity; Infinity where it does not say what it has. */
@@ -20,9 +20,9 @@ type Hand = Candidate & {
 }
 
 type Pool = {
-  readonly members: Map<string, Hand>
+  readonly members: Map<string, InventoryWorker>
   /** Those with a free slot, in no order. */
-  readonly free: Hand[]
+  readonly free: InventoryWorker[]
   /** Runs by failure domain. */
   readonly activeIn: Map<string, number>
   /** Those that its Workers say they have, with how many say so. */
@@ -32,7 +32,7 @@ type Pool = {
 }
 
 /** How many Workers a pool has and what they do. */
-export type PoolHands = {
+export type PoolWorkers = {
   readonly workers: number
   /** With a Run, or saying so. */
   readonly busy: number
@@ -41,17 +41,17 @@ export type PoolHands = {
 }
 
 const none: Engines = new Set<string>()
-const nobody: PoolHands = { workers: 0, busy: 0, idle: 0 }
+const nobody: PoolWorkers = { workers: 0, busy: 0, idle: 0 }
 
 /**
  * The Workers by pool, with what they have to do: kept up to date one Worker at a time, so that a decision costs what it decides and
  * not what there is. What a decision gives away is counted at once; {@link setLoad} says how it is in the end.
  */
-export class Hands {
+export class WorkerInventory {
   readonly #pools = new Map<string, Pool>()
   readonly #poolOf = new Map<string, string>()
   /** Not given away in this decision. */
-  #withheld: Hand[] = []
+  #withheld: InventoryWorker[] = []
   readonly #random: () => number
 
   /** @param random 0 ≤ x < 1; for sampling large pools. */
@@ -60,8 +60,8 @@ export class Hands {
   }
 
   /** Those of one decision. */
-  static of(workers: Iterable<Worker>, load: WorkerLoads, random: () => number): Hands {
-    const hands = new Hands(random)
+  static of(workers: Iterable<Worker>, load: WorkerLoads, random: () => number): WorkerInventory {
+    const hands = new WorkerInventory(random)
     for (const worker of workers) hands.set(worker, load.get(worker.metadata.name))
     return hands
   }
@@ -101,7 +101,7 @@ export class Hands {
     return this.#pools.keys()
   }
 
-  count(poolName: string): PoolHands {
+  count(poolName: string): PoolWorkers {
     const pool = this.#pools.get(poolName)
     return pool ? { workers: pool.members.size, busy: pool.busy, idle: pool.idle } : nobody
   }
@@ -138,7 +138,7 @@ export class Hands {
   take(needs: Needs, cacheKey: string | undefined): string | undefined {
     const pool = this.#pools.get(needs.pool)
     if (!pool || pool.free.length === 0) return undefined
-    const fits = (hand: Hand) => fitsNow(needs, hand, pool.engines)
+    const fits = (hand: InventoryWorker) => fitsNow(needs, hand, pool.engines)
     let candidates = sample(pool.free, this.#random).filter(fits)
     // None of a few says nothing about the others.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(fits)
@@ -155,7 +155,7 @@ export class Hands {
   /** The Worker that would do once its Runs have ended: the one with the fewest. */
   promising(needs: Needs): string | undefined {
     const engines = this.engines(needs.pool)
-    let best: Hand | undefined
+    let best: InventoryWorker | undefined
     for (const hand of this.#members(needs.pool)) {
       if (!hand.canTake || !isLasting(hand.worker) || mismatch(needs, hand.worker, engines) !== undefined) continue
       if (!best || hand.active < best.active || (hand.active === best.active && nameOf(hand) < nameOf(best))) best = hand
@@ -180,7 +180,7 @@ export class Hands {
     return true
   }
 
-  #give(pool: Pool, hand: Hand, needs: Needs): string {
+  #give(pool: Pool, hand: InventoryWorker, needs: Needs): string {
     const { worker, load } = hand
     const name = nameOf(hand)
     pool.members.delete(name)
@@ -197,7 +197,7 @@ export class Hands {
     const { cpu, memory } = worker.status?.capacity ?? {}
     const canTake = canTakeRuns(worker)
     const isBusy = active > 0 || worker.status?.phase === 'Busy'
-    const hand: Hand = {
+    const hand: InventoryWorker = {
       worker,
       load,
       active,
@@ -227,12 +227,12 @@ export class Hands {
     if (pool.members.size === 0) this.#pools.delete(poolName)
   }
 
-  #find(name: string): Hand | undefined {
+  #find(name: string): InventoryWorker | undefined {
     const pool = this.#poolOf.get(name)
     return pool === undefined ? undefined : this.#pools.get(pool)?.members.get(name)
   }
 
-  #members(pool: string): Iterable<Hand> {
+  #members(pool: string): Iterable<InventoryWorker> {
     return this.#pools.get(pool)?.members.values() ?? []
   }
 
@@ -246,7 +246,7 @@ export class Hands {
   }
 }
 
-function forget(pool: Pool, hand: Hand): void {
+function forget(pool: Pool, hand: InventoryWorker): void {
   leaveFree(pool, hand)
   pool.busy -= Number(hand.isBusy)
   pool.idle -= Number(hand.isIdle)
@@ -255,7 +255,7 @@ function forget(pool: Pool, hand: Hand): void {
 }
 
 /** The last one gets its place. */
-function leaveFree({ free }: Pool, hand: Hand): void {
+function leaveFree({ free }: Pool, hand: InventoryWorker): void {
   if (hand.at < 0) return
   const last = free.pop()!
   if (last !== hand) {
@@ -271,11 +271,11 @@ function take(counts: Map<string, number>, key: string, count: number): void {
   else counts.delete(key)
 }
 
-function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: Hand, engines: Engines): boolean {
+function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: InventoryWorker, engines: Engines): boolean {
   return needs.cpuMillis <= cpuMillis && needs.memoryBytes <= memoryBytes && mismatch(needs, worker, engines) === undefined
 }
 
-const nameOf = ({ worker }: Hand): string => worker.metadata.name
+const nameOf = ({ worker }: InventoryWorker): string => worker.metadata.name
 
 /** A one-shot worker that is busy has nothing to give when its Run has ended. */
 const isLasting = ({ spec }: Worker) => spec.lifecycle !== 'OneShot' || spec.slots > 1

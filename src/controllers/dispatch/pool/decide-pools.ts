@@ -1,6 +1,6 @@
 import { defaults, type Worker, type WorkerPool, type WorkerPoolSpec } from '../../../api/index.ts'
 import { parseDuration } from '../../../kubernetes/object/index.ts'
-import type { Hands } from '../placement/index.ts'
+import type { WorkerInventory } from '../placement/index.ts'
 import type { StartState } from './start-state.ts'
 import { warmMinimum } from './warm-minimum.ts'
 
@@ -15,7 +15,7 @@ export type PoolDemand = {
 export type PoolsInput = {
   readonly demand: ReadonlyMap<string, PoolDemand>
   /** With what was just placed. */
-  readonly hands: Pick<Hands, 'count' | 'idle' | 'pools'>
+  readonly hands: Pick<WorkerInventory, 'count' | 'idle' | 'pools'>
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and how starting has gone lately. */
   readonly starts: ReadonlyMap<string, StartState>

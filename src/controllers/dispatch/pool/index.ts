@@ -17,13 +17,13 @@ export {
   type ScaleReason,
 } from './decide-pools.ts'
 export { PodPool, type PodWorkers } from './pods/index.ts'
-export { PoolKeeper } from './pool-controller.ts'
+export { PoolController } from './pool-controller.ts'
 export { type DrivenWorker, type DriverListener, type PoolDriver, StartError } from './pool-driver.ts'
 export {
   noStarts,
+  type StartFailure,
   type StartProblem,
   type StartState,
-  type StartTrouble,
   troubleOf,
   withFailed,
   withProven,

@@ -9,9 +9,9 @@ import {
   nextTimeoutMs,
   noStarts,
   registerWithinMs,
+  type StartFailure,
   type StartProblem,
   type StartState,
-  type StartTrouble,
   troubleOf,
   withFailed,
   withForgotten,
@@ -31,7 +31,7 @@ const podRegisterWithinMs = 10 * 60_000
 const exitMeanings: Readonly<Record<number, StartProblem>> = { 2: 'StartRefused', 4: 'NotRegistered', 5: 'CredentialRefused' }
 
 /** The shell around `decidePools`: starts and drains workers, knows which are starting, writes the status of pools. */
-export class PoolKeeper {
+export class PoolController {
   readonly #shared: Shared
   readonly #starts = new Map<string, StartState>()
   /** Workers whose process has exited and whose objects are still there. */
@@ -212,7 +212,7 @@ export class PoolKeeper {
     return `${pool.slice(0, 50)}-${suffix.padStart(8, '0')}`
   }
 
-  #onExit(worker: string, exitCode: number | undefined, trouble: StartTrouble | undefined): void {
+  #onExit(worker: string, exitCode: number | undefined, trouble: StartFailure | undefined): void {
     if (this.#shared.caches.workers.has(worker)) {
       this.#exited.add(worker)
       this.#hasNewExits = true
@@ -228,7 +228,7 @@ export class PoolKeeper {
     this.#shared.kick()
   }
 
-  #startFailed(pool: string, worker: string, trouble: StartTrouble): void {
+  #startFailed(pool: string, worker: string, trouble: StartFailure): void {
     const before = this.#starts.get(pool) ?? noStarts
     const state = withFailed(before, worker, trouble, this.#shared.nowMs())
     if (state === before) return

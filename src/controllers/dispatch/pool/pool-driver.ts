@@ -1,5 +1,5 @@
 import type { WorkerPool } from '../../../api/index.ts'
-import type { StartTrouble } from './start-state.ts'
+import type { StartFailure } from './start-state.ts'
 
 /** A worker that a driver made and that has not ended, registered or not. */
 export type DrivenWorker = {
@@ -8,24 +8,24 @@ export type DrivenWorker = {
   /** When it was started, if it was not by this process. */
   readonly startedMs?: number
   /** What keeps it from coming up. */
-  readonly trouble?: StartTrouble | undefined
+  readonly trouble?: StartFailure | undefined
 }
 
 export type DriverListener = {
   /**
    * A worker has ended. `exitCode` is undefined for one that was killed or taken away; `trouble` says more than the exit code does.
    */
-  exited(worker: string, exitCode: number | undefined, trouble?: StartTrouble): void
+  exited(worker: string, exitCode: number | undefined, trouble?: StartFailure): void
   /** Something keeps a worker from coming up; undefined when that has passed. */
-  troubled(worker: string, trouble: StartTrouble | undefined): void
+  troubled(worker: string, trouble: StartFailure | undefined): void
 }
 
 /** A start that failed for a reason that has a name. */
 export class StartError extends Error {
   override readonly name = 'StartError'
-  readonly trouble: StartTrouble
+  readonly trouble: StartFailure
 
-  constructor(trouble: StartTrouble, options?: ErrorOptions) {
+  constructor(trouble: StartFailure, options?: ErrorOptions) {
     super(trouble.message, options)
     this.trouble = trouble
   }

@@ -2,14 +2,14 @@ import type { Worker, WorkerPool, WorkerPoolSpec } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { decideDispatch } from '../decide-dispatch.ts'
 import { epochMs, testPool, testRun, testWorker } from '../objects.testing.ts'
-import { Hands, PlacementMemory } from '../placement/index.ts'
+import { SchedulerState, WorkerInventory } from '../placement/index.ts'
 import { RunQueue, requestOf } from '../queue/index.ts'
 import type { WorkerLoad } from '../worker-load.ts'
 import {
   nextTimeoutMs,
   noStarts,
+  type StartFailure,
   type StartState,
-  type StartTrouble,
   withFailed,
   withProven,
   withRegistered,
@@ -23,7 +23,7 @@ export type WorldOptions = {
   startMs?: number | ((number: number) => number)
   runMs?: number
   /** Undefined: it starts. Else it fails so. */
-  failsWith?: (number: number, nowMs: number) => StartTrouble | undefined
+  failsWith?: (number: number, nowMs: number) => StartFailure | undefined
   /** Default: that of pools of mode Process. */
   registerWithinMs?: number
 }
@@ -41,7 +41,7 @@ export class World {
   readonly #options: WorldOptions
   readonly #hands = new Map<string, Hand>()
   readonly #queue = new RunQueue()
-  readonly #memory = new PlacementMemory()
+  readonly #memory = new SchedulerState()
   #starts: StartState = noStarts
   readonly #coming = new Map<string, number>()
   #numbers = { started: 0, runs: 0 }
@@ -128,7 +128,7 @@ export class World {
       queue: this.#queue,
       memory: this.#memory,
       examples: new Map(),
-      hands: Hands.of(
+      hands: WorkerInventory.of(
         [...this.#hands.values()].map(({ worker }) => worker),
         load,
         () => 0,

@@ -2,7 +2,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { World } from './pool-simulation.testing.ts'
-import type { StartTrouble } from './start-state.ts'
+import type { StartFailure } from './start-state.ts'
 
 test('30 busy one-shot runners × HPA → 900: here the number that is wanted never multiplies the number that is there', () => {
   // HorizontalPodAutoscaler: ceil(present * value / target), where `present` are the 30 that cannot take a job any more.
@@ -48,7 +48,7 @@ test('demand counted twice when pods are slow to start: four minutes of starting
 
 test('failed runners that eat capacity: hundreds of failures leave the pool as able as before', () => {
   let isBroken = true
-  const trouble: StartTrouble = { reason: 'ImagePullFailed', message: 'no such image' }
+  const trouble: StartFailure = { reason: 'ImagePullFailed', message: 'no such image' }
   const world = new World({ spec: { max: 5 }, failsWith: () => (isBroken ? trouble : undefined), runMs: 1_000 })
   world.submit(50)
   world.advance(4 * 3_600_000)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import {
   nextTimeoutMs,
   noStarts,
-  type StartTrouble,
+  type StartFailure,
   troubleOf,
   withFailed,
   withForgotten,
@@ -14,8 +14,8 @@ import {
   withTrouble,
 } from './start-state.ts'
 
-const crash: StartTrouble = { reason: 'CrashedAtOnce', message: 'exit 1' }
-const pull: StartTrouble = { reason: 'ImagePullFailed', message: 'Back-off pulling image "oarlock:nope"' }
+const crash: StartFailure = { reason: 'CrashedAtOnce', message: 'exit 1' }
+const pull: StartFailure = { reason: 'ImagePullFailed', message: 'Back-off pulling image "oarlock:nope"' }
 
 test('a start that succeeds leaves nothing behind once its worker had a Run', () => {
   const state = withStarted(noStarts, 'w', 100)

@@ -15,12 +15,12 @@ export type StartProblem =
   | 'Evicted'
   | 'NotRegistered'
 
-export type StartTrouble = { readonly reason: StartProblem; readonly message: string }
+export type StartFailure = { readonly reason: StartProblem; readonly message: string }
 
 /** How starting workers of one pool goes. */
 export type StartState = {
   /** Started and not registered. They count as workers, so that a slow start is not answered by another one. */
-  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly trouble?: StartTrouble }[]
+  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly trouble?: StartFailure }[]
   /** Registered just now, and had no Run yet: when one of these fails, the next one would fail too. */
   readonly unproven: readonly { readonly name: string; readonly sinceMs: number }[]
   /** Tries that failed since the last worker that proved itself. */
@@ -28,7 +28,7 @@ export type StartState = {
   /** No start before this. */
   readonly notBeforeMs: number
   /** Why the last one failed; undefined when none did. */
-  readonly lastTrouble: StartTrouble | undefined
+  readonly lastTrouble: StartFailure | undefined
 }
 
 /** A worker that was started has this long to register unless its pool says otherwise; later it counts as failed. */
@@ -59,7 +59,7 @@ export function withProven(state: StartState, name: string): StartState {
 }
 
 /** A worker did not come up, or failed before its first Run. Unknown names change nothing: it had a Run, or was given up before. */
-export function withFailed(state: StartState, name: string, trouble: StartTrouble, nowMs: number): StartState {
+export function withFailed(state: StartState, name: string, trouble: StartFailure, nowMs: number): StartState {
   if (!isNamed(state.starting, name) && !isNamed(state.unproven, name)) return state
   // Those that were started together and fail together are one try.
   const isSameTry = nowMs < state.notBeforeMs
@@ -75,7 +75,7 @@ export function withFailed(state: StartState, name: string, trouble: StartTroubl
 }
 
 /** Something keeps a worker from coming up that may still pass, such as a registry that does not answer. Undefined: it passed. */
-export function withTrouble(state: StartState, name: string, trouble: StartTrouble | undefined): StartState {
+export function withTrouble(state: StartState, name: string, trouble: StartFailure | undefined): StartState {
   const one = state.starting.find(starting => starting.name === name)
   if (!one || (one.trouble?.reason === trouble?.reason && one.trouble?.message === trouble?.message)) return state
   const { sinceMs } = one
@@ -130,7 +130,7 @@ const isNamed = (some: readonly { name: string }[], name: string) => some.some(o
 const without = <One extends { name: string }>(some: readonly One[], name: string) => some.filter(one => one.name !== name)
 
 /** What to tell about starting workers of a pool: the trouble one is in now, else why the last one failed. */
-export function troubleOf({ starting, failures, lastTrouble }: StartState): StartTrouble | undefined {
+export function troubleOf({ starting, failures, lastTrouble }: StartState): StartFailure | undefined {
   const present = starting.find(({ trouble }) => trouble)?.trouble
   if (present) return present
   return failures > 0 ? lastTrouble : undefined

@@ -4,7 +4,7 @@ import type { Run, Worker } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import type { Caches } from '../caches.ts'
 import { epochMs, testRun, testWorker } from '../objects.testing.ts'
-import { QueueKeeper } from './queue-controller.ts'
+import { QueueController } from './queue-controller.ts'
 
 const hourMs = 3_600_000
 
@@ -15,12 +15,12 @@ function ended(namespace: string, endedMs: number): Run {
 }
 
 /** One that begins anew at {@link epochMs}, with just these Runs there. */
-function keeperOf(runs: readonly Run[], worker?: Worker): QueueKeeper {
+function keeperOf(runs: readonly Run[], worker?: Worker): QueueController {
   const nothing = { list: () => [], get: () => undefined }
   const there = { list: () => runs, get: () => undefined }
   const workers = { list: () => [], get: (name: string) => (name === worker?.metadata.name ? worker : undefined) }
   const caches = { runs: there, workers, pools: nothing, stacks: nothing, tenants: nothing, namespaces: nothing }
-  const keeper = new QueueKeeper(
+  const keeper = new QueueController(
     caches as unknown as Caches,
     () => epochMs,
     {},
@@ -31,7 +31,7 @@ function keeperOf(runs: readonly Run[], worker?: Worker): QueueKeeper {
   return keeper
 }
 
-function usageMinutes({ queue }: QueueKeeper): Record<string, number> {
+function usageMinutes({ queue }: QueueController): Record<string, number> {
   return Object.fromEntries([...queue.accounts()].map(account => [account.name, Math.round(queue.usageMs(account, epochMs) / 60_000)]))
 }
 

@@ -4,13 +4,13 @@ import { type Caches, hasStack } from '../caches.ts'
 import { type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
 import { RunQueue, type RunQueueOptions } from './run-queue.ts'
 import { type Needs, needsOf, requestOf } from './run-request.ts'
-import { TenantBook } from './tenants.ts'
+import { TenantIndex } from './tenants.ts'
 
 /** Long Runs are charged, and what nobody needs is forgotten, this often. */
 const tickEveryMs = 30_000
 
 /** Feeds the {@link RunQueue} from the caches, one Run at a time as it changes, and counts the Runs of each Worker. */
-export class QueueKeeper {
+export class QueueController {
   readonly #caches: Caches
   readonly #options: RunQueueOptions
   readonly #nowMs: () => number
@@ -21,7 +21,7 @@ export class QueueKeeper {
   readonly #load = new Map<string, WorkerLoad>()
   /** Runs whose Stack the cache does not have. */
   readonly #orphans = new Set<string>()
-  #tenants = new TenantBook()
+  #tenants = new TenantIndex()
   #areTermsOld = true
   #tickedMs = -Infinity
 
@@ -43,7 +43,7 @@ export class QueueKeeper {
     return this.#load
   }
 
-  get tenants(): TenantBook {
+  get tenants(): TenantIndex {
     return this.#tenants
   }
 
@@ -194,7 +194,7 @@ export class QueueKeeper {
     if (!this.#areTermsOld) return
     this.#areTermsOld = false
     const { tenants, namespaces, pools } = this.#caches
-    this.#tenants = new TenantBook(tenants.list(), namespaces.list())
+    this.#tenants = new TenantIndex(tenants.list(), namespaces.list())
     this.queue.setTenants(this.#tenants)
     const limits = pools.list().flatMap(({ metadata, spec }) => {
       const limit = spec.limits?.maxRunning

@@ -5,7 +5,7 @@ import { epochMs, testRun, testTenant } from '../objects.testing.ts'
 import { preview } from './preview.ts'
 import { expectedRunMs, RunQueue } from './run-queue.ts'
 import { type RunRequest, requestOf } from './run-request.ts'
-import { TenantBook } from './tenants.ts'
+import { TenantIndex } from './tenants.ts'
 
 const halfLifeMs = 900_000
 
@@ -60,7 +60,7 @@ describe('order', () => {
 
   test('twice the weight, twice the turns', () => {
     const queue = new RunQueue()
-    queue.setTenants(new TenantBook([testTenant('a', { weight: 2 })]))
+    queue.setTenants(new TenantIndex([testTenant('a', { weight: 2 })]))
     for (const namespace of ['a', 'b']) {
       for (let i = 0; i < 6; i++) queue.put(requestOf(testRun(`${i}`, { namespace, version: String(i) })))
     }
@@ -143,7 +143,7 @@ describe('what is charged', () => {
 describe('limits hold back only what they are about', () => {
   test('of a tenant', () => {
     const queue = new RunQueue()
-    queue.setTenants(new TenantBook([testTenant('a', { limits: { maxRunning: 1 } })]))
+    queue.setTenants(new TenantIndex([testTenant('a', { limits: { maxRunning: 1 } })]))
     for (const name of ['1', '2']) queue.put(requestOf(testRun(name, { namespace: 'a', version: name })))
     queue.put(requestOf(testRun('1', { namespace: 'b', priorityClass: 'Drift' })))
     assert.deepEqual(takeAll(queue), ['a/1', 'b/1'])
@@ -182,7 +182,7 @@ describe('limits hold back only what they are about', () => {
     const queue = new RunQueue()
     for (const name of ['1', '2']) queue.put(requestOf(testRun(name, { namespace: 'a', version: name })))
     take(queue, epochMs)
-    queue.setTenants(new TenantBook([testTenant('t', { namespaces: ['a'], limits: { maxRunning: 1 } })]))
+    queue.setTenants(new TenantIndex([testTenant('t', { namespaces: ['a'], limits: { maxRunning: 1 } })]))
     assert.equal(take(queue, epochMs), undefined)
     queue.end('a/1', epochMs)
     assert.equal(take(queue, epochMs), 'a/2')
@@ -192,7 +192,7 @@ describe('limits hold back only what they are about', () => {
 // ---- against the dumbest queue there is
 
 type Naive = { request: RunRequest; atMs?: number }
-const terms = new TenantBook([
+const terms = new TenantIndex([
   testTenant('a', { weight: 3 }),
   testTenant('b', { limits: { maxRunning: 2 } }),
   testTenant('c', { namespaces: ['c', 'd'] }),

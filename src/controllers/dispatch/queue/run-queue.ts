@@ -2,7 +2,7 @@ import { defaults, priorityClasses } from '../../../api/index.ts'
 import { UsageScale } from './decayed-usage.ts'
 import { type Account, type Entry, type Lane, makeLane, makeShape, makeTenantQueue, type Shape, type TenantQueue } from './lanes.ts'
 import { isSameRequest, type RunRequest } from './run-request.ts'
-import { TenantBook } from './tenants.ts'
+import { TenantIndex } from './tenants.ts'
 
 export type RunQueueOptions = {
   /** After so long half of what a tenant used is forgotten. Default: 15 minutes. */
@@ -46,7 +46,7 @@ export class RunQueue {
   readonly #lanesOfKey = new Map<string, Set<Lane>>()
   readonly #poolQueued = new Map<string, number>()
   #poolLimits: ReadonlyMap<string, number> = new Map()
-  #tenants = new TenantBook()
+  #tenants = new TenantIndex()
 
   constructor({ halfLifeMs = defaults.fairShareHalfLifeMs, maxRunning = Infinity, nowMs }: RunQueueOptions = {}) {
     this.#scale = new UsageScale(halfLifeMs, nowMs)
@@ -108,7 +108,7 @@ export class RunQueue {
   }
 
   /** Takes over who belongs to which tenant, and their terms. What is queued and running keeps its place in time. */
-  setTenants(tenants: TenantBook): void {
+  setTenants(tenants: TenantIndex): void {
     this.#rebuild(() => {
       this.#tenants = tenants
       for (const account of this.#accounts.values()) Object.assign(account, tenants.termsOf(account.name))

@@ -2,19 +2,19 @@ import { type TenantStatus, tenantResource } from '../../../api/index.ts'
 import { coerceError, patchStatusIfChanged } from '../../../kubernetes/controller/index.ts'
 import { type ConditionUpdate, equalJson, setCondition } from '../../../kubernetes/object/index.ts'
 import type { Shared } from '../dispatch-parts.ts'
-import type { QueueKeeper } from './queue-controller.ts'
+import type { QueueController } from './queue-controller.ts'
 import { selectorError } from './tenants.ts'
 
 /** A tenant's numbers change with every Run; people look at them less often. */
 const statusEveryMs = 1_000
 
 /** Writes the status of Tenants. */
-export class TenantKeeper {
+export class TenantController {
   readonly #shared: Shared
-  readonly #keeper: QueueKeeper
+  readonly #keeper: QueueController
   #writtenMs = -Infinity
 
-  constructor(shared: Shared, keeper: QueueKeeper) {
+  constructor(shared: Shared, keeper: QueueController) {
     this.#shared = shared
     this.#keeper = keeper
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testTenant } from '../objects.testing.ts'
-import { selectorError, TenantBook } from './tenants.ts'
+import { selectorError, TenantIndex } from './tenants.ts'
 
 const namespace = (name: string, labels: Record<string, string> = {}) => ({
   apiVersion: 'v1',
@@ -10,7 +10,7 @@ const namespace = (name: string, labels: Record<string, string> = {}) => ({
 })
 
 test('a namespace that no Tenant claims is a tenant of its own name, with weight 1 and no limit', () => {
-  const book = new TenantBook([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
+  const book = new TenantIndex([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
   assert.equal(book.tenantOf('alone'), 'alone')
   assert.deepEqual(book.termsOf('alone'), { weight: 1, maxRunning: Infinity })
   assert.equal(book.tenantOf('web'), 'shop')
@@ -18,7 +18,7 @@ test('a namespace that no Tenant claims is a tenant of its own name, with weight
 })
 
 test('a Tenant without namespaces sets the terms of the namespace of its name', () => {
-  const book = new TenantBook([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
+  const book = new TenantIndex([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
   assert.deepEqual(book.termsOf(book.tenantOf('web')), { weight: 5, maxRunning: 2 })
   assert.deepEqual(book.namespacesOf('web'), ['web'])
 })
@@ -28,7 +28,7 @@ test('a name goes before a selector, and the older Tenant before the younger', (
   const selecting = testTenant('old', { namespaceSelector: { matchLabels: { team: 'x' } } }, 0)
   const late = testTenant('late', { namespaces: ['b'], namespaceSelector: {} }, 10_000)
   const labels = { team: 'x' }
-  const book = new TenantBook([late, named, selecting], [namespace('a', labels), namespace('b'), namespace('c', labels), namespace('d')])
+  const book = new TenantIndex([late, named, selecting], [namespace('a', labels), namespace('b'), namespace('c', labels), namespace('d')])
   assert.deepEqual(
     ['a', 'b', 'c', 'd'].map(name => book.tenantOf(name)),
     ['young', 'young', 'old', 'late'],
@@ -42,5 +42,5 @@ test('a name goes before a selector, and the older Tenant before the younger', (
 test('a selector that cannot be understood matches nothing, and is told', () => {
   const spec = { namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In' as const, values: [] }] } }
   assert.match(selectorError(spec) ?? '', /spec\.namespaceSelector/)
-  assert.equal(new TenantBook([testTenant('t', spec)], [namespace('a')]).tenantOf('a'), 'a')
+  assert.equal(new TenantIndex([testTenant('t', spec)], [namespace('a')]).tenantOf('a'), 'a')
 })

@@ -18,7 +18,7 @@ export type TenantConflict = { readonly namespace: string; readonly owner: strin
  * Which tenant a namespace belongs to: the Tenant that names it, else the one whose selector matches it, else a tenant of
  * its own name. Of several Tenants that claim it the oldest has it, so that a new one takes nothing away.
  */
-export class TenantBook {
+export class TenantIndex {
   readonly #terms = new Map<string, TenantTerms>()
   readonly #named = new Map<string, string>()
   readonly #selected = new Map<string, string>()

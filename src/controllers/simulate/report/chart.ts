@@ -1,7 +1,7 @@
 import type { Profile } from '../profile.ts'
 import { compareCosts, keeps, type Target } from '../recommend.ts'
 import type { SimulationResult } from '../simulate-fleet.ts'
-import { sayCount, sayMs, sayPrice } from './format.ts'
+import { formatCount, formatMs, formatPrice } from './format.ts'
 
 const barWidth = 56
 
@@ -17,11 +17,11 @@ export function chartLines(results: readonly SimulationResult[], stacks: number,
       workers.mean.toFixed(1),
       String(workers.peak),
       `${Math.round(100 * result.utilisation)}%`,
-      sayMs(wait.Change.p50Ms),
-      sayMs(wait.Change.p99Ms),
-      sayMs(wait.DriftCheck.p50Ms),
-      sayMs(wait.DriftCheck.p99Ms),
-      sayPrice(cost.workers),
+      formatMs(wait.Change.p50Ms),
+      formatMs(wait.Change.p99Ms),
+      formatMs(wait.DriftCheck.p50Ms),
+      formatMs(wait.DriftCheck.p99Ms),
+      formatPrice(cost.workers),
       `${(100 * cost.share).toFixed(1)}%`,
     ]
   })
@@ -39,14 +39,14 @@ function bars(results: readonly SimulationResult[], target: Target): string[] {
     const { Change, DriftCheck } = result.wait
     const change = columns(Change.p99Ms)
     const bar = '█'.repeat(change) + '░'.repeat(Math.max(0, columns(DriftCheck.p99Ms) - change))
-    return `${String(result.max).padStart(width)} ${keeps(result, target) ? '✓' : ' '} ${bar} ${sayMs(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
+    return `${String(result.max).padStart(width)} ${keeps(result, target) ? '✓' : ' '} ${bar} ${formatMs(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
   })
-  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${sayMs(longest)})`, ...lines]
+  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${formatMs(longest)})`, ...lines]
 }
 
 /** One line that says what was simulated. */
 export function headline(result: SimulationResult, stacks: number): string {
   const { all, Change } = result.wait
   const share = all.count === 0 ? 0 : Change.count / all.count
-  return `${sayCount(stacks)} Stacks: ${sayCount(all.count)} Runs in ${result.hours}h, ${(100 * share).toFixed(1)}% of them changes`
+  return `${formatCount(stacks)} Stacks: ${formatCount(all.count)} Runs in ${result.hours}h, ${(100 * share).toFixed(1)}% of them changes`
 }

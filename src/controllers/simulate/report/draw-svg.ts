@@ -2,7 +2,7 @@ import type { Profile } from '../profile.ts'
 import { compareCosts, type Target } from '../recommend.ts'
 import type { SimulationResult } from '../simulate-fleet.ts'
 import { headline } from './chart.ts'
-import { sayMs, sayPrice } from './format.ts'
+import { formatMs, formatPrice } from './format.ts'
 
 const width = 860
 const height = 360
@@ -35,7 +35,7 @@ export function drawSvg(results: readonly SimulationResult[], stacks: number, pr
     text(
       right.left,
       76,
-      `and how much of the time they work; a pod per Stack: ${sayPrice(compareCosts(largest, stacks, profile).podPerStack)}`,
+      `and how much of the time they work; a pod per Stack: ${formatPrice(compareCosts(largest, stacks, profile).podPerStack)}`,
     ),
     ...costs(results, stacks, profile, right),
     ...panels.map(panel =>
@@ -58,7 +58,7 @@ function waits(results: readonly SimulationResult[], target: Target, panel: Pane
     ]
   }
   return [
-    ...marks.filter(mark => mark <= high).map(mark => grid(y(mark), sayMs(mark), panel)),
+    ...marks.filter(mark => mark <= high).map(mark => grid(y(mark), formatMs(mark), panel)),
     `<line x1="${panel.left}" x2="${panel.right}" y1="${y(target.changeMs).toFixed(1)}" y2="${y(target.changeMs).toFixed(1)}" stroke="${ink.target}" stroke-dasharray="4 3"/>`,
     ...sizes(results, panel),
     ...line(ink.check, ({ wait }) => wait.DriftCheck.p99Ms),
@@ -71,7 +71,7 @@ function costs(results: readonly SimulationResult[], stacks: number, profile: Pr
   const y = (cost: number) => bottom - ((bottom - top - 16) * cost) / high
   const barWidth = Math.min(40, (0.7 * (panel.right - panel.left)) / results.length)
   return [
-    ...[0, high / 2, high].map(cost => grid(y(cost), sayPrice(cost), panel)),
+    ...[0, high / 2, high].map(cost => grid(y(cost), formatPrice(cost), panel)),
     ...sizes(results, panel),
     ...results.flatMap((result, index) => {
       const { workers } = compareCosts(result, stacks, profile)

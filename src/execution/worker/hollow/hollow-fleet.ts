@@ -6,10 +6,10 @@ import { leaseRenewal } from '../lease-renewal.ts'
 import { deregister, type Registration, register, say } from '../registration.ts'
 import { RunReporter } from '../run-reporter.ts'
 import { StopError } from '../stop-cause.ts'
-import { WorkerVoice } from '../worker-status-reporter.ts'
+import { WorkerStatusReporter } from '../worker-status-reporter.ts'
 import { Latencies } from './latencies.ts'
 import type { HollowProfile } from './profile.ts'
-import { Turns } from './timer-wheel.ts'
+import { TimerWheel } from './timer-wheel.ts'
 import { workHollow } from './work-hollow.ts'
 
 export type HollowFleetOptions = {
@@ -46,7 +46,7 @@ const turnEveryMs = 10
 const begun = runPhases.filter(phase => phase !== 'Queued' && phase !== 'Assigned')
 
 /** As much of a worker as is kept of each. */
-type Hand = {
+type HollowWorker = {
   readonly registration: Registration
   /** When its last renewal that succeeded was sent, by `performance.now()`. */
   renewedAtMs: number
@@ -54,7 +54,7 @@ type Hand = {
   /** Key of the Run it works on. */
   run: string | undefined
   idleSinceMs: number
-  readonly voice: WorkerVoice
+  readonly voice: WorkerStatusReporter
 }
 
 /** What the fleet has done since its start. */
@@ -83,7 +83,7 @@ export class HollowFleet {
   readonly #options: HollowFleetOptions
   readonly #renewMs: number
   readonly #leaseMs: number
-  readonly #hands: (Hand | undefined)[]
+  readonly #hands: (HollowWorker | undefined)[]
   readonly #stop = new AbortController()
   readonly #work = new Set<Promise<void>>()
   readonly counts: FleetCounts = {
@@ -125,7 +125,7 @@ export class HollowFleet {
    */
   async start(): Promise<void> {
     const { workers } = this.#options
-    const turns = new Turns(workers, this.#renewMs, performance.now())
+    const turns = new TimerWheel(workers, this.#renewMs, performance.now())
     this.#timer = setInterval(() => turns.due(performance.now(), (index, dueMs) => this.#renew(index, dueMs)), turnEveryMs)
     this.#watching = this.#watchRuns()
     this.#starting = eachOf(workers, index => this.#register(index))
@@ -161,14 +161,14 @@ export class HollowFleet {
     const sentAtMs = performance.now()
     const entry = { name, pool, slots: 1, lifecycle: 'Warm', labels: {}, leaseDurationMs: this.#leaseMs } as const
     const registration = await register(client, entry)
-    const voice: WorkerVoice = new WorkerVoice(
+    const voice: WorkerStatusReporter = new WorkerStatusReporter(
       () => ({ runs: hand.run === undefined ? [] : [hand.run], idleSinceMs: hand.run === undefined ? hand.idleSinceMs : undefined }),
       async status => {
         if (this.#hands[index] === hand) await say(client, name, status)
       },
       error => this.#options.onError?.(error),
     )
-    const hand: Hand = { registration, renewedAtMs: sentAtMs, isRenewing: false, run: undefined, idleSinceMs: Date.now(), voice }
+    const hand: HollowWorker = { registration, renewedAtMs: sentAtMs, isRenewing: false, run: undefined, idleSinceMs: Date.now(), voice }
     this.#hands[index] = hand
     this.counts.registered++
     const { version } = this.#options
@@ -201,7 +201,7 @@ export class HollowFleet {
     }
   }
 
-  async #sendRenewal(index: number, hand: Hand, dueMs: number): Promise<void> {
+  async #sendRenewal(index: number, hand: HollowWorker, dueMs: number): Promise<void> {
     const { client, renewalClient = client } = this.#options
     const sentAtMs = performance.now()
     try {
@@ -259,7 +259,7 @@ export class HollowFleet {
     this.#work.add(work)
   }
 
-  async #do(run: Run, index: number, hand: Hand): Promise<void> {
+  async #do(run: Run, index: number, hand: HollowWorker): Promise<void> {
     const { client, profile, random = Math.random, onEnd, onError } = this.#options
     const mayWrite = () => this.#hands[index] === hand && performance.now() - hand.renewedAtMs < this.#leaseMs * mayWriteShare
     const reporter = new RunReporter({ client, run, workerName: this.#nameOf(index), mayWrite })

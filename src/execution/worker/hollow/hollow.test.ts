@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Latencies } from './latencies.ts'
 import { noWork, parseProfile } from './profile.ts'
-import { Turns } from './timer-wheel.ts'
+import { TimerWheel } from './timer-wheel.ts'
 
 test('a profile draws times from its percentiles', () => {
   const { phases, failureShare, changeShare } = parseProfile({
@@ -31,7 +31,7 @@ test('a profile that cannot be meant is refused with the field, what came and wh
 test('each has one turn in every period, whenever the wheel is looked at', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.array(fc.integer({ min: 1, max: 900 }), { maxLength: 40 }), (count, steps) => {
-      const turns = new Turns(count, 1_000, 5_000)
+      const turns = new TimerWheel(count, 1_000, 5_000)
       const given = new Array<number>(count).fill(0)
       let nowMs = 5_000
       for (const step of [...steps, 1]) {
@@ -48,7 +48,7 @@ test('each has one turn in every period, whenever the wheel is looked at', () =>
 })
 
 test('after a standstill each has one turn, not one for each period', () => {
-  const turns = new Turns(4, 1_000, 0)
+  const turns = new TimerWheel(4, 1_000, 0)
   const given: number[] = []
   turns.due(10_500, index => given.push(index))
   deepEqual(given.sort(), [0, 1, 2, 3])

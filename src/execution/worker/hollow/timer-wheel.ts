@@ -1,8 +1,8 @@
 /**
  * A wheel that gives each of `count` a turn once in `periodMs`, spread evenly: number i at `i / count` of each period. One timer that
- * asks {@link Turns.due} now and then serves all of them; it holds two numbers, however many there are.
+ * asks {@link TimerWheel.due} now and then serves all of them; it holds two numbers, however many there are.
  */
-export class Turns {
+export class TimerWheel {
   readonly #count: number
   readonly #periodMs: number
   readonly #startMs: number

@@ -6,5 +6,5 @@
  * Not here: when an engine has to end (`decide-fence.ts`), and what a Run is.
  */
 export { bootMs } from './clock.ts'
-export { Guard, type GuardOptions, type RunGuard } from './supervisor-client.ts'
+export { type GuardOptions, type RunGuard, SupervisorClient } from './supervisor-client.ts'
 export type { GuardAnswer, GuardedRun, GuardMessage, SalvageTarget, WorkerIdentity } from './supervisor-protocol.ts'

@@ -39,7 +39,7 @@ type Guarded = {
 }
 
 /** A worker under guard, and its Runs. */
-export class Ward {
+export class SupervisedWorker {
   readonly worker: WorkerIdentity
   readonly #times: FenceTimes
   readonly #answer: (answer: GuardAnswer) => void

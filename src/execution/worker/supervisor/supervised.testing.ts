@@ -3,7 +3,7 @@ import { Worker as Thread } from 'node:worker_threads'
 import { createProcessRunner } from '../../workspace/process/index.ts'
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
-import { Guard } from './supervisor-client.ts'
+import { SupervisorClient } from './supervisor-client.ts'
 import type { GuardedRun } from './supervisor-protocol.ts'
 
 export type GuardedSetup = {
@@ -23,7 +23,7 @@ const setup = JSON.parse(process.argv[2]!) as GuardedSetup
 const { timings, run } = setup
 const tell = (message: object): void => void process.send?.(message)
 let socketPath = ''
-const guard = new Guard({
+const guard = new SupervisorClient({
   times: timings,
   renewedAtMs: bootMs(),
   cacheDir: setup.cacheDir,

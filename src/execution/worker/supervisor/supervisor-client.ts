@@ -29,7 +29,7 @@ export type GuardOptions = {
  * The worker's side of the guard of its host. Remembers what a new guard has to know, because a guard can be killed, too: then the
  * next one is found or started at once, and when that does not help, `onLost` is called: without a guard no engine may run (invariant 2).
  */
-export class Guard {
+export class SupervisorClient {
   readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
   readonly #options: GuardOptions
   readonly #runs = new Map<string, RunGuard>()

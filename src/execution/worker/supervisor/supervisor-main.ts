@@ -9,7 +9,7 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { currentSocket, forgetStarting } from './connect-supervisor.ts'
 import { sweepRunDirectories } from './run-directories.ts'
-import { Ward } from './supervised-worker.ts'
+import { SupervisedWorker } from './supervised-worker.ts'
 import { type GuardAnswer, type GuardMessage, onJsonLines, type WorkerIdentity } from './supervisor-protocol.ts'
 
 /** One-shot workers come one after the other: the next finds it ready. */
@@ -20,7 +20,7 @@ const sweepEveryMs = 30_000
 
 const directory = process.argv[2]!
 const socketName = `guard-${process.pid}.sock`
-const wards = new Map<string, Ward>()
+const wards = new Map<string, SupervisedWorker>()
 const connections = new Set<Socket>()
 const swept = new Map<string, number>()
 let busy = 0
@@ -31,9 +31,9 @@ const keyOf = ({ id, pid }: WorkerIdentity): string => `${pid} ${id}`
 function onConnection(socket: Socket): void {
   connections.add(socket)
   socket.setEncoding('utf8')
-  let ward: Ward | undefined
+  let ward: SupervisedWorker | undefined
   const answer = (message: GuardAnswer): void => void socket.write(`${JSON.stringify(message)}\n`)
-  const handle = (message: Parameters<Ward['on']>[0]): void => {
+  const handle = (message: Parameters<SupervisedWorker['on']>[0]): void => {
     try {
       ward?.on(message)
     } catch {
@@ -44,7 +44,7 @@ function onConnection(socket: Socket): void {
   onJsonLines<GuardMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], message => {
     switch (message.kind) {
       case 'hello':
-        ward = new Ward(message.worker, message.times, answer)
+        ward = new SupervisedWorker(message.worker, message.times, answer)
         wards.set(keyOf(message.worker), ward)
         void sweep(message.runsDir)
         return
@@ -73,7 +73,7 @@ function onConnection(socket: Socket): void {
   })
 }
 
-async function onWorkerDeath(ward: Ward): Promise<void> {
+async function onWorkerDeath(ward: SupervisedWorker): Promise<void> {
   await ward.onWorkerDeath()
   wards.delete(keyOf(ward.worker))
 }

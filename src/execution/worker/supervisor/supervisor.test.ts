@@ -13,7 +13,7 @@ import { findRunProcesses, groupExists, readStartTime } from '../../workspace/in
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
 import type { GuardedSetup } from './supervised.testing.ts'
-import { Ward } from './supervised-worker.ts'
+import { SupervisedWorker } from './supervised-worker.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-guard-'))
 const runsDir = join(base, 'runs')
@@ -138,7 +138,7 @@ test('a record that cannot be renewed, as on a full disk or of a Run that has ju
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
-  const ward = new Ward({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
+  const ward = new SupervisedWorker({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
   ward.on({ kind: 'run', run: { uid, directory, salvage } })
   mkdirSync(join(directory, 'guarded.json.new'))

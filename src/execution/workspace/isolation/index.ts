@@ -5,7 +5,7 @@
  * Not here: what happens to a Run that used too much (that is `worker/`), and killing (that is `workspace/process/`).
  */
 export { type Availability, availableLevels, checkIsolation, type IsolationLevel, isolationLevels } from './levels.ts'
-export { type Exceeded, parseLimits, type ResourcesLike, type RunLimits, sayBytes } from './limits.ts'
+export { type Exceeded, formatBytes, parseLimits, type ResourcesLike, type RunLimits } from './limits.ts'
 export {
   type IsolationInForce,
   type LimitKeeper,

@@ -49,7 +49,7 @@ function quantityOf(field: string, text: string) {
 }
 
 /** Bytes as a quantity for people, rounded up to mebibytes, such as 256Mi. */
-export function sayBytes(bytes: number): string {
+export function formatBytes(bytes: number): string {
   return formatQuantity(parseQuantity(`${Math.ceil(bytes / 2 ** 20)}Mi`))
 }
 

@@ -40,10 +40,10 @@ export const conversions: Functions = {
   string: value => {
     if (typeof value === 'string') return value
     if (typeof value === 'bigint' || typeof value === 'boolean') return String(value)
-    if (typeof value === 'number') return sayDouble(value)
+    if (typeof value === 'number') return formatDouble(value)
     if (value instanceof Uint) return String(value.value)
-    if (value instanceof Timestamp) return sayTimestamp(value)
-    if (value instanceof Duration) return sayDuration(value)
+    if (value instanceof Timestamp) return formatTimestamp(value)
+    if (value instanceof Duration) return formatDuration(value)
     if (value instanceof Opaque && value.type.startsWith('net.')) return value.key
     if (value instanceof Uint8Array) {
       spend(value.length >> 4)
@@ -101,7 +101,7 @@ function parseDouble(text: string): number {
 }
 
 /** As Go's `strconv.FormatFloat(x, 'g', -1, 64)`. */
-export function sayDouble(value: number): string {
+export function formatDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
   if (Object.is(value, -0)) return '-0'
@@ -111,7 +111,7 @@ export function sayDouble(value: number): string {
   return power >= 0 ? String(value) : value.toFixed(Math.max(0, mantissa.replace(/[-.]/g, '').length - 1 - power))
 }
 
-export function sayTimestamp({ nanos }: Timestamp): string {
+export function formatTimestamp({ nanos }: Timestamp): string {
   const seconds = floorSeconds(nanos)
   const fraction = String(nanos - seconds * nanosPerSecond)
     .padStart(9, '0')
@@ -120,7 +120,7 @@ export function sayTimestamp({ nanos }: Timestamp): string {
   return `${text}${fraction && `.${fraction}`}Z`
 }
 
-export function sayDuration({ nanos }: Duration): string {
+export function formatDuration({ nanos }: Duration): string {
   const size = nanos < 0n ? -nanos : nanos
   const fraction = String(size % nanosPerSecond)
     .padStart(9, '0')

@@ -30,7 +30,7 @@ export const networks: Functions = {
   isIP: text => parseAddress(asString(text)) instanceof Address,
   'ip.isCanonical': text => {
     const source = asString(text)
-    return sayAddress(readAddress(source, 'IP Address')) === source
+    return formatAddress(readAddress(source, 'IP Address')) === source
   },
   family: value => (ip(value!).bits === 32 ? 4n : 6n),
   isUnspecified: value => ip(value!).value === 0n,
@@ -66,11 +66,11 @@ const ip = (value: Value) => inside(value, opaqueNames.IP, isAddress)
 const cidr = (value: Value) => inside(value, opaqueNames.CIDR, isRange)
 
 function makeIp(address: Address): Opaque {
-  return new Opaque(opaqueNames.IP, address, sayAddress(address))
+  return new Opaque(opaqueNames.IP, address, formatAddress(address))
 }
 
 function makeRange(range: Range): Opaque {
-  return new Opaque(opaqueNames.CIDR, range, `${sayAddress(range.address)}/${range.prefix}`)
+  return new Opaque(opaqueNames.CIDR, range, `${formatAddress(range.address)}/${range.prefix}`)
 }
 
 function readAddress(text: string, what: string): Address {
@@ -120,7 +120,7 @@ function parseIpv6(text: string): bigint | undefined {
 }
 
 /** RFC 5952: the longest run of two or more zero groups is left out. */
-function sayAddress({ bits, value }: Address): string {
+function formatAddress({ bits, value }: Address): string {
   if (bits === 32) return [24n, 16n, 8n, 0n].map(shift => (value >> shift) & 255n).join('.')
   const groups = Array.from({ length: 8 }, (_, index) => ((value >> BigInt(112 - 16 * index)) & 0xffffn).toString(16))
   let best = { from: -1, length: 1 }

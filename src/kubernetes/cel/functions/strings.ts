@@ -1,6 +1,6 @@
 import { spend } from '../../object/meter.ts'
 import { CelError, compare, Duration, ListValue, MapValue, PlainList, Timestamp, TypeValue, typeName, Uint, type Value } from '../values.ts'
-import { sayDouble, sayDuration, sayTimestamp } from './conversions.ts'
+import { formatDouble, formatDuration, formatTimestamp } from './conversions.ts'
 import { asInt, asList, asString, type Functions, place } from './implementation.ts'
 
 /** cel-go's `strings` in version 2; positions count code points. */
@@ -182,7 +182,7 @@ function clause(verb: string, value: Value, precision: number): string {
     case 'd':
       if (typeof value === 'bigint') return String(value)
       if (value instanceof Uint) return String(value.value)
-      if (typeof value === 'number' && !Number.isFinite(value)) return sayDouble(value)
+      if (typeof value === 'number' && !Number.isFinite(value)) return formatDouble(value)
       throw refuse()
     case 'f':
       if (typeof value !== 'number') throw refuse()
@@ -223,7 +223,7 @@ function toInteger(value: Value, refuse: () => CelError): bigint {
 
 // As Go's printer for English says numbers: 1,234.5.
 function fixed(value: number, precision: number): string {
-  if (!Number.isFinite(value)) return sayDouble(value)
+  if (!Number.isFinite(value)) return formatDouble(value)
   const digits = Math.min(precision, 100)
   const text = Math.abs(value) < 1e21 ? value.toFixed(digits) : `${BigInt(value)}${digits > 0 ? `.${'0'.repeat(digits)}` : ''}`
   return text.replace(/^-?\d+/, whole => whole.replace(/\d(?=(\d{3})+$)/g, '$&,'))
@@ -239,12 +239,12 @@ function say(value: Value, isInside = false): string {
   spend(1)
   if (value === null) return 'null'
   if (typeof value === 'string') return isInside ? quote(value) : value
-  if (typeof value === 'number') return sayDouble(value)
+  if (typeof value === 'number') return formatDouble(value)
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (value instanceof Uint) return String(value.value)
   if (value instanceof Uint8Array) return new TextDecoder().decode(value)
-  if (value instanceof Timestamp) return sayTimestamp(value)
-  if (value instanceof Duration) return sayDuration(value)
+  if (value instanceof Timestamp) return formatTimestamp(value)
+  if (value instanceof Duration) return formatDuration(value)
   if (value instanceof TypeValue) return value.name
   if (value instanceof ListValue) return `[${[...value.values()].map(item => say(item, true)).join(', ')}]`
   if (value instanceof MapValue) {

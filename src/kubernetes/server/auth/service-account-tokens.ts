@@ -98,7 +98,7 @@ export class ServiceAccountTokens {
     const { namespace, serviceaccount, pod, secret, node } = (claims['kubernetes.io'] ?? {}) as Record<string, unknown>
     const given = Array.isArray(aud) ? aud : [aud]
     const audiences = wanted.filter(audience => given.includes(audience))
-    if (audiences.length === 0) return `token audiences ${sayList(given)} is invalid for the target audiences ${sayList(wanted)}`
+    if (audiences.length === 0) return `token audiences ${formatList(given)} is invalid for the target audiences ${formatList(wanted)}`
     if (typeof exp !== 'number' || exp * 1_000 <= nowMs) return 'service account token has expired'
     if (typeof nbf !== 'number' || nbf * 1_000 > nowMs + clockLeewayMs) return 'service account token is not valid yet'
     if (typeof namespace !== 'string' || !isReference(serviceaccount)) return 'service account token claims could not be validated'
@@ -123,7 +123,8 @@ export class ServiceAccountTokens {
 
   #readLegacy(token: string, claims: Record<string, unknown>, wanted: readonly string[]): ReadToken | string {
     const audiences = wanted.filter(audience => this.audiences.includes(audience))
-    if (audiences.length === 0) return `token audiences ${sayList(this.audiences)} is invalid for the target audiences ${sayList(wanted)}`
+    if (audiences.length === 0)
+      return `token audiences ${formatList(this.audiences)} is invalid for the target audiences ${formatList(wanted)}`
     const namespace = claims[`${legacyPrefix}/namespace`]
     const secretName = claims[`${legacyPrefix}/secret.name`]
     const account = { name: claims[`${legacyPrefix}/service-account.name`], uid: claims[`${legacyPrefix}/service-account.uid`] }
@@ -165,4 +166,4 @@ function isReference(value: unknown): value is Reference {
   return isJsonObject(value) && typeof value.name === 'string' && typeof value.uid === 'string'
 }
 
-const sayList = (values: readonly unknown[]) => JSON.stringify(values)
+const formatList = (values: readonly unknown[]) => JSON.stringify(values)

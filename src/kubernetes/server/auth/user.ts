@@ -37,7 +37,7 @@ export type OwnAuthorizer = (attributes: Attributes) => true | string | undefine
  * What a program that embeds the server says about an object before it is written, `before` being what it replaces: undefined to
  * let it pass, or why not. Kubernetes has admission plugins such as NodeRestriction for this.
  */
-export type OwnGuard = (
+export type AdmissionHook = (
   user: User,
   request: { readonly verb: string; readonly namespace: string; readonly name: string; readonly subresource: string },
   object: KubeObject,

@@ -5,7 +5,16 @@ import type { Discovery } from '../discovery/index.ts'
 import type { Fairness, Flow } from '../fairness/index.ts'
 import { processMetrics, type RequestMetrics } from '../metrics/index.ts'
 import type { Kind, Verb } from '../registry/index.ts'
-import { type Call, type Guard, isLongYaml, LongYaml, methodNotAllowed, perform, readBoolean, type Services } from '../rest/index.ts'
+import {
+  type AdmissionPlugin,
+  type Call,
+  isLongYaml,
+  LongYaml,
+  methodNotAllowed,
+  perform,
+  readBoolean,
+  type Services,
+} from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import type { Store } from '../storage/index.ts'
 import type { MayGoOn } from '../watch/index.ts'
@@ -17,7 +26,7 @@ import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
 import { selectedName, verbToAllow } from './request-info.ts'
 import { type Route, readRoute } from './route.ts'
-import type { Strangers } from './unauthenticated-connections.ts'
+import type { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type HandlerOptions = {
   services: Services
@@ -26,11 +35,11 @@ export type HandlerOptions = {
   authorize: Authorizer
   reviews: Reviews
   /** By table: what else decides whether an object may be written. */
-  guards: ReadonlyMap<string, Guard>
+  guards: ReadonlyMap<string, AdmissionPlugin>
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
-  strangers: Strangers
+  strangers: UnauthenticatedConnections
   requestMetrics: RequestMetrics
   /** What `/metrics` says beside the process. */
   metrics: () => string
@@ -74,7 +83,7 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   }
   const route = readRoute(path)
   const query = question < 0 ? undefined : new URLSearchParams(url.slice(question + 1))
-  if (route.type === 'path' && answerStranger(options, route.path, query, request, response)) return undefined
+  if (route.type === 'path' && answerAnonymous(options, route.path, query, request, response)) return undefined
   if (typeof authentication === 'string') throw new StatusError('Unauthorized', 'Unauthorized')
   checkImpersonation(request)
   if (route.type === 'path') {
@@ -215,7 +224,7 @@ async function answerResource(
           }
         : undefined,
     guard: guards.get(kind.storageName),
-    mayGoOn: verb === 'watch' ? mayGoOn(request, tokens, services.store, authorize, attributes) : undefined,
+    mayGoOn: verb === 'watch' ? revalidate(request, tokens, services.store, authorize, attributes) : undefined,
   }
   // All that a request computes happens before it first waits.
   const startMs = performance.now()
@@ -231,7 +240,7 @@ async function answerResource(
 }
 
 /** Whether who opened a watch is still known by what they showed, and may still watch. */
-function mayGoOn(request: Incoming, tokens: Tokens, store: Store, authorize: Authorizer, attributes: Attributes): MayGoOn {
+function revalidate(request: Incoming, tokens: Tokens, store: Store, authorize: Authorizer, attributes: Attributes): MayGoOn {
   return what => {
     const known = authenticate(request, tokens, store.nowMs)
     return typeof known !== 'string' && (what === 'credential' || authorize({ ...attributes, user: known.user }) === true)
@@ -286,7 +295,7 @@ function verbOf(method: string, name: string, subresource: string, query: URLSea
 }
 
 /** What answers without credentials: that we are here, and what we are. */
-function answerStranger(
+function answerAnonymous(
   { health, discovery }: HandlerOptions,
   path: string,
   query: URLSearchParams | undefined,

@@ -14,7 +14,7 @@ import type { Reply } from '../wire/index.ts'
 import type { Incoming } from './exchange.ts'
 import { type Listener, type ListenerOptions, makeListener } from './listener.ts'
 import { readBody } from './read-body.ts'
-import { Strangers } from './unauthenticated-connections.ts'
+import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'oarlock-listener-'))
 let tls: { certificate: string; key: string; ca: string }
@@ -273,7 +273,7 @@ for (const [what, first, again, isRead] of [
 }
 
 test('of connections that nobody has said a word of who they are, the oldest goes when there are too many', async () => {
-  const strangers = new Strangers(3)
+  const strangers = new UnauthenticatedConnections(3)
   await withListener(
     async ({ port }) => {
       const first = await open(port)

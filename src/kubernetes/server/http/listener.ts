@@ -5,7 +5,7 @@ import { type BacklogLimits, Backlogs } from './backlogs.ts'
 import type { Handler } from './exchange.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
-import { Strangers } from './unauthenticated-connections.ts'
+import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type ListenerOptions = {
   /** PEM. */
@@ -15,7 +15,7 @@ export type ListenerOptions = {
   nodePrefixes: readonly string[]
   onTlsError: (error: Error) => void
   /** Is told of connections; whoever authenticates requests takes them off. Default: one of its own. */
-  strangers?: Strangers
+  strangers?: UnauthenticatedConnections
   /** Connections beyond are not accepted. Default 35,000: as many watches as there may be, and some. */
   maxConnections?: number
   backlogLimits?: Partial<BacklogLimits>
@@ -42,7 +42,14 @@ const defaultMaxConnections = 35_000
  * node:http for whatever is not plain. All end in the same handler.
  */
 export function makeListener(options: ListenerOptions): Listener {
-  const { tls, handler, nodePrefixes, onTlsError, strangers = new Strangers(), maxConnections = defaultMaxConnections } = options
+  const {
+    tls,
+    handler,
+    nodePrefixes,
+    onTlsError,
+    strangers = new UnauthenticatedConnections(),
+    maxConnections = defaultMaxConnections,
+  } = options
   const backlogs = new Backlogs(options.backlogLimits)
   const server = createServer(
     {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
  * Connections of which nobody has said yet who they are. There may be so many: with the next one, the oldest goes. A client says it
  * within milliseconds, and a stranger who opens thousands of connections closes their own (invariant 10).
  */
-export class Strangers {
+export class UnauthenticatedConnections {
   readonly #max: number
   readonly #sockets = new Set<Socket>()
 

@@ -1,6 +1,6 @@
 import { setCondition } from '../../object/index.ts'
 import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
-import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, isFinished, mutate, yieldEvery } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { WorkQueue } from './work-queue.ts'
 
@@ -69,7 +69,7 @@ export class Definitions {
     const objects = this.#store.table(name)
     if (kind) {
       const done: Promise<void>[] = []
-      await inSlices(objects.snapshot(), entry => {
+      await yieldEvery(objects.snapshot(), entry => {
         if (entry.deleting) return
         const deleted = deleteEntry(this.#store, kind, objects, entry, { propagation: undefined, dryRun: false })
         deleted.catch(() => {})

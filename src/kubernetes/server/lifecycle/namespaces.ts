@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { trackUpdate } from '../../apply/index.ts'
 import { type Condition, equalJson, type KubeObject, rfc3339 } from '../../object/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
-import { deleteEntry, inSlices, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, isFinished, mutate, yieldEvery } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import { namespaceConditions, type RemainingContent } from './namespace-conditions.ts'
 import type { WorkQueue } from './work-queue.ts'
@@ -95,7 +95,7 @@ export class Namespaces {
     const done: Promise<void>[] = []
     for (const kind of kinds) {
       const table = this.#store.table(kind.storageName)
-      await inSlices(table.inNamespace(namespace), entry => {
+      await yieldEvery(table.inNamespace(namespace), entry => {
         if (entry.deleting) return
         const deleted = deleteEntry(this.#store, kind, table, entry, { propagation: 'Background', dryRun: false })
         deleted.catch(() => {})
@@ -116,7 +116,7 @@ export class Namespaces {
     for (const { group, plural, storageName } of kinds) {
       const entries = this.#store.table(storageName).inNamespace(namespace)
       if (entries.length > 0) resources.set(`${plural}.${group}`, entries.length)
-      await inSlices(entries, entry => {
+      await yieldEvery(entries, entry => {
         for (const waited of parseEntry(entry).metadata.finalizers ?? []) finalizers.set(waited, (finalizers.get(waited) ?? 0) + 1)
       })
     }

@@ -46,7 +46,7 @@ export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
         columns: columnsOf(version),
         selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
           const read = fieldReader(jsonPath)
-          return { field: jsonPath.slice(1), read: (object: KubeObject) => sayField(read(object)) }
+          return { field: jsonPath.slice(1), read: (object: KubeObject) => formatField(read(object)) }
         }),
         isCustom: true,
         check: scale && (object => customScaleErrors(scale, object)),
@@ -140,6 +140,6 @@ function say(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function sayField(value: unknown): string {
+function formatField(value: unknown): string {
   return value === undefined || value === null || typeof value === 'object' ? '' : String(value)
 }

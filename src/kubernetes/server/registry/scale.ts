@@ -27,13 +27,14 @@ export type ScaleFields = {
 export const builtInScale: ScaleFields = {
   specReplicas: ['spec', 'replicas'],
   statusReplicas: ['status', 'replicas'],
-  selector: ({ spec }) => sayLabelSelector((spec as { selector?: LabelSelectorObject } | undefined)?.selector),
+  selector: ({ spec }) => formatSortedLabelSelector((spec as { selector?: LabelSelectorObject } | undefined)?.selector),
 }
 
 /** As {@link builtInScale} for ReplicationController, whose selector is a plain map. */
 export const plainSelectorScale: ScaleFields = {
   ...builtInScale,
-  selector: ({ spec }) => sayLabelSelector({ matchLabels: (spec as { selector?: Record<string, string> } | undefined)?.selector ?? {} }),
+  selector: ({ spec }) =>
+    formatSortedLabelSelector({ matchLabels: (spec as { selector?: Record<string, string> } | undefined)?.selector ?? {} }),
 }
 
 /** What the `scale` of a CustomResourceDefinition declares; each path begins with a dot and names plain fields. */
@@ -83,7 +84,7 @@ export function valueAt(object: unknown, path: readonly string[]): unknown {
 }
 
 /** A LabelSelector in kubectl's notation, its keys and values sorted; one that makes no sense says nothing. */
-export function sayLabelSelector(selector: LabelSelectorObject | undefined): string {
+export function formatSortedLabelSelector(selector: LabelSelectorObject | undefined): string {
   if (!selector) return ''
   try {
     const { requirements } = labelSelectorFromObject(selector)

@@ -43,14 +43,14 @@ export type Call = {
   /** Of watches: see `MayGoOn`. */
   readonly mayGoOn?: MayGoOn
   /** Has a say in what is written of this kind. */
-  readonly guard?: Guard
+  readonly guard?: AdmissionPlugin
 }
 
 /**
  * Looks at an object before it is written, knowing who asks; `before` is what it replaces.
  * @throws {StatusError} to refuse it.
  */
-export type Guard = (call: Call, object: KubeObject, before: KubeObject | undefined) => void
+export type AdmissionPlugin = (call: Call, object: KubeObject, before: KubeObject | undefined) => void
 
 export function keyOf(call: { namespace: string; name: string }): string {
   return call.namespace ? `${call.namespace}/${call.name}` : call.name

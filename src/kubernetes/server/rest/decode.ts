@@ -1,7 +1,7 @@
 import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '../../object/index.ts'
 import { pruneUnknown } from '../../schema/index.ts'
 import type { Kind } from '../registry/index.ts'
-import { zeroNulls } from './nulls-to-zero.ts'
+import { nullsToZero } from './nulls-to-zero.ts'
 import type { WriteOptions } from './write-options.ts'
 
 const texts = ['name', 'generateName', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
@@ -39,7 +39,7 @@ export type Decoded = {
  * @throws {StatusError} BadRequest.
  */
 export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
-  if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${sayType(body)}`)
+  if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${formatType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)
   // A custom kind has no Go type behind it that would say what an untyped body is.
@@ -50,13 +50,13 @@ export function decode(kind: Kind, body: unknown, options: WriteOptions, duplica
     )
   }
   const metadata = body.metadata ?? {}
-  if (!isJsonObject(metadata)) throw badRequest(`metadata must be an object, got ${sayType(metadata)}`)
+  if (!isJsonObject(metadata)) throw badRequest(`metadata must be an object, got ${formatType(metadata)}`)
   const unknown: string[] = []
   const sent = readMeta(metadata, unknown)
   const { value, pruned } = pruneUnknown(kind.schema, body, '')
   unknown.push(...(kind.isCustom ? pruned.sort() : pruned))
   if (unknown.length + duplicates.length > 0) report(kind, duplicates, unknown, options)
-  const { apiVersion: _, kind: __, metadata: ___, ...rest } = (kind.isCustom ? value : zeroNulls(kind.schema, value)) as KubeObject
+  const { apiVersion: _, kind: __, metadata: ___, ...rest } = (kind.isCustom ? value : nullsToZero(kind.schema, value)) as KubeObject
   return { object: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: sent as ObjectMeta, ...rest }, sent, unknown }
 }
 
@@ -82,7 +82,7 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
   for (const field of texts) {
     const value = metadata[field]
     if (value === undefined || value === null || value === '') continue
-    if (typeof value !== 'string') throw badRequest(`metadata.${field} must be a string, got ${sayType(value)}`)
+    if (typeof value !== 'string') throw badRequest(`metadata.${field} must be a string, got ${formatType(value)}`)
     sent[field] = value
   }
   const { generation } = metadata
@@ -93,16 +93,16 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
   for (const field of ['labels', 'annotations'] as const) {
     const value = metadata[field]
     if (value === undefined || value === null) continue
-    if (!isJsonObject(value)) throw badRequest(`metadata.${field} must be an object with string values, got ${sayType(value)}`)
+    if (!isJsonObject(value)) throw badRequest(`metadata.${field} must be an object with string values, got ${formatType(value)}`)
     for (const key of Object.keys(value)) {
-      if (typeof value[key] !== 'string') throw badRequest(`metadata.${field}.${key} must be a string, got ${sayType(value[key])}`)
+      if (typeof value[key] !== 'string') throw badRequest(`metadata.${field}.${key} must be a string, got ${formatType(value[key])}`)
     }
     if (Object.keys(value).length > 0) sent[field] = value
   }
   for (const field of ['ownerReferences', 'finalizers', 'managedFields'] as const) {
     const value = metadata[field]
     if (value === undefined || value === null) continue
-    if (!Array.isArray(value)) throw badRequest(`metadata.${field} must be an array, got ${sayType(value)}`)
+    if (!Array.isArray(value)) throw badRequest(`metadata.${field} must be an array, got ${formatType(value)}`)
     // An empty managedFields is a request to forget them, so it is kept.
     if (value.length > 0 || field === 'managedFields') sent[field] = value as ManagedFieldsEntry[]
   }
@@ -110,6 +110,6 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
   return sent as SentMeta
 }
 
-function sayType(value: unknown): string {
+function formatType(value: unknown): string {
   return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }

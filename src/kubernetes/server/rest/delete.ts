@@ -20,7 +20,7 @@ import { isFinished } from './prepare.ts'
 import { isLong, selectionOf } from './read.ts'
 import { selectFrom } from './selection.ts'
 import { streamList } from './stream-list.ts'
-import { inSlices } from './yield-every.ts'
+import { yieldEvery } from './yield-every.ts'
 
 export type Propagation = 'Background' | 'Foreground' | 'Orphan'
 
@@ -67,7 +67,7 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
-  await inSlices(entries, entry => done.push(quiet(deleteEntry(store, kind, table, entry, options))))
+  await yieldEvery(entries, entry => done.push(quiet(deleteEntry(store, kind, table, entry, options))))
   await Promise.all(done)
   const { shard } = selection
   const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}

@@ -10,7 +10,7 @@ import { scale } from './scale.ts'
 import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
-export { type Call, type Guard, methodNotAllowed, type Services, sendObject } from './call.ts'
+export { type AdmissionPlugin, type Call, methodNotAllowed, type Services, sendObject } from './call.ts'
 export type { Decoded } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isLongYaml, LongYaml } from './long-yaml.ts'
@@ -19,7 +19,7 @@ export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'
 export { decodeBody } from './write.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
-export { inSlices } from './yield-every.ts'
+export { yieldEvery } from './yield-every.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {

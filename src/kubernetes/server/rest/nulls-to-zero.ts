@@ -6,7 +6,7 @@ const zeros: Readonly<Record<string, unknown>> = { string: '', integer: 0, numbe
  * Null items of maps and lists as what Go's decoder makes of them: an empty text, 0, false. Null fields stay; those
  * are left out later. The argument is not changed, and is returned itself when it holds no such null.
  */
-export function zeroNulls(schema: StructuralSchema | undefined, value: unknown): unknown {
+export function nullsToZero(schema: StructuralSchema | undefined, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || schema === undefined) return value
   if (Array.isArray(value)) {
     const { items } = schema
@@ -26,7 +26,7 @@ export function zeroNulls(schema: StructuralSchema | undefined, value: unknown):
   let object: Record<string, unknown> | undefined
   for (const name of Object.keys(value)) {
     const known = properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined
-    const next = known ? zeroNulls(known, value[name]) : zeroItem(ofItems, value[name])
+    const next = known ? nullsToZero(known, value[name]) : zeroItem(ofItems, value[name])
     if (next === value[name]) continue
     object ??= { ...value }
     setOwn(object, name, next)
@@ -35,7 +35,7 @@ export function zeroNulls(schema: StructuralSchema | undefined, value: unknown):
 }
 
 function zeroItem(schema: StructuralSchema | undefined, value: unknown): unknown {
-  if (value !== null) return zeroNulls(schema, value)
+  if (value !== null) return nullsToZero(schema, value)
   const zero = schema?.type !== undefined && schema.nullable !== true ? zeros[schema.type] : undefined
   return zero ?? value
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Entry } from '../storage/index.ts'
 import { listItem, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
-import { Pace } from './yield-every.ts'
+import { TimeSlice } from './yield-every.ts'
 
 const gzipChunkLength = 256 * 1024
 const chunkBytes = 128 * 1024
@@ -40,7 +40,7 @@ async function eachItem(
   { entries, from, to, nowMs }: ListPart,
   put: (text: string, withComma: boolean) => Promise<void> | undefined,
 ): Promise<boolean> {
-  const pace = new Pace()
+  const pace = new TimeSlice()
   for (let i = from; i < to; i++) {
     const isTaken = put(listItem(kind, entries[i]!, as, nowMs), i > from)
     if (isTaken) await isTaken

@@ -4,8 +4,8 @@ const sliceMs = 4
  * Visits many items without keeping others waiting: every few milliseconds they have a turn of the event loop. What the items stand
  * for may change meanwhile.
  */
-export async function inSlices<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
-  const pace = new Pace()
+export async function yieldEvery<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
+  const pace = new TimeSlice()
   for (const item of items) {
     visit(item)
     if (pace.isOver) await pace.rest()
@@ -13,7 +13,7 @@ export async function inSlices<T>(items: Iterable<T>, visit: (item: T) => void):
 }
 
 /** The same for loops of their own: `if (pace.isOver) await pace.rest()`. */
-export class Pace {
+export class TimeSlice {
   #startMs = performance.now()
 
   get isOver(): boolean {

@@ -1,6 +1,6 @@
 import type { Kind } from '../registry/index.ts'
 import type { Selection } from '../rest/selection.ts'
-import { Pace } from '../rest/yield-every.ts'
+import { TimeSlice } from '../rest/yield-every.ts'
 import type { Entry, StoredEvent, Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
 
@@ -61,7 +61,7 @@ export class Watcher {
   async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
     const { kind, as, response } = this.#options
     this.#waiting = []
-    const pace = new Pace()
+    const pace = new TimeSlice()
     let text = ''
     for (const entry of entries) {
       text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
@@ -90,7 +90,7 @@ export class Watcher {
   async replay(events: readonly StoredEvent[]): Promise<void> {
     const { response } = this.#options
     this.#waiting = []
-    const pace = new Pace()
+    const pace = new TimeSlice()
     for (let at = 0; at < events.length && !this.#isClosed; at += replayedAtOnce) {
       const some = events.slice(at, at + replayedAtOnce)
       const chunk = this.#render(some)

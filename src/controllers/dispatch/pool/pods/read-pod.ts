@@ -1,11 +1,11 @@
-import type { StartTrouble } from '../start-state.ts'
+import type { StartFailure } from '../start-state.ts'
 import type { ContainerState, Pod } from './pod.ts'
 
 /** `leaving`: it is being deleted and may still run. `ended`: nothing of it runs any more. */
 export type PodReading =
-  | { readonly state: 'starting'; readonly trouble: StartTrouble | undefined }
+  | { readonly state: 'starting'; readonly trouble: StartFailure | undefined }
   | { readonly state: 'running' | 'leaving' }
-  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly trouble: StartTrouble | undefined; readonly endedMs: number }
+  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly trouble: StartFailure | undefined; readonly endedMs: number }
 
 /** The reasons of kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
 const imageReasons = new Set([
@@ -42,11 +42,11 @@ export function readPod({ metadata, status = {} }: Pod, container: string): PodR
   const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isTrouble)
   if (waiting) {
     const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfig'
-    return { state: 'starting', trouble: { reason, message: `pod ${metadata.name}: ${sayWhy(waiting)}` } }
+    return { state: 'starting', trouble: { reason, message: `pod ${metadata.name}: ${formatWhy(waiting)}` } }
   }
   const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False') {
-    return { state: 'starting', trouble: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${sayWhy(scheduled)}` } }
+    return { state: 'starting', trouble: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${formatWhy(scheduled)}` } }
   }
   return { state: 'starting', trouble: undefined }
 }
@@ -54,16 +54,16 @@ export function readPod({ metadata, status = {} }: Pod, container: string): PodR
 const isTrouble = (waiting: ContainerState['waiting']) =>
   waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
 
-function whyFailed(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartTrouble {
+function whyFailed(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartFailure {
   // Evicted by the kubelet, by a taint or for a more important Pod: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
   const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
-  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${sayWhy(disrupted ?? status)}` }
-  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${sayWhy(status)}` }
-  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${sayWhy(terminated)}` }
+  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatWhy(disrupted ?? status)}` }
+  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${formatWhy(status)}` }
+  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatWhy(terminated)}` }
 }
 
 const maxMessage = 500
 
-function sayWhy({ reason, message }: { reason?: string; message?: string }): string {
+function formatWhy({ reason, message }: { reason?: string; message?: string }): string {
   return ([reason, message].filter(Boolean).join(': ') || 'no reason is given').slice(0, maxMessage)
 }

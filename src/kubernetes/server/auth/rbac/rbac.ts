@@ -58,7 +58,7 @@ export class Rbac {
     const local = namespace ? this.#inNamespace(user, known, namespace) : undefined
     const inNamespace = local && find(local, attributes)
     if (inNamespace) return inNamespace
-    return { allowed: false, reason: sayErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
+    return { allowed: false, reason: formatErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
   }
 
   /** Every rule that a user has in a namespace (empty: cluster-wide ones only); `error` names bindings whose role is missing. */
@@ -232,7 +232,7 @@ export function rulesIn({ rules }: KubeObject): readonly PolicyRule[] {
   return Array.isArray(rules) ? (rules as PolicyRule[]) : []
 }
 
-function sayErrors(errors: readonly string[]): string {
+function formatErrors(errors: readonly string[]): string {
   return errors.length > 0 ? `RBAC: ${aggregate(errors)}` : ''
 }
 

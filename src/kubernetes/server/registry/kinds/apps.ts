@@ -3,7 +3,7 @@ import { ageColumn, column, nameColumn } from '../columns.ts'
 import { builtInScale } from '../scale.ts'
 import { type Fields, fieldsOf, itemsOf, negativeErrors, numberOf, selectorChangeErrors } from '../type-rules/index.ts'
 import { claimSpecWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
-import { at, containerColumns, numberAt, numberColumn, sayLabels, selectorAt } from './cells.ts'
+import { at, containerColumns, formatLabels, numberAt, numberColumn, selectorAt } from './cells.ts'
 import type { Row } from './row.ts'
 
 export const appKinds: readonly Row[] = [
@@ -114,7 +114,7 @@ export const appKinds: readonly Row[] = [
       column(
         'Node Selector',
         "NodeSelector is a selector which must be true for the pod to fit on a node. Selector which must match a node's labels for the pod to be scheduled on that node. More info: https://kubernetes.io/docs/concepts/configuration/assign-pod-node/",
-        object => sayLabels(at(object, 'spec.template.spec.nodeSelector')),
+        object => formatLabels(at(object, 'spec.template.spec.nodeSelector')),
       ),
       ageColumn,
       ...containerColumns('spec.template'),

@@ -17,7 +17,7 @@ const columns: readonly Column[] = [
   column(
     'Targets',
     'metrics contains the specifications for which to use to calculate the desired replica count (the maximum replica count across all metrics will be used).  The desired replica count is calculated multiplying the ratio between the target value and the current value by the current number of pods.  Ergo, metrics used must decrease as the pod count is increased, and vice-versa.  See the individual metric source types for more information about how each type of metric must respond. If not set, the default metric will be set to 80% average CPU utilization.',
-    sayMetrics,
+    formatMetrics,
   ),
   column(
     'MinPods',
@@ -79,38 +79,38 @@ type Metric = { type?: string; resource?: Source; containerResource?: Source; po
 const maxMetrics = 2
 
 /** `cpu: 40%/80%, 3/5 (avg) + 1 more...`: of each metric where it is and where it should be. */
-function sayMetrics(scaler: KubeObject): string {
+function formatMetrics(scaler: KubeObject): string {
   const metrics = (at(scaler, 'spec.metrics') ?? []) as Metric[]
   const statuses = (at(scaler, 'status.currentMetrics') ?? []) as Metric[]
   if (metrics.length === 0) return '<none>'
-  const texts = metrics.slice(0, maxMetrics).map((metric, index) => sayMetric(metric, statuses[index]))
+  const texts = metrics.slice(0, maxMetrics).map((metric, index) => formatMetric(metric, statuses[index]))
   return texts.join(', ') + (metrics.length > maxMetrics ? ` + ${metrics.length - maxMetrics} more...` : '')
 }
 
-function sayMetric(metric: Metric, status: Metric | undefined): string {
+function formatMetric(metric: Metric, status: Metric | undefined): string {
   switch (metric.type) {
     case 'External':
-      return sayAmounts(metric.external, status?.external)
+      return formatAmounts(metric.external, status?.external)
     case 'Object':
-      return sayAmounts(metric.object, status?.object)
+      return formatAmounts(metric.object, status?.object)
     case 'Pods':
       return `${status?.pods?.current?.averageValue ?? '<unknown>'}/${metric.pods?.target?.averageValue ?? '0'}`
     case 'Resource':
-      return sayResource(metric.resource, status?.resource)
+      return formatResource(metric.resource, status?.resource)
     case 'ContainerResource':
-      return sayResource(metric.containerResource, status?.containerResource)
+      return formatResource(metric.containerResource, status?.containerResource)
     default:
       return '<unknown type>'
   }
 }
 
-function sayAmounts(source: Source | undefined, status: Source | undefined): string {
+function formatAmounts(source: Source | undefined, status: Source | undefined): string {
   const { averageValue, value = '0' } = source?.target ?? {}
   if (averageValue !== undefined) return `${status?.current?.averageValue ?? '<unknown>'}/${averageValue} (avg)`
   return `${status ? (status.current?.value ?? '0') : '<unknown>'}/${value}`
 }
 
-function sayResource(source: Source | undefined, status: Source | undefined): string {
+function formatResource(source: Source | undefined, status: Source | undefined): string {
   const { averageValue, averageUtilization } = source?.target ?? {}
   const name = source?.name ?? ''
   if (averageValue !== undefined) return `${name}: ${status ? (status.current?.averageValue ?? '0') : '<unknown>'}/${averageValue}`

@@ -1,7 +1,7 @@
 import { isJsonObject, type KubeObject, type LabelSelectorObject } from '../../../object/index.ts'
 import { column } from '../columns.ts'
 import type { Column } from '../kind.ts'
-import { sayLabelSelector, valueAt } from '../scale.ts'
+import { formatSortedLabelSelector, valueAt } from '../scale.ts'
 
 type Container = { name?: string; image?: string }
 
@@ -29,7 +29,7 @@ export function at(object: KubeObject, path: string): unknown {
 /** A label selector as kubectl says it. */
 export function selectorAt(object: KubeObject, path: string): string {
   const selector = at(object, path)
-  return (isJsonObject(selector) && sayLabelSelector(selector as LabelSelectorObject)) || '<none>'
+  return (isJsonObject(selector) && formatSortedLabelSelector(selector as LabelSelectorObject)) || '<none>'
 }
 
 /** What `kubectl get -o wide` says of the containers of a Pod template. */
@@ -45,7 +45,7 @@ export function containerColumns(path: string): Column[] {
 }
 
 /** `a=b,c=d` of a map of labels; `<none>` of an empty one. */
-export function sayLabels(labels: unknown): string {
+export function formatLabels(labels: unknown): string {
   if (!isJsonObject(labels)) return '<none>'
   const texts = Object.keys(labels)
     .sort()

@@ -33,11 +33,13 @@ export const limitKinds: readonly Row[] = [
     answersDeleted: true,
     columns: [
       nameColumn,
-      column('Request', 'Request represents a minimum amount of cpu/memory that a container may consume.', quota => sayQuota(quota, false)),
+      column('Request', 'Request represents a minimum amount of cpu/memory that a container may consume.', quota =>
+        formatQuota(quota, false),
+      ),
       column(
         'Limit',
         'Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.',
-        quota => sayQuota(quota, true),
+        quota => formatQuota(quota, true),
       ),
       ageColumn,
     ],
@@ -54,7 +56,7 @@ export const limitKinds: readonly Row[] = [
   },
 ]
 
-function sayQuota({ status }: KubeObject, ofLimits: boolean): string {
+function formatQuota({ status }: KubeObject, ofLimits: boolean): string {
   const { hard, used } = fieldsOf(status)
   return Object.entries(fieldsOf(hard))
     .filter(([name]) => name.startsWith('limits.') === ofLimits)

@@ -2,7 +2,7 @@ import type { KubeObject } from '../../../object/index.ts'
 import { ageColumn, column, nameColumn } from '../columns.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 import { addressWarnings } from '../warnings/index.ts'
-import { firstThree, sayLabels } from './cells.ts'
+import { firstThree, formatLabels } from './cells.ts'
 import type { Row } from './row.ts'
 import { completeService, generateService } from './service-fields.ts'
 import { checkService, checkServiceStatus } from './service-rules.ts'
@@ -39,13 +39,13 @@ export const serviceKinds: readonly Row[] = [
       column(
         'Port(s)',
         'The list of ports that are exposed by this service. More info: https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies',
-        ({ spec }) => itemsOf(fieldsOf(spec).ports).map(sayPort).join(',') || '<none>',
+        ({ spec }) => itemsOf(fieldsOf(spec).ports).map(formatPort).join(',') || '<none>',
       ),
       ageColumn,
       column(
         'Selector',
         'Route service traffic to pods with label keys and values matching this selector. If empty or not present, the service is assumed to have an external process managing its endpoints, which Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored if type is ExternalName. More info: https://kubernetes.io/docs/concepts/services-networking/service/',
-        ({ spec }) => sayLabels(fieldsOf(spec).selector),
+        ({ spec }) => formatLabels(fieldsOf(spec).selector),
         1,
       ),
     ],
@@ -71,7 +71,7 @@ export const serviceKinds: readonly Row[] = [
       column(
         'Endpoints',
         'The set of all endpoints is the union of all subsets. Addresses are placed into subsets according to the IPs they share. A single address with multiple ports, some of which are ready and some of which are not (because they come from different containers) will result in the address being displayed in different subsets for the different ports. No address will appear in both Addresses and NotReadyAddresses in the same subset. Sets of addresses and ports that comprise a service.',
-        sayEndpoints,
+        formatEndpoints,
       ),
       ageColumn,
     ],
@@ -93,11 +93,11 @@ function externalAddress({ spec, status }: KubeObject): string {
   }
 }
 
-function sayPort({ port, nodePort, protocol }: Fields): string {
+function formatPort({ port, nodePort, protocol }: Fields): string {
   return intOf(nodePort) > 0 ? `${port}:${nodePort}/${protocol}` : `${port}/${protocol}`
 }
 
-function sayEndpoints({ subsets }: KubeObject): string {
+function formatEndpoints({ subsets }: KubeObject): string {
   const list = itemsOf(subsets).flatMap(({ addresses, ports }) => {
     const ips = itemsOf(addresses).map(({ ip }) => textOf(ip))
     const numbers = itemsOf(ports).map(({ port }) => intOf(port))

@@ -38,7 +38,7 @@ export const volumeKinds: readonly Row[] = [
       column(
         'Access Modes',
         'accessModes contains all ways the volume can be mounted. More info: https://kubernetes.io/docs/concepts/storage/persistent-volumes#access-modes',
-        ({ spec }) => sayModes(fieldsOf(spec).accessModes),
+        ({ spec }) => formatModes(fieldsOf(spec).accessModes),
       ),
       column(
         'Reclaim Policy',
@@ -101,7 +101,7 @@ export const volumeKinds: readonly Row[] = [
       column(
         'Access Modes',
         'accessModes contains the actual access modes the volume backing the PVC has. More info: https://kubernetes.io/docs/concepts/storage/persistent-volumes#access-modes-1',
-        claim => (isBound(claim) ? sayModes(fieldsOf(claim.status).accessModes) : ''),
+        claim => (isBound(claim) ? formatModes(fieldsOf(claim.status).accessModes) : ''),
       ),
       column('StorageClass', 'StorageClass of the pvc', claim => classOf(claim)),
       column('VolumeAttributesClass', 'VolumeAttributesClass of the pvc', claim =>
@@ -147,7 +147,7 @@ const modes: Readonly<Record<string, string>> = {
 }
 
 /** `RWO,RWX`, in Kubernetes' order, each once. */
-function sayModes(list: unknown): string {
+function formatModes(list: unknown): string {
   const given = textsOf(list)
   return Object.keys(modes)
     .filter(mode => given.includes(mode))

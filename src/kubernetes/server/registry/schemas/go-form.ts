@@ -145,7 +145,7 @@ class Former {
 
   #mismatch(value: unknown, wanted: string, struct: string): StatusError {
     return this.#refuse(
-      `json: cannot unmarshal ${sayGoJson(value)} into Go struct field ${struct}.${this.#path.join('.')} of type ${wanted}`,
+      `json: cannot unmarshal ${formatGoJson(value)} into Go struct field ${struct}.${this.#path.join('.')} of type ${wanted}`,
     )
   }
 
@@ -193,7 +193,7 @@ function goType({ type, items, additionalProperties, typeName }: TypeSchema): st
   return type === 'boolean' ? 'bool' : type === 'integer' ? 'int32' : (type ?? 'resource.Quantity')
 }
 
-function sayGoJson(value: unknown): string {
+function formatGoJson(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   if (typeof value === 'number') return Number.isInteger(value) && isInt32(value) ? 'number' : `number ${value}`
   return typeof value === 'boolean' ? 'bool' : typeof value

@@ -36,7 +36,7 @@ export const appsRules: RuleTable = {
         return rollingUpdate === undefined ? [] : [forbiddenField(`${path}.rollingUpdate`, why)]
       }
       if (type === 'RollingUpdate') return deploymentRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
-      return [unsupportedValue(path, sayStrategy(type, rollingUpdate), ['Recreate', 'RollingUpdate'])]
+      return [unsupportedValue(path, formatStrategy(type, rollingUpdate), ['Recreate', 'RollingUpdate'])]
     },
   },
   'apps.v1.RollingUpdateDeployment': { defaults: { maxUnavailable: '25%', maxSurge: '25%' } },
@@ -113,14 +113,14 @@ export const appsRules: RuleTable = {
     check: ({ type, rollingUpdate }, { path }) => {
       if (type === 'OnDelete') return []
       if (type === 'RollingUpdate') return daemonRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
-      return [unsupportedValue(path, sayStrategy(type, rollingUpdate), ['RollingUpdate', 'OnDelete'])]
+      return [unsupportedValue(path, formatStrategy(type, rollingUpdate), ['RollingUpdate', 'OnDelete'])]
     },
   },
   'apps.v1.RollingUpdateDaemonSet': { defaults: { maxUnavailable: 1, maxSurge: 0 } },
 }
 
 /** A strategy as Kubernetes says it in messages: by the names of Go. */
-function sayStrategy(type: unknown, rollingUpdate: unknown): Fields {
+function formatStrategy(type: unknown, rollingUpdate: unknown): Fields {
   const { maxUnavailable = 0, maxSurge = 0 } = (rollingUpdate ?? {}) as Fields
   return { Type: type, RollingUpdate: rollingUpdate === undefined ? null : { MaxUnavailable: maxUnavailable, MaxSurge: maxSurge } }
 }

@@ -190,7 +190,7 @@ function portWarnings(containers: readonly Located[]): string[] {
   for (const one of portsOf(containers)) {
     const { at, port } = one
     const hostIp = textOf(port.hostIP)
-    if (hostIp !== '' && intOf(port.hostPort) === 0) warnings.push(`${at}: hostIP set without hostPort: ${sayPort(port)}`)
+    if (hostIp !== '' && intOf(port.hostPort) === 0) warnings.push(`${at}: hostIP set without hostPort: ${formatPort(port)}`)
     const number = `${port.containerPort}/${port.protocol}`
     const others = byNumber.get(number) ?? []
     for (const { at: where, port: other } of others) {
@@ -207,7 +207,7 @@ function portWarnings(containers: readonly Located[]): string[] {
 }
 
 /** As Go prints its struct. */
-function sayPort({ name, hostPort, containerPort, protocol, hostIP }: Fields): string {
+function formatPort({ name, hostPort, containerPort, protocol, hostIP }: Fields): string {
   return `{Name:${textOf(name)} HostPort:${intOf(hostPort)} ContainerPort:${intOf(containerPort)} Protocol:${textOf(protocol)} HostIP:${textOf(hostIP)}}`
 }
 
