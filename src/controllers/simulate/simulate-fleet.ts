@@ -2,7 +2,7 @@ import { defaults, timesOf, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory, wantedIn } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
-import { EventHeap } from './event-heap.ts'
+import { EventQueue } from './event-queue.ts'
 import { Measures, type SimulationResult } from './measures.ts'
 import { type Profile, tookOf } from './profile.ts'
 import { Random } from './random.ts'
@@ -58,7 +58,7 @@ class Simulation {
   readonly #workers: WorkerFleet
   readonly #queue = new RunQueue()
   readonly #memory = new SchedulerState()
-  readonly #events = new EventHeap<Event>()
+  readonly #events = new EventQueue<Event>()
   readonly #stacks: StackLoad[]
   readonly #settings
   readonly #measures: Measures
@@ -127,8 +127,8 @@ class Simulation {
       if (begin === 'New') this.#due(stack, 'Change', 0)
       else if (intervalMs !== undefined) this.#due(stack, 'DriftCheck', dice.next() * intervalMs)
     }
-    if (profile.changesPerStackPerDay * stacks > 0) this.#events.put(this.#nextCommitMs(), { kind: 'Commit' })
-    this.#events.put(tickMs, { kind: 'Tick' })
+    if (profile.changesPerStackPerDay * stacks > 0) this.#events.add(this.#nextCommitMs(), { kind: 'Commit' })
+    this.#events.add(tickMs, { kind: 'Tick' })
   }
 
   #happen(event: Event): void {
@@ -154,7 +154,7 @@ class Simulation {
         return
       case 'Tick':
         this.#queue.tick(epochMs + this.#nowMs)
-        this.#events.put(this.#nowMs + tickMs, { kind: 'Tick' })
+        this.#events.add(this.#nowMs + tickMs, { kind: 'Tick' })
     }
   }
 
@@ -185,7 +185,7 @@ class Simulation {
       stack.phase = 'Running'
       this.#measures.started(stack, this.#nowMs)
       const tookMs = Math.min(this.#timeoutMs, this.#tookMs[stack.cause](this.#runDice.next))
-      this.#events.put(this.#nowMs + tookMs, { kind: 'Ended', stack, hand: this.#workers.give(worker) })
+      this.#events.add(this.#nowMs + tookMs, { kind: 'Ended', stack, hand: this.#workers.give(worker) })
     }
   }
 
@@ -193,7 +193,7 @@ class Simulation {
     const { start } = this.#workers.size(this.#wanted(), this.#nowMs)
     for (let i = 0; i < start; i++) {
       const worker = this.#workers.start(this.#nowMs)
-      this.#events.put(this.#nowMs + this.#startMs(this.#startDice.next()), { kind: 'Registered', worker })
+      this.#events.add(this.#nowMs + this.#startMs(this.#startDice.next()), { kind: 'Registered', worker })
     }
   }
 
@@ -231,7 +231,7 @@ class Simulation {
       const { tenant } = this.#stacks[first]!
       for (let i = first; i < first + count && this.#stacks[i]?.tenant === tenant; i++) this.#change(this.#stacks[i]!)
     }
-    this.#events.put(this.#nextCommitMs(), { kind: 'Commit' })
+    this.#events.add(this.#nextCommitMs(), { kind: 'Commit' })
   }
 
   #nextCommitMs(): number {
@@ -255,13 +255,13 @@ class Simulation {
 
   #due(stack: StackLoad, cause: Cause, atMs: number): void {
     stack.dueMs = atMs
-    this.#events.put(atMs, { kind: 'Due', stack, cause })
+    this.#events.add(atMs, { kind: 'Due', stack, cause })
   }
 
   #checkIdle(atMs: number): void {
     if (atMs >= this.#idleCheckMs) return
     this.#idleCheckMs = atMs
-    this.#events.put(atMs, { kind: 'IdleCheck' })
+    this.#events.add(atMs, { kind: 'IdleCheck' })
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Backoff, backoffDelayMs } from './backoff.ts'
+import { type Backoff, jitteredDelayMs } from '../util/backoff.ts'
 
 /**
  * Where a list+watch stands. `resourceVersion` is the version up to which everything was handed on; undefined means the
@@ -50,25 +50,25 @@ export function decideListWatch(state: ListWatchState, input: ListWatchInput, ba
     case 'list-failed': {
       const next = { resourceVersion: undefined, failures: state.failures + 1 }
       const asked = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
-      return step(next, Math.max(asked, backoffDelayMs(next.failures, backoff, random)))
+      return step(next, Math.max(asked, jitteredDelayMs(next.failures, backoff, random)))
     }
     case 'watch-ended': {
       if (input.events > 0 || input.durationMs >= shortWatchMs) return step({ ...state, failures: 0 }, 0)
       const next = { ...state, failures: state.failures + 1 }
-      return step(next, backoffDelayMs(next.failures, backoff, random))
+      return step(next, jitteredDelayMs(next.failures, backoff, random))
     }
     case 'watch-failed': {
       const failures = (input.events > 0 ? 0 : state.failures) + 1
       // The first 410 is ordinary (we were away too long): list at once, but not all clients in the same instant.
       if (input.error.kind === 'gone') {
-        const delayMs = failures === 1 ? random * Math.min(100, backoff.minMs) : backoffDelayMs(failures, backoff, random)
+        const delayMs = failures === 1 ? random * Math.min(100, backoff.minMs) : jitteredDelayMs(failures, backoff, random)
         return step({ resourceVersion: undefined, failures }, delayMs)
       }
       const asked = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
       const isDoubtful = input.error.kind !== 'broken' && failures >= doubtAfterFailures
       return step(
         { resourceVersion: isDoubtful ? undefined : state.resourceVersion, failures },
-        Math.max(asked, backoffDelayMs(failures, backoff, random)),
+        Math.max(asked, jitteredDelayMs(failures, backoff, random)),
       )
     }
   }

@@ -1,4 +1,4 @@
-import { backoffDelayMs } from './backoff.ts'
+import { jitteredDelayMs } from '../util/backoff.ts'
 
 /** What went wrong with one attempt of a request. */
 export type AttemptFailure =
@@ -29,7 +29,7 @@ export function decideRetry(failure: AttemptFailure, request: { idempotent: bool
     }
     case 'reset':
       if (!request.idempotent) return { kind: 'give-up' }
-      return { kind: 'retry', delayMs: backoffDelayMs(request.retries, resetBackoff, random) }
+      return { kind: 'retry', delayMs: jitteredDelayMs(request.retries, resetBackoff, random) }
     case 'other':
       return { kind: 'give-up' }
   }

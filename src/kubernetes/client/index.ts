@@ -4,7 +4,8 @@
  * Not done here: caches, queues and reconciling (`controller/`), what an object means (`api/`).
  * What may be retried or resumed is decided without I/O in `decide-retry.ts` and `decide-list-watch.ts`.
  */
-export { type Backoff, backoffDelayMs } from './backoff.ts'
+export { type Backoff, jitteredDelayMs } from '../util/backoff.ts'
+export { TokenBucket, type TokenRate } from '../util/token-bucket.ts'
 export {
   type Client,
   type ClientOptions,
@@ -51,6 +52,5 @@ export type {
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
 export { leaveOutRootCertificates } from './root-certificates.ts'
-export { TokenBucket, type TokenRate } from './token-bucket.ts'
 export { GarbageError, LineSplitter } from './watch-lines.ts'
 export { WrappedClient } from './wrapped-client.ts'

@@ -1,5 +1,5 @@
 import { isReason, type KubeObject, type Resource, StatusError, type WatchEvent } from '../object/index.ts'
-import type { Backoff } from './backoff.ts'
+import type { Backoff } from '../util/backoff.ts'
 import type { Client } from './client.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { ClientClosedError } from './connection-error.ts'

@@ -1,5 +1,5 @@
+import { TokenBucket, type TokenRate } from '../util/token-bucket.ts'
 import type { Clock } from './clock.ts'
-import { TokenBucket, type TokenRate } from './token-bucket.ts'
 
 /** `qps` requests a second on average, `burst` at once after a pause. */
 export type PaceOptions = TokenRate

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../object/index.ts'
-import { coerceError, type Log } from './log.ts'
+import { coerceError, type Log } from '../util/log.ts'
 import type { Change } from './predicates.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Log } from './log.ts'
+import type { Log } from '../util/log.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 

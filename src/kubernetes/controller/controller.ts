@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { isReason, type KubeObject, parseKey, type Resource } from '../object/index.ts'
+import { coerceError, type Log } from '../util/log.ts'
+import type { Timers } from '../util/timers.ts'
+import { lowPriority, type RetryRate, WorkQueue } from '../util/work-queue.ts'
 import type { Informer, InformerOptions } from './informer.ts'
-import { coerceError, type Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import type { Predicate } from './predicates.ts'
@@ -18,9 +20,7 @@ import {
   sourcesOf,
   type WatchSource,
 } from './sources.ts'
-import type { Timers } from './timers.ts'
 import { type Tracer, traced } from './trace.ts'
-import { lowPriority, type RetryRate, WorkQueue } from './work-queue.ts'
 
 export type ControllerOptions<Body> = {
   /** Names queue, metrics and log lines; unique in a manager. */

@@ -1,6 +1,6 @@
 import { type Client, type EventBody, eventResource } from '../client/index.ts'
 import { isReason, type KubeObject, type NewObject, rfc3339 } from '../object/index.ts'
-import { coerceError, type Log, silentLog } from './log.ts'
+import { coerceError, type Log, silentLog } from '../util/log.ts'
 
 export type EventRecorderOptions = {
   client: Client

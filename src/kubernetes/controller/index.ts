@@ -4,24 +4,9 @@
  * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
  * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
  */
-export type { ChangeHandler } from './change-handlers.ts'
-export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
-export { consoleLog, type LogLevel } from './console-log.ts'
-export { type Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
-export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
-export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
-export { dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
-export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOptions, type LeaseStore, leaseStore } from './lease-holder.ts'
-export { coerceError, type Log, silentLog } from './log.ts'
-export { type Health, Manager, type ManagerOptions, type Runnable, type RunOptions } from './manager.ts'
-export { mergeDiff } from './merge-diff.ts'
-export { NotLeaderError } from './not-leader-error.ts'
-export { type Change, type Predicate, predicates } from './predicates.ts'
-export type { ProbeOptions } from './probe-server.ts'
-export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
-export { type OwnedSource, type WatchSource, watching } from './sources.ts'
-export { systemTimers, type Timers } from './timers.ts'
-export type { Span, Tracer } from './trace.ts'
+
+export { coerceError, type Log, silentLog } from '../util/log.ts'
+export { systemTimers, type Timers } from '../util/timers.ts'
 export {
   type AddOptions,
   lowPriority,
@@ -30,7 +15,23 @@ export {
   type RetryRate,
   WorkQueue,
   type WorkQueueOptions,
-} from './work-queue.ts'
+} from '../util/work-queue.ts'
+export type { ChangeHandler } from './change-handlers.ts'
+export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
+export { consoleLog, type LogLevel } from './console-log.ts'
+export { type Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
+export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
+export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
+export { dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
+export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOptions, type LeaseStore, leaseStore } from './lease-holder.ts'
+export { type Health, Manager, type ManagerOptions, type Runnable, type RunOptions } from './manager.ts'
+export { mergeDiff } from './merge-diff.ts'
+export { NotLeaderError } from './not-leader-error.ts'
+export { type Change, type Predicate, predicates } from './predicates.ts'
+export type { ProbeOptions } from './probe-server.ts'
+export { type Reconcile, type ReconcileRequest, type Result, TerminalError } from './reconcile.ts'
+export { type OwnedSource, type WatchSource, watching } from './sources.ts'
+export type { Span, Tracer } from './trace.ts'
 export {
   addFinalizer,
   applyOwned,

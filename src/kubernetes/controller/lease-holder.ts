@@ -1,7 +1,7 @@
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource } from '../client/index.ts'
 import { isReason, type KubeObject, type NewObject } from '../object/index.ts'
+import { coerceError, type Log, silentLog } from '../util/log.ts'
 import { decideElection, nextLeaseSpec, type Observation, observeLease } from './decide-election.ts'
-import { coerceError, type Log, silentLog } from './log.ts'
 
 export type LeaseOptions = {
   leaseName: string

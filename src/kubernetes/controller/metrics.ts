@@ -1,5 +1,5 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { QueueObserver, WorkQueue } from './work-queue.ts'
+import type { QueueObserver, WorkQueue } from '../util/work-queue.ts'
 
 export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 

@@ -1,6 +1,6 @@
 import type { Client } from '../client/index.ts'
 import type { KubeObject } from '../object/index.ts'
-import type { Log } from './log.ts'
+import type { Log } from '../util/log.ts'
 
 /** What a reconcile asks for: nothing, or to be called again after a while; `priority` is the key's place in the queue then (default 0, higher first). */
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case

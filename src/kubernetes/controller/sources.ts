@@ -1,9 +1,9 @@
 import { type KubeObject, objectKey, parseApiVersion, type Resource } from '../object/index.ts'
+import { coerceError, type Log } from '../util/log.ts'
+import { lowPriority, normalPriority, type WorkQueue } from '../util/work-queue.ts'
 import type { ChangeHandler } from './change-handlers.ts'
 import type { Informer, InformerOptions } from './informer.ts'
-import { coerceError, type Log } from './log.ts'
 import type { Change, Predicate } from './predicates.ts'
-import { lowPriority, normalPriority, type WorkQueue } from './work-queue.ts'
 
 /** Changes of another kind, mapped to the keys that they concern. {@link watching} infers the object's type. */
 export type WatchSource = {

@@ -7,7 +7,6 @@
  */
 export { UsageScale } from './decayed-usage.ts'
 export { wantedIn } from './demand.ts'
-export { IndexedHeap } from './indexed-heap.ts'
 export type { Account, Entry, Lane, Shape } from './lanes.ts'
 export { isOlder } from './lanes.ts'
 export { type Preview, type PreviewLine, preview } from './preview.ts'

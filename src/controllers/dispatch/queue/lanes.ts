@@ -1,4 +1,4 @@
-import { IndexedHeap } from './indexed-heap.ts'
+import { Heap } from '../../../kubernetes/util/index.ts'
 import type { RunRequest } from './run-request.ts'
 
 /**
@@ -12,14 +12,14 @@ export type Shape = {
   /** By rank ({@link RunRequest}). */
   readonly classes: readonly TenantClass[]
   /** Tenants' queues of all classes that are open, the one with the oldest Run first. */
-  readonly oldest: IndexedHeap<TenantQueue>
+  readonly oldest: Heap<TenantQueue>
   size: number
 }
 
 export type TenantClass = {
   readonly rank: number
   /** Those that are open: they have an open lane, and their tenant is not at its limit. */
-  readonly open: IndexedHeap<TenantQueue>
+  readonly open: Heap<TenantQueue>
   readonly all: Map<string, TenantQueue>
 }
 
@@ -41,9 +41,9 @@ export type TenantQueue = {
   readonly shape: Shape
   readonly tenantClass: TenantClass
   /** Open lanes in the order in which they go. */
-  readonly lanes: IndexedHeap<Lane>
+  readonly lanes: Heap<Lane>
   /** Open lanes, the one with the oldest Run first. */
-  readonly oldest: IndexedHeap<Lane>
+  readonly oldest: Heap<Lane>
   readonly all: Map<string, Lane>
 }
 
@@ -54,7 +54,7 @@ export type Lane = {
   /** The concurrencyKey as the ledger counts it, with its limit. */
   readonly key: string | undefined
   readonly limit: number
-  readonly runs: IndexedHeap<Entry>
+  readonly runs: Heap<Entry>
 }
 
 /** A Run that waits. */
@@ -81,19 +81,19 @@ export function tenantGoesBefore(a: TenantQueue, b: TenantQueue): boolean {
 export function makeShape(name: string, needs: RunRequest['needs'], ranks: number): Shape {
   const classes = Array.from({ length: ranks }, (_, rank) => ({
     rank,
-    open: new IndexedHeap<TenantQueue>(tenantGoesBefore),
+    open: new Heap<TenantQueue>(tenantGoesBefore, { tracked: true }),
     all: new Map<string, TenantQueue>(),
   }))
-  const oldest = new IndexedHeap<TenantQueue>((a, b) => isOlder(headOf(a.oldest.peek()!), headOf(b.oldest.peek()!)))
+  const oldest = new Heap<TenantQueue>((a, b) => isOlder(headOf(a.oldest.peek()!), headOf(b.oldest.peek()!)), { tracked: true })
   return { name, needs, classes, oldest, size: 0 }
 }
 
 export function makeTenantQueue(account: Account, shape: Shape, tenantClass: TenantClass): TenantQueue {
-  const oldest = new IndexedHeap<Lane>((a, b) => isOlder(headOf(a), headOf(b)))
-  return { account, shape, tenantClass, lanes: new IndexedHeap<Lane>(goesBefore), oldest, all: new Map() }
+  const oldest = new Heap<Lane>((a, b) => isOlder(headOf(a), headOf(b)), { tracked: true })
+  return { account, shape, tenantClass, lanes: new Heap<Lane>(goesBefore, { tracked: true }), oldest, all: new Map() }
 }
 
 export function makeLane(name: string, queue: TenantQueue, request: RunRequest, key: string | undefined): Lane {
-  const runs = new IndexedHeap<Entry>((a, b) => isOlder(a.request, b.request))
+  const runs = new Heap<Entry>((a, b) => isOlder(a.request, b.request), { tracked: true })
   return { name, queue, priority: request.priority, key, limit: request.concurrency?.limit ?? Infinity, runs }
 }

@@ -1,4 +1,4 @@
-import { IndexedHeap } from './indexed-heap.ts'
+import { Heap } from '../../../kubernetes/util/index.ts'
 import { type Account, type Entry, isOlder, type TenantQueue } from './lanes.ts'
 import type { RunQueue } from './run-queue.ts'
 
@@ -51,11 +51,14 @@ export function preview(queue: RunQueue, pool: string, limit: number, nowMs: num
   return { line, held }
 }
 
-function turnsOf(queue: RunQueue, queues: readonly TenantQueue[], usage: ReadonlyMap<Account, number>): IndexedHeap<Turn> {
-  const turns = new IndexedHeap<Turn>((a, b) => {
-    const [left, right] = [a.usage / a.account.weight, b.usage / b.account.weight]
-    return left !== right ? left < right : isOlder(a.head.request, b.head.request)
-  })
+function turnsOf(queue: RunQueue, queues: readonly TenantQueue[], usage: ReadonlyMap<Account, number>): Heap<Turn> {
+  const turns = new Heap<Turn>(
+    (a, b) => {
+      const [left, right] = [a.usage / a.account.weight, b.usage / b.account.weight]
+      return left !== right ? left < right : isOlder(a.head.request, b.head.request)
+    },
+    { tracked: true },
+  )
   const open = queues.filter(({ account, lanes }) => lanes.size > 0 && !queue.isAtLimit(account))
   for (const [account, own] of Map.groupBy(open, one => one.account)) {
     const heads = own.map(({ lanes }) => lanes.peek()!.runs.peek()!)
@@ -67,7 +70,7 @@ function turnsOf(queue: RunQueue, queues: readonly TenantQueue[], usage: Readonl
 
 /** The Runs of one tenant after `first`, in the order in which they go. */
 function* inOrder(queues: readonly TenantQueue[], first: Entry): Generator<Entry, void> {
-  const cursors = new IndexedHeap<{ head: Entry; rest?: Iterator<Entry, void> }>((a, b) => entryGoesBefore(a.head, b.head))
+  const cursors = new Heap<{ head: Entry; rest?: Iterator<Entry, void> }>((a, b) => entryGoesBefore(a.head, b.head), { tracked: true })
   for (const { lanes } of queues) for (const lane of lanes.members()) cursors.put({ head: lane.runs.peek()! })
   for (let cursor = cursors.peek(); cursor; cursor = cursors.peek()) {
     if (cursor.head !== first) yield cursor.head

@@ -1,22 +1,22 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { EventHeap } from './event-heap.ts'
+import { EventQueue } from './event-queue.ts'
 import { Random } from './random.ts'
 
-test('events come by time, and of one moment in the order in which they were put: as a stable sort says', () => {
+test('events come in order of time, and those of one moment in the order they were added, as a stable sort gives them', () => {
   const dice = new Random(3)
-  const heap = new EventHeap<{ atMs: number; number: number }>()
+  const queue = new EventQueue<{ atMs: number; number: number }>()
   let waiting: { atMs: number; number: number }[] = []
   for (let number = 0; number < 5_000; number++) {
     if (dice.next() < 0.55) {
       const event = { atMs: Math.floor(dice.next() * 50), number }
-      heap.put(event.atMs, event)
+      queue.add(event.atMs, event)
       waiting.push(event)
     } else {
       waiting = waiting.toSorted((a, b) => a.atMs - b.atMs)
-      equal(heap.nextMs, waiting[0]?.atMs ?? Number.POSITIVE_INFINITY)
-      deepEqual(heap.take(), waiting.shift())
+      equal(queue.nextMs, waiting[0]?.atMs ?? Number.POSITIVE_INFINITY)
+      deepEqual(queue.take(), waiting.shift())
     }
-    equal(heap.size, waiting.length)
+    equal(queue.size, waiting.length)
   }
 })

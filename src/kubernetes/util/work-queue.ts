@@ -1,7 +1,8 @@
-import { TokenBucket, type TokenRate } from '../client/index.ts'
-import { DelayHeap } from './delay-heap.ts'
+import { exponentialDelayMs } from './backoff.ts'
 import { FairQueue, type Line } from './fair-queue.ts'
+import { Heap } from './heap.ts'
 import { systemTimers, type Timers } from './timers.ts'
+import { TokenBucket, type TokenRate } from './token-bucket.ts'
 
 /** Priorities as controller-runtime has them: higher first. */
 export const lowPriority = -100
@@ -72,7 +73,7 @@ export class WorkQueue {
   readonly #retryBucket: TokenBucket | undefined
   /** What workers have, kept only where somebody asks how long. */
   readonly #started = new Set<Entry>()
-  readonly #delayed = new DelayHeap<Entry>()
+  readonly #delayed = new Heap<{ atMs: number; value: Entry }>((a, b) => a.atMs < b.atMs)
   readonly #waiters: ((key: string | undefined) => void)[] = []
   #running = 0
   #due = 0
@@ -153,7 +154,7 @@ export class WorkQueue {
   addRateLimited(key: string, options: { priority?: number } = {}): void {
     if (this.#isShutDown) return
     const entry = this.#entry(key)
-    const backoffMs = Math.min(this.#maxDelayMs, this.#baseDelayMs * 2 ** entry.failures)
+    const backoffMs = exponentialDelayMs(entry.failures + 1, { minMs: this.#baseDelayMs, maxMs: this.#maxDelayMs })
     const delayMs = Math.max(backoffMs, this.#retryBucket?.reserve(this.#timers.nowMs()) ?? 0)
     entry.failures++
     this.add(key, { delayMs, priority: options.priority })

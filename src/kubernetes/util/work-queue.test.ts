@@ -2,7 +2,7 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { VirtualTime } from '../../../test/support/virtual-time.ts'
-import { lowPriority, WorkQueue, type WorkQueueOptions } from './index.ts'
+import { lowPriority, WorkQueue, type WorkQueueOptions } from '../controller/index.ts'
 
 function make(options: Omit<WorkQueueOptions, 'timers'> = {}) {
   const time = new VirtualTime()

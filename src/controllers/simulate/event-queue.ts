@@ -1,0 +1,26 @@
+import { Heap } from '../../kubernetes/util/index.ts'
+
+type Scheduled<Event> = { readonly atMs: number; readonly order: number; readonly event: Event }
+
+/** Future events, the earliest first; events of one moment come in the order in which they were added. */
+export class EventQueue<Event> {
+  readonly #heap = new Heap<Scheduled<Event>>((a, b) => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order))
+  #order = 0
+
+  get size(): number {
+    return this.#heap.size
+  }
+
+  /** When the next event happens; Infinity when there is none. */
+  get nextMs(): number {
+    return this.#heap.peek()?.atMs ?? Number.POSITIVE_INFINITY
+  }
+
+  add(atMs: number, event: Event): void {
+    this.#heap.push({ atMs, order: this.#order++, event })
+  }
+
+  take(): Event | undefined {
+    return this.#heap.pop()?.event
+  }
+}
