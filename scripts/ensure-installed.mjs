@@ -1,4 +1,5 @@
-// Installs the packages of package-lock.json when they are missing or older than it, and bundles the sources when they have changed. Runs under any Node >= 20.
+// Installs exactly the packages of package-lock.json when node_modules does not match it, and bundles the sources when they have changed.
+// Runs under any Node >= 20.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,14 +13,11 @@ const stamp = join(root, 'node_modules', '.oarlock-installed')
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
   console.log('oarlock: installing packages (once)…')
   const npm = process.env.npm_execpath
-  // Not `npm ci`: it refuses a lock file without the optional packages of every other platform, and some registries do not have them all.
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
   const [command, argv] = npm ? [process.execPath, [npm, ...args]] : ['npm', args]
   const { status, error } = spawnSync(command, argv, { cwd: root, stdio: 'inherit' })
   if (status !== 0) {
-    console.error(
-      `oarlock: npm install failed${error ? `: ${error.message}` : ` with exit code ${status}`}. Is the npm registry reachable?`,
-    )
+    console.error(`oarlock: npm ci failed${error ? `: ${error.message}` : ` with exit code ${status}`}. Is the npm registry reachable?`)
     process.exit(1)
   }
   writeFileSync(stamp, wanted)
