@@ -8,7 +8,7 @@ import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 
 const rounds = 20
-/** The first ones fill the compile cache and start the host's guard: measured apart. */
+/** The first ones fill the compile cache and start the host's supervisor: measured apart. */
 const warmUp = 3
 
 /**

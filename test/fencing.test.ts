@@ -85,7 +85,7 @@ function whyNoNetwork(): Network {
   }
 }
 
-type Started = { worker: ChildProcess; run: Run; guardPids(): number[]; name: string; runsDir: string }
+type Started = { worker: ChildProcess; run: Run; supervisorPids(): number[]; name: string; runsDir: string }
 
 /** A worker with a Run whose engine says in `marks` that it has begun. */
 async function start(t: TestContext, script: string, more: { namespace?: string; runsDir?: string } = {}): Promise<Started> {
@@ -119,10 +119,10 @@ async function start(t: TestContext, script: string, more: { namespace?: string;
   })
   await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
   await eventually(async () => (await get(run)).status?.phase === 'Applying', 'the engine to start', 30_000)
-  return { worker, run, name, runsDir, guardPids: () => keepersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
+  return { worker, run, name, runsDir, supervisorPids: () => keepersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
 }
 
-/** Worker and guard leave their ids in the Run's directory. */
+/** Worker and supervisor leave their ids in the Run's directory. */
 function keepersOf(directory: string): number[] {
   return execFileSync('ls', [directory], { encoding: 'utf8' })
     .split('\n')
@@ -143,7 +143,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 }
 const exitOf = async (worker: ChildProcess) => worker.exitCode ?? ((await once(worker, 'exit')) as [number | null])[0]
 
-test('an event loop that stands still for twice the Lease loses nothing: the heartbeat has its own thread, and the guard hears it', async t => {
+test('an event loop that stands still for twice the Lease loses nothing: the heartbeat has its own thread, and the supervisor hears it', async t => {
   const done = join(base, `done-${randomUUID()}`)
   const { worker, run, name } = await start(t, `while [ ! -e ${done} ]; do sleep 0.02; done; echo '{"made":1}' > $OARLOCK_STATE`)
   await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
@@ -159,8 +159,8 @@ test('an event loop that stands still for twice the Lease loses nothing: the hea
   match((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString() ?? '', /made/)
 })
 
-test('invariant 3: worker, guard and engine were all stopped past the Lease and go on: no write of theirs is accepted, nothing survives', async t => {
-  const { worker, run, guardPids, runsDir } = await start(
+test('invariant 3: worker, supervisor and engine were all stopped past the Lease and go on: no write of theirs is accepted, nothing survives', async t => {
+  const { worker, run, supervisorPids, runsDir } = await start(
     t,
     // Renamed into place: a file that is written where it lies may be cut off by the kill, and then there is nothing to keep.
     `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > next; mv next $OARLOCK_STATE; sleep 0.02; done`,
@@ -168,7 +168,7 @@ test('invariant 3: worker, guard and engine were all stopped past the Lease and 
   const stackUid = keptAs(run)
   await eventually(async () => (await states.readVersion({ stackUid })) !== undefined, 'a state')
   const engine = findRunProcesses(run.metadata.uid)
-  const tree = [...guardPids(), worker.pid!, ...engine]
+  const tree = [...supervisorPids(), worker.pid!, ...engine]
   for (const pid of tree) signal(pid, 'SIGSTOP')
   await sleep(lease.durationMs + 300)
   // What the controllers do: the Run is Lost, its lock is broken, the next epoch begins and writes.
@@ -278,10 +278,10 @@ test('a disk that stands still for twice the Lease loses nothing: the Lease is r
   ok(!existsSync(join(runsDir, run.metadata.uid)))
 })
 
-test('the guard’s record of a Run, which holds a credential, is for its owner only', async t => {
+test('the supervisor’s record of a Run, which holds a credential, is for its owner only', async t => {
   const { run, runsDir } = await start(t, 'sleep 20')
   const directory = join(runsDir, run.metadata.uid)
-  const mode = execFileSync('stat', ['-c', '%a', directory, join(directory, 'guarded.json')], { encoding: 'utf8' })
+  const mode = execFileSync('stat', ['-c', '%a', directory, join(directory, 'supervised-run.json')], { encoding: 'utf8' })
   equal(mode, '700\n600\n')
-  ok(readFileSync(join(directory, 'guarded.json'), 'utf8').includes(run.metadata.uid))
+  ok(readFileSync(join(directory, 'supervised-run.json'), 'utf8').includes(run.metadata.uid))
 })

@@ -300,7 +300,7 @@ test('cancel: SIGINT to the engine, then Canceled; state saved, lock free, nothi
   deepEqual(findRunProcesses(run.metadata.uid), [])
 })
 
-test('invariant 1: what an earlier Run of the Stack left behind, with its guard dead or stopped, is killed before the engine starts', async t => {
+test('invariant 1: what an earlier Run of the Stack left behind, with its supervisor dead or stopped, is killed before the engine starts', async t => {
   const left = async (stackUid: string) => {
     const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'earlier', [writesStackVariable]: stackUid } })
     t.after(() => child.kill('SIGKILL'))

@@ -39,13 +39,15 @@ export async function inDirectory<T>(work: (directory: string) => Promise<T>): P
   }
 }
 
-/** The guard of a data directory's workers: a process that was given its directory. */
-export function guardOf(dataDir: string): number | undefined {
+/** The supervisor of a data directory's workers: a process that was given its directory. */
+export function supervisorOf(dataDir: string): number | undefined {
   return readdirSync('/proc')
     .map(Number)
     .find(
       pid =>
-        pid > 1 && read(`/proc/${pid}/cmdline`).includes(`guard-main`) && read(`/proc/${pid}/environ`).includes(join(dataDir, 'cache')),
+        pid > 1 &&
+        read(`/proc/${pid}/cmdline`).includes(`supervisor-main`) &&
+        read(`/proc/${pid}/environ`).includes(join(dataDir, 'cache')),
     )
 }
 

@@ -1,4 +1,4 @@
-/** kill -9 at random instants of real terraform applies: of workers (and their engines or guard), or of the all-in-one process. */
+/** kill -9 at random instants of real terraform applies: of workers (and their engines or supervisor), or of the all-in-one process. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,6 @@ import type { Bench } from '../run.ts'
 import {
   argument,
   chain,
-  guardOf,
   inDirectory,
   isReady,
   leaseMs,
@@ -23,13 +22,14 @@ import {
   secondsPerResource,
   signal,
   spread,
+  supervisorOf,
 } from './chain.ts'
 
-const victims = ['worker', 'worker-and-engine', 'worker-and-guard', 'all-in-one'] as const
+const victims = ['worker', 'worker-and-engine', 'worker-and-supervisor', 'all-in-one'] as const
 type Victim = (typeof victims)[number]
 
 /**
- * `--what worker|worker-and-engine|worker-and-guard|all-in-one` (default worker), `--times N` (default 100; 50 for all-in-one),
+ * `--what worker|worker-and-engine|worker-and-supervisor|all-in-one` (default worker), `--times N` (default 100; 50 for all-in-one),
  * `--at-once N` (default 2; 20 for all-in-one): more Runs than cores starve each other, and workers then rightly stop themselves.
  */
 export async function bench(args: string[]): Promise<Bench> {
@@ -96,9 +96,9 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
   if (!first) throw new Error(`${name}: no Run`)
   const worker = await client.resource(workerResource).get(first.spec.workerName as string)
   const engines = processesOfRun(first.metadata.uid)
-  const guard = what === 'worker-and-guard' ? guardOf(dataDir) : undefined
+  const supervisor = what === 'worker-and-supervisor' ? supervisorOf(dataDir) : undefined
   const killedAtMs = Date.now()
-  if (guard !== undefined) signal(guard, 'SIGKILL')
+  if (supervisor !== undefined) signal(supervisor, 'SIGKILL')
   signal(worker.status?.pid as number, 'SIGKILL')
   if (what === 'worker-and-engine') for (const pid of engines) signal(pid, 'SIGKILL')
   const runs = client.resource(runResource)
@@ -166,7 +166,7 @@ async function killHub(directory: string, times: number, stacks: number): Promis
     return {
       title: `kill -9 of the all-in-one at ${times} random instants with ${stacks} Runs active`,
       about:
-        'Every Stack changes, its terraform is under way, everything but workers and guard is killed, and started again. "twice": resources that were done twice; "lost": never done.',
+        'Every Stack changes, its terraform is under way, everything but workers and supervisor is killed, and started again. "twice": resources that were done twice; "lost": never done.',
       rows: [
         {
           kills: times,

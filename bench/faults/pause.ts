@@ -12,7 +12,6 @@ import type { Bench } from '../run.ts'
 import {
   argument,
   chain,
-  guardOf,
   inDirectory,
   isReady,
   leaseMs,
@@ -22,11 +21,12 @@ import {
   secondsPerResource,
   signal,
   spread,
+  supervisorOf,
 } from './chain.ts'
 
 type Outcome = { engineGoneMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
 
-/** `--times N` (default 20) of each kind, one after the other: a guard that is stopped is every worker's. */
+/** `--times N` (default 20) of each kind, one after the other: a supervisor that is stopped is every worker's. */
 export async function bench(args: string[]): Promise<Bench> {
   needTerraform()
   const times = Number(argument(args, 'times', '20'))
@@ -48,7 +48,7 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
       const gone = spread(outcomes.map(({ engineGoneMs }) => engineGoneMs / 1_000))
       const sum = (key: 'processes' | 'late' | 'orphans') => outcomes.reduce((total, each) => total + each[key], 0)
       rows.push({
-        stopped: kind === 'alone' ? 'the worker alone' : 'worker, guard and engine',
+        stopped: kind === 'alone' ? 'the worker alone' : 'worker, supervisor and engine',
         times,
         'engine gone p50 s': gone.p50,
         'max s': gone.max,
@@ -76,8 +76,8 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   if (!first) throw new Error(`${name}: no Run`)
   const { uid } = first.metadata
   const workerPid = (await client.resource(workerResource).get(first.spec.workerName as string)).status?.pid as number
-  const guard = guardOf(dataDir)
-  const tree = kind === 'alone' ? [workerPid] : [guard as number, workerPid, ...processesOfRun(uid)]
+  const supervisor = supervisorOf(dataDir)
+  const tree = kind === 'alone' ? [workerPid] : [supervisor as number, workerPid, ...processesOfRun(uid)]
   const isEngine = () => processesOfRun(uid).some(pid => pid !== workerPid)
   for (const pid of tree) signal(pid, 'SIGSTOP')
   let startedMs = performance.now()

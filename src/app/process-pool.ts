@@ -90,7 +90,7 @@ export class ProcessPool implements PoolDriver {
     return [...this.#workers].map(([name, { pool }]) => ({ name, pool }))
   }
 
-  /** With `force` its Lease has ended, and its guard has ended its engines (invariant 2). */
+  /** With `force` its Lease has ended, and its supervisor has ended its engines (invariant 2). */
   end(workerName: string, { force }: { force: boolean }): void {
     const found = this.#workers.get(workerName)
     if (!found) return

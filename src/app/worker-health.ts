@@ -21,8 +21,8 @@ const turnsEveryMs = 500
 
 /**
  * Health of one worker, for a kubelet or whatever else keeps it running: `/startupz` is 200 once it has registered, `/readyz` while it
- * may be given Runs (registered, its Lease fresh, its guard there, not draining), `/livez` while its event loop turns, its Lease was
- * renewed not too long ago, and it has not lost its guard for good. 503 comes with the reason. It shows nothing else and needs no
+ * may be given Runs (registered, its Lease fresh, its supervisor there, not draining), `/livez` while its event loop turns, its Lease was
+ * renewed not too long ago, and it has not lost its supervisor for good. 503 comes with the reason. It shows nothing else and needs no
  * password. Served by a thread (`health-thread.ts`), which answers also while the event loop of this one stands still.
  *
  * @param options `stuckAfterMs`: so long it may stand still; default: as long as an engine may run without a renewal of the Lease.

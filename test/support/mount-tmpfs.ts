@@ -31,7 +31,7 @@ export function mountTmpfs(bytes: number): Disk {
     setReadOnly: readOnly => {
       execFileSync('mount', ['-o', `remount,${readOnly ? 'ro' : 'rw'}`, path])
     },
-    // The guard of workers that are gone keeps its directory for ten seconds.
+    // The supervisor of workers that are gone keeps its directory for ten seconds.
     unmount: async () => {
       for (let i = 0; !isUnmounted(path); i++) {
         if (i === 300) throw new Error(`${path} stays busy`)

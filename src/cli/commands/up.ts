@@ -123,7 +123,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
   }
 }
 
-/** First signal: stop in good order. Second: interrupt the engines. Third: leave at once; leases and guards end what is left. */
+/** First signal: stop in good order. Second: interrupt the engines. Third: leave at once; leases and supervisors end what is left. */
 function listenForSignals(onFirst: () => void): { hub: AllInOne | undefined; end(): void } {
   let count = 0
   let lastMs = Number.NEGATIVE_INFINITY

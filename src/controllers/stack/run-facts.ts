@@ -66,7 +66,7 @@ export function ownRuns(runs: readonly Run[], uid: string): Run[] {
 }
 
 /** Ends that say something of the worker, and nothing of the Stack: its hands were taken away. */
-const handReasons = new Set(['WorkerDrained', 'LeaseLost', 'GuardLost'])
+const handReasons = new Set(['WorkerDrained', 'LeaseLost', 'SupervisorLost'])
 
 /** True for a Run that ended because its worker did: it is continued at once, and is no failure of the Stack. */
 export function isLost(run: Run): boolean {

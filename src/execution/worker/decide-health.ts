@@ -11,17 +11,18 @@ export type WorkerFacts = {
   readonly timings: Pick<LeaseTimings, 'durationMs' | 'interruptMs'>
   readonly drainReason: DrainReason | undefined
   /** `lost`: none can be kept, so no engine may run (invariant 2); `away`: none answers at the moment, another one is looked for. */
-  readonly guard: 'answers' | 'away' | 'lost'
+  readonly supervisor: 'answers' | 'away' | 'lost'
 }
 
 /** What the worker says of its own health. That its event loop turns is for somebody else to say. */
-export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReason, guard }: WorkerFacts): WorkerHealth {
+export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReason, supervisor }: WorkerFacts): WorkerHealth {
   const { durationMs, interruptMs } = timings
   const started = isRegistered ? [] : ['the worker has not registered yet']
   const isLate = isRegistered && sinceRenewalMs >= interruptMs
   const lease = isLate ? [`the Lease was renewed ${seconds(sinceRenewalMs)} ago; it lasts ${seconds(durationMs)}`] : []
-  const lost = guard === 'lost' ? ['no guard can be kept beside the worker, so no engine may run: it ends when those that ran have'] : []
-  const away = isRegistered && guard === 'away' ? ['the guard beside the worker does not answer at the moment'] : []
+  const lost =
+    supervisor === 'lost' ? ['no supervisor can be kept beside the worker, so no engine may run: it ends when those that ran have'] : []
+  const away = isRegistered && supervisor === 'away' ? ['the supervisor beside the worker does not answer at the moment'] : []
   const draining = drainReason === undefined ? [] : [`the worker drains (${drainReason}) and takes no Run`]
   // By then it should have ended by itself: whoever asks may as well end it.
   const isOver = isRegistered && sinceRenewalMs >= 2 * durationMs

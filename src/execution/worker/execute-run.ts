@@ -31,7 +31,7 @@ import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs 
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
 import { isSilent, type StopCause, StopError } from './stop-cause.ts'
-import { bootMs, type RunGuard, type SupervisorClient } from './supervisor/index.ts'
+import { bootMs, type SupervisedRun, type SupervisorClient } from './supervisor/index.ts'
 
 export type ExecuteOptions = {
   client: Client
@@ -51,15 +51,15 @@ export type ExecuteOptions = {
   times: FenceTimes
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
-  guard: SupervisorClient
+  supervisor: SupervisorClient
   log: RunLog
   /** Told which version of the Run's engine there is now; undefined: none. */
   onEngine?(engine: string, version: string | undefined): void
 }
 
 /**
- * `reported`: the Run's end is written and everything is cleaned up. `unsaved`: it is written, but the guard still has to save the
- * state. `silent`: it is not ours to write; the guard cleans up.
+ * `reported`: the Run's end is written and everything is cleaned up. `unsaved`: it is written, but the supervisor still has to save the
+ * state. `silent`: it is not ours to write; the supervisor cleans up.
  */
 export type ExecuteResult = 'reported' | 'unsaved' | 'silent'
 
@@ -74,9 +74,9 @@ export type Execution = {
   renewed(): void
 }
 
-/** As long as the Lease stands nobody takes over: time for the guard to save the last state as the newest, not as an orphan. */
+/** As long as the Lease stands nobody takes over: time for the supervisor to save the last state as the newest, not as an orphan. */
 const abandonMs = 5_000
-/** After its timeout an engine has the interrupt ladder; then the guard takes it for one whose worker stands still. */
+/** After its timeout an engine has the interrupt ladder; then the supervisor takes it for one whose worker stands still. */
 const overtimeMs = 120_000
 
 /** From SIGINT to SIGTERM, and from there to SIGKILL, for a Run that somebody else may already be doing again. */
@@ -84,7 +84,7 @@ const hastenMs = 1_500
 
 /**
  * Does one Run from Preparing to its end. What it started is gone, what the engine wrote is saved, the lock is released and the
- * directory removed before `done` resolves with `reported`; with `silent` the guard has to do that.
+ * directory removed before `done` resolves with `reported`; with `silent` the supervisor has to do that.
  */
 export function executeRun(options: ExecuteOptions): Execution {
   const execution = new RunExecution(options)
@@ -113,7 +113,7 @@ class RunExecution {
   #isUnsaved = false
   #timeout: NodeJS.Timeout | undefined
   #isolation: RunIsolation | undefined
-  #guarded: RunGuard | undefined
+  #supervised: SupervisedRun | undefined
   /** A program was ended by SIGKILL. */
   #wasKilled = false
   readonly #oomKillsBefore = machineOomKills()
@@ -162,7 +162,7 @@ class RunExecution {
     const isFirst = this.#cause === undefined
     if (isFirst || isSilent(cause)) this.#cause = cause
     if (isFirst) {
-      this.#guarded?.interrupted()
+      this.#supervised?.interrupted()
       this.#abort.abort(new StopError(cause))
     }
     if (!isSilent(cause) || this.#dead.signal.aborted) return
@@ -224,13 +224,13 @@ class RunExecution {
     })
     const statePath = spec.state === 'External' ? undefined : join(directory.scratch, 'terraform.tfstate')
     const timeoutMs = parseDuration(spec.timeout ?? defaults.timeout)
-    this.#guarded = this.#options.guard.watch({
+    this.#supervised = this.#options.supervisor.watch({
       uid: run.metadata.uid,
       directory: directory.root,
       salvage: isMutating(type) ? this.#salvage(statePath) : undefined,
       endsByMs: bootMs() + timeoutMs + overtimeMs,
     })
-    if (signal.aborted) this.#guarded.interrupted()
+    if (signal.aborted) this.#supervised.interrupted()
 
     const killing = this.#killWriters()
     killing.catch(() => {})
@@ -260,7 +260,7 @@ class RunExecution {
       throw new EngineError('EngineVersionMismatch', message, { retryable: true })
     }
     // Invariant 2: an engine only runs while its deadline is kept beside it, too.
-    await this.#guarded?.armed
+    await this.#supervised?.armed
     signal.throwIfAborted()
     await engine.prepare(context)
     signal.throwIfAborted()
@@ -397,11 +397,11 @@ class RunExecution {
       launch: this.#isolation?.launch,
       onStart: group => {
         this.#groups.add(group)
-        this.#guarded?.started(group)
+        this.#supervised?.started(group)
       },
       onEnd: group => {
         this.#groups.delete(group)
-        this.#guarded?.ended(group)
+        this.#supervised?.ended(group)
       },
     })
     return async options => {
@@ -441,7 +441,7 @@ class RunExecution {
   }
 
   #saved(bytes: Buffer): void {
-    this.#guarded?.saved(createHash('sha256').update(bytes).digest('hex'))
+    this.#supervised?.saved(createHash('sha256').update(bytes).digest('hex'))
   }
 
   /** A failed engine has changed things, too: what it knows of them must be saved. */
@@ -510,10 +510,10 @@ class RunExecution {
       if (!this.#isUnsaved) await directory?.remove()
       await this.#reporter.phase(status)
       if (this.#isUnsaved) {
-        await this.#guarded?.abandon(abandonMs)
+        await this.#supervised?.abandon(abandonMs)
         return 'unsaved'
       }
-      this.#guarded?.done()
+      this.#supervised?.done()
       return 'reported'
     } catch (error) {
       if (error instanceof StopError) return await this.#leave()
@@ -539,8 +539,8 @@ class RunExecution {
   }
 
   async #leave(): Promise<ExecuteResult> {
-    // The guard first: where packets vanish, the log may take long, and a worker that keeps its Run is taken for one that is stopped.
-    await Promise.all([this.#guarded?.abandon(abandonMs), this.#options.log.close().catch(() => {})])
+    // The supervisor first: where packets vanish, the log may take long, and a worker that keeps its Run is taken for one that is stopped.
+    await Promise.all([this.#supervised?.abandon(abandonMs), this.#options.log.close().catch(() => {})])
     return 'silent'
   }
 

@@ -44,8 +44,8 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
       return failed('WorkerDrained', `the worker was told to stop and the grace time was over${said}`, true)
     case 'LeaseLost':
       return failed('LeaseLost', `the worker could not renew its Lease in time and stopped the engine${said}`, true)
-    case 'GuardLost':
-      return failed('GuardLost', `the worker's guard process could not be kept running, so the engine was stopped${said}`, true)
+    case 'SupervisorLost':
+      return failed('SupervisorLost', `the worker's supervisor process could not be kept running, so the engine was stopped${said}`, true)
     case 'StateRefused':
       return failed('StateRefused', `the state store refused a version, so the engine was stopped: ${cause.why}${said}`, true)
     case 'NotOurs':

@@ -1,7 +1,7 @@
 /**
  * The thread that renews a worker's Lease: no event loop, however busy with an engine's output, and no thread pool full of a disk that
  * stands still can starve it (it asks for no file and, with a numeric address, for no name). It has its own connection to the API, and
- * one to the guard, which hears of each renewal from here.
+ * one to the supervisor, which hears of each renewal from here.
  */
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
@@ -10,7 +10,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import { leaseRenewal } from './lease-renewal.ts'
 import { bootMs } from './supervisor/clock.ts'
-import type { GuardMessage } from './supervisor/supervisor-protocol.ts'
+import type { SupervisorMessage } from './supervisor/supervisor-protocol.ts'
 
 const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
 let { token } = workerData as HeartbeatData
@@ -21,29 +21,29 @@ const isTls = leaseUrl.startsWith('https:')
 const agent = isTls
   ? new HttpsAgent({ keepAlive: true, maxSockets: 1, ca: caCertificate })
   : new HttpAgent({ keepAlive: true, maxSockets: 1 })
-let guard: Socket | undefined
+let supervisor: Socket | undefined
 
 const tell = (message: FromHeartbeat): void => parentPort?.postMessage(message)
 
 parentPort?.on('message', (message: ToHeartbeat) => {
   if (message.kind === 'halt') {
     stop.abort()
-    guard?.destroy()
+    supervisor?.destroy()
     agent.destroy()
     parentPort?.close()
   } else if (message.kind === 'token') token = message.token
   else {
-    guard?.destroy()
-    guard = connect(message.path)
-    guard.on('error', () => {})
-    guard.unref()
-    tellGuard()
+    supervisor?.destroy()
+    supervisor = connect(message.path)
+    supervisor.on('error', () => {})
+    supervisor.unref()
+    reportRenewal()
   }
 })
 
-function tellGuard(): void {
-  const message: GuardMessage = { kind: 'renewed', worker, atMs: Number(Atomics.load(times, sharedIndex.renewedAtMs)) }
-  guard?.write(`${JSON.stringify(message)}\n`)
+function reportRenewal(): void {
+  const message: SupervisorMessage = { kind: 'renewed', worker, atMs: Number(Atomics.load(times, sharedIndex.renewedAtMs)) }
+  supervisor?.write(`${JSON.stringify(message)}\n`)
 }
 
 /** The status of the answer. Rejects with what went wrong on the way. */
@@ -80,7 +80,7 @@ async function beat(): Promise<void> {
     if (stop.signal.aborted) return
     const standsStillMs = bootMs() - Number(Atomics.load(times, sharedIndex.aliveAtMs))
     if (standsStillMs > stuckMs) {
-      // Better another worker does it than that a Lease is kept for one that does nothing: the guard ends the engine.
+      // Better another worker does it than that a Lease is kept for one that does nothing: the supervisor ends the engine.
       waitMs = renewMs
       continue
     }
@@ -93,7 +93,7 @@ async function beat(): Promise<void> {
       }
       if (status !== 200) throw new Error(`the Lease could not be renewed: ${status} ${text.slice(0, 300)}`)
       Atomics.store(times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
-      tellGuard()
+      reportRenewal()
       tell({ kind: 'renewed' })
       waitMs = Math.max(0, renewMs - (bootMs() - sentAtMs))
     } catch (error) {

@@ -22,7 +22,7 @@ export type HeartbeatOptions = {
   traits: WorkerTraits
   version: string | undefined
   timings: LeaseTimings
-  /** This process, as the guard knows it. */
+  /** This process, as the supervisor knows it. */
   worker: WorkerIdentity
   /** A main thread that stands still for longer lets its Lease run out. Default: 120,000. */
   stuckMs?: number
@@ -51,7 +51,7 @@ export class Heartbeat {
   readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
   #registration: Registration | undefined
   #thread: Thread | undefined
-  #guardSocket: string | undefined
+  #supervisorSocket: string | undefined
   #alive: NodeJS.Timeout | undefined
   #isOver = false
   #token = ''
@@ -103,10 +103,10 @@ export class Heartbeat {
     await say(this.#options.client, this.#options.name, status, AbortSignal.timeout(sayMs))
   }
 
-  /** The guard listens there now: it hears of each renewal from the thread itself. */
-  useGuard(path: string): void {
-    this.#guardSocket = path
-    this.#tell({ kind: 'guard', path })
+  /** The supervisor listens there now: it hears of each renewal from the thread itself. */
+  useSupervisor(path: string): void {
+    this.#supervisorSocket = path
+    this.#tell({ kind: 'supervisor', path })
   }
 
   /** Stops renewing, then takes away Worker and Lease, in this order: no Run is given to a worker without a Lease. */
@@ -159,7 +159,7 @@ export class Heartbeat {
       // A bug in it costs a heartbeat and not the Run.
       if (!this.#isOver && this.#thread === thread) setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4)
     })
-    if (this.#guardSocket) this.#tell({ kind: 'guard', path: this.#guardSocket })
+    if (this.#supervisorSocket) this.#tell({ kind: 'supervisor', path: this.#supervisorSocket })
   }
 
   #onMessage(message: FromHeartbeat): void {

@@ -1,7 +1,7 @@
 /**
  * @module worker: one pair of hands: takes a Run, does it, reports it. Start reading at `run-worker.ts`, then `execute-run.ts`.
  * In: a Run whose spec.workerName is this worker. Out: Run.status, state versions with the Run's epoch, log lines, the Secret of outputs.
- * The worker stops its engine before anyone may call it dead (invariant 2): `decide-fence.ts` says when, `guard-main.ts` keeps that
+ * The worker stops its engine before anyone may call it dead (invariant 2): `decide-fence.ts` says when, `supervisor-main.ts` keeps that
  * deadline in a process of its own. Everything it started is gone, and its directory removed, when a Run ends (invariants 1, 9, 10).
  * Not here: which Run, on which worker, and when (`stack/`, `dispatch/`); how an engine works (`engine/`).
  */

@@ -65,7 +65,7 @@ export type RunWorkerOptions = {
 const watchWorkerAfterMs = 1_000
 
 /**
- * A worker, from its registration to its end: heartbeat, guard, Runs. Resolves with one of {@link workerExitCodes}; never rejects
+ * A worker, from its registration to its end: heartbeat, supervisor, Runs. Resolves with one of {@link workerExitCodes}; never rejects
  * for what can happen to a worker.
  */
 export async function runWorker(options: RunWorkerOptions): Promise<{ exitCode: number }> {
@@ -76,7 +76,7 @@ export async function runWorker(options: RunWorkerOptions): Promise<{ exitCode: 
 class WorkerProcess {
   readonly #options: RunWorkerOptions
   readonly #timings: LeaseTimings
-  readonly #guard: SupervisorClient
+  readonly #supervisor: SupervisorClient
   readonly #heartbeat: Heartbeat
   readonly #store: Agent
   readonly #stop = new AbortController()
@@ -91,7 +91,7 @@ class WorkerProcess {
   /** While it drains only since its object says so, and no Run was interrupted for it: ends that. */
   #undrain: (() => void) | undefined
   #isGone = false
-  #isGuardLost = false
+  #isSupervisorLost = false
   #isRegistered = false
   #exitCode: number = workerExitCodes.ok
   #crash: unknown
@@ -112,22 +112,22 @@ class WorkerProcess {
     this.#timings = timings
     const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
     this.#engines = traits.engines
-    this.#guard = new SupervisorClient({
+    this.#supervisor = new SupervisorClient({
       times: timings,
       renewedAtMs: bootMs(),
       cacheDir,
       runsDir,
-      onSocket: path => this.#heartbeat.useGuard(path),
+      onSocket: path => this.#heartbeat.useSupervisor(path),
       onLost: () => {
-        this.#isGuardLost = true
-        this.#stopRuns({ kind: 'GuardLost' })
+        this.#isSupervisorLost = true
+        this.#stopRuns({ kind: 'SupervisorLost' })
         this.#wake()
       },
     })
     this.#heartbeat = new Heartbeat({
       token,
       caCertificate,
-      worker: this.#guard.worker,
+      worker: this.#supervisor.worker,
       client,
       name,
       pool,
@@ -139,7 +139,7 @@ class WorkerProcess {
       // The stores come next: while dispatch looks for a Run.
       onRegistered: () => openStoreConnection(this.#store, options.storeUrl),
       onRenewed: atMs => {
-        this.#guard.renewed(atMs)
+        this.#supervisor.renewed(atMs)
         this.#renewCredential()
         for (const { execution } of this.#running.values()) execution?.renewed()
       },
@@ -174,7 +174,7 @@ class WorkerProcess {
       this.#store.destroy()
       if (!(error instanceof RegisterError)) throw error
       log.warn({ worker: name, error: error.message }, 'could not register')
-      this.#guard.goodbye()
+      this.#supervisor.goodbye()
       await this.#heartbeat.end()
       await watchingRuns
       return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
@@ -196,7 +196,7 @@ class WorkerProcess {
       signal.removeEventListener('abort', onDrain)
       interruptSignal?.removeEventListener('abort', onInterrupt)
       this.#stop.abort()
-      this.#guard.goodbye()
+      this.#supervisor.goodbye()
       await this.#voice.end()
       await this.#heartbeat.end()
       await Promise.all([watchingRuns, watchingWorker])
@@ -205,12 +205,12 @@ class WorkerProcess {
     return { exitCode: this.#exitCode }
   }
 
-  /** A Run may go on for longer than a short-lived credential: the guard is to have one that holds. */
+  /** A Run may go on for longer than a short-lived credential: the supervisor is to have one that holds. */
   #renewCredential(): void {
     const { token } = this.#options
     if (typeof token === 'string') return
     const present = token()
-    if (this.#credential !== undefined && this.#credential !== present) this.#guard.renewCredential(present)
+    if (this.#credential !== undefined && this.#credential !== present) this.#supervisor.renewCredential(present)
     this.#credential = present
   }
 
@@ -265,7 +265,7 @@ class WorkerProcess {
         running: this.#running.size,
         given: this.#given.size,
         isDraining: this.#drainReason !== undefined,
-        isFenced: this.#isGone || this.#isGuardLost || this.#crash !== undefined || leaseLeftMs <= 0,
+        isFenced: this.#isGone || this.#isSupervisorLost || this.#crash !== undefined || leaseLeftMs <= 0,
         idleMs,
         idleTimeoutMs,
         recycleAfterRuns: recycle.afterRuns ?? Number.POSITIVE_INFINITY,
@@ -336,7 +336,7 @@ class WorkerProcess {
     const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, sandboxBinds = [], log } = this.#options
     const key = objectKey(run)
     const { executeRun } = await import('./execute-run.ts')
-    await this.#guard.ready
+    await this.#supervisor.ready
     log.info({ worker: name, run: key, type: run.spec.type }, 'begins')
     const runLog = this.#options.openLog?.(run) ?? (await this.#openLog(run))
     const execution = executeRun({
@@ -353,7 +353,7 @@ class WorkerProcess {
       sandboxBinds,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
-      guard: this.#guard,
+      supervisor: this.#supervisor,
       log: runLog,
       onEngine: (engine, version) => this.#foundEngine(engine, version),
     })
@@ -439,7 +439,7 @@ class WorkerProcess {
       sinceRenewalMs: bootMs() - this.#heartbeat.renewedAtMs,
       timings: this.#timings,
       drainReason: this.#drainReason,
-      guard: this.#isGuardLost ? 'lost' : this.#guard.pid === undefined ? 'away' : 'answers',
+      supervisor: this.#isSupervisorLost ? 'lost' : this.#supervisor.pid === undefined ? 'away' : 'answers',
     })
   }
 

@@ -13,8 +13,8 @@ export type StopCause =
   | { kind: 'WorkerDrained' }
   /** The Lease could not be renewed in time (invariant 2). */
   | { kind: 'LeaseLost' }
-  /** No guard could be kept running. */
-  | { kind: 'GuardLost' }
+  /** No supervisor could be kept running. */
+  | { kind: 'SupervisorLost' }
   /** The state store takes nothing more of this Run, since somebody else holds the lock now. */
   | { kind: 'StateRefused'; why: string }
   /** The Run is not ours any more: lost, deleted, ended by somebody, or a newer Run has begun (invariant 3). Nothing is written. */

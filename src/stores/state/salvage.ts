@@ -1,4 +1,4 @@
-// For the guard process: it starts in every Run and must stay small, so this file imports nothing but Node's own modules, and lazily.
+// For the supervisor process: it starts in every Run and must stay small, so this file imports nothing but Node's own modules, and lazily.
 import { constants, readFile } from 'node:fs/promises'
 
 export type SalvageOptions = {

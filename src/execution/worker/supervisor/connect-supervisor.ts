@@ -8,26 +8,26 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readStartTime } from '../../workspace/process/index.ts'
 
-/** The link in a guard's directory that names the socket of the present guard. */
-export const currentSocket = 'guard.sock'
+/** The link in a supervisor's directory that names the socket of the present supervisor. */
+export const currentSocket = 'supervisor.sock'
 const startingMark = 'starting'
 
-/** A guard that does not answer for so long after its start has failed. */
+/** A supervisor that does not answer for so long after its start has failed. */
 const startMs = 15_000
 /**
  * Measured from a checkout: 81 MB RSS (38 of them its own) without the compile cache, since stripping types loads a WebAssembly
  * module; 53 MB (19) with it, the same as plain JavaScript. The cache also takes the start from 240 to 100 ms on two busy cores.
  */
-const guardFlags = ['--max-semi-space-size=1']
-/** A guard greets at once; on a machine that is very busy, soon. */
+const supervisorFlags = ['--max-semi-space-size=1']
+/** A supervisor greets at once; on a machine that is very busy, soon. */
 const greetingMs = 3_000
 /** The longest path a Unix socket may have (sockaddr_un), less a socket's name. */
 const maxDirectoryLength = 80
 
-/** Where the guard of all workers with this cache directory listens. Nobody else may enter it. */
-export function guardDirectory(cacheDir: string): string {
-  const near = join(cacheDir, 'guard')
-  const short = join(tmpdir(), `oarlock-guard-${userInfo().uid}-${createHash('sha256').update(near).digest('hex').slice(0, 12)}`)
+/** Where the supervisor of all workers with this cache directory listens. Nobody else may enter it. */
+export function supervisorDirectory(cacheDir: string): string {
+  const near = join(cacheDir, 'supervisor')
+  const short = join(tmpdir(), `oarlock-supervisor-${userInfo().uid}-${createHash('sha256').update(near).digest('hex').slice(0, 12)}`)
   const directory = near.length <= maxDirectoryLength ? near : short
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   // The short one lies where everybody may write: one that is not ours is not used.
@@ -36,19 +36,19 @@ export function guardDirectory(cacheDir: string): string {
 }
 
 /**
- * A connection to the host's guard, which is started when there is none.
+ * A connection to the host's supervisor, which is started when there is none.
  * @throws {Error} when none can be had.
  */
-export async function connectToGuard(cacheDir: string): Promise<{ socket: Socket; path: string }> {
-  const directory = guardDirectory(cacheDir)
+export async function connectToSupervisor(cacheDir: string): Promise<{ socket: Socket; path: string }> {
+  const directory = supervisorDirectory(cacheDir)
   const deadline = performance.now() + startMs
   for (let waitMs = 2; performance.now() < deadline; waitMs = Math.min(waitMs * 1.5, 50)) {
     const found = await tryConnect(directory)
     if (found) return found
-    if (mayStart(directory)) startGuard(directory, cacheDir)
+    if (mayStart(directory)) startSupervisor(directory, cacheDir)
     await delay(waitMs)
   }
-  throw new Error(`no guard process could be started for ${directory}`)
+  throw new Error(`no supervisor process could be started for ${directory}`)
 }
 
 async function tryConnect(directory: string): Promise<{ socket: Socket; path: string } | undefined> {
@@ -61,7 +61,7 @@ async function tryConnect(directory: string): Promise<{ socket: Socket; path: st
   return await new Promise(resolve => {
     const socket = connect(path)
     // One that is stopped takes the connection and says nothing.
-    const silent = setTimeout(() => socket.destroy(new Error('the guard says nothing')), greetingMs)
+    const silent = setTimeout(() => socket.destroy(new Error('the supervisor says nothing')), greetingMs)
     socket.once('error', () => {
       clearTimeout(silent)
       resolve(undefined)
@@ -74,7 +74,7 @@ async function tryConnect(directory: string): Promise<{ socket: Socket; path: st
   })
 }
 
-/** One of the workers that find no guard starts it; the mark of one that died, or whose guard did not come, does not count. */
+/** One of the workers that find no supervisor starts it; the mark of one that died, or whose supervisor did not come, does not count. */
 function mayStart(directory: string): boolean {
   const mark = join(directory, startingMark)
   const me = `${process.pid} ${readStartTime(process.pid) ?? ''}`
@@ -89,16 +89,16 @@ function mayStart(directory: string): boolean {
     const isOld = Date.now() - statSync(mark).mtimeMs > startMs / 3
     if (isOld || readStartTime(Number(pid)) !== startTime) rmSync(mark, { force: true })
   } catch {
-    // Removed by the guard that has come.
+    // Removed by the supervisor that has come.
   }
   return false
 }
 
-function startGuard(directory: string, cacheDir: string): void {
+function startSupervisor(directory: string, cacheDir: string): void {
   // The same file as this one, in the checkout (.ts) and in the package (.js).
-  const file = fileURLToPath(new URL(`./guard-main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
-  // `detached`: in a session of its own, so that whatever ends the worker's group or terminal leaves the guard.
-  const child = spawn(process.execPath, [...guardFlags, file, directory], {
+  const file = fileURLToPath(new URL(`./supervisor-main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
+  // `detached`: in a session of its own, so that whatever ends the worker's group or terminal leaves the supervisor.
+  const child = spawn(process.execPath, [...supervisorFlags, file, directory], {
     detached: true,
     stdio: 'ignore',
     cwd: '/',
@@ -108,7 +108,7 @@ function startGuard(directory: string, cacheDir: string): void {
   child.unref()
 }
 
-/** Called by a guard that listens. */
+/** Called by a supervisor that listens. */
 export function forgetStarting(directory: string): void {
   rmSync(join(directory, startingMark), { force: true })
 }

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from 'node:fs'
 import { runUidVariable } from '../../workspace/process/index.ts'
 
 /**
- * The last resort for a Run: a shell that sleeps on a pipe which its worker and the guard hold open, and kills what carries the Run's
+ * The last resort for a Run: a shell that sleeps on a pipe which its worker and the supervisor hold open, and kills what carries the Run's
  * mark when both are gone at once (kill -9 of the two, or of everything with their name). It costs 1.5 MB and no CPU time.
  * Looks three times, for what was being born; the cgroup, where there is one, is killed as a whole.
  */
@@ -28,7 +28,7 @@ export class Reaper {
   constructor(options: { fifo: string; runUid: string; cgroup: string | undefined; onArmed(): void }) {
     const { fifo, runUid, cgroup = '', onArmed } = options
     this.#child = spawn('/bin/sh', ['-c', script, 'oarlock-reaper', fifo, `${runUidVariable}=${runUid}`, cgroup], {
-      // A session of its own: what ends the guard's group leaves it.
+      // A session of its own: what ends the supervisor's group leaves it.
       detached: true,
       stdio: ['ignore', 'pipe', 'ignore'],
       cwd: '/',

@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { cgroupOfRun, killRunProcesses, readStartTime } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
 import { keepForPerson, salvage } from './supervised-worker.ts'
-import { type GuardedRun, keeperPrefix, recordName, unsavedMark } from './supervisor-protocol.ts'
+import { keeperPrefix, recordName, type SupervisedRunSpec, unsavedMark } from './supervisor-protocol.ts'
 
 /** A directory that names no keeper is being made, or its maker was killed while making it. */
 const unnamedMs = 60_000
-/** Worker and guard died at once, perhaps with the store: the next sweep tries again, so this one need not wait long. */
+/** Worker and supervisor died at once, perhaps with the store: the next sweep tries again, so this one need not wait long. */
 const salvageMs = 20_000
 
 /**
- * Removes the directories of Runs whose worker and guard are both gone, with every process that is left of them (invariant 10). Their
+ * Removes the directories of Runs whose worker and supervisor are both gone, with every process that is left of them (invariant 10). Their
  * last state is saved first, with their epoch: a Run that has begun since finds it kept aside (invariant 3).
  * A directory whose state could not be saved is kept for `keepMs` (default: a day).
  */
@@ -40,11 +40,11 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
 }
 
 async function whyUnsaved(root: string): Promise<string | undefined> {
-  let run: GuardedRun
+  let run: SupervisedRunSpec
   try {
-    run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as GuardedRun
+    run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as SupervisedRunSpec
   } catch {
-    // Killed before it was guarded: no engine has started.
+    // Killed before it was supervised: no engine has started.
     return undefined
   }
   return run.salvage && (await salvage(run.salvage, undefined, salvageMs))

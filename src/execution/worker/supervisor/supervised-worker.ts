@@ -8,28 +8,28 @@ import { bootMs } from './clock.ts'
 import { Reaper } from './reaper.ts'
 import {
   fifoName,
-  type GuardAnswer,
-  type GuardedRun,
-  type GuardMessage,
   keeperPrefix,
   recordName,
   type SalvageTarget,
+  type SupervisedRunSpec,
+  type SupervisorMessage,
+  type SupervisorReply,
   unsavedMark,
   type WorkerIdentity,
 } from './supervisor-protocol.ts'
 
-/** The worker acts at its own times; the guard only when it did not: SIGINT twice would cost the engine its state. */
+/** The worker acts at its own times; the supervisor only when it did not: SIGINT twice would cost the engine its state. */
 const slackMs = 100
 /** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
 const lookEveryMs = 500
-/** A guard that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
+/** A supervisor that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
 const stoppedMs = 4 * lookEveryMs
 const catchUpMs = 250
 /** The store may be restarting: tried this long, then the directory is left for a person. */
 const salvageMs = 15 * 60_000
 
-type Guarded = {
-  run: GuardedRun
+type RunState = {
+  run: SupervisedRunSpec
   groups: Set<number>
   sent: FenceStep
   savedDigest: string | undefined
@@ -38,12 +38,12 @@ type Guarded = {
   isOurs: boolean
 }
 
-/** A worker under guard, and its Runs. */
+/** A worker under supervisor, and its Runs. */
 export class SupervisedWorker {
   readonly worker: WorkerIdentity
   readonly #times: FenceTimes
-  readonly #answer: (answer: GuardAnswer) => void
-  readonly #runs = new Map<string, Guarded>()
+  readonly #answer: (answer: SupervisorReply) => void
+  readonly #runs = new Map<string, RunState>()
   #renewedAtMs = bootMs()
   #timer: NodeJS.Timeout | undefined
   #looking = false
@@ -55,7 +55,7 @@ export class SupervisedWorker {
   #isWorkerGone = false
   readonly #finishing = new Set<Promise<void>>()
 
-  constructor(worker: WorkerIdentity, times: FenceTimes, answer: (answer: GuardAnswer) => void) {
+  constructor(worker: WorkerIdentity, times: FenceTimes, answer: (answer: SupervisorReply) => void) {
     this.worker = worker
     this.#times = times
     this.#answer = answer
@@ -65,44 +65,44 @@ export class SupervisedWorker {
     this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
   }
 
-  on(message: Exclude<GuardMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
+  on(message: Exclude<SupervisorMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
     if (message.kind === 'run') this.#watch(message.run)
     else if (message.kind === 'credential') this.#renewCredential(message.token)
     else {
       if (message.kind === 'done' || message.kind === 'abandoned') this.#suspects.delete(message.uid)
       if (this.#suspects.size === 0) this.#killedAtMs = undefined
-      const guarded = this.#runs.get(message.uid)
-      if (guarded) this.#onRun(guarded, message)
+      const supervised = this.#runs.get(message.uid)
+      if (supervised) this.#onRun(supervised, message)
     }
     this.#look()
   }
 
-  #onRun(guarded: Guarded, message: Extract<GuardMessage, { uid: string }>): void {
+  #onRun(supervised: RunState, message: Extract<SupervisorMessage, { uid: string }>): void {
     switch (message.kind) {
       case 'started':
-        guarded.groups.add(message.processGroupId)
+        supervised.groups.add(message.processGroupId)
         // A worker that was stopped past its time and goes on: nothing of it may start any more.
-        if (guarded.sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
+        if (supervised.sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
         return
       case 'ended':
-        guarded.groups.delete(message.processGroupId)
+        supervised.groups.delete(message.processGroupId)
         return
       case 'interrupted':
-        if (guarded.sent === 'none') guarded.sent = 'SIGINT'
+        if (supervised.sent === 'none') supervised.sent = 'SIGINT'
         return
       case 'saved':
-        guarded.savedDigest = message.digest
+        supervised.savedDigest = message.digest
         return
       case 'done':
-        this.#forget(guarded)
+        this.#forget(supervised)
         return
       case 'abandoned':
-        this.#finish(guarded)
+        this.#finish(supervised)
         return
     }
   }
 
-  #watch(run: GuardedRun): void {
+  #watch(run: SupervisedRunSpec): void {
     // As long as a keeper lives, nobody sweeps the directory away.
     const keepers = [
       [process.pid, readStartTime(process.pid) ?? ''],
@@ -110,11 +110,11 @@ export class SupervisedWorker {
     ]
     for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
     writeRecord(run)
-    const guarded: Guarded = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
+    const supervised: RunState = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
     if (this.#runs.size === 0) this.#lookedAtMs = bootMs()
-    this.#runs.set(run.uid, guarded)
+    this.#runs.set(run.uid, supervised)
     const fifo = join(run.directory, fifoName)
-    guarded.reaper = new Reaper({
+    supervised.reaper = new Reaper({
       fifo,
       runUid: run.uid,
       cgroup: cgroupOfRun(run.uid)?.path,
@@ -134,14 +134,14 @@ export class SupervisedWorker {
     }
   }
 
-  #forget(guarded: Guarded): void {
-    guarded.reaper?.dismiss()
-    this.#runs.delete(guarded.run.uid)
+  #forget(supervised: RunState): void {
+    supervised.reaper?.dismiss()
+    this.#runs.delete(supervised.run.uid)
   }
 
   /**
-   * Looks at the deadlines when everything that has come is read. A guard that was stopped, or had no CPU time, finds old messages
-   * first, and behind them the renewals, or that its worker has another guard: none of them alone says how things stand.
+   * Looks at the deadlines when everything that has come is read. A supervisor that was stopped, or had no CPU time, finds old messages
+   * first, and behind them the renewals, or that its worker has another supervisor: none of them alone says how things stand.
    */
   #look(): void {
     if (this.#looking) return
@@ -159,25 +159,25 @@ export class SupervisedWorker {
   #keepDeadlines(): void {
     clearTimeout(this.#timer)
     let waitMs = Number.POSITIVE_INFINITY
-    for (const guarded of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(guarded))
+    for (const supervised of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(supervised))
     if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#look(), Math.min(waitMs, lookEveryMs))
   }
 
   /** Says in how many milliseconds to look again. */
-  #keepDeadline(guarded: Guarded): number {
+  #keepDeadline(supervised: RunState): number {
     const { interruptMs, terminateMs, killMs } = this.#times
     const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
     // A Run that outlives its own time by far is treated as one whose worker is gone: its event loop stands still, or worse.
-    const overdueMs = guarded.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - guarded.run.endsByMs + interruptMs
-    const { send, againInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), guarded.sent, later)
+    const overdueMs = supervised.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - supervised.run.endsByMs + interruptMs
+    const { send, againInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), supervised.sent, later)
     if (send !== 'none') {
-      guarded.sent = send
-      this.#signal(guarded, send)
+      supervised.sent = send
+      this.#signal(supervised, send)
     }
-    if (guarded.sent === 'SIGKILL') {
+    if (supervised.sent === 'SIGKILL') {
       // While the Lease still stands nobody takes over: what the engine wrote last is saved as the newest state, not as an orphan.
-      this.#finish(guarded)
-      this.#suspects.add(guarded.run.uid)
+      this.#finish(supervised)
+      this.#suspects.add(supervised.run.uid)
       this.#killedAtMs ??= bootMs()
       this.#endStoppedWorker()
     }
@@ -194,62 +194,62 @@ export class SupervisedWorker {
     this.#suspicion = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), lookEveryMs)
   }
 
-  #signal(guarded: Guarded, signal: NodeJS.Signals): void {
-    for (const group of guarded.groups) signalGroup(group, signal)
+  #signal(supervised: RunState, signal: NodeJS.Signals): void {
+    for (const group of supervised.groups) signalGroup(group, signal)
     // Strays, and what a worker was stopped over before it could say that it had started it.
-    if (signal === 'SIGKILL') void killRunProcesses(guarded.run.uid)
+    if (signal === 'SIGKILL') void killRunProcesses(supervised.run.uid)
   }
 
   /** The worker is dead: what it had is ended, saved and removed. Resolves when that is done. */
   async onWorkerDeath(): Promise<void> {
     this.#isWorkerGone = true
-    for (const guarded of this.#runs.values()) this.#finish(guarded)
+    for (const supervised of this.#runs.values()) this.#finish(supervised)
     await this.settled()
   }
 
-  /** The worker needs no guard any more, or has another: what was left to this one is finished, the rest is let go of. */
+  /** The worker needs no supervisor any more, or has another: what was left to this one is finished, the rest is let go of. */
   async release(): Promise<void> {
     clearTimeout(this.#timer)
     this.#suspects.clear()
-    for (const guarded of this.#runs.values()) if (!guarded.isOurs) this.#forget(guarded)
+    for (const supervised of this.#runs.values()) if (!supervised.isOurs) this.#forget(supervised)
     this.#look()
     await this.settled()
   }
 
-  /** Resolves when what was left to the guard is cleaned up. */
+  /** Resolves when what was left to the supervisor is cleaned up. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#finishing)
   }
 
-  #finish(guarded: Guarded): void {
-    if (guarded.isOurs) return
-    guarded.isOurs = true
-    const finishing = this.#cleanUp(guarded).finally(() => this.#finishing.delete(finishing))
+  #finish(supervised: RunState): void {
+    if (supervised.isOurs) return
+    supervised.isOurs = true
+    const finishing = this.#cleanUp(supervised).finally(() => this.#finishing.delete(finishing))
     this.#finishing.add(finishing)
     // What cannot be cleaned up now is found by the next sweep.
     finishing.catch(() => {})
   }
 
-  async #cleanUp(guarded: Guarded): Promise<void> {
-    const { run } = guarded
-    if (guarded.sent === 'none') {
-      guarded.sent = 'SIGINT'
-      this.#signal(guarded, 'SIGINT')
+  async #cleanUp(supervised: RunState): Promise<void> {
+    const { run } = supervised
+    if (supervised.sent === 'none') {
+      supervised.sent = 'SIGINT'
+      this.#signal(supervised, 'SIGINT')
     }
     this.#look()
-    while ([...guarded.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
+    while ([...supervised.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
     await killRunProcesses(run.uid)
     await cgroupOfRun(run.uid)?.remove()
-    this.#forget(guarded)
-    const why = run.salvage && (await salvage(run.salvage, guarded.savedDigest, salvageMs))
+    this.#forget(supervised)
+    const why = run.salvage && (await salvage(run.salvage, supervised.savedDigest, salvageMs))
     if (why === undefined) await removeTree(run.directory)
     else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`, why)
     this.#answer({ kind: 'finished', uid: run.uid })
   }
 }
 
-/** In one step: a guard that is killed leaves the old one or the new one. */
-function writeRecord(run: GuardedRun): void {
+/** In one step: a supervisor that is killed leaves the old one or the new one. */
+function writeRecord(run: SupervisedRunSpec): void {
   const path = join(run.directory, recordName)
   writeFileSync(`${path}.new`, JSON.stringify(run), { mode: 0o600 })
   renameSync(`${path}.new`, path)

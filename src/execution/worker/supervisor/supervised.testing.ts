@@ -1,16 +1,16 @@
-/** A worker as far as its guard is concerned, for guard.test.ts: starts a guard and an engine, and does as it is told by messages. */
+/** A worker as far as its supervisor is concerned, for supervisor.test.ts: starts a supervisor and an engine, and does as it is told by messages. */
 import { Worker as Thread } from 'node:worker_threads'
 import { createProcessRunner } from '../../workspace/process/index.ts'
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
 import { SupervisorClient } from './supervisor-client.ts'
-import type { GuardedRun } from './supervisor-protocol.ts'
+import type { SupervisedRunSpec } from './supervisor-protocol.ts'
 
-export type GuardedSetup = {
+export type SupervisedSetup = {
   timings: LeaseTimings
   cacheDir: string
   runsDir: string
-  run: GuardedRun
+  run: SupervisedRunSpec
   script: string
   savedDigest?: string
   renews: boolean
@@ -19,11 +19,11 @@ export type GuardedSetup = {
   renewsElsewhere?: boolean
 }
 
-const setup = JSON.parse(process.argv[2]!) as GuardedSetup
+const setup = JSON.parse(process.argv[2]!) as SupervisedSetup
 const { timings, run } = setup
 const tell = (message: object): void => void process.send?.(message)
 let socketPath = ''
-const guard = new SupervisorClient({
+const supervisor = new SupervisorClient({
   times: timings,
   renewedAtMs: bootMs(),
   cacheDir: setup.cacheDir,
@@ -31,56 +31,56 @@ const guard = new SupervisorClient({
   onSocket: path => {
     socketPath = path
   },
-  onLost: () => tell({ kind: 'guard-lost' }),
+  onLost: () => tell({ kind: 'supervisor-lost' }),
 })
-await guard.ready
-guard.renewed(bootMs())
-if (setup.renews) setInterval(() => guard.renewed(bootMs()), timings.renewMs)
+await supervisor.ready
+supervisor.renewed(bootMs())
+if (setup.renews) setInterval(() => supervisor.renewed(bootMs()), timings.renewMs)
 if (setup.renewsElsewhere) {
-  const message = JSON.stringify({ kind: 'renewed', worker: guard.worker, atMs: 0 })
+  const message = JSON.stringify({ kind: 'renewed', worker: supervisor.worker, atMs: 0 })
   const code = `const { connect } = require('node:net'); const { uptime } = require('node:os')
     const message = ${message}; const socket = connect(${JSON.stringify(socketPath)})
     setInterval(() => socket.write(JSON.stringify({ ...message, atMs: uptime() * 1000 }) + '\\n'), 50)`
   new Thread(code, { eval: true, execArgv: [] })
 }
-const guarded = guard.watch(run)
+const supervised = supervisor.watch(run)
 // What is waited for does not keep a process alive; a real worker's heartbeat does.
 const alive = setInterval(() => {}, 1_000)
-await guarded.armed
+await supervised.armed
 clearInterval(alive)
 const abort = new AbortController()
 const runner = createProcessRunner({
   runUid: run.uid,
   onStart: group => {
-    guarded.started(group)
-    tell({ kind: 'started', group, guardPid: guard.pid })
+    supervised.started(group)
+    tell({ kind: 'started', group, supervisorPid: supervisor.pid })
   },
-  onEnd: group => guarded.ended(group),
+  onEnd: group => supervised.ended(group),
 })
 process.on('message', async (message: string) => {
   if (message === 'goodbye') {
-    guarded.done()
-    guard.goodbye()
+    supervised.done()
+    supervisor.goodbye()
     process.exit(0)
   }
   // As a worker whose event loop stands still.
   if (message === 'block') for (const endMs = performance.now() + 60_000; performance.now() < endMs; ) {}
-  if (message === 'credential') guard.renewCredential('renewed-token')
-  if (message === 'save') guarded.saved('of what the engine wrote')
+  if (message === 'credential') supervisor.renewCredential('renewed-token')
+  if (message === 'save') supervised.saved('of what the engine wrote')
   if (message === 'interrupt') {
-    guarded.interrupted()
+    supervised.interrupted()
     abort.abort()
   }
-  if (message === 'kill-guard') {
-    const before = guard.pid!
+  if (message === 'kill-supervisor') {
+    const before = supervisor.pid!
     process.kill(before, 'SIGKILL')
-    while (guard.pid === before || guard.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
-    await guard.ready
-    while (guard.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
-    tell({ kind: 'new-guard', guardPid: guard.pid })
+    while (supervisor.pid === before || supervisor.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
+    await supervisor.ready
+    while (supervisor.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
+    tell({ kind: 'new-supervisor', supervisorPid: supervisor.pid })
   }
 })
 const onStdoutLine = (line: string): void => tell({ kind: 'line', line })
 const result = await runner({ command: 'sh', args: ['-c', setup.script], cwd: run.directory, env: {}, signal: abort.signal, onStdoutLine })
-if (setup.savedDigest) guarded.saved(setup.savedDigest)
+if (setup.savedDigest) supervised.saved(setup.savedDigest)
 tell({ kind: 'ended', ...result })

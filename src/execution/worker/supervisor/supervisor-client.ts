@@ -5,56 +5,62 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { readStartTime } from '../../workspace/process/index.ts'
 import type { FenceTimes } from '../decide-fence.ts'
 import { bootMs } from './clock.ts'
-import { connectToGuard } from './connect-supervisor.ts'
-import { type GuardAnswer, type GuardedRun, type GuardMessage, onJsonLines, type WorkerIdentity } from './supervisor-protocol.ts'
+import { connectToSupervisor } from './connect-supervisor.ts'
+import {
+  onJsonLines,
+  type SupervisedRunSpec,
+  type SupervisorMessage,
+  type SupervisorReply,
+  type WorkerIdentity,
+} from './supervisor-protocol.ts'
 
-/** Guards lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
+/** Supervisors lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
 const maxQuickEnds = 3
 const quickMs = 5_000
-/** A guard that has not answered for so long is stopped, or as good as. */
+/** A supervisor that has not answered for so long is stopped, or as good as. */
 const silentMs = 5_000
 
-export type GuardOptions = {
+export type SupervisorClientOptions = {
   times: FenceTimes
   renewedAtMs: number
   cacheDir: string
   runsDir: string
-  /** Told on which socket the guard listens, now and whenever another guard takes over. */
+  /** Told on which socket the supervisor listens, now and whenever another supervisor takes over. */
   onSocket?(path: string): void
-  /** No guard can be kept: no engine may run. */
+  /** No supervisor can be kept: no engine may run. */
   onLost(): void
 }
 
 /**
- * The worker's side of the guard of its host. Remembers what a new guard has to know, because a guard can be killed, too: then the
- * next one is found or started at once, and when that does not help, `onLost` is called: without a guard no engine may run (invariant 2).
+ * The worker's side of the supervisor of its host. Remembers what a new supervisor has to know, because a supervisor can be killed, too: then the
+ * next one is found or started at once, and when that does not help, `onLost` is called: without a supervisor no engine may run (invariant 2).
  */
 export class SupervisorClient {
   readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
-  readonly #options: GuardOptions
-  readonly #runs = new Map<string, RunGuard>()
+  readonly #options: SupervisorClientOptions
+  readonly #runs = new Map<string, SupervisedRun>()
   #socket: Socket | undefined
   #ready: Promise<void>
   #pid: number | undefined
   #renewedAtMs: number
   #isOver = false
   #quickEnds = 0
-  /** When the oldest renewal was told that the guard has not answered yet. */
+  /** When the oldest renewal was told that the supervisor has not answered yet. */
   #unansweredSinceMs: number | undefined
 
-  constructor(options: GuardOptions) {
+  constructor(options: SupervisorClientOptions) {
     this.#options = options
     this.#renewedAtMs = options.renewedAtMs
     this.#ready = this.#connect()
     this.#ready.catch(() => {})
   }
 
-  /** Resolves when a guard answers. */
+  /** Resolves when a supervisor answers. */
   get ready(): Promise<void> {
     return this.#ready
   }
 
-  /** The process that is the guard now. */
+  /** The process that is the supervisor now. */
   get pid(): number | undefined {
     return this.#pid
   }
@@ -67,7 +73,7 @@ export class SupervisorClient {
     if (bootMs() - this.#unansweredSinceMs > silentMs) setTimeout(() => this.#leaveIfSilent(), 500).unref()
   }
 
-  /** A guard that is stopped keeps no deadline: another one is found or started. */
+  /** A supervisor that is stopped keeps no deadline: another one is found or started. */
   #leaveIfSilent(): void {
     if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < silentMs) return
     // Read when it goes on: it must not take this worker for dead.
@@ -78,25 +84,25 @@ export class SupervisorClient {
     if (socket) this.#onEnd(socket, 0)
   }
 
-  /** What the guard saves states with, if it has to, from now on. */
+  /** What the supervisor saves states with, if it has to, from now on. */
   renewCredential(token: string): void {
     for (const run of this.#runs.values()) run.renewCredential(token)
     this.#send({ kind: 'credential', token })
   }
 
-  /** From now on the Run is guarded; its engine may start when `armed` has resolved. */
-  watch(run: GuardedRun): RunGuard {
-    const guarded = new RunGuard(
+  /** From now on the Run is supervised; its engine may start when `armed` has resolved. */
+  watch(run: SupervisedRunSpec): SupervisedRun {
+    const supervised = new SupervisedRun(
       run,
       message => this.#send(message),
       () => this.#runs.delete(run.uid),
     )
-    this.#runs.set(run.uid, guarded)
-    guarded.tell()
-    return guarded
+    this.#runs.set(run.uid, supervised)
+    supervised.tell()
+    return supervised
   }
 
-  /** Leaves the guard: what is left, if anything, is nobody's any more. */
+  /** Leaves the supervisor: what is left, if anything, is nobody's any more. */
   goodbye(): void {
     this.#isOver = true
     for (const run of this.#runs.values()) run.forget()
@@ -106,7 +112,7 @@ export class SupervisorClient {
 
   async #connect(): Promise<void> {
     const { cacheDir, runsDir, times, onSocket } = this.#options
-    const { socket, path } = await connectToGuard(cacheDir)
+    const { socket, path } = await connectToSupervisor(cacheDir)
     const connectedMs = bootMs()
     if (this.#isOver) {
       socket.destroy()
@@ -118,7 +124,7 @@ export class SupervisorClient {
     socket.setEncoding('utf8')
     socket.on('error', () => {})
     const answered = new Promise<void>((resolve, reject) => {
-      onJsonLines<GuardAnswer>(socket as unknown as Parameters<typeof onJsonLines>[0], answer => {
+      onJsonLines<SupervisorReply>(socket as unknown as Parameters<typeof onJsonLines>[0], answer => {
         this.#unansweredSinceMs = undefined
         if (answer.kind === 'alive') return
         if (answer.kind === 'ready') {
@@ -127,7 +133,7 @@ export class SupervisorClient {
         } else this.#runs.get(answer.uid)?.answered(answer)
       })
       socket.once('close', () => {
-        reject(new Error('the guard process ended'))
+        reject(new Error('the supervisor process ended'))
         this.#onEnd(socket, connectedMs)
       })
     })
@@ -160,15 +166,15 @@ export class SupervisorClient {
   }
 
   // A write to a socket that has room is in the kernel before this returns, so what was said survives the worker.
-  #send(message: GuardMessage): void {
+  #send(message: SupervisorMessage): void {
     this.#socket?.write(`${JSON.stringify(message)}\n`)
   }
 }
 
-/** One Run under guard. */
-export class RunGuard {
-  readonly #run: GuardedRun
-  readonly #send: (message: GuardMessage) => void
+/** One Run under supervisor. */
+export class SupervisedRun {
+  readonly #run: SupervisedRunSpec
+  readonly #send: (message: SupervisorMessage) => void
   readonly #onOver: () => void
   readonly #groups = new Set<number>()
   readonly #armed = Promise.withResolvers<void>()
@@ -177,14 +183,14 @@ export class RunGuard {
   #savedDigest: string | undefined
   #isInterrupted = false
 
-  constructor(run: GuardedRun, send: (message: GuardMessage) => void, onOver: () => void) {
+  constructor(run: SupervisedRunSpec, send: (message: SupervisorMessage) => void, onOver: () => void) {
     this.#run = run
     this.#send = send
     this.#onOver = onOver
     this.#armed.promise.catch(() => {})
   }
 
-  /** Resolves when the engine would die also if worker and guard died at once. */
+  /** Resolves when the engine would die also if worker and supervisor died at once. */
   get armed(): Promise<void> {
     return this.#armed.promise
   }
@@ -199,7 +205,7 @@ export class RunGuard {
     this.#send({ kind: 'ended', uid: this.#run.uid, processGroupId })
   }
 
-  /** The engine was told to stop by the worker: the guard does not send SIGINT again. */
+  /** The engine was told to stop by the worker: the supervisor does not send SIGINT again. */
   interrupted(): void {
     this.#isInterrupted = true
     this.#send({ kind: 'interrupted', uid: this.#run.uid })
@@ -216,7 +222,7 @@ export class RunGuard {
   }
 
   /**
-   * Leaves the rest to the guard: it stops what runs, saves the state and removes the directory, as if the worker had died.
+   * Leaves the rest to the supervisor: it stops what runs, saves the state and removes the directory, as if the worker had died.
    * Resolves when it is through, or after `timeoutMs`; it goes on by itself then.
    */
   async abandon(timeoutMs: number): Promise<void> {
@@ -225,12 +231,12 @@ export class RunGuard {
     this.#over()
   }
 
-  /** For a guard that comes later. */
+  /** For a supervisor that comes later. */
   renewCredential(token: string): void {
     if (this.#run.salvage) this.#run.salvage.token = token
   }
 
-  /** Tells everything to a guard that knows nothing. */
+  /** Tells everything to a supervisor that knows nothing. */
   tell(): void {
     const { uid } = this.#run
     this.#send({ kind: 'run', run: this.#run })
@@ -239,7 +245,7 @@ export class RunGuard {
     if (this.#savedDigest) this.#send({ kind: 'saved', uid, digest: this.#savedDigest })
   }
 
-  answered(answer: Extract<GuardAnswer, { uid: string }>): void {
+  answered(answer: Extract<SupervisorReply, { uid: string }>): void {
     if (answer.kind === 'finished') {
       this.#finished.resolve()
       return
@@ -249,7 +255,7 @@ export class RunGuard {
       this.#fifo ??= openSync(answer.fifo, constants.O_RDWR | constants.O_NONBLOCK)
       this.#armed.resolve()
     } catch (error) {
-      // Its directory is gone: the guard has ended the Run meanwhile, and nothing of it may start.
+      // Its directory is gone: the supervisor has ended the Run meanwhile, and nothing of it may start.
       this.#armed.reject(error)
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The guard: one small process per host, beside its workers, that keeps their deadlines (invariant 2) also while they are stopped or
+ * The supervisor: one small process per host, beside its workers, that keeps their deadlines (invariant 2) also while they are stopped or
  * dead. A connection that closes without goodbye means that the worker died: its engines are interrupted, then killed in time; what
  * they wrote last is saved with the Run's epoch; the Run's directory is removed. Ends by itself when nobody needs it. Loads nothing
  * but what that takes.
@@ -10,17 +10,17 @@ import { join } from 'node:path'
 import { currentSocket, forgetStarting } from './connect-supervisor.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
-import { type GuardAnswer, type GuardMessage, onJsonLines, type WorkerIdentity } from './supervisor-protocol.ts'
+import { onJsonLines, type SupervisorMessage, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
 
 /** One-shot workers come one after the other: the next finds it ready. */
 const idleMs = 10_000
 const lookEveryMs = 1_000
-/** What worker and guard left when both were killed is looked for with the first worker, and then not more often than this. */
+/** What worker and supervisor left when both were killed is looked for with the first worker, and then not more often than this. */
 const sweepEveryMs = 30_000
 
 const directory = process.argv[2]!
-const socketName = `guard-${process.pid}.sock`
-const wards = new Map<string, SupervisedWorker>()
+const socketName = `supervisor-${process.pid}.sock`
+const supervisedWorkers = new Map<string, SupervisedWorker>()
 const connections = new Set<Socket>()
 const swept = new Map<string, number>()
 let busy = 0
@@ -31,33 +31,33 @@ const keyOf = ({ id, pid }: WorkerIdentity): string => `${pid} ${id}`
 function onConnection(socket: Socket): void {
   connections.add(socket)
   socket.setEncoding('utf8')
-  let ward: SupervisedWorker | undefined
-  const answer = (message: GuardAnswer): void => void socket.write(`${JSON.stringify(message)}\n`)
+  let supervised: SupervisedWorker | undefined
+  const answer = (message: SupervisorReply): void => void socket.write(`${JSON.stringify(message)}\n`)
   const handle = (message: Parameters<SupervisedWorker['on']>[0]): void => {
     try {
-      ward?.on(message)
+      supervised?.on(message)
     } catch {
-      // Such as a full disk: what cannot be guarded does not run. The worker finds itself without a guard, and its Runs are ended.
+      // Such as a full disk: what cannot be supervised does not run. The worker finds itself without a supervisor, and its Runs are ended.
       socket.destroy()
     }
   }
-  onJsonLines<GuardMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], message => {
+  onJsonLines<SupervisorMessage>(socket as unknown as Parameters<typeof onJsonLines>[0], message => {
     switch (message.kind) {
       case 'hello':
-        ward = new SupervisedWorker(message.worker, message.times, answer)
-        wards.set(keyOf(message.worker), ward)
+        supervised = new SupervisedWorker(message.worker, message.times, answer)
+        supervisedWorkers.set(keyOf(message.worker), supervised)
         void sweep(message.runsDir)
         return
       case 'renewed':
-        wards.get(keyOf(message.worker))?.renewed(message.atMs)
-        if (ward) answer({ kind: 'alive' })
+        supervisedWorkers.get(keyOf(message.worker))?.renewed(message.atMs)
+        if (supervised) answer({ kind: 'alive' })
         return
       case 'goodbye':
-        if (ward) {
-          wards.delete(keyOf(ward.worker))
-          void work(ward.release())
+        if (supervised) {
+          supervisedWorkers.delete(keyOf(supervised.worker))
+          void work(supervised.release())
         }
-        ward = undefined
+        supervised = undefined
         return
       default:
         handle(message)
@@ -69,13 +69,13 @@ function onConnection(socket: Socket): void {
   socket.on('close', () => {
     connections.delete(socket)
     usedAtMs = performance.now()
-    if (ward) void work(onWorkerDeath(ward))
+    if (supervised) void work(onWorkerDeath(supervised))
   })
 }
 
-async function onWorkerDeath(ward: SupervisedWorker): Promise<void> {
-  await ward.onWorkerDeath()
-  wards.delete(keyOf(ward.worker))
+async function onWorkerDeath(supervised: SupervisedWorker): Promise<void> {
+  await supervised.onWorkerDeath()
+  supervisedWorkers.delete(keyOf(supervised.worker))
 }
 
 async function sweep(runsDir: string): Promise<void> {
@@ -102,10 +102,10 @@ function isReplaced(): boolean {
 }
 
 function look(): void {
-  if (connections.size > 0 || wards.size > 0 || busy > 0) return
+  if (connections.size > 0 || supervisedWorkers.size > 0 || busy > 0) return
   const isReplacedNow = isReplaced()
   if (!isReplacedNow && performance.now() - usedAtMs < idleMs) return
-  // A worker that connects in this moment finds nobody, and starts the next guard.
+  // A worker that connects in this moment finds nobody, and starts the next supervisor.
   if (!isReplacedNow) rmSync(join(directory, currentSocket), { force: true })
   rmSync(join(directory, socketName), { force: true })
   process.exit(0)

@@ -1,6 +1,6 @@
 import type { FenceTimes } from '../decide-fence.ts'
 
-/** Where the guard saves a state file that the worker can no longer save. */
+/** Where the supervisor saves a state file that the worker can no longer save. */
 export type SalvageTarget = {
   /** Such as `https://127.0.0.1:7466/state/apps/network/run/network-1a2b3-4/state`. */
   url: string
@@ -10,18 +10,18 @@ export type SalvageTarget = {
   path: string
 }
 
-/** What the guard has to clean up. `endsByMs`: when it must be over at the latest, by `bootMs`, however well its worker seems. */
-export type GuardedRun = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
+/** What the supervisor has to clean up. `endsByMs`: when it must be over at the latest, by `bootMs`, however well its worker seems. */
+export type SupervisedRunSpec = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
 
 /** A worker for good: pids are reused, and a process may hold several workers. */
 export type WorkerIdentity = { id: string; pid: number; startTime: string }
 
-/** From a worker to the guard of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
-export type GuardMessage =
+/** From a worker to the supervisor of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
+export type SupervisorMessage =
   | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimes; runsDir: string }
   /** Before this instant (`bootMs`) the last renewal that succeeded was sent. From the worker, and from its heartbeat's thread. */
   | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
-  | { kind: 'run'; run: GuardedRun }
+  | { kind: 'run'; run: SupervisedRunSpec }
   /** The worker's credential was renewed: what its Runs were told with ends before the longest of them. */
   | { kind: 'credential'; token: string }
   | { kind: 'started'; uid: string; processGroupId: number }
@@ -32,28 +32,28 @@ export type GuardMessage =
   | { kind: 'saved'; uid: string; digest: string }
   /** The Run is over and cleaned up. */
   | { kind: 'done'; uid: string }
-  /** The rest of the Run is the guard's, as if the worker had died. */
+  /** The rest of the Run is the supervisor's, as if the worker had died. */
   | { kind: 'abandoned'; uid: string }
-  /** The worker ends as it should, or has gone over to another guard. */
+  /** The worker ends as it should, or has gone over to another supervisor. */
   | { kind: 'goodbye' }
 
-export type GuardAnswer =
-  /** Said to everybody who connects, before anything is asked: a guard that is stopped takes connections, too. */
+export type SupervisorReply =
+  /** Said to everybody who connects, before anything is asked: a supervisor that is stopped takes connections, too. */
   | { kind: 'ready'; pid: number }
   /** To each renewal that comes from the worker itself. */
   | { kind: 'alive' }
-  /** The Run's engines die also if worker and guard die at once; `fifo` is to be held open by the worker. */
+  /** The Run's engines die also if worker and supervisor die at once; `fifo` is to be held open by the worker. */
   | { kind: 'armed'; uid: string; fifo: string }
   /** What was abandoned is cleaned up, as far as it can be. */
   | { kind: 'finished'; uid: string }
 
 /** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
 export const keeperPrefix = 'keeper-'
-/** In a Run's directory: the guard could not save the state file, a person may want it. */
+/** In a Run's directory: the supervisor could not save the state file, a person may want it. */
 export const unsavedMark = 'unsaved-state'
-/** In a Run's directory, for its owner only: what a later guard has to know when worker and guard died at once. Goes with the Run. */
-export const recordName = 'guarded.json'
-/** In a Run's directory: a pipe that worker and guard hold open. When it closes, both are dead. */
+/** In a Run's directory, for its owner only: what a later supervisor has to know when worker and supervisor died at once. Goes with the Run. */
+export const recordName = 'supervised-run.json'
+/** In a Run's directory: a pipe that worker and supervisor hold open. When it closes, both are dead. */
 export const fifoName = 'alive'
 
 /** A duplex stream of JSON lines, as far as both sides need it. */

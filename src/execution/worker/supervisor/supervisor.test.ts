@@ -12,10 +12,10 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
 import type { LeaseTimings } from '../lease-timings.ts'
 import { bootMs } from './clock.ts'
-import type { GuardedSetup } from './supervised.testing.ts'
+import type { SupervisedSetup } from './supervised.testing.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 
-const base = mkdtempSync(join(tmpdir(), 'oarlock-guard-'))
+const base = mkdtempSync(join(tmpdir(), 'oarlock-supervisor-'))
 const runsDir = join(base, 'runs')
 const uploads: { url: string; epoch: string; token: string; body: string }[] = []
 const server = createServer((request, response) => {
@@ -39,9 +39,9 @@ after(() => {
 /** A tenth of the real ones, so that the tests take no ten seconds; the ratios are the same. */
 const timings: LeaseTimings = { durationMs: 2_000, renewMs: 200, interruptMs: 900, terminateMs: 1_200, killMs: 1_500 }
 
-type Message = { kind: string; line?: string; group?: number; guardPid?: number; exitCode?: number | null }
+type Message = { kind: string; line?: string; group?: number; supervisorPid?: number; exitCode?: number | null }
 
-async function start(t: TestContext, script: string, more: Partial<GuardedSetup> = {}) {
+async function start(t: TestContext, script: string, more: Partial<SupervisedSetup> = {}) {
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
@@ -49,8 +49,8 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/state/apps/network/run/${uid}/state`
   const endsByMs = more.endsInMs === undefined ? undefined : bootMs() + more.endsInMs
   const run = { uid, directory, endsByMs, salvage: { url, token: 'worker-token', epoch: 7, path } }
-  const setup: GuardedSetup = { timings, cacheDir: join(base, 'cache'), runsDir, run, script, renews: true, ...more }
-  const worker: ChildProcess = fork(join(import.meta.dirname, 'guarded-for-test.ts'), [JSON.stringify(setup)], {
+  const setup: SupervisedSetup = { timings, cacheDir: join(base, 'cache'), runsDir, run, script, renews: true, ...more }
+  const worker: ChildProcess = fork(join(import.meta.dirname, 'supervised.testing.ts'), [JSON.stringify(setup)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const messages: Message[] = []
@@ -63,7 +63,7 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
     }
   }
   t.after(() => worker.kill('SIGKILL'))
-  const { group, guardPid } = await message('started')
+  const { group, supervisorPid } = await message('started')
   await message('line', 'ready')
   return {
     uid,
@@ -73,7 +73,7 @@ async function start(t: TestContext, script: string, more: Partial<GuardedSetup>
     message,
     messages,
     group: group!,
-    guardPid: guardPid!,
+    supervisorPid: supervisorPid!,
     upload: () => uploads.filter(each => each.url.includes(uid)),
   }
 }
@@ -114,16 +114,16 @@ test('worker and engine are both killed: strays are gone, the last state is save
   )
 })
 
-test('a credential that was renewed while the Run goes on is the one that its state is saved with, also by the next guard', async t => {
-  const recorded = (directory: string) => JSON.parse(readFileSync(join(directory, 'guarded.json'), 'utf8')).salvage.token as string
+test('a credential that was renewed while the Run goes on is the one that its state is saved with, also by the next supervisor', async t => {
+  const recorded = (directory: string) => JSON.parse(readFileSync(join(directory, 'supervised-run.json'), 'utf8')).salvage.token as string
   for (const isReplaced of [false, true]) {
     const { worker, directory, path, upload, message } = await start(t, polite)
     writeFileSync(path, '{"serial":5}')
     worker.send('credential')
-    await eventually(() => recorded(directory) === 'renewed-token', 'the record to have it, for when worker and guard die at once')
+    await eventually(() => recorded(directory) === 'renewed-token', 'the record to have it, for when worker and supervisor die at once')
     if (isReplaced) {
-      worker.send('kill-guard')
-      await message('new-guard')
+      worker.send('kill-supervisor')
+      await message('new-supervisor')
     }
     worker.kill('SIGKILL')
     await cleaned(directory)
@@ -138,12 +138,12 @@ test('a record that cannot be renewed, as on a full disk or of a Run that has ju
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
-  const ward = new SupervisedWorker({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
+  const supervised = new SupervisedWorker({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
-  ward.on({ kind: 'run', run: { uid, directory, salvage } })
-  mkdirSync(join(directory, 'guarded.json.new'))
-  ward.on({ kind: 'credential', token: 'renewed-token' })
-  ward.on({ kind: 'done', uid })
+  supervised.on({ kind: 'run', run: { uid, directory, salvage } })
+  mkdirSync(join(directory, 'supervised-run.json.new'))
+  supervised.on({ kind: 'credential', token: 'renewed-token' })
+  supervised.on({ kind: 'done', uid })
   assert.equal(salvage.token, 'renewed-token')
 })
 
@@ -171,7 +171,7 @@ test('invariant 2: the worker is stopped: the engine is stopped in time, and the
   assert.equal(existsSync(directory), false)
 })
 
-test('invariant 2: the worker is stopped: what left the group and what was never told to the guard is gone in time, too', async t => {
+test('invariant 2: the worker is stopped: what left the group and what was never told to the supervisor is gone in time, too', async t => {
   const script = 'trap "" INT TERM; setsid sh -c "trap : INT TERM; echo ready; sleep 100" & wait; sleep 100'
   const { worker, uid, group } = await start(t, script)
   assert.ok(findRunProcesses(uid).length >= 2)
@@ -183,7 +183,7 @@ test('invariant 2: the worker is stopped: what left the group and what was never
   assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
 })
 
-test('no renewal comes through: the guard acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
+test('no renewal comes through: the supervisor acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
   const script =
     'trap "echo int; echo int >> ../steps" INT; trap "echo term; echo term >> ../steps" TERM; echo ready; while :; do sleep 0.02; done'
   const { worker, message, group, directory } = await start(t, script, { renews: false })
@@ -218,18 +218,18 @@ test('what the store has already is not sent again', async t => {
   assert.equal(existsSync(directory), false)
 })
 
-test('a killed guard is replaced, and the new one knows everything', async t => {
-  const { worker, message, group, guardPid, directory } = await start(t, polite)
-  worker.send('kill-guard')
-  const { guardPid: newGuard } = await message('new-guard')
-  assert.notEqual(newGuard, guardPid)
+test('a killed supervisor is replaced, and the new one knows everything', async t => {
+  const { worker, message, group, supervisorPid, directory } = await start(t, polite)
+  worker.send('kill-supervisor')
+  const { supervisorPid: newSupervisor } = await message('new-supervisor')
+  assert.notEqual(newSupervisor, supervisorPid)
   worker.kill('SIGKILL')
   await cleaned(directory)
   assert.equal(groupExists(group), false)
   assert.equal(existsSync(directory), false)
 })
 
-test('goodbye: the guard touches nothing', async t => {
+test('goodbye: the supervisor touches nothing', async t => {
   const { worker, message, directory, upload } = await start(t, 'echo ready')
   await message('ended')
   worker.send('goodbye')
@@ -238,28 +238,28 @@ test('goodbye: the guard touches nothing', async t => {
   assert.deepEqual(upload(), [])
 })
 
-test('signals to the worker’s own group, as Ctrl-C sends them, do not reach the guard', async t => {
-  const { worker, guardPid, directory } = await start(t, polite)
-  process.kill(guardPid, 'SIGINT')
-  process.kill(guardPid, 'SIGTERM')
+test('signals to the worker’s own group, as Ctrl-C sends them, do not reach the supervisor', async t => {
+  const { worker, supervisorPid, directory } = await start(t, polite)
+  process.kill(supervisorPid, 'SIGINT')
+  process.kill(supervisorPid, 'SIGTERM')
   worker.kill('SIGKILL')
   await cleaned(directory)
   assert.equal(existsSync(directory), false, 'it was still there to clean up')
 })
 
-test('the guard is small', async t => {
-  const { worker, guardPid, message } = await start(t, 'echo ready')
+test('the supervisor is small', async t => {
+  const { worker, supervisorPid, message } = await start(t, 'echo ready')
   await message('ended')
-  const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${guardPid}/status`, 'utf8'))?.[1])
+  const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${supervisorPid}/status`, 'utf8'))?.[1])
   // 53 MB with a warm compile cache; the bound leaves room for a first start without it.
   assert.ok(rssKiB < 100 * 1024, `${rssKiB} KiB`)
   worker.send('goodbye')
   await once(worker, 'exit')
 })
 
-test('one guard serves all workers of a host, and the death of one is not that of another', async t => {
+test('one supervisor serves all workers of a host, and the death of one is not that of another', async t => {
   const [one, other] = await Promise.all([start(t, polite), start(t, polite)])
-  assert.equal(one.guardPid, other.guardPid)
+  assert.equal(one.supervisorPid, other.supervisorPid)
   one.worker.kill('SIGKILL')
   await cleaned(one.directory)
   assert.equal(groupExists(other.group), true)
@@ -267,15 +267,15 @@ test('one guard serves all workers of a host, and the death of one is not that o
   await cleaned(other.directory)
 })
 
-test('worker and guard are killed at once: the engine and what left its group die with them; the next guard saves the state and cleans up', async t => {
+test('worker and supervisor are killed at once: the engine and what left its group die with them; the next supervisor saves the state and cleans up', async t => {
   const own = { cacheDir: join(base, 'cache-of-its-own') }
-  const { worker, guardPid, uid, directory, path, upload } = await start(
+  const { worker, supervisorPid, uid, directory, path, upload } = await start(
     t,
     'trap "" INT TERM; setsid sleep 100 & sleep 100 & echo ready; wait',
     own,
   )
   writeFileSync(path, '{"serial":11}')
-  process.kill(guardPid, 'SIGKILL')
+  process.kill(supervisorPid, 'SIGKILL')
   worker.kill('SIGKILL')
   await gone(uid)
   assert.equal(existsSync(directory), true, 'nobody is there to save the state yet')
@@ -289,14 +289,14 @@ test('worker and guard are killed at once: the engine and what left its group di
   await cleaned(next.directory)
 })
 
-test('worker, guard and engine are all stopped for longer than the Lease: when they go on, the engine is ended and so is the worker', async t => {
+test('worker, supervisor and engine are all stopped for longer than the Lease: when they go on, the engine is ended and so is the worker', async t => {
   const own = { cacheDir: join(base, 'cache-of-the-stopped') }
-  const { worker, guardPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
-  const all = [guardPid, worker.pid!, -group]
+  const { worker, supervisorPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
+  const all = [supervisorPid, worker.pid!, -group]
   for (const pid of all) process.kill(pid, 'SIGSTOP')
   await new Promise(resolve => setTimeout(resolve, timings.durationMs + 200))
-  // The worker last: what is tested is that the guard does it.
-  for (const pid of [-group, guardPid]) process.kill(pid, 'SIGCONT')
+  // The worker last: what is tested is that the supervisor does it.
+  for (const pid of [-group, supervisorPid]) process.kill(pid, 'SIGCONT')
   const continuedAt = performance.now()
   await gone(uid)
   assert.ok(performance.now() - continuedAt < 1_000, `took ${performance.now() - continuedAt} ms`)
@@ -314,21 +314,21 @@ test('a worker whose event loop stands still past the time of its Run: the engin
   await message('started')
 })
 
-test('a guard that is stopped keeps no deadline: a worker that starts gets another one, and one at work goes over to it', async t => {
-  const own = { cacheDir: join(base, 'cache-of-two-guards') }
+test('a supervisor that is stopped keeps no deadline: a worker that starts gets another one, and one at work goes over to it', async t => {
+  const own = { cacheDir: join(base, 'cache-of-two-supervisors') }
   const one = await start(t, polite, own)
-  process.kill(one.guardPid, 'SIGSTOP')
-  t.after(() => void (isRunning(one.guardPid) && process.kill(one.guardPid, 'SIGKILL')))
-  // Lies before the renewals in what the guard reads when it goes on.
+  process.kill(one.supervisorPid, 'SIGSTOP')
+  t.after(() => void (isRunning(one.supervisorPid) && process.kill(one.supervisorPid, 'SIGKILL')))
+  // Lies before the renewals in what the supervisor reads when it goes on.
   one.worker.send('save')
   const other = await start(t, polite, own)
-  assert.notEqual(other.guardPid, one.guardPid)
-  const first = [one.guardPid, one.worker.pid].map(pid => `keeper-${pid}`)
+  assert.notEqual(other.supervisorPid, one.supervisorPid)
+  const first = [one.supervisorPid, one.worker.pid].map(pid => `keeper-${pid}`)
   const isKeptByAnother = (): boolean => readdirSync(one.directory).some(name => name.startsWith('keeper-') && !first.includes(name))
-  await eventually(isKeptByAnother, 'the worker at work to have another guard')
-  process.kill(one.guardPid, 'SIGCONT')
-  await eventually(() => !isRunning(one.guardPid), 'the guard that goes on, which nobody needs, to end')
-  assert.equal(groupExists(one.group), true, 'the guard that goes on leaves a worker alone that has another one')
+  await eventually(isKeptByAnother, 'the worker at work to have another supervisor')
+  process.kill(one.supervisorPid, 'SIGCONT')
+  await eventually(() => !isRunning(one.supervisorPid), 'the supervisor that goes on, which nobody needs, to end')
+  assert.equal(groupExists(one.group), true, 'the supervisor that goes on leaves a worker alone that has another one')
   one.worker.kill('SIGKILL')
   await cleaned(one.directory)
   other.worker.kill('SIGKILL')

@@ -45,7 +45,7 @@ export type SandboxDescriptors = { info: number; block: number; seccomp: number 
 /**
  * The command line of a sandbox for one Run, up to the program: an empty root with chosen binds at their own paths, own user, pid, ipc,
  * uts and mount namespaces, a private /tmp (the Run's, on disk), no capabilities, no new privileges, no further user namespaces.
- * `--die-with-parent` is left out: a worker's death must not cost the engine the chance to save its state; the guard ends it in time.
+ * `--die-with-parent` is left out: a worker's death must not cost the engine the chance to save its state; the supervisor ends it in time.
  */
 export function sandboxArguments(options: SandboxOptions, command: string, cwd: string, descriptors: SandboxDescriptors): string[] {
   const { bwrap, directory, readable, network } = options

@@ -45,7 +45,7 @@ export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Prom
 
 /**
  * Kills every process on this machine that an earlier Run of the Stack left behind and that may write. Whoever holds the Stack's lock
- * calls it before its engine starts (invariant 1): when worker and guard of the earlier Run were both killed, or both stand still,
+ * calls it before its engine starts (invariant 1): when worker and supervisor of the earlier Run were both killed, or both stand still,
  * nobody else does. Returns how many it killed.
  * @throws {Error} when some are still there after `timeoutMs`: nothing may start beside them.
  */
