@@ -70,6 +70,27 @@ const mayImport: Record<string, readonly string[]> = {
   ],
 }
 
+/**
+ * Folders of `src/kubernetes/server/` and what each may import, from the top layer to the bottom (the header of its index.ts has the
+ * picture). `.` is the files of the folder itself. Folders import each other through index.ts.
+ */
+const serverMayImport: Record<string, readonly string[]> = {
+  '.': ['http', 'review', 'discovery', 'lifecycle', 'rest', 'watch', 'wire', 'quota', 'registry', 'auth', 'storage', 'fairness', 'metrics'],
+  http: ['review', 'discovery', 'rest', 'watch', 'wire', 'registry', 'auth', 'storage', 'fairness', 'metrics'],
+  review: ['rest', 'registry', 'auth', 'storage'],
+  lifecycle: ['rest', 'quota', 'registry', 'auth', 'storage', 'fairness'],
+  rest: ['watch', 'wire', 'quota', 'registry', 'auth', 'storage', 'fairness'],
+  discovery: ['wire', 'registry', 'storage'],
+  watch: ['wire', 'registry', 'storage', 'fairness'],
+  wire: ['registry', 'storage'],
+  quota: ['registry', 'storage'],
+  registry: ['storage'],
+  auth: ['storage'],
+  storage: [],
+  fairness: [],
+  metrics: [],
+}
+
 /** Entry points of a module other than its index, each with its reason. */
 const entryPoints: Record<string, string> = {
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
@@ -113,6 +134,26 @@ function violation({ from, to }: Import): string | undefined {
   return undefined
 }
 
+const serverRoot = 'kubernetes/server/'
+
+/** The folder of `src/kubernetes/server/` that a path is in; `.` for its own files, undefined outside of it. */
+function serverFolderOf(path: string): string | undefined {
+  if (!path.startsWith(serverRoot)) return undefined
+  const [folder, file] = path.slice(serverRoot.length).split('/') as [string, string | undefined]
+  return file === undefined ? '.' : folder
+}
+
+function serverViolation({ from, to }: Import): string | undefined {
+  const folder = serverFolderOf(from)
+  const target = serverFolderOf(to)
+  if (folder === undefined || target === undefined || folder === target || /\.(test|testing)\.ts$/.test(from)) return undefined
+  const allowed = serverMayImport[folder]
+  if (allowed === undefined) return `${from}: folder server/${folder} is not in the table of test/import-rules.test.ts`
+  if (!allowed.includes(target)) return `${from} imports ${to}: server/${folder}/ may import ${allowed.join(', ') || 'nothing of server/'}`
+  if (to !== `${serverRoot}${target}/index.ts`) return `${from} imports ${to}: import server/${target}/index.ts instead`
+  return undefined
+}
+
 /** The first cycle among the modules of the table, if any: then "imports point down" holds for no order. */
 function findCycle(table: Record<string, readonly string[]>): string[] | undefined {
   const done = new Set<string>()
@@ -149,11 +190,33 @@ test('imports point down: the table has no cycle', () => {
   deepEqual(findCycle({ a: ['b'], b: ['c'], c: ['b'] }), ['b', 'c', 'b'])
 })
 
+test('inside server/, every folder imports only the layers below it, through their index.ts', () => {
+  deepEqual(
+    sources
+      .flatMap(importsOf)
+      .map(serverViolation)
+      .filter(text => text !== undefined),
+    [],
+  )
+  deepEqual(findCycle(serverMayImport), undefined)
+  const folders = new Set(
+    sources.map(file => serverFolderOf(relative('src', file).split(sep).join('/'))).filter(folder => folder !== undefined),
+  )
+  deepEqual([...folders].sort(), Object.keys(serverMayImport).sort())
+  const withoutHeader = [...folders].filter(
+    folder => !/^\/\*\*\n \* @module /.test(readFileSync(join('src', serverRoot, folder, 'index.ts'), 'utf8')),
+  )
+  deepEqual(withoutHeader, [])
+})
+
 test('the rules report a violation', () => {
   ok(violation({ from: 'kubernetes/object/object.ts', to: 'kubernetes/server/index.ts' }))
   ok(violation({ from: 'kubernetes/client/client.ts', to: 'api/index.ts' }))
   ok(violation({ from: 'controllers/stack/decide-stack.ts', to: 'api/stack.ts' }))
   deepEqual(violation({ from: 'controllers/stack/decide-stack.ts', to: 'api/index.ts' }), undefined)
+  ok(serverViolation({ from: 'kubernetes/server/storage/store.ts', to: 'kubernetes/server/rest/index.ts' }))
+  ok(serverViolation({ from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/table.ts' }))
+  deepEqual(serverViolation({ from: 'kubernetes/server/rest/read.ts', to: 'kubernetes/server/storage/index.ts' }), undefined)
 })
 
 test('src/ has at most nine names, and every area and module has an index.ts that introduces it', () => {

@@ -1,6 +1,7 @@
 import { parseAddress } from '../../app/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import { type ApiServer, type Logger, startServer } from '../../kubernetes/server/index.ts'
+import { type ApiServer, startServer } from '../../kubernetes/server/index.ts'
+import type { Log } from '../../kubernetes/util/index.ts'
 import { dataDirectory } from '../access.ts'
 import { usageError } from '../cli-error.ts'
 import { note, outPaint, print } from '../console.ts'
@@ -39,7 +40,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-async function start({ listen }: ServeOptions, dataDir: string, log: Logger): Promise<ApiServer> {
+async function start({ listen }: ServeOptions, dataDir: string, log: Log): Promise<ApiServer> {
   try {
     return await startServer({ dataDir, listen: parseAddress(listen), log })
   } catch (error) {

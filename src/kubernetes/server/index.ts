@@ -1,15 +1,31 @@
 /**
  * @module server: the embedded Kubernetes API server, the library `oarlock/server`. Start reading at `start-server.ts`.
- * In: a data directory and an address. Out: a server that kubectl, client-go and our own client cannot tell from
- * kube-apiserver for the kinds it serves. It serves one machine; no pods are run here.
- * A request's way: http/ (route, body) → auth/ (who, may they) → rest/ (the verbs) → registry/ (what the kind says)
- * → storage/ (durable) → watch/ and wire/ (who gets to see it, and how). lifecycle/ acts later, by itself.
+ * In: a data directory and an address. Out: a server that kubectl, client-go and our own client cannot distinguish from
+ * kube-apiserver for the kinds it serves. It serves one machine and runs no pods.
+ *
+ * The path of a request: http/ (route, body, authentication) → rest/ (verbs) → registry/ (the rules of each kind) → storage/
+ * (durable commits). Committed changes go to clients through watch/ and wire/. lifecycle/ is the background work: finalization of
+ * namespaces, garbage collection, quota status.
+ *
+ * Layers, top to bottom; a folder imports only folders below it, through their index.ts. `test/import-rules.test.ts` has the exact
+ * list for each folder.
+ *
+ * | layer | folders |
+ * |---|---|
+ * | composition | `start-server.ts` |
+ * | transport | http/ |
+ * | endpoints and background work | review/ (access reviews, token requests), discovery/ (API groups, OpenAPI), lifecycle/ |
+ * | verbs | rest/ (create, get, list, watch, update, patch, delete) |
+ * | delivery | watch/ (open watches), wire/ (JSON, YAML, Tables) |
+ * | rules | registry/ (kinds), quota/ (ResourceQuota), auth/ (authentication, RBAC) |
+ * | data | storage/ (tables, commits, backup) |
+ * | no dependencies | fairness/ (fair queueing, time slices), metrics/ (`/metrics`) |
  */
 export { type AdmissionHook, type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type User } from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'
-export { type ApiServer, type Logger, type ServerOptions, startServer } from './start-server.ts'
+export { type ApiServer, type ServerOptions, startServer } from './start-server.ts'
 export {
   type BackupSummary,
   backUpDataDirectory,

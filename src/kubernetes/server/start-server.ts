@@ -3,6 +3,7 @@ import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
+import { type Log, silentLog } from '../util/index.ts'
 import {
   type AdmissionHook,
   Authorization,
@@ -38,14 +39,6 @@ import { Reviews, roleGuards } from './review/index.ts'
 import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
-/** What the server logs with: pino fits. */
-export type Logger = {
-  debug(fields: object, text: string): void
-  info(fields: object, text: string): void
-  warn(fields: object, text: string): void
-  error(fields: object, text: string): void
-}
-
 export type ServerOptions = {
   /** Made with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
   dataDir: string
@@ -54,7 +47,7 @@ export type ServerOptions = {
   /** 0 to 63, part of every resource version. Default 0. */
   partition?: number
   /** Default: silent. */
-  log?: Logger
+  log?: Log
   /** Further routes on the TLS listener. */
   mounts?: readonly Mount[]
   /**
@@ -98,7 +91,6 @@ export type ApiServer = {
   close(options?: { graceMs?: number }): Promise<void>
 }
 
-const silent: Logger = { debug() {}, info() {}, warn() {}, error() {} }
 const maxWatchBufferBytes = 16 * 1024 * 1024
 
 /**
@@ -106,7 +98,7 @@ const maxWatchBufferBytes = 16 * 1024 * 1024
  * @throws {ServerStartError} whose `code` says why it cannot start and whose message says what to do.
  */
 export async function startServer(options: ServerOptions): Promise<ApiServer> {
-  const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silent, mounts = [], storage } = options
+  const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silentLog, mounts = [], storage } = options
   const dataDir = resolve(options.dataDir)
   const pkiDir = join(dataDir, 'pki')
   makeDirectories(dataDir, pkiDir)

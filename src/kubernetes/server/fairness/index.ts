@@ -5,3 +5,4 @@
  * the disk (storage/), how much may wait for a slow watcher (watch/).
  */
 export { Fairness, type FairnessLimits, type FairnessStats, type Flow } from './fairness.ts'
+export { TimeSlice, yieldEvery } from './time-slice.ts'

@@ -6,7 +6,7 @@ import { StatusError } from '../../object/index.ts'
 import type { Authorizer } from '../auth/index.ts'
 import { type Store, writeWhole } from '../storage/index.ts'
 import { sendError } from '../wire/index.ts'
-import type { Mount } from './exchange.ts'
+import type { Mount } from './handler-types.ts'
 
 export type BackupMountOptions = {
   store: Store

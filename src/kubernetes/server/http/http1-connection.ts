@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Handler, Incoming } from './exchange.ts'
+import type { Handler, Incoming } from './handler-types.ts'
 import { Http1Reply, type ReplyCarrier } from './http1-reply.ts'
 import { type Head, maxHeadBytes, readHead } from './read-head.ts'
 

@@ -3,8 +3,8 @@ import type { Http2Server, Http2Session, IncomingHttpHeaders, OutgoingHttpHeader
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { HeaderValue, Reply } from '../wire/index.ts'
-import type { Backlogs } from './backlogs.ts'
-import type { Handler, Incoming } from './exchange.ts'
+import type { Handler, Incoming } from './handler-types.ts'
+import type { Backlogs } from './send-buffer-limiter.ts'
 
 export type Http2Options = {
   handler: Handler

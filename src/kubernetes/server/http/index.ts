@@ -4,8 +4,8 @@
  * Every fault of a client is a 4xx with a Status; nothing a client sends may end the process or be a 500.
  */
 export { backupMount } from './backup-mount.ts'
-export type { Handler, Incoming, Mount } from './exchange.ts'
 export { type HandlerOptions, makeHandler } from './handler.ts'
+export type { Handler, Incoming, Mount } from './handler-types.ts'
 export { type Listener, makeListener } from './listener.ts'
 export { type LocalConnection, LocalConnections } from './local-connection.ts'
 export { maxBodyBytes } from './read-body.ts'

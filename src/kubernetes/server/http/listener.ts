@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
-import { type BacklogLimits, Backlogs } from './backlogs.ts'
-import type { Handler } from './exchange.ts'
+import type { Handler } from './handler-types.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
+import { type BacklogLimits, Backlogs } from './send-buffer-limiter.ts'
 import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type ListenerOptions = {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HeaderValue, Reply } from '../wire/index.ts'
-import type { Handler, Incoming } from './exchange.ts'
+import type { Handler, Incoming } from './handler-types.ts'
 import { maxBodyBytes } from './read-body.ts'
 
 /** A request of this process to its own server. */

@@ -3,7 +3,7 @@ import type { RequestLabels, RequestMetrics } from '../metrics/index.ts'
 import type { Registry } from '../registry/index.ts'
 import { readBoolean } from '../rest/index.ts'
 import type { Reply } from '../wire/index.ts'
-import type { Incoming } from './exchange.ts'
+import type { Incoming } from './handler-types.ts'
 import type { Route } from './route.ts'
 
 type ResourceRoute = Route & { type: 'resource' }

@@ -1,5 +1,5 @@
 import { badRequest, StatusError } from '../../object/index.ts'
-import type { Incoming } from './exchange.ts'
+import type { Incoming } from './handler-types.ts'
 
 /** What an object and a patch may be long at most: 3 MB, as in Kubernetes. */
 export const maxBodyBytes = 3 * 1024 * 1024

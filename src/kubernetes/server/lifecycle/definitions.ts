@@ -1,6 +1,7 @@
 import { setCondition } from '../../object/index.ts'
+import { yieldEvery } from '../fairness/index.ts'
 import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate, yieldEvery } from '../rest/index.ts'
+import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { WorkQueue } from './work-queue.ts'
 

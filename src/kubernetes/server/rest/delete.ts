@@ -10,7 +10,8 @@ import {
   StatusError,
   unsupportedValue,
 } from '../../object/index.ts'
-import { type Kind, markTerminating } from '../registry/index.ts'
+import { yieldEvery } from '../fairness/index.ts'
+import { type Kind, markTerminating, selectFrom } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
@@ -18,9 +19,7 @@ import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call
 import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
 import { isFinished } from './prepare.ts'
 import { isLong, selectionOf } from './read.ts'
-import { selectFrom } from './selection.ts'
 import { streamList } from './stream-list.ts'
-import { yieldEvery } from './yield-every.ts'
 
 export type Propagation = 'Background' | 'Foreground' | 'Orphan'
 

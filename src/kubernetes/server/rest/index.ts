@@ -19,7 +19,6 @@ export { PagedLists } from './paged-lists.ts'
 export { isFinished } from './prepare.ts'
 export { decodeBody } from './write.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
-export { yieldEvery } from './yield-every.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {

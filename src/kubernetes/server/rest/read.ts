@@ -7,11 +7,11 @@ import {
   StatusError,
   unsupportedValue,
 } from '../../object/index.ts'
+import { type Selection, select, selectAt, selectFrom } from '../registry/index.ts'
 import { type Entry, parseRevision } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
 import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
-import { type Selection, select, selectAt, selectFrom } from './selection.ts'
 import { streamList } from './stream-list.ts'
 
 // Up to here a list is one string with a Content-Length; above it is streamed.

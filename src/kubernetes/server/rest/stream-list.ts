@@ -1,8 +1,8 @@
 import { once } from 'node:events'
+import { TimeSlice } from '../fairness/index.ts'
 import type { Entry } from '../storage/index.ts'
 import { listItem, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
-import { TimeSlice } from './yield-every.ts'
 
 const gzipChunkLength = 256 * 1024
 const chunkBytes = 128 * 1024

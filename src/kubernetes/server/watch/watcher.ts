@@ -1,6 +1,5 @@
-import type { Kind } from '../registry/index.ts'
-import type { Selection } from '../rest/selection.ts'
-import { TimeSlice } from '../rest/yield-every.ts'
+import { TimeSlice } from '../fairness/index.ts'
+import type { Kind, Selection } from '../registry/index.ts'
 import type { Entry, StoredEvent, Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
 

@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { Backlogs } from './backlogs.ts'
+import { Backlogs } from './send-buffer-limiter.ts'
 
 function outlets(lengths: Record<string, number>, backlogs: Backlogs) {
   const cut: string[] = []

@@ -8,8 +8,8 @@ import {
   parseShardSelector,
   shardTest,
 } from '../../object/index.ts'
-import type { Kind } from '../registry/index.ts'
 import type { Entry, Table } from '../storage/index.ts'
+import type { Kind } from './kind.ts'
 
 /** Which objects of a table a list, a watch or a deletecollection means. */
 export type Selection = {
