@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { type Run, type RunSpec, runResource, type StackSpec, stackResource, systemNamespace, workerResource } from '../src/api/index.ts'
 import { defaultLeaseTimings, type LeaseTimings, type RunWorkerOptions, runWorker } from '../src/execution/worker/index.ts'
-import { checkIsolation, findRunProcesses, writesStackVariable } from '../src/execution/workspace/index.ts'
+import { findRunProcesses, mutatedStackVariable, probeIsolation } from '../src/execution/workspace/index.ts'
 import { type Client, configMapResource, createClient, leaseResource, secretResource } from '../src/kubernetes/client/index.ts'
 import type { ApiServer } from '../src/kubernetes/server/index.ts'
 import type { LogStore } from '../src/stores/log/index.ts'
@@ -302,7 +302,7 @@ test('cancel: SIGINT to the engine, then Canceled; state saved, lock free, nothi
 
 test('invariant 1: what an earlier Run of the Stack left behind, with its supervisor dead or stopped, is killed before the engine starts', async t => {
   const left = async (stackUid: string) => {
-    const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'earlier', [writesStackVariable]: stackUid } })
+    const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'earlier', [mutatedStackVariable]: stackUid } })
     t.after(() => child.kill('SIGKILL'))
     await once(child, 'spawn')
     return { pid: child.pid!, isAlive: () => child.exitCode === null && child.signalCode === null }
@@ -680,9 +680,9 @@ test('a Run that needs more memory than it may have ends as OutOfMemory, with pe
   deepEqual(findRunProcesses(fixed.run.metadata.uid), [])
 })
 
-const sandbox = await checkIsolation('Sandbox')
+const sandbox = await probeIsolation('Sandbox')
 test('a Run in a sandbox: inputs, outputs and state as without one; the worker and other Runs are out of its sight', {
-  skip: sandbox.available ? false : sandbox.why,
+  skip: sandbox.available ? false : sandbox.reason,
 }, async t => {
   const spy = `ls ${runsDir} ${base}; cat /proc/${process.pid}/environ; kill -9 ${process.pid}; ln -s ${join(base, 'server')} $TMPDIR/out; true`
   const apply = `echo '{"url":"http://x"}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE; ${spy}`
@@ -697,7 +697,7 @@ test('a Run in a sandbox: inputs, outputs and state as without one; the worker a
 })
 
 test('a link that a sandboxed engine leaves where its state should be is not followed', {
-  skip: sandbox.available ? false : sandbox.why,
+  skip: sandbox.available ? false : sandbox.reason,
 }, async t => {
   const secret = join(base, 'only-for-the-worker.json')
   writeFileSync(secret, '{"token":"of-the-worker"}')

@@ -27,10 +27,11 @@ export {
   runTypes,
   waitsNoMore,
 } from './run.ts'
-export { isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
+export { type IsolationLevel, isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
 export {
   type EngineName,
   engineNames,
+  maxInlineBytes,
   type Stack,
   type StackSource,
   type StackSpec,

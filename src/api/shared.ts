@@ -13,6 +13,7 @@ export type PriorityClass = (typeof priorityClasses)[number]
 
 /** From weak to strong; docs/isolation.md. */
 export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
+export type IsolationLevel = (typeof isolationLevels)[number]
 
 /** How many resources a plan would add, change and destroy. A replacement counts as one add and one destroy. */
 export const planSummary = { add: Type.Integer(), change: Type.Integer(), destroy: Type.Integer() }

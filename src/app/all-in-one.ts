@@ -18,7 +18,7 @@ import {
 import { renderStatusPage } from '../console/index.ts'
 import { addDispatchController } from '../controllers/dispatch/index.ts'
 import { addStackController } from '../controllers/stack/index.ts'
-import { gitCredentials, resolveRevision, SourceError, sourceErrors } from '../execution/workspace/index.ts'
+import { gitCredentials, resolveRevision, SourceError, validateSource } from '../execution/workspace/index.ts'
 import { type Client, createClient, installKinds, namespaceResource, secretResource } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, Manager, silentLog } from '../kubernetes/controller/index.ts'
 import { type ApiServer, startServer } from '../kubernetes/server/index.ts'
@@ -193,7 +193,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const locks = recoveredLocks(registry)
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
-      checkSource: stack => sourceErrors(stack.spec.source),
+      checkSource: stack => validateSource(stack.spec.source),
       resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })

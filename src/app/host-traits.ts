@@ -1,6 +1,6 @@
 import { detectEngines } from '../execution/engine/index.ts'
 import { foundEngines } from '../execution/worker/index.ts'
-import { availableLevels } from '../execution/workspace/index.ts'
+import { availableIsolationLevels } from '../execution/workspace/index.ts'
 
 /** Found out anew this often, when a worker is started: somebody may have installed something. */
 const everyMs = 5 * 60_000
@@ -30,7 +30,7 @@ export class HostTraits {
       },
       () => undefined,
     )
-    availableLevels().then(
+    availableIsolationLevels().then(
       levels => {
         this.#levels = levels.join(',')
       },

@@ -1,5 +1,5 @@
-import { oarlockResources } from '../api/index.ts'
-import { type StackSourceLike, sourceErrors } from '../execution/workspace/index.ts'
+import { oarlockResources, type StackSource } from '../api/index.ts'
+import { validateSource } from '../execution/workspace/index.ts'
 import { isJsonObject, StatusError, type StructuralSchema } from '../kubernetes/object/index.ts'
 import { suggest } from './suggest.ts'
 
@@ -12,7 +12,7 @@ export function explainRefusal(object: { apiVersion: string; kind: string; spec?
   const resource = oarlockResources.find(({ apiVersion, kind }) => apiVersion === object.apiVersion && kind === object.kind)
   if (!resource) return []
   if (error.code === 413 && object.kind === 'Stack' && isJsonObject(object.spec)) {
-    return sourceErrors(object.spec.source as StackSourceLike | undefined).map(({ field, message }) => `${field}: ${message}`)
+    return validateSource(object.spec.source as StackSource | undefined).map(({ field, message }) => `${field}: ${message}`)
   }
   const unknown = [...error.message.matchAll(/unknown field "([^"]+)"/g)].map(([, path = '']) => path)
   return unknown.flatMap(path => {

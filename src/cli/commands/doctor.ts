@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { detectEngines } from '../../execution/engine/index.ts'
-import { checkIsolation, findCgroupParent } from '../../execution/workspace/index.ts'
+import { findDelegatedCgroup, probeIsolation } from '../../execution/workspace/index.ts'
 import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '../access.ts'
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
@@ -72,14 +72,14 @@ async function program(name: string, args: string[], purpose: string): Promise<F
 
 async function sandbox(): Promise<Finding> {
   const what = 'sandbox'
-  const found = await checkIsolation('Sandbox')
+  const found = await probeIsolation('Sandbox')
   if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, by ${found.bwrap}` }
-  return { what, state: 'missing', detail: found.why, fix: 'needed for Stacks with spec.isolation.level Sandbox' }
+  return { what, state: 'missing', detail: found.reason, fix: 'needed for Stacks with spec.isolation.level Sandbox' }
 }
 
 function limits(): Finding {
   const what = 'limits'
-  const parent = findCgroupParent()
+  const parent = findDelegatedCgroup()
   const kept = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
   if (kept.length === 3) return { what, state: 'ok', detail: `kept by the kernel, in ${parent?.path}` }
   const where = parent ? `cgroup v2 ${parent.path} has ${kept.join(', ') || 'no controllers'}` : 'no cgroup v2 that may be written'

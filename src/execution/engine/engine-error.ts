@@ -45,7 +45,7 @@ export class EngineError extends Error {
 }
 
 /** Interrupted runs may be tried again: the engine stopped because it was told to. */
-export function interrupted(engine: string, during: string): EngineError {
+export function interruptedError(engine: string, during: string): EngineError {
   return new EngineError('Interrupted', `${engine} was interrupted during ${during}; what it had finished is in the state`, {
     retryable: true,
   })

@@ -1,21 +1,12 @@
+import type { StackSpec } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Json } from '../../kubernetes/object/index.ts'
 import type { ProcessRunner } from '../workspace/index.ts'
 
-/** What an engine reads of a Stack's spec (a structural part of api/'s StackSpec, which this room may not import). */
-export type EngineSpec = {
-  engine: string
-  state?: 'Managed' | 'External'
-  /** As written in the Stack: a name here that the configuration does not know is an error, one from variablesFrom is not. */
-  variables?: Record<string, unknown>
-  command?: { plan?: string[]; apply?: string[]; destroy?: string[] }
-  manifests?: { namespace?: string; prune?: boolean; wait?: boolean; waitTimeout?: string }
-  terraform?: { parallelism?: number }
-}
-
 /** Everything an engine gets for one Run. */
 export type EngineContext = {
-  spec: EngineSpec
+  /** What an engine reads of the Stack's spec. `variables` holds only what the spec itself sets, without `variablesFrom`. */
+  spec: Pick<StackSpec, 'engine' | 'state' | 'variables' | 'command' | 'manifests' | 'terraform'>
   stack: { namespace: string; name: string; uid: string }
   /** The Run's epoch (invariant 3). */
   epoch: number

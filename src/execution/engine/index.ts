@@ -4,6 +4,6 @@
  * Every engine plans, keeps what it planned under a digest, and applies exactly that. Errors are `EngineError`s a newcomer understands.
  * Not here: fetching sources (`workspace/`), keeping state and locks (`state/`), deciding what to run (`stack/`), reporting (`worker/`).
  */
-export type { ApplyResult, Detection, Engine, EngineContext, EngineSpec, Output, PlanOptions, PlanResult } from './engine.ts'
+export type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from './engine.ts'
 export { type Diagnostic, EngineError, type EngineErrorReason } from './engine-error.ts'
-export { detectEngines, engineFor } from './engine-for.ts'
+export { detectEngines, loadEngine } from './engine-registry.ts'

@@ -6,7 +6,7 @@ import { defaults, isMutating, type Run, type RunStatus, versionMatches } from '
 import type { Client } from '../../kubernetes/client/index.ts'
 import { type Json, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
 import { LockedError, StaleEpochError, StateClient, type StateFileStream, streamStateFile } from '../../stores/state/index.ts'
-import { type ApplyResult, type Engine, type EngineContext, EngineError, engineFor, type PlanResult } from '../engine/index.ts'
+import { type ApplyResult, type Engine, type EngineContext, EngineError, loadEngine, type PlanResult } from '../engine/index.ts'
 import {
   createProcessRunner,
   createRunDirectory,
@@ -210,7 +210,7 @@ class RunExecution {
     const { client, run, log } = this.#options
     const { signal } = this.#abort
     const { type, stack: spec } = run.spec
-    const loading = engineFor(spec.engine)
+    const loading = loadEngine(spec.engine)
     loading.catch(() => {})
     this.#isolation = await isolateRun({
       ...this.#options,
@@ -293,7 +293,7 @@ class RunExecution {
     const { client, run, log } = this.#options
     const { type, approvedPlan } = run.spec
     // A plan writes nothing. What is wrong with what is said of it is known before anything is applied.
-    const planning = this.#reporter.phaseSoon({ phase: 'Planning', isolation: this.#isolation?.inForce })
+    const planning = this.#reporter.phaseSoon({ phase: 'Planning', isolation: this.#isolation?.effective })
     planning.catch(error => error instanceof StopError && this.stop(error.cause))
     const plan = approvedPlan
       ? await this.#approved(engine, context, approvedPlan.digest)
@@ -394,7 +394,7 @@ class RunExecution {
       writesStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
       home,
       tmp,
-      launch: this.#isolation?.launch,
+      wrapCommand: this.#isolation?.wrapCommand,
       onStart: group => {
         this.#groups.add(group)
         this.#supervised?.started(group)
@@ -479,7 +479,7 @@ class RunExecution {
     const { run } = this.#options
     if (this.#cause || !this.#isolation) return
     const { peakMemoryBytes } = this.#isolation.usage()
-    if (this.#isolation.kernelKills > 0) {
+    if (this.#isolation.oomKills > 0) {
       this.stop(causeOf(run, { kind: 'Memory', used: peakMemoryBytes, limit: this.#isolation.limits.memoryBytes ?? peakMemoryBytes }))
     } else if (this.#wasKilled && machineOomKills() > this.#oomKillsBefore) {
       this.stop({ kind: 'MachineOutOfMemory', used: peakMemoryBytes })
@@ -502,7 +502,7 @@ class RunExecution {
       if (isLocked) await this.#state.unlock({ signal: this.#dead.signal, deadlineMs: 5_000 }).catch(error => this.#onUnlockError(error))
       const status = {
         ...end,
-        ...(usage && { usage, isolation: this.#isolation?.inForce }),
+        ...(usage && { usage, isolation: this.#isolation?.effective }),
         finishedAt: rfc3339(Date.now()),
         log: await this.#unlessDead(log.close()),
       }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { type Run, raisedMemory } from '../../api/index.ts'
-import { checkIsolation, type Exceeded, isolationLevels, parseLimits, type RunDirectory, RunIsolation } from '../workspace/index.ts'
+import { isolationLevels, type Run, raisedMemory } from '../../api/index.ts'
+import { type ExceededLimit, parseRunLimits, probeIsolation, type RunDirectory, RunIsolation } from '../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
 
@@ -25,9 +25,9 @@ export async function isolateRun({ run, directory, cacheDir, sandboxBinds, onExc
   if (!network && level !== 'Sandbox') {
     throw new InputError('InvalidSpec', 'spec.isolation.network', `None needs spec.isolation.level Sandbox, got ${level}`)
   }
-  const available = await checkIsolation(level)
+  const available = await probeIsolation(level)
   if (!available.available) {
-    throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} cannot be had on this worker: ${available.why}`)
+    throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} cannot be had on this worker: ${available.reason}`)
   }
   const limits = readLimits(resources)
   return new RunIsolation({
@@ -42,9 +42,9 @@ export async function isolateRun({ run, directory, cacheDir, sandboxBinds, onExc
   })
 }
 
-function readLimits(resources: Parameters<typeof parseLimits>[0]): ReturnType<typeof parseLimits> {
+function readLimits(resources: Parameters<typeof parseRunLimits>[0]): ReturnType<typeof parseRunLimits> {
   try {
-    return parseLimits(resources)
+    return parseRunLimits(resources)
   } catch (error) {
     throw new InputError('InvalidSpec', 'spec.resources', (error as Error).message)
   }
@@ -61,7 +61,7 @@ export function cacheDirOf(run: Run, cacheDir: string): string {
 
 const pluginCaches = (cacheDir: string) => ['terraform', 'opentofu'].map(name => join(cacheDir, `${name}-plugins`))
 
-export function causeOf(run: Run, { kind, used, limit }: Exceeded): StopCause {
+export function causeOf(run: Run, { kind, used, limit }: ExceededLimit): StopCause {
   switch (kind) {
     case 'Memory':
       return { kind: 'OutOfMemory', used, limit, raise: raisedMemory(run.spec.stack.resources) }

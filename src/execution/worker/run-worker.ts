@@ -219,8 +219,8 @@ class WorkerProcess {
     const { traits, log, name } = this.#options
     if (traits?.isolation !== undefined) return
     try {
-      const { availableLevels } = await import('../workspace/index.ts')
-      this.#isolation = await availableLevels()
+      const { availableIsolationLevels } = await import('../workspace/index.ts')
+      this.#isolation = await availableIsolationLevels()
       await this.#voice.now()
     } catch (error) {
       log.warn({ worker: name, error: String(error) }, 'could not find out which isolation it can give')

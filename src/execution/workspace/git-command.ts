@@ -4,7 +4,7 @@ import type { GitUrl } from './git-url.ts'
 import { createProcessRunner, SpawnError } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
-import type { GitCredentials } from './stack-source.ts'
+import type { GitCredentials } from './source-options.ts'
 
 export type GitResult = { exitCode: number | null; stdout: string[]; stderr: string[] }
 /** Runs `git <args>`. Never rejects for an exit code. */
@@ -47,7 +47,7 @@ export async function withGit<T>(
           signal,
           onStdoutLine: keep(stdout),
           onStderrLine: keep(stderr),
-          interrupt: { graceMs: 2_000, killMs: 2_000 },
+          escalation: { graceMs: 2_000, killMs: 2_000 },
         })
         options.signal.throwIfAborted()
         return { exitCode, stdout, stderr }

@@ -8,7 +8,7 @@ import { allowedDirectory, outsideLink } from './path-source.ts'
 import { readStartTime } from './process/index.ts'
 import { removeTree } from './run-directory.ts'
 import { SourceError } from './source-error.ts'
-import { type GitSourceLike, maxSourceBytes, maxSourceFiles, type SourceOptions } from './stack-source.ts'
+import { type GitSource, maxSourceBytes, maxSourceFiles, type SourceOptions } from './source-options.ts'
 import { resolveInside } from './symlinks.ts'
 
 /** Commits kept per repository, and repositories kept in all; the least recently used go first (invariant 10). */
@@ -21,7 +21,7 @@ const lockPollMs = 50
 const lockWaitMs = 120_000
 
 /** Asks the repository which commit the source means now. Fetches nothing. */
-export async function gitRevision(source: GitSourceLike, options: SourceOptions): Promise<string> {
+export async function gitRevision(source: GitSource, options: SourceOptions): Promise<string> {
   const url = await checkedUrl(source.url, options)
   if (source.commit) return source.commit
   const ref = source.tag ? `refs/tags/${source.tag}` : source.branch ? `refs/heads/${source.branch}` : 'HEAD'
@@ -39,7 +39,7 @@ export async function gitRevision(source: GitSourceLike, options: SourceOptions)
 }
 
 /** Writes exactly that commit, the whole repository, without `.git`. Submodules are left out. Returns the source's own directory in it. */
-export async function checkoutGit(source: GitSourceLike, commit: string, directory: string, options: SourceOptions): Promise<string> {
+export async function checkoutGit(source: GitSource, commit: string, directory: string, options: SourceOptions): Promise<string> {
   if (!/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(commit)) {
     throw new SourceError('InvalidSource', 'spec.source.git', `revision ${JSON.stringify(commit)} is not a full commit hash`)
   }
@@ -110,7 +110,7 @@ function remoteOf(url: GitUrl): string {
  * there completely or not at all and processes need no lock to be safe. The lock beside it only saves work: of many Runs that
  * want the same commit at once, one fetches. A new commit starts from hard links of the newest one, so only what changed is sent.
  */
-async function cachedCommit(git: Git, url: GitUrl, source: GitSourceLike, commit: string, options: SourceOptions): Promise<string> {
+async function cachedCommit(git: Git, url: GitUrl, source: GitSource, commit: string, options: SourceOptions): Promise<string> {
   const name = createHash('sha256').update(remoteOf(url)).digest('hex').slice(0, 32)
   const parent = join(options.cacheDir, 'git', name)
   const place = join(parent, `${commit}.git`)
@@ -164,7 +164,7 @@ async function seed(git: Git, parent: string, made: string, hashLength: number):
   }
 }
 
-async function fetchCommit(git: Git, repository: string, url: GitUrl, source: GitSourceLike, commit: string): Promise<void> {
+async function fetchCommit(git: Git, repository: string, url: GitUrl, source: GitSource, commit: string): Promise<void> {
   const at = `--git-dir=${repository}`
   const has = async () => (await git([at, 'cat-file', '-e', `${commit}^{tree}`])).exitCode === 0
   // The ref keeps the commit for the next fetch, which offers it as a base.

@@ -5,16 +5,14 @@
  * Not here: engines, state, logs, or who may run what.
  */
 export {
-  type Availability,
-  availableLevels,
-  checkIsolation,
-  type Exceeded,
+  availableIsolationLevels,
+  type EffectiveIsolation,
+  type ExceededLimit,
   formatBytes,
-  type IsolationInForce,
-  type IsolationLevel,
-  isolationLevels,
+  type IsolationProbe,
   machineOomKills,
-  parseLimits,
+  parseRunLimits,
+  probeIsolation,
   RunIsolation,
   type RunLimits,
   type RunUsage,
@@ -24,24 +22,24 @@ export {
   createLineSplitter,
   createProcessRunner,
   type ExitResult,
-  findCgroupParent,
+  findDelegatedCgroup,
   findRunProcesses,
   groupExists,
-  type InterruptTimes,
   killGroup,
   killRunProcesses,
   killStackWriters,
+  mutatedStackVariable,
   type ProcessRunner,
-  type RunnerHooks,
+  type ProcessRunnerOptions,
   readStartTime,
   runUidVariable,
+  type SignalEscalation,
   SpawnError,
   type SpawnOptions,
   signalGroup,
-  writesStackVariable,
 } from './process/index.ts'
 export { createRunDirectory, type RunDirectory, removeTree } from './run-directory.ts'
 export { fetchSource, gitCredentials, resolveRevision } from './source.ts'
 export { SourceError, type SourceErrorReason } from './source-error.ts'
-export { sourceErrors } from './source-errors.ts'
-export type { GitCredentials, GitSourceLike, SourceOptions, StackSourceLike } from './stack-source.ts'
+export type { GitCredentials, GitSource, SourceOptions } from './source-options.ts'
+export { validateSource } from './validate-source.ts'

@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs'
 import { lstat, mkdir, open, readdir, readlink, realpath, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SourceError } from './source-error.ts'
-import { maxSourceBytes, maxSourceFiles } from './stack-source.ts'
+import { maxSourceBytes, maxSourceFiles } from './source-options.ts'
 import { isWithin, resolveInside } from './symlinks.ts'
 
 const field = 'spec.source.path.path'

@@ -17,15 +17,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
-import {
-  createRunDirectory,
-  fetchSource,
-  gitCredentials,
-  resolveRevision,
-  SourceError,
-  type SourceErrorReason,
-  type StackSourceLike,
-} from './index.ts'
+import type { StackSource } from '../../api/index.ts'
+import { createRunDirectory, fetchSource, gitCredentials, resolveRevision, SourceError, type SourceErrorReason } from './index.ts'
 
 const base = realpathSync(mkdtempSync(join(tmpdir(), 'oarlock-source-')))
 after(() => rmSync(base, { recursive: true, force: true }))
@@ -85,7 +78,7 @@ async function refused(action: Promise<unknown>, reason: SourceErrorReason, says
   })
 }
 
-async function take(source: StackSourceLike, revision?: string): Promise<string> {
+async function take(source: StackSource, revision?: string): Promise<string> {
   return (await fetchSource(source, revision ?? (await resolveRevision(source, options)), emptyDirectory(), options)).directory
 }
 
@@ -244,7 +237,7 @@ test('git: many processes that want the same commits at once all get them, and o
   const commits = [git(directory, 'rev-parse', 'HEAD'), commit({ a: '2' })]
   const children = await Promise.all(
     [0, 1, 2, 3].map(async number => {
-      const child = fork(join(import.meta.dirname, 'fetch-for-test.ts'), [url, commits[number % 2]!, emptyDirectory(), allowed, cacheDir], {
+      const child = fork(join(import.meta.dirname, 'fetch.testing.ts'), [url, commits[number % 2]!, emptyDirectory(), allowed, cacheDir], {
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       })
       const [exitCode] = await once(child, 'exit')

@@ -1,17 +1,18 @@
 import { mkdir } from 'node:fs/promises'
+import type { StackSource } from '../../api/index.ts'
 import { checkoutGit, gitRevision } from './git-source.ts'
 import { inlineRevision, writeInline } from './inline-source.ts'
 import { copyPath, pathRevision } from './path-source.ts'
 import { SourceError } from './source-error.ts'
-import { sourceErrors } from './source-errors.ts'
-import type { GitCredentials, SourceOptions, StackSourceLike } from './stack-source.ts'
+import type { GitCredentials, SourceOptions } from './source-options.ts'
+import { validateSource } from './validate-source.ts'
 
 /**
  * What the source is right now: a digest of inline files, a digest of names, sizes and times of a path, a commit of a repository
  * (asked with `ls-remote`, nothing is fetched).
  * @throws {SourceError}
  */
-export async function resolveRevision(source: StackSourceLike, options: SourceOptions): Promise<string> {
+export async function resolveRevision(source: StackSource, options: SourceOptions): Promise<string> {
   check(source)
   if (source.inline) return inlineRevision(source.inline.files)
   if (source.path) return pathRevision(source.path.path, options.allowPaths)
@@ -25,7 +26,7 @@ export async function resolveRevision(source: StackSourceLike, options: SourceOp
  * @throws {SourceError}
  */
 export async function fetchSource(
-  source: StackSourceLike,
+  source: StackSource,
   revision: string,
   directory: string,
   options: SourceOptions,
@@ -58,7 +59,7 @@ export function gitCredentials(data: Readonly<Record<string, string>>, secret: s
   return credentials
 }
 
-function check(source: StackSourceLike): void {
-  const [cause] = sourceErrors(source)
+function check(source: StackSource): void {
+  const [cause] = validateSource(source)
   if (cause) throw new SourceError('InvalidSource', cause.field, cause.message)
 }

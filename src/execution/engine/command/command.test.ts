@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
-import { createRig } from '../harness.testing.ts'
+import { createEngineHarness } from '../engine-harness.testing.ts'
 import { createCommandEngine } from './command.ts'
 import { readProgressLine } from './progress-line.ts'
 import { readOutputs } from './read-outputs.ts'
 
 const engine = createCommandEngine()
-const spec = (command: EngineContext['spec']['command'], more: Partial<EngineContext['spec']> = {}) => ({
+const spec = (command: EngineContext['spec']['command'], more: Partial<EngineContext['spec']> = {}): EngineContext['spec'] => ({
   engine: 'command',
   command,
   ...more,
@@ -33,7 +33,7 @@ printf '{"runs": %s}' "$OARLOCK_EPOCH" > "$OARLOCK_STATE"
 cp "$OARLOCK_VARIABLES" vars.json
 echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
 `
-  const rig = await createRig(
+  const harness = await createEngineHarness(
     t,
     { 'apply.sh': script },
     {
@@ -42,19 +42,19 @@ echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
       sensitiveNames: ['token'],
     },
   )
-  assert.deepEqual(await run(rig.context), {
+  assert.deepEqual(await run(harness.context), {
     outputs: { greeting: { value: 'ahoy [1,2]', sensitive: false }, token: { value: 'hunter2secret', sensitive: true } },
     resources: 1,
     changed: true,
   })
-  assert.deepEqual(rig.progress, [{ done: 1, total: 2, current: 'rowing' }])
-  assert.deepEqual(rig.log, ['default/app app-uid-1-1 apply'])
-  assert.equal(await readFile(rig.context.statePath ?? '', 'utf8'), '{"runs": 1}')
-  assert.match(await readFile(`${rig.context.directory}/vars.json`, 'utf8'), /"greeting": "ahoy"/)
+  assert.deepEqual(harness.progress, [{ done: 1, total: 2, current: 'rowing' }])
+  assert.deepEqual(harness.log, ['default/app app-uid-1-1 apply'])
+  assert.equal(await readFile(harness.context.statePath ?? '', 'utf8'), '{"runs": 1}')
+  assert.match(await readFile(`${harness.context.directory}/vars.json`, 'utf8'), /"greeting": "ahoy"/)
 })
 
 test('plan exits with 0: nothing is applied, and the outputs of the last apply stay', async t => {
-  const rig = await createRig(
+  const harness = await createEngineHarness(
     t,
     {},
     {
@@ -64,29 +64,29 @@ test('plan exits with 0: nothing is applied, and the outputs of the last apply s
       }),
     },
   )
-  assert.equal((await run(rig.context)).changed, true)
-  assert.deepEqual(await run(rig.context), { outputs: { url: { value: 'u', sensitive: false } }, resources: 1, changed: false })
+  assert.equal((await run(harness.context)).changed, true)
+  assert.deepEqual(await run(harness.context), { outputs: { url: { value: 'u', sensitive: false } }, resources: 1, changed: false })
 })
 
 test('without a plan command a Run always applies; the digest follows source, variables and command', async t => {
-  const rig = await createRig(t, { 'a.sh': 'true' }, { spec: spec({ apply: ['sh', 'a.sh'] }) })
-  const first = await engine.plan(rig.context)
+  const harness = await createEngineHarness(t, { 'a.sh': 'true' }, { spec: spec({ apply: ['sh', 'a.sh'] }) })
+  const first = await engine.plan(harness.context)
   assert.deepEqual([first.hasChanges, first.add], [true, 1])
-  assert.equal((await engine.readPlan(rig.context, first.file ?? '')).digest, first.digest)
-  const digests = [first.digest, (await engine.plan({ ...rig.context, variables: { x: 1 } })).digest]
-  digests.push((await engine.plan({ ...rig.context, spec: spec({ apply: ['sh', './a.sh'] }) })).digest)
-  await rig.write({ 'a.sh': 'false' })
-  digests.push((await engine.plan(rig.context)).digest)
+  assert.equal((await engine.readPlan(harness.context, first.file ?? '')).digest, first.digest)
+  const digests = [first.digest, (await engine.plan({ ...harness.context, variables: { x: 1 } })).digest]
+  digests.push((await engine.plan({ ...harness.context, spec: spec({ apply: ['sh', './a.sh'] }) })).digest)
+  await harness.write({ 'a.sh': 'false' })
+  digests.push((await engine.plan(harness.context)).digest)
   assert.equal(new Set(digests).size, digests.length)
 })
 
 test('destroy runs the destroy command, and without one there is nothing to do', async t => {
-  const rig = await createRig(t, {}, { spec: spec({ apply: sh('true'), destroy: sh('echo gone') }) })
-  assert.equal((await run(rig.context, { destroy: true })).resources, 0)
-  assert.deepEqual(rig.log, ['gone'])
-  const none = { ...rig.context, spec: spec({ apply: sh('true') }) }
+  const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('true'), destroy: sh('echo gone') }) })
+  assert.equal((await run(harness.context, { destroy: true })).resources, 0)
+  assert.deepEqual(harness.log, ['gone'])
+  const none = { ...harness.context, spec: spec({ apply: sh('true') }) }
   await run(none, { destroy: true })
-  assert.equal(rig.log.at(-1), 'spec.command.destroy is not set: nothing to do')
+  assert.equal(harness.log.at(-1), 'spec.command.destroy is not set: nothing to do')
 })
 
 for (const { name, command, variables = {}, want } of [
@@ -124,15 +124,19 @@ for (const { name, command, variables = {}, want } of [
   },
 ] as { name: string; command: EngineContext['spec']['command']; variables?: Record<string, string>; want: [string, RegExp, boolean] }[]) {
   test(`${name}: the error names the field`, async t => {
-    const rig = await createRig(t, { 'plain.sh': 'true' }, { spec: spec(command), variables, sensitiveNames: Object.keys(variables) })
-    await assert.rejects(run(rig.context), rejectsWith(...want))
+    const harness = await createEngineHarness(
+      t,
+      { 'plain.sh': 'true' },
+      { spec: spec(command), variables, sensitiveNames: Object.keys(variables) },
+    )
+    await assert.rejects(run(harness.context), rejectsWith(...want))
   })
 }
 
 test('an interrupted apply is Interrupted', async t => {
   // Waits in the shell itself: dash loses a SIGINT that comes while it starts a program (seen here, about once in ten).
-  const rig = await createRig(t, {}, { spec: spec({ apply: sh('sleep 60 & echo started; wait') }) })
-  const context = { ...rig.context, log: () => rig.abort.abort() }
+  const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('sleep 60 & echo started; wait') }) })
+  const context = { ...harness.context, log: () => harness.abort.abort() }
   await assert.rejects(run(context), rejectsWith('Interrupted', /^spec.command.apply was interrupted during apply/, true))
 })
 

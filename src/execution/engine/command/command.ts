@@ -3,9 +3,9 @@ import { lstat, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
-import { digestOf } from '../digest.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
-import { EngineError, type EngineErrorReason, interrupted } from '../engine-error.ts'
+import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
+import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { directoryDigest } from './directory-digest.ts'
 import { readProgressLine } from './progress-line.ts'
@@ -69,7 +69,7 @@ class CommandEngine implements Engine {
     }
     if (hasChanges && intent === 'apply') count[record === undefined ? 'add' : 'change'] = 1
     const secrets = secretValues(context.variables, context.sensitiveNames)
-    const digest = digestOf({ ...inputs, hasChanges, printed })
+    const digest = jsonDigest({ ...inputs, hasChanges, printed })
     const file = join(context.scratch, `${intent}.plan.json`)
     await writeFile(file, `${JSON.stringify({ engine: 'command', digest })}\n`, { mode: 0o600 })
     const summary = printed.slice(0, maxSummaryLines).map(line => maskSecrets(line, secrets))
@@ -136,7 +136,7 @@ class CommandEngine implements Engine {
   }
 
   #fail(context: EngineContext, step: Step, exitCode: number | null, errors: readonly string[]): never {
-    if (context.signal.aborted) throw interrupted(`spec.command.${step}`, step)
+    if (context.signal.aborted) throw interruptedError(`spec.command.${step}`, step)
     const reasons: Record<Step, EngineErrorReason> = { plan: 'PlanFailed', apply: 'ApplyFailed', destroy: 'DestroyFailed' }
     const last = errors.at(-1)
     const how = exitCode === null ? 'was ended by a signal' : `ended with exit code ${exitCode}`

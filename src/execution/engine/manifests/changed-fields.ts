@@ -4,7 +4,7 @@ import { cloneJson, equalJson, isJsonObject, type KubeObject } from '../../../ku
 const serverFields = ['managedFields', 'resourceVersion', 'generation', 'creationTimestamp', 'uid', 'selfLink'] as const
 
 /** An object without its status and without what only the server writes. */
-export function comparable(object: KubeObject): Record<string, unknown> {
+export function desiredFields(object: KubeObject): Record<string, unknown> {
   const { status: _, ...rest } = cloneJson(object)
   const metadata: Record<string, unknown> = { ...rest.metadata }
   for (const field of serverFields) delete metadata[field]

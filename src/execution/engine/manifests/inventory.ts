@@ -8,23 +8,23 @@ export function inventoryKey(entry: { apiVersion: string; kind: string; namespac
   return [parseApiVersion(entry.apiVersion).group, entry.kind, entry.namespace ?? '', entry.name].join('\n')
 }
 
-export function entryOf({ apiVersion, kind, metadata }: KubeObject): InventoryEntry {
+export function inventoryEntry({ apiVersion, kind, metadata }: KubeObject): InventoryEntry {
   const { name, namespace, uid } = metadata
   return { apiVersion, kind, ...(namespace && { namespace }), name, uid }
 }
 
 /** `ConfigMap shop/web`, for messages. */
-export function entryText({ kind, namespace, name }: { kind: string; namespace?: string; name: string }): string {
+export function formatEntry({ kind, namespace, name }: { kind: string; namespace?: string; name: string }): string {
   return `${kind} ${namespace ? `${namespace}/` : ''}${name}`
 }
 
-/** Reads the record of the Stack; anything else than what {@link writeInventory} made is an empty one. */
-export function readInventory(value: Json | undefined): InventoryEntry[] {
+/** Reads the record of the Stack; anything else than what {@link serializeInventory} made is an empty one. */
+export function parseInventory(value: Json | undefined): InventoryEntry[] {
   if (!isJsonObject(value) || value.engine !== 'manifests' || !Array.isArray(value.objects)) return []
   return value.objects.filter(isEntry)
 }
 
-export function writeInventory(entries: readonly InventoryEntry[]): Json {
+export function serializeInventory(entries: readonly InventoryEntry[]): Json {
   return { engine: 'manifests', objects: entries.map(entry => ({ ...entry })) }
 }
 

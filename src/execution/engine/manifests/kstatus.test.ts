@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { KubeObject } from '../../../kubernetes/object/index.ts'
-import { kstatus } from './kstatus.ts'
+import { computeKStatus } from './kstatus.ts'
 
 type Case = { name: string; api: string; kind: string; spec?: object; status?: object; metadata?: object; want: string }
 const condition = (type: string, status: string, reason = '', message = '') => ({ type, status, reason, message })
@@ -229,7 +229,7 @@ const cases: Case[] = [
 for (const { name, api, kind, spec, status, metadata, want } of cases) {
   test(`${kind}, ${name}: ${want}`, () => {
     const object = { apiVersion: api, kind, metadata: { name: 'x', ...metadata }, ...(spec && { spec }), ...(status && { status }) }
-    const result = kstatus(object as unknown as KubeObject)
+    const result = computeKStatus(object as unknown as KubeObject)
     assert.equal(`${result.status}: ${result.message}`, want)
   })
 }

@@ -13,7 +13,7 @@ const failed = (message: string): KStatus => ({ status: 'Failed', message })
  * Kinds it does not know are Current unless a condition Ready, Reconciling or Stalled, or a lagging observedGeneration, says otherwise.
  * Kinds with a controller that has not looked yet are InProgress, and the message says so.
  */
-export function kstatus(object: KubeObject): KStatus {
+export function computeKStatus(object: KubeObject): KStatus {
   const { metadata } = object
   if (metadata.deletionTimestamp !== undefined) return { status: 'Terminating', message: terminating(metadata.finalizers) }
   const status = fields(object.status)

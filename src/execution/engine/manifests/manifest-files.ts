@@ -6,7 +6,7 @@ const maxFiles = 5_000
 const maxFileBytes = 16 * 1024 * 1024
 
 /** Every `*.yaml`, `*.yml` and `*.json` below `root`, by relative path; hidden files and directories and symbolic links are left out. */
-export async function manifestFiles(root: string): Promise<{ path: string; text: string }[]> {
+export async function readManifestFiles(root: string): Promise<{ path: string; text: string }[]> {
   const paths: string[] = []
   const visit = async (directory: string): Promise<void> => {
     for (const entry of await readdir(join(root, directory), { withFileTypes: true })) {

@@ -7,7 +7,7 @@ import { type Client, configMapResource, createClient, namespaceResource } from 
 import { type ApiServer, startServer } from '../../../kubernetes/server/index.ts'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
-import { createRig, type Rig } from '../harness.testing.ts'
+import { createEngineHarness, type EngineHarness } from '../engine-harness.testing.ts'
 import { createManifestsEngine } from './manifests.ts'
 
 let dataDir: string
@@ -27,24 +27,24 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** A rig whose Stack lives in a namespace of its own. */
-async function rigFor(
-  t: Parameters<typeof createRig>[0],
+/** A harness whose Stack lives in a namespace of its own. */
+async function harnessFor(
+  t: Parameters<typeof createEngineHarness>[0],
   files: Record<string, string>,
   manifests: EngineContext['spec']['manifests'] = {},
 ) {
   const namespace = `ns-${++namespaces}`
   await client.resource(namespaceResource).create({ metadata: { name: namespace } })
-  const rig = await createRig(t, files, {
+  const harness = await createEngineHarness(t, files, {
     client,
     spec: { engine: 'manifests', manifests: { waitTimeout: '5s', ...manifests } },
     stack: { namespace, name: 'app', uid: `uid-${namespaces}` },
   })
-  return { rig, namespace, configMaps: client.resource(configMapResource) }
+  return { harness, namespace, configMaps: client.resource(configMapResource) }
 }
 
-async function run(rig: Rig, options: { destroy?: boolean } = {}) {
-  const context = await rig.nextRun()
+async function run(harness: EngineHarness, options: { destroy?: boolean } = {}) {
+  const context = await harness.nextRun()
   await engine.prepare(context)
   const plan = await engine.plan(context, options)
   return { plan, result: await engine.apply(context, plan) }
@@ -59,69 +59,71 @@ const rejectsWith = (reason: string, message: RegExp, retryable?: boolean) => (e
 }
 
 test('applies, finds nothing to do, changes, prunes, destroys', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one'), 'sub/b.yml': configMap('b', 'one') })
-  const first = await run(rig)
+  const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one'), 'sub/b.yml': configMap('b', 'one') })
+  const first = await run(harness)
   assert.deepEqual([first.plan.add, first.plan.change, first.plan.destroy], [2, 0, 0])
   assert.deepEqual(first.plan.summary, [`+ ConfigMap ${namespace}/a`, `+ ConfigMap ${namespace}/b`])
   assert.deepEqual(first.result, { outputs: {}, resources: 2, changed: true })
   assert.deepEqual((await configMaps.get('b', { namespace })).data, { key: 'one' })
 
-  const second = await run(rig)
+  const second = await run(harness)
   assert.deepEqual([second.plan.hasChanges, second.result.changed, second.result.resources], [false, false, 2])
 
-  await rig.write({ 'a.yaml': configMap('a', 'two') })
-  await rig.write({ 'sub/b.yml': '# nothing left\n' })
-  const third = await run(rig)
+  await harness.write({ 'a.yaml': configMap('a', 'two') })
+  await harness.write({ 'sub/b.yml': '# nothing left\n' })
+  const third = await run(harness)
   assert.deepEqual(third.plan.summary, [`~ ConfigMap ${namespace}/a (data.key)`, `- ConfigMap ${namespace}/b`])
   assert.equal(third.result.resources, 1)
   assert.deepEqual((await configMaps.get('a', { namespace })).data, { key: 'two' })
   assert.equal(await configMaps.getOrUndefined('b', { namespace }), undefined)
 
-  const { plan, result } = await run(rig, { destroy: true })
+  const { plan, result } = await run(harness, { destroy: true })
   assert.deepEqual([plan.destroy, result.resources], [1, 0])
   assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined)
 })
 
 test('prune: false leaves what the source no longer names', async t => {
-  const { rig, namespace, configMaps } = await rigFor(
+  const { harness, namespace, configMaps } = await harnessFor(
     t,
     { 'a.yaml': configMap('a', 'one'), 'b.yaml': configMap('b', 'one') },
     { prune: false },
   )
-  await run(rig)
-  await rig.write({ 'b.yaml': '' })
-  const { plan } = await run(rig)
+  await run(harness)
+  await harness.write({ 'b.yaml': '' })
+  const { plan } = await run(harness)
   assert.equal(plan.destroy, 0)
   assert.ok(await configMaps.getOrUndefined('b', { namespace }))
 })
 
 test('drift is seen and corrected, also when somebody else owns the field by now', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
-  await run(rig)
+  const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
+  await run(harness)
   await configMaps.patch('a', { data: { key: 'edited' } }, { type: 'merge', namespace, fieldManager: 'kubectl-edit' })
-  const { plan } = await run(rig)
+  const { plan } = await run(harness)
   assert.deepEqual(plan.summary, [`~ ConfigMap ${namespace}/a (data.key)`])
   assert.deepEqual((await configMaps.get('a', { namespace })).data, { key: 'one' })
 })
 
 test('an object of somebody else is not taken over: the error names file, field, manager and the way out', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': `${configMap('first', 'x')}---\n${configMap('theirs', 'ours')}` })
+  const { harness, namespace, configMaps } = await harnessFor(t, {
+    'a.yaml': `${configMap('first', 'x')}---\n${configMap('theirs', 'ours')}`,
+  })
   await configMaps.apply({ metadata: { name: 'theirs', namespace }, data: { key: 'theirs' } }, { fieldManager: 'argocd' })
   await assert.rejects(
-    run(rig),
+    run(harness),
     rejectsWith('PlanFailed', /^a.yaml document 2, ConfigMap theirs: \.?data\.key is managed by "argocd": .*--force-conflicts/, true),
   )
   assert.equal(await configMaps.getOrUndefined('first', { namespace }), undefined, 'a plan changes nothing')
 })
 
 test('two Stacks do not fight over one object', async t => {
-  const { rig, namespace } = await rigFor(t, { 'a.yaml': configMap('shared', 'one') })
-  await run(rig)
-  const other = await createRig(
+  const { harness, namespace } = await harnessFor(t, { 'a.yaml': configMap('shared', 'one') })
+  await run(harness)
+  const other = await createEngineHarness(
     t,
     { 'a.yaml': configMap('shared', 'two') },
     {
-      ...rig.context,
+      ...harness.context,
       stack: { namespace, name: 'other', uid: 'uid-other' },
       inventory: { read: async () => undefined, write: async () => undefined },
     },
@@ -159,12 +161,12 @@ spec:
             spec: { type: object, properties: { oars: { type: integer } } }
 `,
   }
-  const { rig } = await rigFor(t, files)
-  const { plan, result } = await run(rig)
+  const { harness } = await harnessFor(t, files)
+  const { plan, result } = await run(harness)
   assert.deepEqual([plan.add, result.resources], [3, 3])
   const boats = client.resource(await client.discover('example.test/v1', 'Boat'))
   assert.deepEqual((await boats.get('skiff', { namespace: `harbour-${suffix}` })).spec, { oars: 2 })
-  await run(rig, { destroy: true })
+  await run(harness, { destroy: true })
   await assert.rejects(boats.get('skiff', { namespace: `harbour-${suffix}` }))
 })
 
@@ -178,7 +180,7 @@ spec:
     metadata: { labels: { app: web } }
     spec: { containers: [{ name: web, image: web }] }
 `
-  const { rig } = await rigFor(t, { 'web.yaml': deployment }, { waitTimeout: '300ms' })
+  const { harness } = await harnessFor(t, { 'web.yaml': deployment }, { waitTimeout: '300ms' })
   const isKnown = await client.discover('apps/v1', 'Deployment').then(
     () => true,
     () => false,
@@ -186,12 +188,12 @@ spec:
   const want = isKnown
     ? rejectsWith('WaitTimeout', /^not Current after 300ms: Deployment ns-\d+\/web \(no controller has looked at it yet/, true)
     : rejectsWith('PlanFailed', /^web.yaml, Deployment web: the cluster has no kind Deployment in apiVersion apps\/v1/, true)
-  await assert.rejects(run(rig), want)
+  await assert.rejects(run(harness), want)
 })
 
 test('a Run that was killed before it could note what it made forgets nothing', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
-  const context = await rig.nextRun()
+  const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
+  const context = await harness.nextRun()
   const plan = await engine.plan(context)
   let writes = 0
   const killed: EngineContext = {
@@ -206,23 +208,26 @@ test('a Run that was killed before it could note what it made forgets nothing', 
   }
   await assert.rejects(engine.apply(killed, plan), /killed/)
   assert.ok(await configMaps.getOrUndefined('a', { namespace }), 'it was made')
-  await rig.write({ 'a.yaml': '', 'b.yaml': configMap('b', 'one') })
-  await run(rig)
+  await harness.write({ 'a.yaml': '', 'b.yaml': configMap('b', 'one') })
+  await run(harness)
   assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined, 'and is pruned later')
 })
 
 test('the content of a kubeconfig names another cluster', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('remote', 'one') })
-  const context = await rig.nextRun({ client: undefined as unknown as Client, kubeconfig: await readFile(server.kubeconfigPath, 'utf8') })
+  const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('remote', 'one') })
+  const context = await harness.nextRun({
+    client: undefined as unknown as Client,
+    kubeconfig: await readFile(server.kubeconfigPath, 'utf8'),
+  })
   await engine.apply(context, await engine.plan(context))
   assert.ok(await configMaps.getOrUndefined('remote', { namespace }))
 })
 
 test('a plan made for approval has the same digest until the cluster moves on', async t => {
-  const { rig, namespace, configMaps } = await rigFor(t, { 'a.yaml': configMap('a', 'one') })
-  await run(rig)
-  await rig.write({ 'a.yaml': configMap('a', 'two') })
-  const context = await rig.nextRun()
+  const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
+  await run(harness)
+  await harness.write({ 'a.yaml': configMap('a', 'two') })
+  const context = await harness.nextRun()
   const plan = await engine.plan(context)
   assert.equal((await engine.readPlan(context, plan.file ?? '')).digest, plan.digest)
   await configMaps.patch('a', { data: { key: 'three' } }, { type: 'merge', namespace })
@@ -254,8 +259,8 @@ const bad: { name: string; files: Record<string, string>; variables?: Record<str
 ]
 for (const { name, files, variables = {}, want } of bad) {
   test(`${name}: the error names the place`, async t => {
-    const { rig } = await rigFor(t, files)
-    const context = await rig.nextRun({ variables })
+    const { harness } = await harnessFor(t, files)
+    const context = await harness.nextRun({ variables })
     const planned = async () => {
       await engine.prepare(context)
       await engine.plan(context)

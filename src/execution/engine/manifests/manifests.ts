@@ -2,18 +2,18 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Client, createClient } from '../../../kubernetes/client/index.ts'
 import { isReason, type KubeObject, parseDuration } from '../../../kubernetes/object/index.ts'
-import { digestOf } from '../digest.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, PlanOptions, PlanResult } from '../engine.ts'
-import { EngineError, interrupted } from '../engine-error.ts'
-import { changedFields, comparable } from './changed-fields.ts'
+import { EngineError, interruptedError } from '../engine-error.ts'
+import { jsonDigest } from '../json-digest.ts'
+import { applyRank } from './apply-order.ts'
+import { changedFields, desiredFields } from './changed-fields.ts'
 import { describeFailure } from './describe-failure.ts'
-import { entryOf, entryText, type InventoryEntry, inventoryKey, readInventory, writeInventory } from './inventory.ts'
-import { kindRank } from './kind-order.ts'
-import { kstatus } from './kstatus.ts'
-import { manifestFiles } from './manifest-files.ts'
-import { readManifests } from './read-manifests.ts'
-import { discover, ownerAnnotation, resolveTargets, type Target } from './target.ts'
-import { waitForAll } from './wait.ts'
+import { formatEntry, type InventoryEntry, inventoryEntry, inventoryKey, parseInventory, serializeInventory } from './inventory.ts'
+import { computeKStatus } from './kstatus.ts'
+import { readManifestFiles } from './manifest-files.ts'
+import { parseManifests } from './read-manifests.ts'
+import { discoverResource, ownerAnnotation, type ResolvedManifest, resolveManifests } from './resolve-manifests.ts'
+import { waitForCurrent } from './wait-for-current.ts'
 
 const fieldManager = 'oarlock'
 const defaultWaitTimeout = '5m'
@@ -51,7 +51,7 @@ class ManifestsEngine implements Engine {
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
     const result = await withClient(context, async client => {
-      const inventory = readInventory(await context.inventory.read())
+      const inventory = parseInventory(await context.inventory.read())
       if (intent === 'destroy') return planDestroy(inventory)
       const targets = await this.#targets(context, client)
       return await planApply(context, client, targets, inventory)
@@ -77,17 +77,17 @@ class ManifestsEngine implements Engine {
     })
   }
 
-  async #targets(context: EngineContext, client: Client): Promise<Target[]> {
-    const manifests = readManifests(await manifestFiles(context.directory))
+  async #targets(context: EngineContext, client: Client): Promise<ResolvedManifest[]> {
+    const manifests = parseManifests(await readManifestFiles(context.directory))
     const namespace = context.spec.manifests?.namespace ?? context.stack.namespace
-    return await resolveTargets(client, manifests, namespace, ownerOf(context))
+    return await resolveManifests(client, manifests, namespace, ownerOf(context))
   }
 }
 
 async function planApply(
   context: EngineContext,
   client: Client,
-  targets: readonly Target[],
+  targets: readonly ResolvedManifest[],
   inventory: readonly InventoryEntry[],
 ): Promise<Omit<PlanResult, 'intent'>> {
   const entries = new Map(inventory.map(entry => [inventoryKey(entry), entry]))
@@ -96,8 +96,8 @@ async function planApply(
   const adds = changes.filter(({ action }) => action === 'add')
   const updates = changes.filter(({ action }) => action === 'change')
   const summary = [...adds, ...updates].map(({ line }) => line)
-  for (const entry of pruned) summary.push(`- ${entryText(entry)}`)
-  const digest = digestOf({ changes: [...adds, ...updates].map(({ line: _, ...change }) => change), pruned: pruned.map(inventoryKey) })
+  for (const entry of pruned) summary.push(`- ${formatEntry(entry)}`)
+  const digest = jsonDigest({ changes: [...adds, ...updates].map(({ line: _, ...change }) => change), pruned: pruned.map(inventoryKey) })
   const hasChanges = adds.length + updates.length + pruned.length > 0
   return { digest, add: adds.length, change: updates.length, destroy: pruned.length, hasChanges, summary }
 }
@@ -105,14 +105,14 @@ async function planApply(
 async function planOne(
   context: EngineContext,
   client: Client,
-  target: Target,
-  all: readonly Target[],
+  target: ResolvedManifest,
+  all: readonly ResolvedManifest[],
   entry: InventoryEntry | undefined,
 ): Promise<Change> {
-  const { object, resource, place, pendingCrd } = target
+  const { object, resource, location, pendingCrd } = target
   const { name, namespace } = object.metadata as { name: string; namespace?: string }
   const key = keyOf(target)
-  const text = entryText({ kind: object.kind, namespace, name })
+  const text = formatEntry({ kind: object.kind, namespace, name })
   const added: Change = { action: 'add', key, line: `+ ${text}`, after: object }
   if (pendingCrd) return added
   const handle = client.resource(resource)
@@ -126,73 +126,83 @@ async function planOne(
     }
     const isOurs = checkOwner(context, target, live, entry)
     const after = await handle.apply(object, { dryRun: true, force: isOurs, fieldManager, signal: context.signal })
-    const [before, next] = [comparable(live), comparable(after)]
+    const [before, next] = [desiredFields(live), desiredFields(after)]
     const fields = changedFields(before, next)
     if (fields.length === 0 && entry !== undefined) return { action: 'none', key, line: '', after: next }
     const what = fields.length === 0 ? 'now managed by this Stack' : fields.slice(0, 10).join(', ')
     return { action: 'change', key, line: `~ ${text} (${what})`, before, after: next }
   } catch (error) {
-    throw failure(context, error, place, 'PlanFailed')
+    throw failure(context, error, location, 'PlanFailed')
   }
 }
 
-async function applyAll(context: EngineContext, client: Client, targets: readonly Target[], plan: PlanResult): Promise<ApplyResult> {
+async function applyAll(
+  context: EngineContext,
+  client: Client,
+  targets: readonly ResolvedManifest[],
+  plan: PlanResult,
+): Promise<ApplyResult> {
   const { signal, log } = context
-  const inventory = readInventory(await context.inventory.read())
+  const inventory = parseInventory(await context.inventory.read())
   const entries = new Map(inventory.map(entry => [inventoryKey(entry), entry]))
   const pruned = toPrune(context, targets, inventory)
   const timeoutMs = waitTimeoutMs(context)
-  const applied: { target: Target; object: KubeObject }[] = []
+  const applied: { target: ResolvedManifest; object: KubeObject }[] = []
   const total = targets.length + pruned.length
 
   if (plan.hasChanges) {
     // Written before anything is made, so that nothing a killed Run made is forgotten. The uid comes afterwards.
     const planned = targets.filter(target => !entries.has(keyOf(target))).map(plannedEntry)
-    if (planned.length > 0) await context.inventory.write(writeInventory([...inventory, ...planned]))
+    if (planned.length > 0) await context.inventory.write(serializeInventory([...inventory, ...planned]))
     for (const entry of planned) entries.set(inventoryKey(entry), entry)
   }
   try {
     for (const group of byRank(targets)) {
       await inParallel(group, async target => {
         if (!plan.hasChanges) return
-        context.progress({ done: applied.length, total, current: target.place })
+        context.progress({ done: applied.length, total, current: target.location })
         const object = await applyOne(context, client, target, entries.get(keyOf(target)))
         applied.push({ target, object })
-        log(`applied ${entryText({ kind: object.kind, ...object.metadata })}`)
+        log(`applied ${formatEntry({ kind: object.kind, ...object.metadata })}`)
       })
       // Objects of a new kind are refused until the server serves it.
       const crds = group.filter(({ object }) => object.kind === 'CustomResourceDefinition')
       if (crds.length > 0) await waitForTargets(context, client, crds, timeoutMs)
     }
   } finally {
-    for (const { target, object } of applied) entries.set(keyOf(target), entryOf(object))
-    if (applied.length > 0) await context.inventory.write(writeInventory([...entries.values()]))
+    for (const { target, object } of applied) entries.set(keyOf(target), inventoryEntry(object))
+    if (applied.length > 0) await context.inventory.write(serializeInventory([...entries.values()]))
   }
   if (pruned.length > 0) {
-    for (const entry of pruned) log(`deleting ${entryText(entry)}, which the source no longer names`)
+    for (const entry of pruned) log(`deleting ${formatEntry(entry)}, which the source no longer names`)
     await deleteEntries(context, client, pruned, timeoutMs)
     for (const entry of pruned) entries.delete(inventoryKey(entry))
-    await context.inventory.write(writeInventory([...entries.values()]))
+    await context.inventory.write(serializeInventory([...entries.values()]))
   }
   if (context.spec.manifests?.wait !== false) {
     await waitForTargets(context, client, targets, timeoutMs, pruned.length)
   }
-  if (signal.aborted) throw interrupted('manifests', 'apply')
+  if (signal.aborted) throw interruptedError('manifests', 'apply')
   context.progress({ done: total, total })
   return { outputs: {}, resources: entries.size, changed: plan.hasChanges }
 }
 
-async function applyOne(context: EngineContext, client: Client, target: Target, entry: InventoryEntry | undefined): Promise<KubeObject> {
-  const { object, place } = target
+async function applyOne(
+  context: EngineContext,
+  client: Client,
+  target: ResolvedManifest,
+  entry: InventoryEntry | undefined,
+): Promise<KubeObject> {
+  const { object, location } = target
   const { name, namespace } = object.metadata as { name: string; namespace?: string }
   try {
     // Asked again: a kind of this source is served only now.
-    const handle = client.resource((await discover(client, object.apiVersion, object.kind)) ?? target.resource)
+    const handle = client.resource((await discoverResource(client, object.apiVersion, object.kind)) ?? target.resource)
     const live = await handle.getOrUndefined(name, { namespace, signal: context.signal })
     const isOurs = live !== undefined && checkOwner(context, target, live, entry)
     return await handle.apply(object, { force: isOurs, fieldManager, signal: context.signal })
   } catch (error) {
-    throw failure(context, error, place, 'ApplyFailed')
+    throw failure(context, error, location, 'ApplyFailed')
   }
 }
 
@@ -200,12 +210,12 @@ async function applyOne(context: EngineContext, client: Client, target: Target, 
  * True when the object is in our inventory, and not one that somebody deleted and made anew: then we may force our fields on it.
  * @throws {EngineError} when another Stack has it.
  */
-function checkOwner(context: EngineContext, { place }: Target, live: KubeObject, entry: InventoryEntry | undefined): boolean {
+function checkOwner(context: EngineContext, { location }: ResolvedManifest, live: KubeObject, entry: InventoryEntry | undefined): boolean {
   const owner = live.metadata.annotations?.[ownerAnnotation]
   if (owner !== undefined && owner !== ownerOf(context)) {
     throw new EngineError(
       'PlanFailed',
-      `${place}: belongs to Stack ${owner}; remove it there first, or remove its annotation ${ownerAnnotation} to take it over`,
+      `${location}: belongs to Stack ${owner}; remove it there first, or remove its annotation ${ownerAnnotation} to take it over`,
       { retryable: true },
     )
   }
@@ -216,22 +226,22 @@ function checkOwner(context: EngineContext, { place }: Target, live: KubeObject,
 async function waitForTargets(
   context: EngineContext,
   client: Client,
-  targets: readonly Target[],
+  targets: readonly ResolvedManifest[],
   timeoutMs: number,
   alreadyDone = 0,
 ): Promise<void> {
   const total = targets.length + alreadyDone
-  await waitForAll(
-    targets.map(({ object, resource, place }) => {
+  await waitForCurrent(
+    targets.map(({ object, resource, location }) => {
       const { name, namespace } = object.metadata as { name: string; namespace?: string }
       return {
-        text: entryText({ kind: object.kind, namespace, name }),
-        look: async () => {
+        text: formatEntry({ kind: object.kind, namespace, name }),
+        poll: async () => {
           try {
             const live = await client.resource(resource).getOrUndefined(name, { namespace, signal: context.signal })
-            return live ? kstatus(live) : { status: 'InProgress', message: 'does not exist' }
+            return live ? computeKStatus(live) : { status: 'InProgress', message: 'does not exist' }
           } catch (error) {
-            throw failure(context, error, place, 'ApplyFailed')
+            throw failure(context, error, location, 'ApplyFailed')
           }
         },
       }
@@ -246,23 +256,23 @@ async function waitForTargets(
 }
 
 function planDestroy(inventory: readonly InventoryEntry[]): Omit<PlanResult, 'intent'> {
-  const summary = inventory.map(entry => `- ${entryText(entry)}`)
-  const digest = digestOf({ destroy: inventory })
+  const summary = inventory.map(entry => `- ${formatEntry(entry)}`)
+  const digest = jsonDigest({ destroy: inventory })
   return { digest, add: 0, change: 0, destroy: inventory.length, hasChanges: inventory.length > 0, summary }
 }
 
 /** In the reverse of the order of making: first what uses others, then CRDs, then Namespaces; each stage waits until the last is gone. */
 async function destroyAll(context: EngineContext, client: Client): Promise<ApplyResult> {
-  const inventory = readInventory(await context.inventory.read())
+  const inventory = parseInventory(await context.inventory.read())
   const stages = byRank(inventory.map(entry => ({ ...entry, object: entry }))).reverse()
   let left = inventory
   for (const stage of stages) {
-    for (const entry of stage) context.log(`deleting ${entryText(entry)}`)
-    context.progress({ done: inventory.length - left.length, total: inventory.length, current: stage[0] && entryText(stage[0]) })
+    for (const entry of stage) context.log(`deleting ${formatEntry(entry)}`)
+    context.progress({ done: inventory.length - left.length, total: inventory.length, current: stage[0] && formatEntry(stage[0]) })
     await deleteEntries(context, client, stage, waitTimeoutMs(context))
     const gone = new Set(stage.map(inventoryKey))
     left = left.filter(entry => !gone.has(inventoryKey(entry)))
-    await context.inventory.write(writeInventory(left))
+    await context.inventory.write(serializeInventory(left))
   }
   context.progress({ done: inventory.length, total: inventory.length })
   return { outputs: {}, resources: 0, changed: inventory.length > 0 }
@@ -271,9 +281,9 @@ async function destroyAll(context: EngineContext, client: Client): Promise<Apply
 /** Deletes objects that are still the ones we made, and waits until they are gone. */
 async function deleteEntries(context: EngineContext, client: Client, entries: readonly InventoryEntry[], timeoutMs: number): Promise<void> {
   const waited = await inParallel(entries, async entry => {
-    const text = entryText(entry)
+    const text = formatEntry(entry)
     try {
-      const resource = await discover(client, entry.apiVersion, entry.kind)
+      const resource = await discoverResource(client, entry.apiVersion, entry.kind)
       if (!resource) return undefined // its CRD is gone, and with it every object
       const handle = client.resource(resource)
       const { name, namespace } = entry
@@ -293,10 +303,10 @@ async function deleteEntries(context: EngineContext, client: Client, entries: re
       await handle.delete(name, { namespace, propagationPolicy: 'Background', preconditions: { uid }, signal: context.signal })
       return {
         text,
-        look: async () => {
+        poll: async () => {
           const now = await handle.getOrUndefined(name, { namespace, signal: context.signal })
           if (!now || now.metadata.uid !== uid) return { status: 'Current' as const, message: 'gone' }
-          return { status: 'InProgress' as const, message: kstatus(now).message }
+          return { status: 'InProgress' as const, message: computeKStatus(now).message }
         },
       }
     } catch (error) {
@@ -305,21 +315,21 @@ async function deleteEntries(context: EngineContext, client: Client, entries: re
     }
   })
   const open = waited.filter(each => each !== undefined)
-  await waitForAll(open, { timeoutMs, signal: context.signal })
+  await waitForCurrent(open, { timeoutMs, signal: context.signal })
 }
 
-function toPrune({ spec }: EngineContext, targets: readonly Target[], inventory: readonly InventoryEntry[]): InventoryEntry[] {
+function toPrune({ spec }: EngineContext, targets: readonly ResolvedManifest[], inventory: readonly InventoryEntry[]): InventoryEntry[] {
   if (spec.manifests?.prune === false) return []
   const named = new Set(targets.map(keyOf))
-  return inventory.filter(entry => !named.has(inventoryKey(entry))).sort((a, b) => kindRank(b.kind) - kindRank(a.kind))
+  return inventory.filter(entry => !named.has(inventoryKey(entry))).sort((a, b) => applyRank(b.kind) - applyRank(a.kind))
 }
 
-function plannedEntry({ object }: Target): InventoryEntry {
+function plannedEntry({ object }: ResolvedManifest): InventoryEntry {
   const { name, namespace } = object.metadata
   return { apiVersion: object.apiVersion, kind: object.kind, ...(namespace && { namespace }), name: name ?? '', uid: '' }
 }
 
-function keyOf(target: Target): string {
+function keyOf(target: ResolvedManifest): string {
   return inventoryKey(plannedEntry(target))
 }
 
@@ -337,12 +347,12 @@ function failure(
   place: string,
   reason: 'PlanFailed' | 'ApplyFailed' | 'DestroyFailed',
 ): EngineError {
-  return signal.aborted ? interrupted('manifests', reason === 'PlanFailed' ? 'plan' : 'apply') : describeFailure(error, place, reason)
+  return signal.aborted ? interruptedError('manifests', reason === 'PlanFailed' ? 'plan' : 'apply') : describeFailure(error, place, reason)
 }
 
 /** Neighbours of one rank together. */
 function byRank<T extends { object: { kind: string } }>(items: readonly T[]): T[][] {
-  const groups = Map.groupBy(items, ({ object }) => kindRank(object.kind))
+  const groups = Map.groupBy(items, ({ object }) => applyRank(object.kind))
   return [...groups.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readManifests } from './read-manifests.ts'
+import { parseManifests } from './read-manifests.ts'
 
-const read = (text: string) => readManifests([{ path: 'app.yaml', text }])
+const read = (text: string) => parseManifests([{ path: 'app.yaml', text }])
 
 test('documents, lists and JSON are read; empty documents and status are left out', () => {
-  const manifests = readManifests([
+  const manifests = parseManifests([
     { path: 'b.json', text: '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"status":{"x":1}}' },
     {
       path: 'a.yaml',
@@ -13,7 +13,7 @@ test('documents, lists and JSON are read; empty documents and status are left ou
     },
   ])
   assert.deepEqual(
-    manifests.map(({ place }) => place),
+    manifests.map(({ location }) => location),
     ['a.yaml document 2 item 1, ConfigMap n/one', 'b.json, Secret s'],
   )
   assert.equal(manifests[1]?.object.status, undefined)

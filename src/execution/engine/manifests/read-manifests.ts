@@ -3,7 +3,7 @@ import { isJsonObject, type NewObject } from '../../../kubernetes/object/index.t
 import { EngineError } from '../engine-error.ts'
 
 /** An object of the source. `place` says where it stands, for messages: `app.yaml document 2, Deployment shop/web`. */
-export type Manifest = { object: NewObject & { apiVersion: string; kind: string }; place: string }
+export type Manifest = { object: NewObject & { apiVersion: string; kind: string }; location: string }
 
 /** How often one alias may be followed: an alias bomb is refused before it grows. */
 const maxAliasCount = 100
@@ -12,7 +12,7 @@ const maxAliasCount = 100
  * Reads `*.yaml`, `*.yml` and `*.json` files: any number of documents, `List` kinds unfolded, empty documents skipped.
  * @throws {EngineError} InvalidConfiguration, naming file and document.
  */
-export function readManifests(files: readonly { path: string; text: string }[]): Manifest[] {
+export function parseManifests(files: readonly { path: string; text: string }[]): Manifest[] {
   const manifests: Manifest[] = []
   for (const { path, text } of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
     const documents = parseAllDocuments(text, { prettyErrors: true, uniqueKeys: true })
@@ -57,17 +57,17 @@ function addObjects(manifests: Manifest[], value: unknown, place: string): void 
   if (namespace !== undefined && typeof namespace !== 'string')
     throw invalid(place, `is ${kind} ${name} with a metadata.namespace that is no text`)
   const { status: _, ...object } = value
-  manifests.push({ object: object as Manifest['object'], place: `${place}, ${kind} ${namespace ? `${namespace}/` : ''}${name}` })
+  manifests.push({ object: object as Manifest['object'], location: `${place}, ${kind} ${namespace ? `${namespace}/` : ''}${name}` })
 }
 
 function refuseDuplicates(manifests: readonly Manifest[]): void {
   const seen = new Map<string, string>()
-  for (const { object, place } of manifests) {
+  for (const { object, location } of manifests) {
     const group = object.apiVersion.includes('/') ? object.apiVersion.split('/')[0] : ''
     const key = [group, object.kind, object.metadata.namespace ?? '', object.metadata.name].join('\n')
     const other = seen.get(key)
-    if (other !== undefined) throw invalid(place, `stands a second time: the first is in ${other}`)
-    seen.set(key, place)
+    if (other !== undefined) throw invalid(location, `stands a second time: the first is in ${other}`)
+    seen.set(key, location)
   }
 }
 

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, 
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { createRig, testEnv } from '../harness.testing.ts'
+import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
 import { createTerraformEngine, opentofuFlavor, terraformFlavor } from './terraform.ts'
 
@@ -44,7 +44,7 @@ test('two Runs that download the same at once both keep a whole copy', async t =
 const mirror = join(process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock'), 'mirror')
 const hasMirror = existsSync(join(mirror, '.time-0.14.2'))
 for (const flavor of [terraformFlavor, opentofuFlavor]) {
-  const detection = await createTerraformEngine(flavor, testEnv()).detect(testEnv())
+  const detection = await createTerraformEngine(flavor, engineTestEnv()).detect(engineTestEnv())
   const skip = !hasMirror
     ? `${mirror} is missing: scripts/build-provider-time.sh makes it`
     : !detection.found && `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
@@ -52,11 +52,11 @@ for (const flavor of [terraformFlavor, opentofuFlavor]) {
     const files = {
       'main.tf': 'terraform {\n  required_providers {\n    time = { source = "hashicorp/time" }\n  }\n}\nresource "time_static" "now" {}\n',
     }
-    const rig = await createRig(t, files)
-    const config = join(rig.root, 'cli.tfrc')
+    const harness = await createEngineHarness(t, files)
+    const config = join(harness.root, 'cli.tfrc')
     writeFileSync(config, `provider_installation {\n  filesystem_mirror { path = "${mirror}" }\n}\n`)
-    const engine = createTerraformEngine(flavor, { ...testEnv(), TF_CLI_CONFIG_FILE: config })
-    const contexts = [rig.context, await rig.nextRun()]
+    const engine = createTerraformEngine(flavor, { ...engineTestEnv(), TF_CLI_CONFIG_FILE: config })
+    const contexts = [harness.context, await harness.nextRun()]
     const results = await Promise.all(
       contexts.map(async context => {
         await engine.prepare(context)
@@ -67,7 +67,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor]) {
       results.map(({ resources }) => resources),
       [1, 1],
     )
-    const cached = execFileSync('find', ['-L', join(rig.root, 'cache'), '-name', 'terraform-provider-time*'])
+    const cached = execFileSync('find', ['-L', join(harness.root, 'cache'), '-name', 'terraform-provider-time*'])
       .toString()
       .trim()
       .split('\n')

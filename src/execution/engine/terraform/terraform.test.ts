@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
-import { createRig, testEnv } from '../harness.testing.ts'
+import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
 import { createTerraformEngine, type Flavor, opentofuFlavor, terraformFlavor } from './terraform.ts'
 
 const config = `
@@ -43,7 +43,7 @@ const rejectsWith = (want: { reason: string; retryable?: boolean; message?: RegE
 }
 
 for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
-  const env = testEnv()
+  const env = engineTestEnv()
   const engine = createTerraformEngine(flavor, env)
   const detection = await engine.detect(env)
   const skip = detection.found ? false : `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
@@ -54,41 +54,41 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
   }
 
   test(nameOf('plans, applies exactly that, finds nothing to do, destroys'), { skip }, async t => {
-    const rig = await createRig(t, { 'main.tf': config }, secret)
-    const plan = await planned(rig.context)
+    const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
+    const plan = await planned(harness.context)
     assert.deepEqual([plan.add, plan.change, plan.destroy, plan.hasChanges], [3, 0, 0, true])
     assert.match(plan.digest, /^sha256:[0-9a-f]{64}$/)
     assert.ok(plan.summary.includes('+ terraform_data.part[0]'), plan.summary.join('\n'))
-    const result = await engine.apply(rig.context, plan)
+    const result = await engine.apply(harness.context, plan)
     assert.deepEqual(result, {
       outputs: { parts: { value: ['part-0', 'part-1'], sensitive: false }, password: { value: 'hunter2secret', sensitive: true } },
       resources: 3,
       changed: true,
     })
-    assert.deepEqual([rig.progress[0]?.done, rig.progress.at(-1)?.done, rig.progress.at(-1)?.total], [0, 3, 3])
-    const everything = [...rig.log, ...plan.summary].join('\n')
+    assert.deepEqual([harness.progress[0]?.done, harness.progress.at(-1)?.done, harness.progress.at(-1)?.total], [0, 3, 3])
+    const everything = [...harness.log, ...plan.summary].join('\n')
     assert.ok(!everything.includes('hunter2secret'), `invariant 9: ${everything}`)
-    assert.equal((await stat(join(rig.context.scratch, 'variables.tfvars.json'))).mode & 0o777, 0o600)
+    assert.equal((await stat(join(harness.context.scratch, 'variables.tfvars.json'))).mode & 0o777, 0o600)
 
-    const again = await engine.plan(rig.context)
+    const again = await engine.plan(harness.context)
     assert.equal(again.hasChanges, false)
-    assert.deepEqual(await engine.apply(rig.context, again), { ...result, changed: false })
+    assert.deepEqual(await engine.apply(harness.context, again), { ...result, changed: false })
 
-    const destroy = await engine.plan(rig.context, { destroy: true })
+    const destroy = await engine.plan(harness.context, { destroy: true })
     assert.deepEqual([destroy.intent, destroy.destroy], ['destroy', 3])
-    const gone = await engine.apply(rig.context, destroy)
+    const gone = await engine.apply(harness.context, destroy)
     assert.equal(gone.resources, 0)
   })
 
   test(nameOf('a plan kept for approval is applied by a later Run, in its own directory, and not twice'), { skip }, async t => {
-    const rig = await createRig(t, { 'main.tf': config }, secret)
-    const plan = await planned(rig.context)
-    const again = await engine.plan(rig.context)
+    const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
+    const plan = await planned(harness.context)
+    const again = await engine.plan(harness.context)
     assert.equal(again.digest, plan.digest, 'the same plan has the same digest')
     const bytes = await readFile(plan.file ?? '')
-    await rm(join(rig.root, 'run-1'), { recursive: true })
+    await rm(join(harness.root, 'run-1'), { recursive: true })
 
-    const later = await rig.nextRun()
+    const later = await harness.nextRun()
     const file = join(later.scratch, 'approved.tfplan')
     await writeFile(file, bytes)
     await engine.prepare(later)
@@ -96,7 +96,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     assert.equal(approved.digest, plan.digest)
     await engine.apply(later, approved)
     assert.ok(existsSync(later.statePath ?? ''), 'the state is where this Run keeps it')
-    assert.ok(!existsSync(join(rig.root, 'run-1')))
+    assert.ok(!existsSync(join(harness.root, 'run-1')))
 
     assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state moved on')
     await assert.rejects(engine.apply(later, approved), rejectsWith({ reason: 'PlanOutdated' }))
@@ -157,9 +157,9 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     ]
   for (const { name, files, overrides, want } of bad) {
     test(nameOf(`${name} is an error a newcomer understands`), { skip }, async t => {
-      const rig = await createRig(t, files, overrides)
-      await assert.rejects(planned(rig.context), rejectsWith(want))
-      assert.ok(!rig.log.join('\n').includes('hunter2secret'), 'invariant 9')
+      const harness = await createEngineHarness(t, files, overrides)
+      await assert.rejects(planned(harness.context), rejectsWith(want))
+      assert.ok(!harness.log.join('\n').includes('hunter2secret'), 'invariant 9')
     })
   }
 
@@ -174,15 +174,15 @@ resource "terraform_data" "bad" {
 }
 `,
     }
-    const rig = await createRig(t, files)
-    const plan = await planned(rig.context)
+    const harness = await createEngineHarness(t, files)
+    const plan = await planned(harness.context)
     await assert.rejects(
-      engine.apply(rig.context, plan),
+      engine.apply(harness.context, plan),
       rejectsWith({ reason: 'ApplyFailed', retryable: true, message: /exit status 3.*no luck.*\(main.tf line 4\)$/ }),
     )
-    const state = await readFile(rig.context.statePath ?? '', 'utf8')
+    const state = await readFile(harness.context.statePath ?? '', 'utf8')
     assert.match(state, /"good"/)
-    assert.ok(rig.log.includes('  on main.tf line 4, in resource "terraform_data" "bad"'), rig.log.join('\n'))
+    assert.ok(harness.log.includes('  on main.tf line 4, in resource "terraform_data" "bad"'), harness.log.join('\n'))
   })
 
   test(nameOf('an interrupt in the middle of an apply is Interrupted, and the state is saved'), { skip }, async t => {
@@ -194,8 +194,8 @@ resource "terraform_data" "slow" {
 }
 `,
     }
-    const rig = await createRig(t, files)
-    const plan = await planned(rig.context)
+    const harness = await createEngineHarness(t, files)
+    const plan = await planned(harness.context)
     let meanwhile = ''
     const log = (line: string) => {
       if (line.includes('slow: Provisioning') && meanwhile === '') void interruptOnceSaved()
@@ -204,43 +204,43 @@ resource "terraform_data" "slow" {
     const interruptOnceSaved = async () => {
       const deadlineMs = Date.now() + 10_000
       while (!meanwhile.includes('"fast"') && Date.now() < deadlineMs) {
-        meanwhile = readFileSync(rig.context.statePath ?? '', 'utf8')
+        meanwhile = readFileSync(harness.context.statePath ?? '', 'utf8')
         await sleep(20)
       }
-      rig.abort.abort()
+      harness.abort.abort()
     }
-    const context = { ...rig.context, log }
+    const context = { ...harness.context, log }
     await assert.rejects(engine.apply(context, plan), rejectsWith({ reason: 'Interrupted', retryable: true }))
     assert.match(meanwhile, /"fast"/, 'the state is written after every resource: what streams it depends on that')
-    assert.match(await readFile(rig.context.statePath ?? '', 'utf8'), /"fast"/)
+    assert.match(await readFile(harness.context.statePath ?? '', 'utf8'), /"fast"/)
   })
 
   test(nameOf('a refresh-only plan of an unchanged world has nothing to do'), { skip }, async t => {
-    const rig = await createRig(t, { 'main.tf': config }, secret)
-    await engine.apply(rig.context, await planned(rig.context))
-    const refresh = await engine.plan(rig.context, { refreshOnly: true })
+    const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
+    await engine.apply(harness.context, await planned(harness.context))
+    const refresh = await engine.plan(harness.context, { refreshOnly: true })
     assert.deepEqual([refresh.intent, refresh.hasChanges], ['refresh', false])
   })
 
   test(nameOf('Managed state replaces a backend or cloud block of the source, and leaves the file as it is'), { skip }, async t => {
     const cloud =
       'terraform {\n  cloud {\n    organization = "acme"\n    workspaces { name = "prod" }\n  }\n}\nresource "terraform_data" "a" {}\n'
-    const rig = await createRig(t, { 'main.tf': cloud })
-    const result = await engine.apply(rig.context, await planned(rig.context))
+    const harness = await createEngineHarness(t, { 'main.tf': cloud })
+    const result = await engine.apply(harness.context, await planned(harness.context))
     assert.equal(result.resources, 1)
-    assert.ok(existsSync(rig.context.statePath ?? ''))
-    assert.equal(await readFile(join(rig.context.directory, 'main.tf'), 'utf8'), cloud)
+    assert.ok(existsSync(harness.context.statePath ?? ''))
+    assert.equal(await readFile(join(harness.context.directory, 'main.tf'), 'utf8'), cloud)
   })
 
   test(nameOf('External state keeps the backend of the source'), { skip }, async t => {
     const files = {
       'main.tf': 'terraform {\n  backend "local" {\n    path = "../mine.tfstate"\n  }\n}\nresource "terraform_data" "a" {}\n',
     }
-    const rig = await createRig(t, files, { spec: { engine: flavor.name, state: 'External' }, statePath: undefined })
-    const result = await engine.apply(rig.context, await planned(rig.context))
+    const harness = await createEngineHarness(t, files, { spec: { engine: flavor.name, state: 'External' }, statePath: undefined })
+    const result = await engine.apply(harness.context, await planned(harness.context))
     assert.equal(result.resources, 1)
-    assert.ok(existsSync(join(rig.root, 'run-1', 'mine.tfstate')))
-    assert.ok(!existsSync(join(rig.context.directory, 'oarlock_override.tf.json')))
+    assert.ok(existsSync(join(harness.root, 'run-1', 'mine.tfstate')))
+    assert.ok(!existsSync(join(harness.context.directory, 'oarlock_override.tf.json')))
   })
 
   test(nameOf('errored.tfstate takes the place of the state, and the log says so'), { skip }, async t => {
@@ -252,31 +252,31 @@ resource "terraform_data" "slow" {
 }
 `,
     }
-    const rig = await createRig(t, files)
-    const plan = await planned(rig.context)
+    const harness = await createEngineHarness(t, files)
+    const plan = await planned(harness.context)
     // After the failed save, the directory is back, as when a full disk has room again.
     const run: EngineContext['run'] = async options => {
-      const result = await rig.context.run(options)
+      const result = await harness.context.run(options)
       if (options.args[0] === 'apply') {
-        await rm(join(rig.root, 'run-1', 'state'), { force: true })
-        await mkdir(join(rig.root, 'run-1', 'state'))
+        await rm(join(harness.root, 'run-1', 'state'), { force: true })
+        await mkdir(join(harness.root, 'run-1', 'state'))
       }
       return result
     }
-    await assert.rejects(engine.apply({ ...rig.context, run }, plan), rejectsWith({ reason: 'ApplyFailed', retryable: true }))
-    assert.match(await readFile(rig.context.statePath ?? '', 'utf8'), /"saboteur"/)
+    await assert.rejects(engine.apply({ ...harness.context, run }, plan), rejectsWith({ reason: 'ApplyFailed', retryable: true }))
+    assert.match(await readFile(harness.context.statePath ?? '', 'utf8'), /"saboteur"/)
     assert.ok(
-      rig.log.some(line => /recovered it from errored.tfstate/.test(line)),
-      rig.log.join('\n'),
+      harness.log.some(line => /recovered it from errored.tfstate/.test(line)),
+      harness.log.join('\n'),
     )
   })
 }
 
 test('an engine that is not there is EngineNotFound, says where it was looked for and how to get it', async t => {
-  const rig = await createRig(t, {})
+  const harness = await createEngineHarness(t, {})
   const engine = createTerraformEngine(terraformFlavor, { PATH: '/nowhere' })
   await assert.rejects(
-    engine.prepare(rig.context),
+    engine.prepare(harness.context),
     rejectsWith({
       reason: 'EngineNotFound',
       retryable: false,
@@ -286,7 +286,7 @@ test('an engine that is not there is EngineNotFound, says where it was looked fo
   )
   const override = createTerraformEngine(terraformFlavor, { PATH: process.env.PATH, OARLOCK_TERRAFORM: '/nowhere/terraform' })
   await assert.rejects(
-    override.prepare(rig.context),
+    override.prepare(harness.context),
     rejectsWith({ reason: 'EngineNotFound', message: /OARLOCK_TERRAFORM=\/nowhere\/terraform/ }),
   )
 })

@@ -3,15 +3,15 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { join, relative } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
-import { type Diagnostic, describeDiagnostics, EngineError, type EngineErrorReason, interrupted } from '../engine-error.ts'
-import { fileIdentity, findBinary, outputOf } from '../find-binary.ts'
+import { type Diagnostic, describeDiagnostics, EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
+import { captureStdout, fileIdentity, findExecutable } from '../find-executable.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
-import { readPlanJson, type StateMark } from './plan-json.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
-import { readIfPresent, readState } from './state-file.ts'
+import { readPlanJson, type SnapshotMeta } from './read-plan-json.ts'
+import { readIfPresent, readState } from './read-state.ts'
 import { createUiProgress } from './ui-progress.ts'
-import { type Finding, isConfigurationError, isEcho, readUiLine, type UiEvent } from './ui-stream.ts'
+import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine, type UiEvent } from './ui-stream.ts'
 import { variablesFile } from './variables-file.ts'
 
 /** What differs between Terraform and OpenTofu. */
@@ -82,13 +82,13 @@ class TerraformEngine implements Engine {
 
   async detect(env: Record<string, string | undefined>, { isFresh = false } = {}): Promise<Detection> {
     const { binary, override, howToInstall } = this.#flavor
-    const { path, lookedFor } = await findBinary(binary, override, env)
+    const { path, lookedFor } = await findExecutable(binary, override, env)
     if (path === undefined) return { found: false, lookedFor, howToInstall }
     const known = this.#versions.get(path)
     const file = await fileIdentity(path)
     if (!isFresh && known?.file === file) return { found: true, version: known.version, path }
     try {
-      const answer: unknown = JSON.parse(await outputOf(path, ['version', '-json'], { CHECKPOINT_DISABLE: '1', PATH: env.PATH ?? '' }))
+      const answer: unknown = JSON.parse(await captureStdout(path, ['version', '-json'], { CHECKPOINT_DISABLE: '1', PATH: env.PATH ?? '' }))
       if (!isJsonObject(answer) || typeof answer.terraform_version !== 'string') throw new Error('no terraform_version in its answer')
       this.#versions.set(path, { version: answer.terraform_version, platform: String(answer.platform), file })
       return { found: true, version: answer.terraform_version, path }
@@ -188,7 +188,7 @@ class TerraformEngine implements Engine {
     variables?: { path: string; variableOfLine(line: number): string | undefined },
     onEvent?: (event: UiEvent) => void,
   ): Promise<Streamed> {
-    const findings: Finding[] = []
+    const findings: ResourceDiagnostic[] = []
     const errorText: string[] = []
     const { exitCode } = await context.run({
       ...this.#command(context, path, args),
@@ -225,10 +225,10 @@ class TerraformEngine implements Engine {
 
   #fail(context: EngineContext, reason: EngineErrorReason, during: string, { exitCode, findings, errorText }: Streamed): never {
     const { title, binary } = this.#flavor
-    if (context.signal.aborted) throw interrupted(title, during)
+    if (context.signal.aborted) throw interruptedError(title, during)
     const secrets = secretValues(context.variables, context.sensitiveNames)
     const errors = findings.filter(({ diagnostic }) => diagnostic.severity === 'error')
-    const real = errors.some(finding => !isEcho(finding)) ? errors.filter(finding => !isEcho(finding)) : errors
+    const real = errors.some(finding => !isFollowUpError(finding)) ? errors.filter(finding => !isFollowUpError(finding)) : errors
     const diagnostics = findings.map(({ diagnostic }) => maskDiagnostic(diagnostic, secrets))
     const shown = real.map(({ diagnostic }) => maskDiagnostic(diagnostic, secrets))
     const fallback = `"${binary} ${during}" ended with exit code ${exitCode}${errorText.length > 0 ? `: ${errorText.join(' ')}` : ''}`
@@ -286,9 +286,9 @@ class TerraformEngine implements Engine {
     )
   }
 
-  async #stateMark(context: EngineContext): Promise<StateMark> {
+  async #stateMark(context: EngineContext): Promise<SnapshotMeta> {
     if (context.spec.state === 'External' || context.statePath === undefined) return undefined
-    return readState(await readIfPresent(context.statePath)).mark
+    return readState(await readIfPresent(context.statePath)).meta
   }
 
   async #results(context: EngineContext, path: string): Promise<Omit<ApplyResult, 'changed'>> {
@@ -311,7 +311,7 @@ class TerraformEngine implements Engine {
     if (context.spec.state !== 'External' && context.statePath !== undefined) {
       await writeFile(context.statePath, text, { mode: 0o600 })
       context.log(
-        `${this.#flavor.title} could not save its state; recovered it from errored.tfstate (serial ${readState(text).mark.serial})`,
+        `${this.#flavor.title} could not save its state; recovered it from errored.tfstate (serial ${readState(text).meta.serial})`,
       )
       return undefined
     }
@@ -326,7 +326,7 @@ class TerraformEngine implements Engine {
   }
 }
 
-type Streamed = { exitCode: number | null; findings: Finding[]; errorText: string[] }
+type Streamed = { exitCode: number | null; findings: ResourceDiagnostic[]; errorText: string[] }
 
 /** Says what was looked for, where, and how to get it. */
 function engineNotFound(title: string, { lookedFor, howToInstall }: Extract<Detection, { found: false }>): EngineError {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { describeDiagnostics } from '../engine-error.ts'
 import { createUiProgress } from './ui-progress.ts'
-import { type Finding, isConfigurationError, isEcho, readUiLine } from './ui-stream.ts'
+import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine } from './ui-stream.ts'
 
 // The fixtures are what Terraform 1.11.4 printed: fixtures/record.sh makes them anew.
 const fixture = (name: string) =>
@@ -12,7 +12,7 @@ const fixture = (name: string) =>
     .split('\n')
 const variables = { variablesFile: 'vars.tfvars.json', variableOfLine: (line: number) => ['size', 'password'][line - 2] }
 const readAll = (name: string) => fixture(name).map(line => readUiLine(line, variables))
-const findings = (name: string): Finding[] =>
+const findings = (name: string): ResourceDiagnostic[] =>
   readAll(name).flatMap(({ event }) => (event.kind === 'diagnostic' ? [{ diagnostic: event.diagnostic, address: event.address }] : []))
 
 for (const { name, message, isConfiguration } of [
@@ -53,7 +53,7 @@ for (const { name, message, isConfiguration } of [
   },
 ]) {
   test(`${name}: the message for a person, and whether a retry can help`, () => {
-    const real = findings(name).filter(finding => !isEcho(finding))
+    const real = findings(name).filter(finding => !isFollowUpError(finding))
     const diagnostics = real.map(({ diagnostic }) => diagnostic)
     assert.equal(describeDiagnostics(diagnostics, ''), message)
     assert.equal(real.every(isConfigurationError), isConfiguration)

@@ -140,13 +140,13 @@ function parseObject(line: string): Record<string, unknown> | undefined {
   }
 }
 
-export type Finding = { diagnostic: Diagnostic; address: string | undefined }
+export type ResourceDiagnostic = { diagnostic: Diagnostic; address: string | undefined }
 
 /**
  * True when the same files and variables will fail the same way: the finding points at a place in the configuration or at a variable, and
  * is not about a resource's or a remote service's behaviour. In doubt it is false, and the Run is tried again.
  */
-export function isConfigurationError({ diagnostic, address }: Finding): boolean {
+export function isConfigurationError({ diagnostic, address }: ResourceDiagnostic): boolean {
   const { severity, summary, detail = '', file } = diagnostic
   if (severity !== 'error' || address !== undefined) return false
   if (/condition failed|assertion failed/i.test(summary)) return false
@@ -160,6 +160,6 @@ export function isConfigurationError({ diagnostic, address }: Finding): boolean 
 }
 
 /** Summaries that only say that something else went wrong. */
-export function isEcho({ diagnostic }: Finding): boolean {
+export function isFollowUpError({ diagnostic }: ResourceDiagnostic): boolean {
   return /^execution halted$|encountered problems during initiali[sz]ation/.test(diagnostic.summary)
 }

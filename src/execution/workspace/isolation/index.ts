@@ -4,11 +4,11 @@
  * used too much. A level that cannot be had is said with its reason; nothing weaker is ever taken instead.
  * Not here: what happens to a Run that used too much (that is `worker/`), and killing (that is `workspace/process/`).
  */
-export { type Availability, availableLevels, checkIsolation, type IsolationLevel, isolationLevels } from './levels.ts'
-export { type Exceeded, formatBytes, parseLimits, type ResourcesLike, type RunLimits } from './limits.ts'
+export { availableIsolationLevels, type IsolationProbe, probeIsolation } from './probe-isolation.ts'
+export { type ExceededLimit, formatBytes, parseRunLimits, type RunLimits } from './resource-limits.ts'
 export {
-  type IsolationInForce,
-  type LimitKeeper,
+  type EffectiveIsolation,
+  type LimitEnforcement,
   machineOomKills,
   RunIsolation,
   type RunIsolationOptions,

@@ -8,20 +8,21 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
+import type { IsolationLevel } from '../../../api/index.ts'
 import { cgroupOfRun, createProcessRunner, findRunProcesses, SpawnError } from '../process/index.ts'
 import { createRunDirectory } from '../run-directory.ts'
-import { checkIsolation, type Exceeded, type IsolationLevel, RunIsolation, type RunLimits } from './index.ts'
+import { type ExceededLimit, probeIsolation, RunIsolation, type RunLimits } from './index.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-isolation-'))
 after(() => rmSync(base, { recursive: true, force: true }))
-const sandbox = await checkIsolation('Sandbox')
-const skip = sandbox.available ? false : sandbox.why
+const sandbox = await probeIsolation('Sandbox')
+const skip = sandbox.available ? false : sandbox.reason
 
 async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunLimits; network?: boolean; readable?: string[] } = {}) {
   const runUid = randomUUID()
   const directory = await createRunDirectory(join(base, 'runs'), runUid)
   const abort = new AbortController()
-  const exceeded: Exceeded[] = []
+  const exceeded: ExceededLimit[] = []
   const groups: number[] = []
   const isolation = new RunIsolation({
     level,
@@ -40,7 +41,12 @@ async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunL
     await isolation.close()
     await directory.remove()
   })
-  const runner = createProcessRunner({ runUid, ...directory, launch: isolation.launch, onStart: group => void groups.push(group) })
+  const runner = createProcessRunner({
+    runUid,
+    ...directory,
+    wrapCommand: isolation.wrapCommand,
+    onStart: group => void groups.push(group),
+  })
   const run = async (script: string, onLine?: (line: string) => void) => {
     const lines: string[] = []
     const keep = (line: string) => {
@@ -48,7 +54,7 @@ async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunL
       onLine?.(line)
     }
     const command = { command: 'sh', args: ['-c', script], cwd: directory.work, env: {}, signal: abort.signal }
-    const result = await runner({ ...command, onStdoutLine: keep, onStderrLine: keep, interrupt: { graceMs: 5_000, killMs: 1_000 } })
+    const result = await runner({ ...command, onStdoutLine: keep, onStderrLine: keep, escalation: { graceMs: 5_000, killMs: 1_000 } })
     return { ...result, lines }
   }
   return { runUid, directory, isolation, run, runner, exceeded, abort, groups }
@@ -139,9 +145,9 @@ test('Sandbox: with network None not even the loopback of the machine is reached
   const { port } = server.address() as AddressInfo
   const script = `perl -MIO::Socket::INET -e 'print IO::Socket::INET->new("127.0.0.1:${port}") ? "reached\\n" : "not reached\\n"'`
   const none = await open(t, 'Sandbox', { network: false })
-  assert.deepEqual([(await none.run(script)).lines, none.isolation.inForce.network], [['not reached'], 'None'])
+  assert.deepEqual([(await none.run(script)).lines, none.isolation.effective.network], [['not reached'], 'None'])
   const host = await open(t, 'Sandbox')
-  assert.deepEqual([(await host.run(script)).lines, host.isolation.inForce.network], [['reached'], 'Host'])
+  assert.deepEqual([(await host.run(script)).lines, host.isolation.effective.network], [['reached'], 'Host'])
 })
 
 test('Sandbox: an interrupt reaches the program as its makers intend, and its exit code comes out', { skip }, async t => {
@@ -190,7 +196,7 @@ for (const level of ['Process', 'Sandbox'] as const) {
     const [result, other] = await Promise.all([run(`${hungry}; sleep 5`), calm.run('sleep 0.5; echo calm')])
     assert.doesNotMatch(result.lines.join(), /survived/)
     assert.deepEqual(other.lines, ['calm'])
-    if (isolation.inForce.limits.memory === 'Cgroup') assert.ok(isolation.kernelKills > 0)
+    if (isolation.effective.limits.memory === 'Cgroup') assert.ok(isolation.oomKills > 0)
     else assert.deepEqual([exceeded[0]?.kind, exceeded[0]!.used > 64 * 2 ** 20], ['Memory', true])
     assert.ok(isolation.usage().peakMemoryBytes >= 60 * 2 ** 20)
   })
@@ -200,7 +206,7 @@ for (const level of ['Process', 'Sandbox'] as const) {
   }, async t => {
     const many = await open(t, level, { limits: { pids: 12 } })
     const started = await many.run('for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 20 & done; wait; echo survived')
-    if (many.isolation.inForce.limits.pids === 'Watched') {
+    if (many.isolation.effective.limits.pids === 'Watched') {
       assert.equal(many.exceeded[0]?.kind, 'Pids')
       assert.doesNotMatch(started.lines.join(), /survived/)
     }

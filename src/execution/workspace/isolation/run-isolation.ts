@@ -1,12 +1,12 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { cgroupOfRun, type Launch, type Program, type RunCgroup, readStat } from '../process/index.ts'
+import type { IsolationLevel } from '../../../api/index.ts'
+import { type Command, cgroupOfRun, type RunCgroup, readStat, type WrappedCommand } from '../process/index.ts'
 import type { RunDirectory } from '../run-directory.ts'
-import type { IsolationLevel } from './levels.ts'
-import type { Exceeded, RunLimits } from './limits.ts'
+import { monitorUsage, type UsagePeaks } from './monitor-usage.ts'
+import type { ExceededLimit, RunLimits } from './resource-limits.ts'
 import { sandboxArguments } from './sandbox.ts'
 import { seccompFilter } from './seccomp.ts'
-import { type UsagePeaks, watchUsage } from './watch-usage.ts'
 
 export type RunIsolationOptions = {
   level: IsolationLevel
@@ -20,17 +20,17 @@ export type RunIsolationOptions = {
   /** What a sandbox may read besides the system: caches, tools. */
   readable: readonly string[]
   /** A limit that is watched, not kept by the kernel, was exceeded: the Run has to end. */
-  onExceeded(exceeded: Exceeded): void
+  onExceeded(exceeded: ExceededLimit): void
 }
 
 /** Who keeps a limit: the kernel, in the Run's cgroup; this worker, by looking; nobody. */
-export type LimitKeeper = 'Cgroup' | 'Watched' | 'NotEnforced'
+export type LimitEnforcement = 'Cgroup' | 'Watched' | 'NotEnforced'
 
 /** What is in force for a Run; its limits only as far as it has some. */
-export type IsolationInForce = {
+export type EffectiveIsolation = {
   level: IsolationLevel
   network: 'Host' | 'None'
-  limits: { cpu?: LimitKeeper; memory?: LimitKeeper; pids?: LimitKeeper; disk?: LimitKeeper }
+  limits: { cpu?: LimitEnforcement; memory?: LimitEnforcement; pids?: LimitEnforcement; disk?: LimitEnforcement }
 }
 
 export type RunUsage = UsagePeaks & { cpuSeconds: number }
@@ -43,10 +43,10 @@ const ticksPerSecond = 100
  * in bubblewrap. What exceeds a limit that the kernel does not keep is found by looking, some ten times a second.
  */
 export class RunIsolation {
-  readonly inForce: IsolationInForce
+  readonly effective: EffectiveIsolation
   readonly #options: RunIsolationOptions
   readonly #cgroup: RunCgroup | undefined
-  readonly #watch: ReturnType<typeof watchUsage>
+  readonly #watch: ReturnType<typeof monitorUsage>
   readonly #ticksBefore = childTicks()
   readonly #seccompFile: string | undefined
 
@@ -55,7 +55,7 @@ export class RunIsolation {
     this.#options = options
     this.#cgroup = openCgroup(runUid, limits)
     const has = (controller: 'cpu' | 'memory' | 'pids') => this.#cgroup?.controllers.has(controller) === true
-    this.inForce = {
+    this.effective = {
       level,
       network: level === 'Sandbox' && !network ? 'None' : 'Host',
       limits: {
@@ -66,7 +66,7 @@ export class RunIsolation {
       },
     }
     const byKernel = new Set((['memory', 'pids'] as const).filter(has))
-    this.#watch = watchUsage({ runUid, cgroup: this.#cgroup, limits, byKernel, diskRoot: directory.root, onExceeded })
+    this.#watch = monitorUsage({ runUid, cgroup: this.#cgroup, limits, byKernel, diskRoot: directory.root, onExceeded })
     if (level === 'Sandbox') {
       const filter = seccompFilter()
       if (!filter) throw new Error(`no seccomp filter is known for ${process.arch}`)
@@ -77,7 +77,7 @@ export class RunIsolation {
   }
 
   /** The command line that starts a program so; for {@link createProcessRunner}. */
-  readonly launch = (program: Program): Launch => {
+  readonly wrapCommand = (program: Command): WrappedCommand => {
     const { level, bwrap, limits, network, directory, readable } = this.#options
     const command: string[] = []
     const steps = ['ulimit -c 0']
@@ -113,7 +113,7 @@ export class RunIsolation {
   }
 
   /** The kernel's own verdict: how often it killed for memory in this cgroup. Zero without one. */
-  get kernelKills(): number {
+  get oomKills(): number {
     return this.#cgroup?.usage().oomKills ?? 0
   }
 

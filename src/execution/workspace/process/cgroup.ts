@@ -7,7 +7,7 @@ export type CgroupController = 'cpu' | 'memory' | 'pids'
 const wanted: readonly CgroupController[] = ['cpu', 'memory', 'pids']
 
 /** Where Runs get cgroups of their own, and which limits the kernel keeps there. */
-export type CgroupParent = { path: string; controllers: ReadonlySet<CgroupController> }
+export type DelegatedCgroup = { path: string; controllers: ReadonlySet<CgroupController> }
 
 export type CgroupLimits = {
   /** In CPUs, such as 1.5. */
@@ -19,7 +19,7 @@ export type CgroupLimits = {
 /** The directory below a delegated cgroup that holds those of Runs. */
 const runsName = 'oarlock-runs'
 
-let known: { parent: CgroupParent | undefined } | undefined
+let known: { parent: DelegatedCgroup | undefined } | undefined
 
 /**
  * A cgroup v2 directory that this process may make cgroups in, looked for once: that in OARLOCK_CGROUP, else this process's own,
@@ -27,12 +27,12 @@ let known: { parent: CgroupParent | undefined } | undefined
  * counts CPU time and kills as a whole. Processes of others are never moved, so a cgroup that holds some gives no controllers
  * (https://docs.kernel.org/admin-guide/cgroup-v2.html, "No Internal Process Constraint").
  */
-export function findCgroupParent(env: Readonly<Record<string, string | undefined>> = process.env): CgroupParent | undefined {
+export function findDelegatedCgroup(env: Readonly<Record<string, string | undefined>> = process.env): DelegatedCgroup | undefined {
   known ??= { parent: process.platform === 'linux' ? look(env) : undefined }
   return known.parent
 }
 
-function look(env: Readonly<Record<string, string | undefined>>): CgroupParent | undefined {
+function look(env: Readonly<Record<string, string | undefined>>): DelegatedCgroup | undefined {
   if (env.OARLOCK_CGROUP) return tryParent(env.OARLOCK_CGROUP)
   const mount = cgroup2Mount(readText('/proc/self/mountinfo') ?? '')
   const own = /^0::(.*)$/m.exec(readText('/proc/self/cgroup') ?? '')?.[1]
@@ -47,7 +47,7 @@ function cgroup2Mount(mountInfo: string): string | undefined {
   return /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(mountInfo)?.[1]
 }
 
-function tryParent(base: string): CgroupParent | undefined {
+function tryParent(base: string): DelegatedCgroup | undefined {
   const path = join(base, runsName)
   try {
     mkdirSync(path, { recursive: true })
@@ -74,7 +74,7 @@ export class RunCgroup {
   readonly path: string
   readonly controllers: ReadonlySet<CgroupController>
 
-  constructor(parent: CgroupParent, runUid: string) {
+  constructor(parent: DelegatedCgroup, runUid: string) {
     this.path = join(parent.path, runUid)
     this.controllers = parent.controllers
   }
@@ -139,7 +139,7 @@ export class RunCgroup {
 
 /** The cgroup of a Run, if Runs have cgroups on this machine; it may not exist (any more). */
 export function cgroupOfRun(runUid: string): RunCgroup | undefined {
-  const parent = findCgroupParent()
+  const parent = findDelegatedCgroup()
   return parent && new RunCgroup(parent, runUid)
 }
 

@@ -4,25 +4,25 @@
  * A door of its own, with nothing but Node's built-in modules behind it: the worker's supervisor loads only this and has to be light.
  * Not here: what an exit code means (that is `engine/`) and when to interrupt (that is `worker/`).
  */
-export { type CgroupLimits, cgroupOfRun, findCgroupParent, RunCgroup } from './cgroup.ts'
+export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
 export { createLineSplitter } from './line-splitter.ts'
 export { groupExists, killGroup, readStat, signalGroup } from './process-group.ts'
 export {
+  type Command,
   createProcessRunner,
   type ExitResult,
-  type InterruptTimes,
-  type Launch,
   type ProcessRunner,
-  type Program,
-  type RunnerHooks,
+  type ProcessRunnerOptions,
+  type SignalEscalation,
   SpawnError,
   type SpawnOptions,
+  type WrappedCommand,
 } from './process-runner.ts'
 export {
   findRunProcesses,
   killRunProcesses,
   killStackWriters,
+  mutatedStackVariable,
   readStartTime,
   runUidVariable,
-  writesStackVariable,
-} from './run-processes.ts'
+} from './processes-of-run.ts'

@@ -101,9 +101,9 @@ test('an abort is a SIGINT to the whole group, once', async () => {
 
 test('the ladder goes on to SIGTERM, then SIGKILL', async () => {
   const term = start('trap "" INT; trap "echo term; exit 4" TERM; echo ready; while :; do sleep 0.02; done', {
-    interrupt: { graceMs: 30, killMs: 5_000 },
+    escalation: { graceMs: 30, killMs: 5_000 },
   })
-  const kill = start('trap "" INT TERM; echo ready; while :; do sleep 0.02; done', { interrupt: { graceMs: 30, killMs: 30 } })
+  const kill = start('trap "" INT TERM; echo ready; while :; do sleep 0.02; done', { escalation: { graceMs: 30, killMs: 30 } })
   await Promise.all([term.ready, kill.ready])
   term.abort.abort()
   kill.abort.abort()

@@ -4,10 +4,10 @@ import { delimiter, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { createLineSplitter } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
-import { killRunProcesses, runUidVariable, writesStackVariable } from './run-processes.ts'
+import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
 
 /** How long an interrupted program has: SIGINT, after `graceMs` SIGTERM, after `killMs` more SIGKILL. */
-export type InterruptTimes = {
+export type SignalEscalation = {
   /** Default: 60,000. */
   graceMs: number
   /** Default: 10,000. */
@@ -28,7 +28,7 @@ export type SpawnOptions = {
   onStderrLine?(line: string): void
   /** Longer lines come in pieces. Default: 64 KiB. Raise it for a program that prints one long JSON line. */
   maxLineBytes?: number
-  interrupt?: Partial<InterruptTimes>
+  escalation?: Partial<SignalEscalation>
 }
 
 /** `signal` is the one that ended it. Both are null when the signal was aborted before anything was started. */
@@ -41,10 +41,10 @@ export type ExitResult = { exitCode: number | null; signal: NodeJS.Signals | nul
 export type ProcessRunner = (options: SpawnOptions) => Promise<ExitResult>
 
 /** A program as it was asked for: `command` is the file itself. */
-export type Program = { command: string; args: readonly string[]; cwd: string }
+export type Command = { command: string; args: readonly string[]; cwd: string }
 
 /** How to start it. */
-export type Launch = {
+export type WrappedCommand = {
   command: string
   args: string[]
   /**
@@ -58,7 +58,7 @@ export type Launch = {
   release(): void
 }
 
-export type RunnerHooks = {
+export type ProcessRunnerOptions = {
   /** Carried by every process as OARLOCK_RUN_UID, so that those that leave the group are found. */
   runUid: string
   /** Of a Run that may write: the UID of its Stack, carried as OARLOCK_WRITES_STACK_UID. */
@@ -70,7 +70,7 @@ export type RunnerHooks = {
   /** PATH of the programs, unless `env` names one. Default: that of this process. */
   path?: string
   /** Puts what isolates a program before it. Default: it is started as it is. */
-  launch?(program: Program): Launch
+  wrapCommand?(program: Command): WrappedCommand
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
   /** Called when no process of the group is left. */
@@ -94,9 +94,9 @@ export class SpawnError extends Error {
 const pipeWaitMs = 1_000
 
 /** A runner whose programs each get their own process group and exactly the given environment. */
-export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
+export function createProcessRunner(hooks: ProcessRunnerOptions): ProcessRunner {
   return async options => {
-    const { signal, cwd, interrupt } = options
+    const { signal, cwd, escalation } = options
     if (signal.aborted) return { exitCode: null, signal: null }
     const env = {
       PATH: hooks.path ?? process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
@@ -104,10 +104,10 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
       TMPDIR: hooks.tmp ?? cwd,
       ...options.env,
       [runUidVariable]: hooks.runUid,
-      ...(hooks.writesStackUid !== undefined && { [writesStackVariable]: hooks.writesStackUid }),
+      ...(hooks.writesStackUid !== undefined && { [mutatedStackVariable]: hooks.writesStackUid }),
     }
 
-    const launch = hooks.launch?.({ command: await findProgram(options, env), args: options.args, cwd })
+    const launch = hooks.wrapCommand?.({ command: await findProgram(options, env), args: options.args, cwd })
     const child = startGroup(options, env, launch)
     const outerGroupId = child.pid
     if (outerGroupId === undefined) throw await spawnFailure(child, options)
@@ -127,8 +127,8 @@ export function createProcessRunner(hooks: RunnerHooks): ProcessRunner {
       signalGroup(group, 'SIGINT')
       timer = setTimeout(() => {
         signalGroup(group, 'SIGTERM')
-        timer = setTimeout(() => signalGroup(group, 'SIGKILL'), interrupt?.killMs ?? 10_000)
-      }, interrupt?.graceMs ?? 60_000)
+        timer = setTimeout(() => signalGroup(group, 'SIGKILL'), escalation?.killMs ?? 10_000)
+      }, escalation?.graceMs ?? 60_000)
     }
     signal.addEventListener('abort', climb, { once: true })
 
@@ -218,7 +218,7 @@ function letGo(child: ReturnType<typeof startGroup>): void {
   block.end('x')
 }
 
-function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, launch: Launch | undefined) {
+function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, launch: WrappedCommand | undefined) {
   const pipes: StdioOptions = launch?.isSandbox ? ['pipe', 'pipe', ...launch.descriptors] : []
   // `detached` makes the child the leader of a new session and group: its pid is the group's id.
   try {

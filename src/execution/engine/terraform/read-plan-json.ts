@@ -1,10 +1,10 @@
 import { equalJson, isJsonObject } from '../../../kubernetes/object/index.ts'
-import { digestOf } from '../digest.ts'
+import { jsonDigest } from '../json-digest.ts'
 
 /** What of the state a plan was made against. Undefined where the state is the user's own: then the plan's prior state counts. */
-export type StateMark = { serial: number; lineage: string } | undefined
+export type SnapshotMeta = { serial: number; lineage: string } | undefined
 
-export type PlanReading = { digest: string; add: number; change: number; destroy: number; hasChanges: boolean; summary: string[] }
+export type PlanSummary = { digest: string; add: number; change: number; destroy: number; hasChanges: boolean; summary: string[] }
 
 type Action = 'add' | 'change' | 'replace' | 'destroy' | 'read' | 'forget' | 'move' | 'none'
 
@@ -16,7 +16,7 @@ const maxValueLength = 60
  * A replacement counts as one add and one destroy. Values Terraform calls sensitive do not appear (invariant 9).
  * @throws {TypeError} if it is not such a document.
  */
-export function readPlanJson(plan: unknown, state: StateMark): PlanReading {
+export function readPlanJson(plan: unknown, state: SnapshotMeta): PlanSummary {
   if (!isJsonObject(plan) || typeof plan.format_version !== 'string') throw new TypeError('the engine printed no plan in JSON')
   const changes = objects(plan.resource_changes).filter(change => actionOf(change) !== 'none')
   const drift = objects(plan.resource_drift)
@@ -34,7 +34,7 @@ export function readPlanJson(plan: unknown, state: StateMark): PlanReading {
     if (action === 'destroy' || action === 'replace') count.destroy++
   }
   const lines = [...counted.map(resourceLine), ...outputs.map(([name, change]) => outputLine(name, change as Record<string, unknown>))]
-  const digest = digestOf({
+  const digest = jsonDigest({
     changes,
     drift: isRefreshOnly ? drift : undefined,
     outputs,

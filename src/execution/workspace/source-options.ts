@@ -1,18 +1,6 @@
-/** The part of a Stack's spec that says where its files come from, as `api/` declares it. Exactly one of the three is set. */
-export type StackSourceLike = {
-  inline?: { files: Record<string, string> }
-  path?: { path: string }
-  git?: GitSourceLike
-}
+import type { StackSource } from '../../api/index.ts'
 
-export type GitSourceLike = {
-  url: string
-  branch?: string
-  tag?: string
-  commit?: string
-  directory?: string
-  secretRef?: { name: string }
-}
+export type GitSource = NonNullable<StackSource['git']>
 
 /** What a Secret holds for a git repository. Both parts are used only over the transport they are for. */
 export type GitCredentials = {
@@ -38,5 +26,3 @@ export type SourceOptions = {
 /** All files of a source together: 1 GiB. */
 export const maxSourceBytes = 1024 ** 3
 export const maxSourceFiles = 100_000
-/** Inline files together; the same number as in the schema of a Stack. */
-export const maxInlineBytes = 524_288

@@ -3,13 +3,17 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-export type BinarySearch = { path: string | undefined; lookedFor: string[] }
+export type ExecutableLookup = { path: string | undefined; lookedFor: string[] }
 
 /**
  * Looks for `binary` where the environment variable `overrideName` points, else on PATH.
  * An override that is not an executable file is not replaced by another one: a person chose it.
  */
-export async function findBinary(binary: string, overrideName: string, env: Record<string, string | undefined>): Promise<BinarySearch> {
+export async function findExecutable(
+  binary: string,
+  overrideName: string,
+  env: Record<string, string | undefined>,
+): Promise<ExecutableLookup> {
   const override = env[overrideName]
   if (override) {
     const lookedFor = [`${overrideName}=${override}`]
@@ -43,7 +47,7 @@ export async function fileIdentity(path: string): Promise<string> {
 }
 
 /** What a short command prints on stdout. Rejects when it cannot start, fails, or takes longer than 20 s. */
-export function outputOf(path: string, args: string[], env: Record<string, string>): Promise<string> {
+export function captureStdout(path: string, args: string[], env: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(path, args, { env, timeout: 20_000, maxBuffer: 1 << 20 }, (error, stdout) => (error ? reject(error) : resolve(stdout)))
   })

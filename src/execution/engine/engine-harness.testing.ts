@@ -9,13 +9,13 @@ import { createProcessRunner } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
 
 /** For tests of this room only: a context on a real directory, with everything an engine reports kept in arrays. */
-export type Rig = {
+export type EngineHarness = {
   context: EngineContext
   root: string
   log: string[]
   progress: { done: number; total: number; current?: string }[]
   abort: AbortController
-  /** The record an engine keeps per Stack; shared by the Runs of one rig. */
+  /** The record an engine keeps per Stack; shared by the Runs of one harness. */
   inventory: { value: Json | undefined }
   write(files: Record<string, string>): Promise<void>
   /** A context for the next Run: a new directory with the same files, the same state and record. */
@@ -29,11 +29,15 @@ const unreachable = new Proxy({} as Client, {
 })
 
 /** Makes the directories of a Run as the worker does; everything is removed when the test ends. */
-export async function createRig(t: TestContext, files: Record<string, string>, overrides: Partial<EngineContext> = {}): Promise<Rig> {
+export async function createEngineHarness(
+  t: TestContext,
+  files: Record<string, string>,
+  overrides: Partial<EngineContext> = {},
+): Promise<EngineHarness> {
   const root = await mkdtemp(join(tmpdir(), 'oarlock-engine-'))
   t.after(() => rm(root, { recursive: true, force: true }))
   const abort = new AbortController()
-  const rig: Rig = {
+  const harness: EngineHarness = {
     root,
     log: [],
     progress: [],
@@ -42,13 +46,13 @@ export async function createRig(t: TestContext, files: Record<string, string>, o
     context: undefined as unknown as EngineContext,
     async write(more) {
       Object.assign(files, more)
-      await writeFiles(rig.context.directory, more)
+      await writeFiles(harness.context.directory, more)
     },
     async nextRun(more = {}) {
       runs++
       const run = join(root, `run-${runs}`)
       const context: EngineContext = {
-        spec: { engine: 'test' },
+        spec: { engine: 'command' },
         stack: { namespace: 'default', name: 'app', uid: 'uid-1' },
         epoch: runs,
         runName: `app-uid-1-${runs}`,
@@ -60,14 +64,14 @@ export async function createRig(t: TestContext, files: Record<string, string>, o
         sensitiveNames: [],
         run: createProcessRunner({ runUid: `run-${process.pid}-${runs}`, home: run, tmp: run }),
         signal: abort.signal,
-        log: line => void rig.log.push(line),
-        progress: step => void rig.progress.push(step),
+        log: line => void harness.log.push(line),
+        progress: step => void harness.progress.push(step),
         client: unreachable,
         cacheDir: join(root, 'cache'),
         inventory: {
-          read: async () => structuredClone(rig.inventory.value),
+          read: async () => structuredClone(harness.inventory.value),
           write: async value => {
-            rig.inventory.value = structuredClone(value)
+            harness.inventory.value = structuredClone(value)
           },
         },
         ...overrides,
@@ -75,13 +79,13 @@ export async function createRig(t: TestContext, files: Record<string, string>, o
       }
       for (const directory of [context.scratch, join(run, 'state')]) await mkdir(directory, { recursive: true })
       await writeFiles(context.directory, files)
-      rig.context = context
+      harness.context = context
       return context
     },
   }
   let runs = 0
-  await rig.nextRun()
-  return rig
+  await harness.nextRun()
+  return harness
 }
 
 async function writeFiles(directory: string, files: Record<string, string>): Promise<void> {
@@ -93,7 +97,7 @@ async function writeFiles(directory: string, files: Record<string, string>): Pro
 }
 
 /** The environment in which tests look for engines: what `scripts/build-tofu.sh` made counts as installed. */
-export function testEnv(): Record<string, string | undefined> {
+export function engineTestEnv(): Record<string, string | undefined> {
   const tofu = join(
     process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock'),
     'bin',

@@ -1,3 +1,4 @@
+import type { StackSpec } from '../../../api/index.ts'
 import { formatQuantity, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 
 /** What a Run may use. Undefined: as much as there is. */
@@ -11,9 +12,6 @@ export type RunLimits = {
   diskBytes?: number
 }
 
-/** `spec.resources` of a Stack, in Kubernetes' quantities. */
-export type ResourcesLike = { cpu?: string; memory?: string; pids?: number; disk?: string }
-
 /** Below this nothing that does work starts, and the mistake (`512m` for `512Mi`) is common. */
 const leastBytes = 16 * 1024 * 1024
 
@@ -21,7 +19,7 @@ const leastBytes = 16 * 1024 * 1024
  * Reads `spec.resources`.
  * @throws {RangeError} naming the field, what came and what is allowed.
  */
-export function parseLimits({ cpu, memory, pids, disk }: ResourcesLike): RunLimits {
+export function parseRunLimits({ cpu, memory, pids, disk }: NonNullable<StackSpec['resources']>): RunLimits {
   const limits: RunLimits = {}
   if (cpu !== undefined) {
     limits.cpus = quantityMillis(quantityOf('spec.resources.cpu', cpu)) / 1_000
@@ -54,11 +52,15 @@ export function formatBytes(bytes: number): string {
 }
 
 /** What was measured. */
-export type Measured = { memoryBytes: number; pids: number; diskBytes: number }
-export type Exceeded = { kind: 'Memory' | 'Pids' | 'Disk'; used: number; limit: number }
+export type MeasuredUsage = { memoryBytes: number; pids: number; diskBytes: number }
+export type ExceededLimit = { kind: 'Memory' | 'Pids' | 'Disk'; used: number; limit: number }
 
 /** The first limit that is exceeded and that this worker keeps itself; what the kernel keeps is not looked at. */
-export function decideExceeded(measured: Measured, limits: RunLimits, byKernel: ReadonlySet<'memory' | 'pids'>): Exceeded | undefined {
+export function findExceededLimit(
+  measured: MeasuredUsage,
+  limits: RunLimits,
+  byKernel: ReadonlySet<'memory' | 'pids'>,
+): ExceededLimit | undefined {
   const { memoryBytes, pids, diskBytes } = limits
   if (memoryBytes !== undefined && !byKernel.has('memory') && measured.memoryBytes > memoryBytes) {
     return { kind: 'Memory', used: measured.memoryBytes, limit: memoryBytes }

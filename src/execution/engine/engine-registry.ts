@@ -16,7 +16,7 @@ const engines: Readonly<Record<string, () => Promise<Engine>>> = {
 const loaded = new Map<string, Promise<Engine>>()
 
 /** @throws {RangeError} for a name that no engine has. */
-export async function engineFor(name: string): Promise<Engine> {
+export async function loadEngine(name: string): Promise<Engine> {
   const load = Object.hasOwn(engines, name) ? engines[name] : undefined
   if (!load) throw new RangeError(`engine ${JSON.stringify(name)} is not known: it must be one of ${Object.keys(engines).join(', ')}`)
   const engine = loaded.get(name) ?? load()
@@ -29,6 +29,6 @@ export async function detectEngines(
   env: Record<string, string | undefined> = process.env,
   options: { isFresh?: boolean } = {},
 ): Promise<Record<string, Detection>> {
-  const detect = async (name: string) => [name, await (await engineFor(name)).detect(env, options)] as const
+  const detect = async (name: string) => [name, await (await loadEngine(name)).detect(env, options)] as const
   return Object.fromEntries(await Promise.all(Object.keys(engines).map(detect)))
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type StackSourceLike, sourceErrors } from './index.ts'
+import type { StackSource } from '../../api/index.ts'
+import { validateSource } from './index.ts'
 
 const commit = 'a'.repeat(40)
-const inline = (files: Record<string, string>): StackSourceLike => ({ inline: { files } })
-const git = (url: string, more: object = {}): StackSourceLike => ({ git: { url, ...more } })
+const inline = (files: Record<string, string>): StackSource => ({ inline: { files } })
+const git = (url: string, more: object = {}): StackSource => ({ git: { url, ...more } })
 
 for (const source of [
   inline({ 'main.tf': '', 'modules/vpc/main.tf': '', '.hidden': '', 'a..b': '' }),
@@ -15,10 +16,10 @@ for (const source of [
   git('git@example.com:team/repo.git', { commit, directory: 'stacks/network' }),
   git('file:///srv/git/repo.git', { directory: '.' }),
 ]) {
-  test(`good: ${JSON.stringify(source).slice(0, 100)}`, () => assert.deepEqual(sourceErrors(source), []))
+  test(`good: ${JSON.stringify(source).slice(0, 100)}`, () => assert.deepEqual(validateSource(source), []))
 }
 
-const cases: [StackSourceLike | undefined, string, RegExp][] = [
+const cases: [StackSource | undefined, string, RegExp][] = [
   [undefined, 'spec.source', /exactly one of inline, path, git/],
   [{}, 'spec.source', /exactly one of inline, path, git/],
   [{ path: { path: '/a' }, git: { url: 'https://a/b' } }, 'spec.source', /got path and git/],
@@ -61,7 +62,7 @@ const cases: [StackSourceLike | undefined, string, RegExp][] = [
 ]
 for (const [source, field, says] of cases) {
   test(`bad: ${JSON.stringify(source)?.slice(0, 90)}`, () => {
-    const causes = sourceErrors(source)
+    const causes = validateSource(source)
     assert.equal(causes.length, 1, JSON.stringify(causes))
     assert.equal(causes[0]!.field, field)
     assert.match(causes[0]!.message, says)

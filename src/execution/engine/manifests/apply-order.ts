@@ -31,7 +31,7 @@ const first = [
 const last = ['APIService', 'MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']
 
 /** The rank of a kind; a lower one is applied earlier, and deleted later. */
-export function kindRank(kind: string): number {
+export function applyRank(kind: string): number {
   const early = first.indexOf(kind)
   if (early >= 0) return early
   const late = last.indexOf(kind)

@@ -1,11 +1,11 @@
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { describeResource, isJsonObject, isReason, parseApiVersion, type Resource } from '../../../kubernetes/object/index.ts'
 import { EngineError } from '../engine-error.ts'
-import { kindRank } from './kind-order.ts'
+import { applyRank } from './apply-order.ts'
 import type { Manifest } from './read-manifests.ts'
 
 /** A manifest with its kind found and its namespace decided. `pendingCrd` is set when its kind is made by this very source. */
-export type Target = Manifest & { resource: Resource; pendingCrd: boolean }
+export type ResolvedManifest = Manifest & { resource: Resource; pendingCrd: boolean }
 
 /** On every object: the Stack it belongs to, as `namespace/name`, so that two Stacks do not fight over one object. */
 export const ownerAnnotation = 'oarlock.dev/stack'
@@ -14,30 +14,40 @@ export const ownerAnnotation = 'oarlock.dev/stack'
  * Finds the kind of every manifest, in the cluster or in a CRD of the source, fills in the namespace, marks the owner, and sorts.
  * @throws {EngineError} naming the object whose kind nobody knows.
  */
-export async function resolveTargets(client: Client, manifests: readonly Manifest[], namespace: string, owner: string): Promise<Target[]> {
+export async function resolveManifests(
+  client: Client,
+  manifests: readonly Manifest[],
+  namespace: string,
+  owner: string,
+): Promise<ResolvedManifest[]> {
   const own = kindsOfCrds(manifests)
   const targets = await Promise.all(
-    manifests.map(async ({ object, place }): Promise<Target> => {
-      const found = await discover(client, object.apiVersion, object.kind)
+    manifests.map(async ({ object, location }): Promise<ResolvedManifest> => {
+      const found = await discoverResource(client, object.apiVersion, object.kind)
       const resource = found ?? own.get(`${object.apiVersion}/${object.kind}`)
       if (!resource) {
         throw new EngineError(
           'PlanFailed',
-          `${place}: the cluster has no kind ${object.kind} in apiVersion ${object.apiVersion}; apply its CustomResourceDefinition first, or add it to the source`,
+          `${location}: the cluster has no kind ${object.kind} in apiVersion ${object.apiVersion}; apply its CustomResourceDefinition first, or add it to the source`,
           { retryable: true },
         )
       }
       const { namespace: wanted, ...metadata } = object.metadata
       const annotations = { ...metadata.annotations, [ownerAnnotation]: owner }
       const placed = resource.scope === 'Namespaced' ? { namespace: wanted ?? namespace } : {}
-      return { object: { ...object, metadata: { ...metadata, ...placed, annotations } }, place, resource, pendingCrd: found === undefined }
+      return {
+        object: { ...object, metadata: { ...metadata, ...placed, annotations } },
+        location,
+        resource,
+        pendingCrd: found === undefined,
+      }
     }),
   )
-  return targets.sort((a, b) => kindRank(a.object.kind) - kindRank(b.object.kind))
+  return targets.sort((a, b) => applyRank(a.object.kind) - applyRank(b.object.kind))
 }
 
 /** The kind as the cluster has it now, or undefined. */
-export async function discover(client: Client, apiVersion: string, kind: string): Promise<Resource | undefined> {
+export async function discoverResource(client: Client, apiVersion: string, kind: string): Promise<Resource | undefined> {
   try {
     return await client.discover(apiVersion, kind)
   } catch (error) {

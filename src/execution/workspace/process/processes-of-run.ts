@@ -6,7 +6,7 @@ import { readStat } from './process-group.ts'
 /** Every process of a Run carries this in its environment; a process that left the group (setsid) is found by it. */
 export const runUidVariable = 'OARLOCK_RUN_UID'
 /** Every process of a Run that may write carries the UID of its Stack in this one. */
-export const writesStackVariable = 'OARLOCK_WRITES_STACK_UID'
+export const mutatedStackVariable = 'OARLOCK_WRITES_STACK_UID'
 
 /** The processes of this user that carry the Run's UID in their environment, without this process. Empty where there is no /proc. */
 export function findRunProcesses(runUid: string): number[] {
@@ -50,8 +50,8 @@ export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Prom
  * @throws {Error} when some are still there after `timeoutMs`: nothing may start beside them.
  */
 export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Promise<number> {
-  const { killed, isClean } = await killMarked(writesStackVariable, stackUid, timeoutMs)
-  const left = isClean ? [] : findMarked(writesStackVariable, stackUid).filter(pid => !isZombie(pid))
+  const { killed, isClean } = await killMarked(mutatedStackVariable, stackUid, timeoutMs)
+  const left = isClean ? [] : findMarked(mutatedStackVariable, stackUid).filter(pid => !isZombie(pid))
   if (left.length === 0) return killed
   throw new Error(`processes ${left.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
 }

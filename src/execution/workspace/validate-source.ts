@@ -1,6 +1,6 @@
+import { maxInlineBytes, type StackSource } from '../../api/index.ts'
 import { forbiddenField, invalidValue, requiredValue, type StatusCause } from '../../kubernetes/object/index.ts'
 import { parseGitUrl, redactUrl } from './git-url.ts'
-import { type GitSourceLike, maxInlineBytes, type StackSourceLike } from './stack-source.ts'
 
 const field = 'spec.source'
 
@@ -8,7 +8,7 @@ const field = 'spec.source'
  * Why a source can never work, wherever it is used: not exactly one kind, names that leave the directory, URLs that git would
  * take for something else. Pure: looks at no disk and no network. Empty when nothing is wrong.
  */
-export function sourceErrors(source: StackSourceLike | undefined): StatusCause[] {
+export function validateSource(source: StackSource | undefined): StatusCause[] {
   const given = (['inline', 'path', 'git'] as const).filter(kind => source?.[kind] !== undefined)
   if (!source || given.length === 0) return [requiredValue(field, 'give exactly one of inline, path, git')]
   if (given.length > 1) return [forbiddenField(field, `give exactly one of inline, path, git; got ${given.join(' and ')}`)]
@@ -63,7 +63,7 @@ function pathErrors(path: string): StatusCause[] {
   return why ? [invalidValue(where, shorten(path), why)] : []
 }
 
-function gitErrors(git: GitSourceLike): StatusCause[] {
+function gitErrors(git: NonNullable<StackSource['git']>): StatusCause[] {
   const causes: StatusCause[] = []
   const where = `${field}.git`
   if (!git.url) causes.push(requiredValue(`${where}.url`, 'give an https://, ssh:// or file:// URL, or git@host:path'))

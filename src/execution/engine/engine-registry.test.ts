@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeDiagnostics } from './engine-error.ts'
-import { detectEngines, engineFor } from './index.ts'
+import { detectEngines, loadEngine } from './index.ts'
 import { maskSecrets, secretValues } from './secret-values.ts'
 
 test('every engine is found by its name, and an unknown one is refused with the names there are', async () => {
-  for (const name of ['terraform', 'opentofu', 'manifests', 'command']) assert.equal((await engineFor(name)).name, name)
+  for (const name of ['terraform', 'opentofu', 'manifests', 'command']) assert.equal((await loadEngine(name)).name, name)
   await assert.rejects(
-    engineFor('pulumi'),
+    loadEngine('pulumi'),
     /^RangeError: engine "pulumi" is not known: it must be one of terraform, opentofu, manifests, command$/,
   )
 })

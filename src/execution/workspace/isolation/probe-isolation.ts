@@ -1,25 +1,22 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { type IsolationLevel, isolationLevels } from '../../../api/index.ts'
 import { seccompArchitectures } from './seccomp.ts'
 
-/** From weak to strong. */
-export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
-export type IsolationLevel = (typeof isolationLevels)[number]
-
 /** Whether this worker can isolate a Run so, and if not, why and what to do. */
-export type Availability = { available: true; bwrap?: string } | { available: false; why: string }
+export type IsolationProbe = { available: true; bwrap?: string } | { available: false; reason: string }
 
-const probes = new Map<string, Promise<Availability>>()
+const probes = new Map<string, Promise<IsolationProbe>>()
 
 /**
  * Asks whether `level` can be had here. Sandbox is tried for real, once: bubblewrap may be installed and user namespaces forbidden.
  * Pod is what OARLOCK_ISOLATION=Pod says, which the template of a Pod with one Run sets.
  */
-export function checkIsolation(
+export function probeIsolation(
   level: IsolationLevel,
   env: Readonly<Record<string, string | undefined>> = process.env,
-): Promise<Availability> {
+): Promise<IsolationProbe> {
   const key = `${level}:${env.OARLOCK_ISOLATION ?? ''}:${env.OARLOCK_BWRAP_PATH ?? ''}:${env.PATH ?? ''}`
   const known = probes.get(key) ?? look(level, env)
   probes.set(key, known)
@@ -27,29 +24,29 @@ export function checkIsolation(
 }
 
 /** The levels that can be had here, from weak to strong. */
-export async function availableLevels(env: Readonly<Record<string, string | undefined>> = process.env): Promise<IsolationLevel[]> {
-  const found = await Promise.all(isolationLevels.map(async level => ({ level, ...(await checkIsolation(level, env)) })))
+export async function availableIsolationLevels(env: Readonly<Record<string, string | undefined>> = process.env): Promise<IsolationLevel[]> {
+  const found = await Promise.all(isolationLevels.map(async level => ({ level, ...(await probeIsolation(level, env)) })))
   return found.flatMap(({ level, available }) => (available ? [level] : []))
 }
 
-async function look(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<Availability> {
+async function look(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<IsolationProbe> {
   if (level === 'Process') return { available: true }
   if (level === 'Pod') {
     if (env.OARLOCK_ISOLATION === 'Pod') return { available: true }
-    return { available: false, why: 'this worker is not a Pod with one Run; use a WorkerPool of mode Pod' }
+    return { available: false, reason: 'this worker is not a Pod with one Run; use a WorkerPool of mode Pod' }
   }
-  if (process.platform !== 'linux') return { available: false, why: `bubblewrap needs Linux, this is ${process.platform}` }
+  if (process.platform !== 'linux') return { available: false, reason: `bubblewrap needs Linux, this is ${process.platform}` }
   if (!seccompArchitectures.includes(process.arch)) {
     const known = seccompArchitectures.join(', ')
-    return { available: false, why: `the seccomp filter is known for ${known}, this machine is ${process.arch}` }
+    return { available: false, reason: `the seccomp filter is known for ${known}, this machine is ${process.arch}` }
   }
   const bwrap = findBwrap(env)
   if (bwrap === undefined) {
     const where = env.OARLOCK_BWRAP_PATH ? `OARLOCK_BWRAP_PATH=${env.OARLOCK_BWRAP_PATH}` : 'PATH'
-    return { available: false, why: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
+    return { available: false, reason: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
   }
   const failure = await tryOut(bwrap)
-  return failure === undefined ? { available: true, bwrap } : { available: false, why: `bubblewrap does not work here: ${failure}` }
+  return failure === undefined ? { available: true, bwrap } : { available: false, reason: `bubblewrap does not work here: ${failure}` }
 }
 
 function findBwrap(env: Readonly<Record<string, string | undefined>>): string | undefined {

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findRunProcesses, type RunCgroup } from '../process/index.ts'
-import { decideExceeded, type Exceeded, type Measured, type RunLimits } from './limits.ts'
+import { type ExceededLimit, findExceededLimit, type MeasuredUsage, type RunLimits } from './resource-limits.ts'
 
 export type UsagePeaks = { peakMemoryBytes: number; peakPids: number; peakDiskBytes: number }
 
-export type WatchOptions = {
+export type MonitorOptions = {
   runUid: string
   /** Knows the processes of the Run without a search. */
   cgroup: RunCgroup | undefined
@@ -14,7 +14,7 @@ export type WatchOptions = {
   byKernel: ReadonlySet<'memory' | 'pids'>
   diskRoot: string
   /** Called once. */
-  onExceeded(exceeded: Exceeded): void
+  onExceeded(exceeded: ExceededLimit): void
 }
 
 /** How often a limit on memory or processes is looked after, and how often only the peak is noted. */
@@ -31,17 +31,17 @@ const pageBytes = 4_096
  * Measures the processes of a Run and its directory until stopped. Memory is what is private to each process (resident without what
  * is shared with files or others), summed up: shared libraries are not counted once per process.
  */
-export function watchUsage(options: WatchOptions): { peaks(): UsagePeaks; stop(): void } {
+export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; stop(): void } {
   const { runUid, cgroup, limits, byKernel, diskRoot, onExceeded } = options
   const peaks: UsagePeaks = { peakMemoryBytes: 0, peakPids: 0, peakDiskBytes: 0 }
-  const measured: Measured = { memoryBytes: 0, pids: 0, diskBytes: 0 }
+  const measured: MeasuredUsage = { memoryBytes: 0, pids: 0, diskBytes: 0 }
   const isLimited = (limits.memoryBytes !== undefined && !byKernel.has('memory')) || (limits.pids !== undefined && !byKernel.has('pids'))
   let timer: NodeJS.Timeout | undefined
   let diskTimer: NodeJS.Timeout | undefined
   let isOver = false
 
   const judge = (): void => {
-    const exceeded = isOver ? undefined : decideExceeded(measured, limits, byKernel)
+    const exceeded = isOver ? undefined : findExceededLimit(measured, limits, byKernel)
     if (!exceeded) return
     stop()
     onExceeded(exceeded)
