@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds real peers for the tests from the Go module proxy into ~/.cache/oarlock/peer: etcd and kube-apiserver.
+# Builds real peers for the tests from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver, and kubectl unless it is on PATH.
 # Does nothing for what is there already. About 20 s and 3 minutes on 2 cores. Needs Go >= 1.26.
 set -euo pipefail
 
@@ -43,4 +43,7 @@ build() {
 
 build etcd "go.etcd.io/etcd/server/v3@v$etcd_version" go.etcd.io/etcd/server/v3
 build kube-apiserver "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/cmd/kube-apiserver "v0.${kubernetes_version#1.}"
+# Tests use the kubectl on PATH; where there is none, this one (.ci/run adds the folder to PATH).
+command -v kubectl >/dev/null ||
+  build kubectl "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/cmd/kubectl "v0.${kubernetes_version#1.}"
 echo "$cache"

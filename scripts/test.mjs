@@ -1,25 +1,62 @@
-// `npm test [-- FILES]`: format, lint, types and import rules first (they are fast), then every test with node:test.
+// `npm test [-- FILES]`: format, lint, types and import rules first (they are fast), then the tests with node:test.
+// `npm run test:slow`: the tests named *.slow.test.ts: those that need a cluster, other people's clients, or minutes of real time.
+// With CI=true a skipped test fails the run unless test/allowed-skips.mjs lists its reason.
 import { spawnSync } from 'node:child_process'
-import { globSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
-import { dirname } from 'node:path'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { allowedSkips } from '../test/allowed-skips.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 process.chdir(root)
 
-const files = process.argv.slice(2)
+const args = process.argv.slice(2)
+const isSlow = args[0] === '--slow'
+const files = isSlow ? args.slice(1) : args
 // Most of these tests wait for processes and leases: node:test's default, one file fewer than cores, leaves them idle.
 const concurrency = Math.max(2, availableParallelism())
 if (files.length === 0) {
-  run('biome', ['check', '--error-on-warnings', '.'])
-  run('tsc', ['--noEmit'])
-  files.push(...globSync(['src/**/*.test.ts', 'test/**/*.test.ts']).sort())
+  if (!isSlow) {
+    run('biome', ['check', '--error-on-warnings', '.'])
+    run('tsc', ['--noEmit'])
+  }
+  files.push(
+    ...globSync(['src/**/*.test.ts', 'test/**/*.test.ts'])
+      .filter(file => file.endsWith('.slow.test.ts') === isSlow)
+      .sort(),
+  )
 }
-run(process.execPath, ['--test', `--test-concurrency=${concurrency}`, '--test-timeout=240000', ...files])
 
-function run(command, args) {
-  const { status, error } = spawnSync(command, args, {
+const directory = mkdtempSync(join(tmpdir(), 'oarlock-test-'))
+process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+const skipped = join(directory, 'skipped.jsonl')
+run(process.execPath, [
+  '--test',
+  `--test-concurrency=${concurrency}`,
+  '--test-timeout=240000',
+  '--test-reporter=spec',
+  '--test-reporter-destination=stdout',
+  '--test-reporter=./scripts/skip-reporter.mjs',
+  `--test-reporter-destination=${skipped}`,
+  ...files,
+])
+if (process.env.CI === 'true') checkSkips(readFileSync(skipped, 'utf8'))
+
+function checkSkips(text) {
+  const skips = text
+    .split('\n')
+    .filter(Boolean)
+    .map(line => JSON.parse(line))
+  const missing = skips.filter(({ reason }) => !allowedSkips.some(({ pattern }) => pattern.test(reason)))
+  if (missing.length === 0) return
+  console.error(`CI=true: ${missing.length} tests were skipped for reasons that test/allowed-skips.mjs does not list:`)
+  for (const { file, name, reason } of missing) console.error(`  ${file}: ${name}: ${reason}`)
+  process.exitCode = 1
+}
+
+function run(command, argv) {
+  const { status, error } = spawnSync(command, argv, {
     stdio: 'inherit',
     env: { ...process.env, NODE_COMPILE_CACHE: 'node_modules/.cache/node' },
   })

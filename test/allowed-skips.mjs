@@ -1,0 +1,12 @@
+/**
+ * Why a test may be skipped although CI=true. Everything else that is missing on a machine fails the run there: .ci/run installs it.
+ * A pattern matches the reason that the test prints; `why` says why no script of ours can provide it.
+ */
+export const allowedSkips = [
+  { pattern: /^root may write everywhere$/, why: 'needs a user other than root; CI runs as root' },
+  { pattern: /^no cgroup v2 that may be written$/, why: 'the kernel keeps its controllers in cgroup v1; a boot option, not a package' },
+  {
+    pattern: /^terraform is not on PATH$|^Terraform was not found/,
+    why: 'no package registry carries it; OpenTofu, which .ci/run builds, runs the same tests of the engine',
+  },
+]
