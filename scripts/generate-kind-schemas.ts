@@ -10,7 +10,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rows } from '../src/kubernetes/server/registry/kinds/index.ts'
+import { kindDeclarations } from '../src/kubernetes/server/registry/kinds/index.ts'
 import { startPeer } from '../test/conformance/peer.ts'
 import { ask } from '../test/conformance/target.ts'
 
@@ -263,7 +263,7 @@ function write(): void {
   console.log(`${files.size} files, ${[...files.values()].flat().length} definitions, ${Math.round(bytes / 1024)} KiB`)
 }
 
-const roots = [...rows.flatMap(row => row.schema ?? []), ...virtualKinds]
+const roots = [...kindDeclarations.flatMap(({ typeName }) => typeName ?? []), ...virtualKinds]
 const files = new Map<string, string[]>()
 for (const name of reachable(roots)) {
   const file = fileOf(name)

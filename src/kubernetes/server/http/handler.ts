@@ -180,7 +180,7 @@ async function answerResource(
     if (verb !== 'list' && verb !== 'watch') throw methodNotAllowed()
   }
   if (verb && !kind.verbs.includes(verb)) throw methodNotAllowed()
-  if (kind.deprecation) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecation)}`)
+  if (kind.deprecationWarning) response.appendHeader('Warning', `299 - ${JSON.stringify(kind.deprecationWarning)}`)
   if (subresource && !hasSubresource(kind, subresource)) throw kind.isCustom ? notFound(kind, name) : noSuchResource()
   if (!verb && kind.isCustom) throw methodNotSupported(kind)
   if (!verb || (subresource && !verbsOf(subresource).includes(verb))) throw methodNotAllowed()
@@ -217,7 +217,7 @@ async function answerResource(
     body,
     response,
     checkCreate:
-      verb === 'patch' || (kind.createsOnUpdate && verb === 'update')
+      verb === 'patch' || (kind.strategy.allowCreateOnUpdate && verb === 'update')
         ? () => {
             const mayCreate = authorize({ user, verb: 'create', group, resource: plural, namespace: within || undefined, name })
             if (mayCreate !== true) throw forbidden(user, 'create', { ...route, namespace: within }, mayCreate)

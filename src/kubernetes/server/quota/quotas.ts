@@ -1,5 +1,5 @@
 import { addQuantities, compareQuantities, equalJson, formatQuantity, type KubeObject, type Quantity } from '../../object/index.ts'
-import { type Amounts, amountsOf, type Fields, fieldsOf, forbiddenFor } from '../registry/index.ts'
+import { type Amounts, amountsOf, type Fields, fieldsOf, forbiddenError } from '../registry/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import { isInScope } from './scopes.ts'
 import { isMeasured, missingResources, tableOf, usageOf } from './usage.ts'
@@ -64,7 +64,7 @@ export class Quotas {
       over.sort((a, b) => (a.name < b.name ? -1 : 1))
       const say = (field: 'requested' | 'used' | 'hard') => over.map(item => `${item.name}=${formatQuantity(item[field])}`).join(',')
       const why = `exceeded quota: ${name}, requested: ${say('requested')}, used: ${say('used')}, limited: ${say('hard')}`
-      throw forbiddenFor(kind, object.metadata.name, why)
+      throw forbiddenError(kind, object.metadata.name, why)
     }
   }
 
@@ -91,7 +91,7 @@ export class Quotas {
     const missing = missingResources(fieldsOf(pod.spec), [...limits.get('pods')!.keys()])
     if (missing.size === 0) return
     const say = [...missing].map(([resource, containers]) => `${resource} for: ${[...new Set(containers)].sort().join(',')}`)
-    throw forbiddenFor({ group: '', plural: 'pods' }, pod.metadata.name, `failed quota: ${name}: must specify ${say.join('; ')}`)
+    throw forbiddenError({ group: '', plural: 'pods' }, pod.metadata.name, `failed quota: ${name}: must specify ${say.join('; ')}`)
   }
 
   /** What the writes on their way to disk will add, or take away. */

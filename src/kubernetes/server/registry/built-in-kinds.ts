@@ -1,20 +1,23 @@
 import type { KubeObject, StructuralSchema } from '../../object/index.ts'
 import { applyDefaults } from '../../schema/index.ts'
-import { ageColumn, nameColumn } from './columns.ts'
 import { allVerbs, type Kind, storageNameOf } from './kind.ts'
-import { type Row, rows, text, tokenRequestRow } from './kinds/index.ts'
+import { type KindDeclaration, kindDeclarations, text, tokenRequestDeclaration } from './kinds/index.ts'
+import type { ObjectReader } from './object-reader.ts'
+import { ageColumn, nameColumn } from './printer-columns.ts'
 import { definition, goForm, type TypeSchema, typeSchema } from './schemas/index.ts'
-import type { Stored } from './stored.ts'
+import type { Strategy } from './strategy.ts'
 import { fillDefaults, ruleErrors } from './type-rules/index.ts'
 
-/** The kinds that are served without a CustomResourceDefinition. */
-export function builtInKinds(stored: Stored): Kind[] {
-  return rows.map(row => (row.schema ? typedKind(row, row.schema, stored) : plainKind(row, stored)))
+/** Compiles the kinds that are served without a CustomResourceDefinition. */
+export function builtInKinds(reader: ObjectReader): Kind[] {
+  return kindDeclarations.map(declaration =>
+    declaration.typeName ? typedKind(declaration, declaration.typeName, reader) : schemaKind(declaration, reader),
+  )
 }
 
-/** What is the same whether a kind has a type of Kubernetes' or fields of its own. */
-function common(row: Row, stored: Stored) {
-  const { group = '', version = 'v1', kind, plural, prepare, generate, admit, checkStatus } = row
+/** What does not depend on whether the kind has a Kubernetes type or declares its own fields. */
+function commonFields(declaration: KindDeclaration) {
+  const { group = '', version = 'v1', kind, plural } = declaration
   return {
     group,
     version,
@@ -23,49 +26,55 @@ function common(row: Row, stored: Stored) {
     listKind: `${kind}List`,
     plural,
     singular: kind.toLowerCase(),
-    shortNames: row.shortNames ?? [],
-    categories: row.categories ?? [],
-    namespaced: !row.cluster,
-    verbs: row.verbs ?? allVerbs,
-    storageName: row.storageName ?? storageNameOf(group, plural),
-    nameRule: row.nameRule ?? 'dns1123Subdomain',
-    hasStatus: row.hasStatus ?? false,
-    scale: row.scale,
-    hasGeneration: row.hasGeneration ?? false,
-    columns: row.columns ?? [nameColumn, ageColumn],
-    selectableFields: row.selectableFields ?? [],
+    shortNames: declaration.shortNames ?? [],
+    categories: declaration.categories ?? [],
+    namespaced: !declaration.cluster,
+    verbs: declaration.verbs ?? allVerbs,
     isCustom: false,
-    isVirtual: row.isVirtual,
-    createsOnUpdate: row.createsOnUpdate,
-    deprecation: row.deprecation,
-    prepare: prepare && ((object, before) => prepare(object, before, stored)),
-    generate: generate && (object => generate(object, stored)),
-    admit: admit && ((object, before) => admit(object, before, stored)),
-    checkStatus,
-    warnings: row.warnings,
-    raisesGeneration: row.raisesGeneration,
-    orphansByDefault: row.orphansByDefault,
-    answersDeleted: row.answersDeleted,
-    graceSeconds: row.graceSeconds,
-    refuseDelete: row.refuseDelete,
-    fromStorage: row.fromStorage,
-    toStorage: row.toStorage,
+    isVirtual: declaration.isVirtual,
+    deprecationWarning: declaration.deprecationWarning,
+    nameRule: declaration.nameRule ?? 'dns1123Subdomain',
+    hasGeneration: declaration.hasGeneration ?? false,
+    hasStatus: declaration.hasStatus ?? false,
+    scale: declaration.scale,
+    storageName: declaration.storageName ?? storageNameOf(group, plural),
+    fromStorage: declaration.fromStorage,
+    toStorage: declaration.toStorage,
+    columns: declaration.columns ?? [nameColumn, ageColumn],
+    selectableFields: declaration.selectableFields ?? [],
   } satisfies Partial<Kind>
 }
 
-/** Nothing of its type is read before the kind is used. */
-function typedKind(row: Row, typeName: string, stored: Stored): Kind {
-  const base = common(row, stored)
-  const { check } = row
-  const checkKind: Kind['check'] = check && ((object, before) => check(object, before, stored))
+function commonStrategy(declaration: KindDeclaration, reader: ObjectReader) {
+  const { prepareForWrite, prepareForCreate, validateAdmission } = declaration
+  return {
+    prepareForWrite: prepareForWrite && ((object, before) => prepareForWrite(object, before, reader)),
+    prepareForCreate: prepareForCreate && (object => prepareForCreate(object, reader)),
+    validateStatusUpdate: declaration.validateStatusUpdate,
+    validateAdmission: validateAdmission && ((object, before) => validateAdmission(object, before, reader)),
+    warnings: declaration.warnings,
+    incrementsGeneration: declaration.incrementsGeneration,
+    allowCreateOnUpdate: declaration.allowCreateOnUpdate,
+    validateDelete: declaration.validateDelete,
+    gracePeriodSeconds: declaration.gracePeriodSeconds,
+    orphanByDefaultWarning: declaration.orphanByDefaultWarning,
+    returnDeletedObject: declaration.returnDeletedObject,
+  } satisfies Strategy
+}
+
+/** A kind with a Kubernetes type. The type's schema is not read before the kind is used. */
+function typedKind(declaration: KindDeclaration, typeName: string, reader: ObjectReader): Kind {
+  const common = commonFields(declaration)
+  const { validate } = declaration
+  const validateKind: Strategy['validate'] = validate && ((object, before) => validate(object, before, reader))
   let schema: TypeSchema | undefined
-  let blank: Kind['blank']
+  let zeroValue: Strategy['zeroValue']
   const root = (): TypeSchema => {
     schema ??= withOpenMetadata(typeSchema(typeName))
     return schema
   }
   return {
-    ...base,
+    ...common,
     typeName,
     get schema() {
       return root() as StructuralSchema
@@ -73,17 +82,20 @@ function typedKind(row: Row, typeName: string, stored: Stored): Kind {
     get description() {
       return definition(typeName).description ?? ''
     },
-    get blank() {
-      blank ??= { ...(goForm(root(), {}, base) as object), ...row.blank }
-      return blank
+    strategy: {
+      ...commonStrategy(declaration, reader),
+      get zeroValue() {
+        zeroValue ??= { ...(goForm(root(), {}, common) as object), ...declaration.zeroValue }
+        return zeroValue
+      },
+      default: object => fillDefaults(root(), goForm(root(), object, common)) as KubeObject,
+      validate: (object, before) => {
+        const causes = ruleErrors(root(), object, before)
+        return validateKind ? [...causes, ...validateKind(object, before)] : causes
+      },
+      // The rules of types do not apply to statuses, which are written most often.
+      validateStatusUpdate: declaration.validateStatusUpdate ?? validateKind ?? noCauses,
     },
-    complete: object => fillDefaults(root(), goForm(root(), object, base)) as KubeObject,
-    check: (object, before) => {
-      const causes = ruleErrors(root(), object, before)
-      return checkKind ? [...causes, ...checkKind(object, before)] : causes
-    },
-    // The rules of types say nothing of statuses, which are written most often.
-    checkStatus: row.checkStatus ?? checkKind ?? noCauses,
   }
 }
 
@@ -91,29 +103,33 @@ function noCauses(): [] {
   return []
 }
 
-function plainKind(row: Row, stored: Stored): Kind {
-  const { check } = row
+/** A kind that declares its own fields. */
+function schemaKind(declaration: KindDeclaration, reader: ObjectReader): Kind {
+  const { validate } = declaration
   const schema: StructuralSchema = {
     type: 'object',
-    description: row.description,
-    ...(row.required && { required: row.required }),
+    description: declaration.description,
+    ...(declaration.required && { required: declaration.required }),
     properties: {
       apiVersion: text('APIVersion defines the versioned schema of this representation of an object.'),
       kind: text('Kind is a string value representing the REST resource this object represents.'),
       metadata: openMetadata,
-      ...row.fields,
+      ...declaration.fields,
     },
   }
   return {
-    ...common(row, stored),
+    ...commonFields(declaration),
     schema,
-    description: row.description ?? '',
-    blank: { ...(applyDefaults(schema, {}) as object), ...row.blank },
-    check: check && ((object, before) => check(object, before, stored)),
+    description: declaration.description ?? '',
+    strategy: {
+      ...commonStrategy(declaration, reader),
+      zeroValue: { ...(applyDefaults(schema, {}) as object), ...declaration.zeroValue },
+      validate: validate && ((object, before) => validate(object, before, reader)),
+    },
   }
 }
 
-/** Checked field by field in rest/, which is faster and words its errors as Kubernetes does. */
+/** `rest/` validates metadata field by field, which is faster and produces the same errors as Kubernetes. */
 const openMetadata: StructuralSchema & TypeSchema = { type: 'object' }
 
 function withOpenMetadata(schema: TypeSchema): TypeSchema {
@@ -121,8 +137,8 @@ function withOpenMetadata(schema: TypeSchema): TypeSchema {
   return { ...schema, properties: { ...properties, metadata: openMetadata }, zeros: zeros?.filter(([field]) => field !== 'metadata') }
 }
 
-/** What is posted to the subresource `token` of a ServiceAccount. */
-export const tokenRequestKind: Kind = typedKind(tokenRequestRow, tokenRequestRow.schema, {
+/** The kind of the request body of the `token` subresource of a ServiceAccount. */
+export const tokenRequestKind: Kind = typedKind(tokenRequestDeclaration, tokenRequestDeclaration.typeName, {
   get: () => undefined,
   all: () => [],
   inNamespace: () => [],

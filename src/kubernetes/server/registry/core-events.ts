@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../object/index.ts'
-import { column, nameColumn } from './columns.ts'
-import { age } from './human-duration.ts'
-import type { Column, SelectableField } from './kind.ts'
+import { formatAge } from './human-duration.ts'
+import type { PrinterColumn, SelectableField } from './printer-columns.ts'
+import { column, nameColumn } from './printer-columns.ts'
 
 // Events are stored as core/v1; events.k8s.io/v1 is the same object with some fields renamed.
 const renamed = [
@@ -55,8 +55,8 @@ const firstSeen = (object: KubeObject) => event(object).firstTimestamp ?? event(
 const lastSeen = (object: KubeObject) => event(object).series?.lastObservedTime ?? event(object).lastTimestamp ?? firstSeen(object)
 
 /** Columns read the stored form, which both versions share. */
-export const eventColumns: readonly Column[] = [
-  column('Last Seen', 'When it happened last.', (object, nowMs) => age(lastSeen(object), nowMs)),
+export const eventColumns: readonly PrinterColumn[] = [
+  column('Last Seen', 'When it happened last.', (object, nowMs) => formatAge(lastSeen(object), nowMs)),
   column('Type', 'Normal or Warning.', object => event(object).type),
   column('Reason', 'Why, for machines.', object => event(object).reason),
   column('Object', 'What it is about.', object => {
@@ -71,7 +71,7 @@ export const eventColumns: readonly Column[] = [
     1,
   ),
   column('Message', 'What happened, for people.', object => (event(object).message ?? '').trim()),
-  column('First Seen', 'When it happened first.', (object, nowMs) => age(firstSeen(object), nowMs), 1),
+  column('First Seen', 'When it happened first.', (object, nowMs) => formatAge(firstSeen(object), nowMs), 1),
   column('Count', 'How often it happened.', object => event(object).series?.count ?? event(object).count ?? 1, 1),
   { ...nameColumn, priority: 1 },
 ]

@@ -1,12 +1,12 @@
 import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../object/index.ts'
 import { hasRules } from '../../schema/index.ts'
-import { byVersion } from './by-version.ts'
-import { ageColumn, nameColumn } from './columns.ts'
+import { compareVersions } from './compare-versions.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
-import { fromStored, type StorageVersion, toStored } from './crd-stored-form.ts'
+import { fromStored, type StorageVersion, toStored } from './crd-storage-version.ts'
 import { fieldReader } from './field-path.ts'
-import { age } from './human-duration.ts'
-import { allVerbs, type Column, type Kind, storageNameOf } from './kind.ts'
+import { formatAge } from './human-duration.ts'
+import { allVerbs, type Kind, storageNameOf } from './kind.ts'
+import { ageColumn, nameColumn, type PrinterColumn } from './printer-columns.ts'
 import { customScale, customScaleErrors } from './scale.ts'
 
 /**
@@ -42,15 +42,15 @@ export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
         hasStatus: version.subresources?.status !== undefined,
         scale: scale && customScale(scale),
         hasGeneration: true,
-        hasRules: hasRules(schema),
+        hasValidationRules: hasRules(schema),
         columns: columnsOf(version),
         selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => {
           const read = fieldReader(jsonPath)
           return { field: jsonPath.slice(1), read: (object: KubeObject) => formatField(read(object)) }
         }),
         isCustom: true,
-        check: scale && (object => customScaleErrors(scale, object)),
-        deprecation: version.deprecated ? deprecationOf(crd, version) : undefined,
+        strategy: { validate: scale && (object => customScaleErrors(scale, object)) },
+        deprecationWarning: version.deprecated ? deprecationOf(crd, version) : undefined,
         isTerminating: crd.metadata.deletionTimestamp !== undefined,
         fromStorage: fromStored(storage, { apiVersion, schema }),
         toStorage: toStored(storage, { apiVersion, schema }),
@@ -61,7 +61,7 @@ export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
 function deprecationOf({ spec: { group, names, versions } }: Crd, version: CrdVersion): string {
   if (version.deprecationWarning) return version.deprecationWarning
   const better = versions.filter(other => other.served && !other.deprecated).map(other => other.name)
-  const [newest] = better.sort(byVersion)
+  const [newest] = better.sort(compareVersions)
   const instead = newest ? `; use ${group}/${newest} ${names.kind}` : ''
   return `${group}/${version.name} ${names.kind} is deprecated${instead}`
 }
@@ -91,22 +91,22 @@ function completeSchema(schema: StructuralSchema): StructuralSchema {
   }
 }
 
-function columnsOf(version: CrdVersion): Column[] {
+function columnsOf(version: CrdVersion): PrinterColumn[] {
   const declared = version.additionalPrinterColumns ?? []
   if (declared.length === 0) return [nameColumn, { ...ageColumn, type: 'date' }]
   return [nameColumn, ...declared.map(toColumn)]
 }
 
-function toColumn(declared: CrdColumn): Column {
+function toColumn(declared: CrdColumn): PrinterColumn {
   const read = readerOf(declared.jsonPath)
-  const type = declared.type as Column['type']
+  const type = declared.type as PrinterColumn['type']
   return {
     name: declared.name,
     type,
     format: declared.format,
     description: declared.description ?? `Custom resource definition column (in JSONPath format): ${declared.jsonPath}`,
     priority: declared.priority ?? 0,
-    read: (object, nowMs) => cell(type, read(object), nowMs),
+    read: (object, nowMs) => cellValue(type, read(object), nowMs),
   }
 }
 
@@ -119,7 +119,7 @@ function readerOf(jsonPath: string): (object: KubeObject) => unknown[] {
   }
 }
 
-function cell(type: string, values: unknown[], nowMs: number): unknown {
+function cellValue(type: string, values: unknown[], nowMs: number): unknown {
   if (values.length === 0 || values[0] === null || values[0] === undefined) return type === 'date' && values.length > 0 ? '<unknown>' : null
   const [value] = values
   switch (type) {
@@ -130,13 +130,13 @@ function cell(type: string, values: unknown[], nowMs: number): unknown {
     case 'boolean':
       return typeof value === 'boolean' ? value : null
     case 'date':
-      return age(value, nowMs)
+      return formatAge(value, nowMs)
     default:
-      return values.map(say).join(',')
+      return values.map(formatCell).join(',')
   }
 }
 
-function say(value: unknown): string {
+function formatCell(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 

@@ -200,7 +200,7 @@ export function prepareCrd(object: KubeObject, before: KubeObject | undefined): 
 }
 
 /** What a definition's schema cannot say. */
-export function checkCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
+export function validateCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
   const { spec, metadata } = object as Crd
   const before = beforeObject as Crd | undefined
   const causes: StatusCause[] = []
@@ -400,7 +400,7 @@ export function crdStatus(
 }
 
 /** The storage version is always among those that may be stored, whatever a status says. */
-export function keepStorageVersion(object: KubeObject): void {
+export function ensureStorageVersion(object: KubeObject): void {
   const { spec, status } = object as Crd
   if (!status || typeof status !== 'object' || !Array.isArray(status.storedVersions ?? []) || status.storedVersions?.length) return
   object.status = { ...status, storedVersions: spec.versions.filter(({ storage }) => storage).map(({ name }) => name) }

@@ -3,14 +3,16 @@
  * In: the table of built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
  * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
  */
-export { type Amounts, addAmounts, amountsOf, forbiddenFor, podLimits, podRequests } from './admission/index.ts'
+export { type Amounts, addAmounts, amountsOf, forbiddenError, podLimits, podRequests } from './admission/index.ts'
 export { tokenRequestKind } from './built-in-kinds.ts'
 export { type Crd, crdFinalizer, markTerminating } from './crd-object.ts'
 export { humanDuration } from './human-duration.ts'
-export { allVerbs, type Column, type Kind, type SelectableField, storageNameOf, type Verb } from './kind.ts'
+export { allVerbs, type Kind, type KindNames, storageNameOf, type Verb } from './kind.ts'
 export { systemPriorityClasses } from './kinds/index.ts'
-export { canonical, Registry } from './registry.ts'
+export type { PrinterColumn, SelectableField } from './printer-columns.ts'
+export { Registry } from './registry.ts'
 export { type ScaleFields, scaleKindFor, valueAt } from './scale.ts'
 export { publishedSchemas } from './schemas/index.ts'
 export { type Selection, select, selectAt, selectFrom } from './selection.ts'
+export type { Strategy } from './strategy.ts'
 export { type Fields, fieldsOf, itemsOf, textOf, textsOf } from './type-rules/index.ts'

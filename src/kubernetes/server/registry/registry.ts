@@ -1,11 +1,12 @@
 import { equalJson, type KubeObject, parseApiVersion, type StructuralSchema } from '../../object/index.ts'
 import { parseEntry, type Store, type StoredEvent } from '../storage/index.ts'
 import { builtInKinds } from './built-in-kinds.ts'
-import { byVersion } from './by-version.ts'
+import { compareVersions } from './compare-versions.ts'
 import { kindsOfCrd, storageSchemaOf } from './crd-kinds.ts'
-import { type Crd, type CrdNames, crdStatus, keepStorageVersion, type NameConflict } from './crd-object.ts'
+import { type Crd, type CrdNames, crdStatus, ensureStorageVersion, type NameConflict } from './crd-object.ts'
 import type { Kind } from './kind.ts'
-import type { Stored } from './stored.ts'
+import type { ObjectReader } from './object-reader.ts'
+import type { Strategy } from './strategy.ts'
 
 const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
 
@@ -24,14 +25,14 @@ export class Registry {
 
   constructor(store: Store) {
     this.#store = store
-    for (const kind of builtInKinds(storedIn(store))) {
+    for (const kind of builtInKinds(objectReader(store))) {
       this.#add(kind.kind === 'CustomResourceDefinition' ? this.#withStatus(kind) : kind)
       this.#builtInTables.add(kind.storageName)
     }
     const crds = store.table(crdTableName)
-    for (const entry of crds.values()) this.#define(parseEntry(entry) as Crd, entry.revision)
+    for (const entry of crds.values()) this.#defineCrd(parseEntry(entry) as Crd, entry.revision)
     store.onCommit((table, events) => {
-      if (table === crds) this.#follow(events)
+      if (table === crds) this.#observe(events)
     })
   }
 
@@ -76,18 +77,18 @@ export class Registry {
     return undefined
   }
 
-  #follow(events: readonly StoredEvent[]): void {
+  #observe(events: readonly StoredEvent[]): void {
     for (const { type, entry } of events) {
       const crd = parseEntry(entry) as Crd
       if (type === 'DELETED') {
         this.#remove(crd.metadata.name)
         this.#storage.delete(crd.metadata.name)
-      } else this.#define(crd, this.#store.newestRevision)
+      } else this.#defineCrd(crd, this.#store.newestRevision)
     }
   }
 
   /** @param revision objects written up to here may have been written under another schema. */
-  #define(crd: Crd, revision: number): void {
+  #defineCrd(crd: Crd, revision: number): void {
     this.#remove(crd.metadata.name)
     const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
     // Whatever its status says: who may write that must not put a kind without checks in the place of a built-in one.
@@ -129,7 +130,7 @@ export class Registry {
     if (!kinds) {
       kinds = new Map()
       versions.set(kind.version, kinds)
-      const ordered = [...versions].sort(([a], [b]) => byVersion(a, b))
+      const ordered = [...versions].sort(([a], [b]) => compareVersions(a, b))
       versions.clear()
       for (const [version, ofVersion] of ordered) versions.set(version, ofVersion)
     }
@@ -146,20 +147,21 @@ export class Registry {
 
   // Whether the names are free is only known here.
   #withStatus(kind: Kind): Kind {
-    return {
-      ...kind,
-      prepareStatus: keepStorageVersion,
-      prepare: (object, before) => {
-        kind.prepare?.(object, before)
+    const strategy: Strategy = {
+      ...kind.strategy,
+      prepareForStatusUpdate: ensureStorageVersion,
+      prepareForWrite: (object, before) => {
+        kind.strategy.prepareForWrite?.(object, before)
         const crd = object as Crd
         if (!crd.spec?.names || !Array.isArray(crd.spec.versions)) return
-        object.status = crdStatus(crd, before as Crd | undefined, this.#conflict(crd), this.#store.nowMs)
+        object.status = crdStatus(crd, before as Crd | undefined, this.#nameConflict(crd), this.#store.nowMs)
       },
     }
+    return { ...kind, strategy }
   }
 
   /** Which of the names are taken by others, and by the words for the last of them. */
-  #conflict(crd: Crd): NameConflict | undefined {
+  #nameConflict(crd: Crd): NameConflict | undefined {
     const { group, names } = crd.spec
     const resources = new Set<string>()
     const kinds = new Set<string>()
@@ -185,7 +187,7 @@ export class Registry {
   }
 }
 
-function storedIn(store: Store): Stored {
+function objectReader(store: Store): ObjectReader {
   return {
     get(storageName, key) {
       const entry = store.head(store.table(storageName), key)
@@ -198,10 +200,4 @@ function storedIn(store: Store): Stored {
       for (const entry of store.table(storageName).inNamespace(namespace)) yield parseEntry(entry)
     },
   }
-}
-
-/** An object with the fields of its wire form in their fixed order: what is stored begins with its apiVersion. */
-export function canonical(object: KubeObject): KubeObject {
-  const { apiVersion, kind, metadata, ...rest } = object
-  return { apiVersion, kind, metadata, ...rest }
 }

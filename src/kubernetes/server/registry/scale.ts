@@ -8,9 +8,9 @@ import {
   labelSelectorFromObject,
   type StatusCause,
 } from '../../object/index.ts'
-import { ageColumn, nameColumn } from './columns.ts'
 import type { CrdScale } from './crd-object.ts'
-import { allVerbs, type Column, type Kind } from './kind.ts'
+import { allVerbs, type Kind } from './kind.ts'
+import { ageColumn, nameColumn, type PrinterColumn } from './printer-columns.ts'
 import { goForm, typeSchema } from './schemas/index.ts'
 
 /** Where a kind keeps what its scale subresource shows. */
@@ -101,14 +101,14 @@ const metadataText =
 const specReplicasText = 'replicas is the desired number of instances for the scaled object.'
 const statusReplicasText = 'replicas is the actual number of observed instances of the scaled object.'
 
-const desiredColumn: Column = {
+const desiredColumn: PrinterColumn = {
   name: 'Desired',
   type: 'integer',
   description: specReplicasText,
   priority: 0,
   read: object => valueAt(object, ['spec', 'replicas']) ?? 0,
 }
-const availableColumn: Column = {
+const availableColumn: PrinterColumn = {
   name: 'Available',
   type: 'integer',
   description: statusReplicasText,
@@ -158,7 +158,9 @@ const scaleKind: Kind = {
       },
     },
   },
-  complete: object => goForm(typeSchema('io.k8s.api.autoscaling.v1.Scale'), object, { kind: 'Scale', version: 'v1' }) as KubeObject,
+  strategy: {
+    default: object => goForm(typeSchema('io.k8s.api.autoscaling.v1.Scale'), object, { kind: 'Scale', version: 'v1' }) as KubeObject,
+  },
   nameRule: 'dns1123Subdomain',
   hasStatus: false,
   hasGeneration: false,

@@ -45,7 +45,7 @@ export async function remove(services: Services, call: Call): Promise<void> {
     return decideDelete(kind, object, options, store.nowMs)
   })
   const warnings = defaultWarnings(call, options)
-  if (outcome.isRemoved && kind.answersDeleted) {
+  if (outcome.isRemoved && kind.strategy.returnDeletedObject) {
     sendOutcome(call, outcome, 200, warnings, store.nowMs)
     return
   }
@@ -113,7 +113,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
     )
   }
-  const refusal = kind.refuseDelete?.(object)
+  const refusal = kind.strategy.validateDelete?.(object)
   if (refusal) {
     const what = kind.group ? `${kind.plural}.${kind.group}` : kind.plural
     throw new StatusError('Forbidden', `${what} "${metadata.name}" is forbidden: ${refusal}`, {
@@ -126,7 +126,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
   const graceBefore = metadata.deletionGracePeriodSeconds ?? 0
   // Grace that was given may be shortened, never drawn out.
-  const graceWanted = kind.graceSeconds?.(object, options.graceSeconds) ?? 0
+  const graceWanted = kind.strategy.gracePeriodSeconds?.(object, options.graceSeconds) ?? 0
   const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
   if (isMarked && isUnchanged && grace === graceBefore && !isFinished(object)) return { answer: undefined }
   // Kubernetes marks these two in a way of their own, without grace and generation.
@@ -144,7 +144,8 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
   if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
-  if (isFinished(marked)) return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.graceSeconds ? marked : object) }
+  if (isFinished(marked))
+    return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.strategy.gracePeriodSeconds ? marked : object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
 }
 
@@ -161,12 +162,12 @@ function namespacePrecondition(kind: Kind, name: string, what: string, wanted: s
 /** What becomes of dependents when nobody said: a finalizer on the object speaks before its kind. */
 function defaultPropagation(kind: Kind, finalizers: readonly string[] = []): Propagation | undefined {
   const isSaid = finalizers.includes('foregroundDeletion') || finalizers.includes('orphan')
-  return kind.orphansByDefault && !isSaid ? 'Orphan' : undefined
+  return kind.strategy.orphanByDefaultWarning && !isSaid ? 'Orphan' : undefined
 }
 
 /** What a client that did not say what becomes of dependents is told. */
 function defaultWarnings({ kind }: Call, { propagation }: DeleteOptions): string[] {
-  return kind.orphansByDefault && propagation === undefined ? [kind.orphansByDefault] : []
+  return kind.strategy.orphanByDefaultWarning && propagation === undefined ? [kind.strategy.orphanByDefaultWarning] : []
 }
 
 function finalizersFor(finalizers: readonly string[], propagation: Propagation | undefined): string[] {

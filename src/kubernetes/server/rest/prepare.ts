@@ -21,7 +21,7 @@ import {
   type StatusError,
 } from '../../object/index.ts'
 import { applyDefaults, checkRules, validateSchema } from '../../schema/index.ts'
-import type { Kind } from '../registry/index.ts'
+import type { Kind, Strategy } from '../registry/index.ts'
 import type { Decoded } from './decode.ts'
 import { goTypeError } from './go-type-error.ts'
 import type { WriteOptions } from './write-options.ts'
@@ -62,10 +62,10 @@ export function prepareCreate(
   if (kind.hasStatus) delete object.status
   object = completed(kind, object)
   object.metadata = metadata
-  kind.prepare?.(object, undefined)
+  kind.strategy.prepareForWrite?.(object, undefined)
   // Nobody owns what is generated.
-  const owned = kind.generate ? { ...object, metadata: { ...object.metadata } } : object
-  kind.generate?.(object)
+  const owned = kind.strategy.prepareForCreate ? { ...object, metadata: { ...object.metadata } } : object
+  kind.strategy.prepareForCreate?.(object)
   const causes = generateName ? prefixCauses(kind, generateName) : []
   causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined, options))
@@ -75,7 +75,7 @@ export function prepareCreate(
     track(kind, undefined, owned, '', options)
     if (owned !== object) object.metadata.managedFields = owned.metadata.managedFields
   }
-  if (kind.warnings) options.warnings.push(...kind.warnings(object, undefined))
+  if (kind.strategy.warnings) options.warnings.push(...kind.strategy.warnings(object, undefined))
   return object
 }
 
@@ -109,30 +109,31 @@ export function prepareUpdate(
   }
   object = completed(kind, object)
   object.metadata = metadata
-  kind.prepare?.(object, before)
+  kind.strategy.prepareForWrite?.(object, before)
   const causes = causesOf(kind, object, before, options)
   causes.push(...newFinalizerCauses(before, object))
   if (isPatched) causes.push(...uidCauses(before, sent))
   if (causes.length > 0) throw refused(kind, metadata.name, causes)
   warnOfFinalizers(kind, object, before, options)
-  if (kind.warnings) options.warnings.push(...kind.warnings(object, before))
+  if (kind.strategy.warnings) options.warnings.push(...kind.strategy.warnings(object, before))
   return finishUpdate(kind, before, object, subresource, ownership, options)
 }
 
 /** What a write through the finalize subresource of a namespace stores: an update that also takes the finalizers of the spec. */
 export function prepareFinalize(kind: Kind, before: KubeObject, decoded: Decoded, place: Place, options: WriteOptions): KubeObject {
-  const finalizing: Kind = {
-    ...kind,
-    prepare: (object, live) => {
+  const strategy: Strategy = {
+    ...kind.strategy,
+    prepareForWrite: (object, live) => {
       const { spec } = object
-      kind.prepare?.(object, live)
+      kind.strategy.prepareForWrite?.(object, live)
       object.spec = spec
     },
-    check: ({ spec }) => {
+    validate: ({ spec }) => {
       const { finalizers = [] } = (spec ?? {}) as { finalizers?: string[] }
       return finalizers.flatMap((finalizer, index) => finalizerErrors([finalizer], `spec.finalizers[${index}]`).map(atItem))
     },
   }
+  const finalizing: Kind = { ...kind, strategy }
   return prepareUpdate(finalizing, before, decoded, place, 'tracked', options, 'finalize')
 }
 
@@ -158,11 +159,11 @@ export function prepareStatus(
     const { apiVersion, kind: name } = before
     object.status = completed(kind, { apiVersion, kind: name, metadata, status: decoded.status }).status
   }
-  kind.prepareStatus?.(object, before)
+  kind.strategy.prepareForStatusUpdate?.(object, before)
   const causes = schemaCauses(kind, object, before)
-  const check = kind.checkStatus ?? kind.check
+  const check = kind.strategy.validateStatusUpdate ?? kind.strategy.validate
   if (causes.length === 0 && check) causes.push(...check(object, before))
-  if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
+  if (kind.hasValidationRules) addRuleCauses(kind, object, before, options, causes)
   if (causes.length > 0) throw invalid(kind, metadata.name, causes)
   return finishUpdate(kind, before, object, 'status', ownership, options)
 }
@@ -196,8 +197,8 @@ function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, su
   const entries = trackUpdate({
     before,
     // What a new object's status begins with is nobody's.
-    after: before === undefined && kind.hasStatus ? { ...after, status: kind.blank?.status } : after,
-    blank: kind.blank,
+    after: before === undefined && kind.hasStatus ? { ...after, status: kind.strategy.zeroValue?.status } : after,
+    blank: kind.strategy.zeroValue,
     manager,
     schema: kind.schema,
     apiVersion: kind.apiVersion,
@@ -251,8 +252,8 @@ function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined
   if (finalizers) causes.push(...finalizerErrors(finalizers, 'metadata.finalizers', { mayBeUnqualified: kind.isCustom }))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
   // A check reads fields as the schema promises them.
-  if (kind.check && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.check(object, before))
-  if (kind.hasRules) addRuleCauses(kind, object, before, options, causes)
+  if (kind.strategy.validate && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.strategy.validate(object, before))
+  if (kind.hasValidationRules) addRuleCauses(kind, object, before, options, causes)
   return causes
 }
 
@@ -283,12 +284,12 @@ function warnOfFinalizers(kind: Kind, object: KubeObject, before: KubeObject | u
 }
 
 function completed(kind: Kind, object: KubeObject): KubeObject {
-  return kind.complete ? kind.complete(object) : (applyDefaults(kind.schema, object) as KubeObject)
+  return kind.strategy.default ? kind.strategy.default(object) : (applyDefaults(kind.schema, object) as KubeObject)
 }
 
 // What was completed has the right types already.
 function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
-  return kind.complete ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
+  return kind.strategy.default ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
 }
 
 function refused(kind: Kind, name: string, causes: StatusCause[]): StatusError {
@@ -338,7 +339,7 @@ function isSame(before: KubeObject, after: KubeObject): boolean {
 }
 
 function isDesiredChanged(kind: Kind, before: KubeObject, after: KubeObject): boolean {
-  if (kind.raisesGeneration) return kind.raisesGeneration(after, before)
+  if (kind.strategy.incrementsGeneration) return kind.strategy.incrementsGeneration(after, before)
   const { metadata: _, status: beforeStatus, ...beforeRest } = before
   const { metadata: __, status: afterStatus, ...afterRest } = after
   return !equalJson(beforeRest, afterRest) || (!kind.hasStatus && !equalJson(beforeStatus, afterStatus))

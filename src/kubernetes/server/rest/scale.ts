@@ -107,7 +107,7 @@ function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, option
 
 /** @throws {StatusError} BadRequest in the words of Go's decoder for what has the wrong type. */
 function formed(kind: Kind, scale: KubeObject): KubeObject {
-  return kind.complete?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
+  return kind.strategy.default?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
 }
 
 function applied(call: Call, options: WriteOptions): Change {

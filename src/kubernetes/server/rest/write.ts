@@ -274,7 +274,7 @@ function toPut(
   options: WriteOptions,
 ): Decision {
   if (subresource === '') {
-    kind.admit?.(object, before)
+    kind.strategy.validateAdmission?.(object, before)
     if (kind.namespaced) quotas.admit(kind, object, before)
   }
   if (!options.dryRun) return { put: storedForm(kind, object) }

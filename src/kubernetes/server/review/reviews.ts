@@ -50,7 +50,7 @@ export class Reviews {
 function reply(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
   const options = readWriteOptions('CreateOptions', call.query, call.userAgent, 0)
   const decoded = decodeBody({ ...call, kind }, options)
-  const object = kind.complete?.(decoded.object) ?? decoded.object
+  const object = kind.strategy.default?.(decoded.object) ?? decoded.object
   const { metadata = {}, ...rest } = answer({ ...decoded, object })
   sendObject(call, { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...rest }, 201, options.warnings)
 }

@@ -5,6 +5,6 @@
  * Not here: quotas, which are counted (quota/), and what a type or a kind says by itself (type-rules/, kinds/).
  */
 export { defaultClass } from './default-class.ts'
-export { forbiddenFor } from './forbidden-for.ts'
-export { claimWithinLimits, podWithinLimits, withDefaultResources } from './limit-ranges.ts'
+export { forbiddenError } from './forbidden-error.ts'
+export { applyLimitRangeDefaults, validateClaimLimits, validatePodLimits } from './limit-ranges.ts'
 export { type Amounts, addAmounts, amountsOf, podLimits, podRequests } from './pod-resources.ts'

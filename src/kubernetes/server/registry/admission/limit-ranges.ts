@@ -7,15 +7,15 @@ import {
   quantityMillis,
   quantityValue,
 } from '../../../object/index.ts'
-import type { Stored } from '../stored.ts'
+import type { ObjectReader } from '../object-reader.ts'
 import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
-import { forbiddenFor } from './forbidden-for.ts'
+import { forbiddenError } from './forbidden-error.ts'
 import { type Amounts, amountsOf, podLimits, podRequests } from './pod-resources.ts'
 
 // https://kubernetes.io/docs/concepts/policy/limit-range/
 
-function limitsIn(namespace: string, stored: Stored): Fields[] {
-  return [...stored.inNamespace('limitranges', namespace)].flatMap(({ spec }) => itemsOf(fieldsOf(spec).limits))
+function limitsIn(namespace: string, reader: ObjectReader): Fields[] {
+  return [...reader.inNamespace('limitranges', namespace)].flatMap(({ spec }) => itemsOf(fieldsOf(spec).limits))
 }
 
 const reportAnnotation = 'kubernetes.io/limit-ranger'
@@ -25,8 +25,8 @@ const containerLists = [
 ] as const
 
 /** `spec` of a new Pod with the defaults that LimitRanges of its namespace have for containers, told in an annotation of `pod`. */
-export function withDefaultResources(pod: KubeObject, spec: Fields, stored: Stored): Fields {
-  const presets = limitsIn(pod.metadata.namespace ?? '', stored).filter(({ type }) => type === 'Container')
+export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: ObjectReader): Fields {
+  const presets = limitsIn(pod.metadata.namespace ?? '', reader).filter(({ type }) => type === 'Container')
   if (presets.length === 0) return spec
   const requests = Object.assign({}, ...presets.map(limit => fieldsOf(limit.defaultRequest))) as Fields
   const limits = Object.assign({}, ...presets.map(limit => fieldsOf(limit.default))) as Fields
@@ -57,12 +57,12 @@ export function withDefaultResources(pod: KubeObject, spec: Fields, stored: Stor
 }
 
 /** @throws {StatusError} Forbidden for a Pod outside the bounds of its namespace. */
-export function podWithinLimits(pod: KubeObject, stored: Stored): void {
+export function validatePodLimits(pod: KubeObject, reader: ObjectReader): void {
   const spec = fieldsOf(pod.spec)
   refuse(
     'pods',
     pod,
-    limitsIn(pod.metadata.namespace ?? '', stored).flatMap(limit => {
+    limitsIn(pod.metadata.namespace ?? '', reader).flatMap(limit => {
       if (limit.type === 'Pod') return boundErrors(limit, podRequests(spec), podLimits(spec))
       if (limit.type !== 'Container') return []
       return containerLists.flatMap(([list]) =>
@@ -76,9 +76,9 @@ export function podWithinLimits(pod: KubeObject, stored: Stored): void {
 }
 
 /** @throws {StatusError} Forbidden for a claim outside the bounds of its namespace. */
-export function claimWithinLimits(claim: KubeObject, stored: Stored): void {
+export function validateClaimLimits(claim: KubeObject, reader: ObjectReader): void {
   const requests = amountsOf(fieldsOf(fieldsOf(claim.spec).resources).requests)
-  const errors = limitsIn(claim.metadata.namespace ?? '', stored)
+  const errors = limitsIn(claim.metadata.namespace ?? '', reader)
     .filter(({ type }) => type === 'PersistentVolumeClaim')
     .flatMap(limit => [
       ...eachBound(limit, 'min', (name, bound) => minErrors(limit, name, bound, requests, new Map())),
@@ -90,7 +90,7 @@ export function claimWithinLimits(claim: KubeObject, stored: Stored): void {
 function refuse(plural: string, { metadata }: KubeObject, errors: readonly string[]): void {
   const [first, ...more] = new Set(errors)
   if (first === undefined) return
-  throw forbiddenFor({ group: '', plural }, metadata.name, more.length === 0 ? first : `[${[first, ...more].join(', ')}]`)
+  throw forbiddenError({ group: '', plural }, metadata.name, more.length === 0 ? first : `[${[first, ...more].join(', ')}]`)
 }
 
 function boundErrors(limit: Fields, requests: Amounts, limits: Amounts): string[] {

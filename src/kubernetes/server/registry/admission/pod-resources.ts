@@ -27,7 +27,7 @@ function raiseTo(amounts: Amounts, floor: ReadonlyMap<string, Quantity>): void {
  * init container counts when it alone (beside the sidecars started before it) asks for more. What the Pod itself says of cpu
  * and memory stands instead.
  */
-function together(spec: Fields, field: 'requests' | 'limits'): Amounts {
+function aggregateResources(spec: Fields, field: 'requests' | 'limits'): Amounts {
   const sum: Amounts = new Map()
   for (const { resources } of itemsOf(spec.containers)) addAmounts(sum, amountsOf(fieldsOf(resources)[field]))
   const sidecars: Amounts = new Map()
@@ -49,9 +49,9 @@ function together(spec: Fields, field: 'requests' | 'limits'): Amounts {
 }
 
 export function podRequests(spec: Fields): Amounts {
-  return together(spec, 'requests')
+  return aggregateResources(spec, 'requests')
 }
 
 export function podLimits(spec: Fields): Amounts {
-  return together(spec, 'limits')
+  return aggregateResources(spec, 'limits')
 }

@@ -1,19 +1,19 @@
 import { equalJson, invalidValue, isJsonObject, type KubeObject, requiredValue, type StatusCause } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { builtInScale } from '../scale.ts'
 import { type Fields, fieldsOf, itemsOf, negativeErrors, numberOf, selectorChangeErrors } from '../type-rules/index.ts'
 import { claimSpecWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
-import { at, containerColumns, formatLabels, numberAt, numberColumn, selectorAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { at, containerColumns, formatLabels, numberAt, numberColumn, selectorAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const appKinds: readonly Row[] = [
+export const appKinds: readonly KindDeclaration[] = [
   {
     group: 'apps',
     kind: 'Deployment',
     plural: 'deployments',
     shortNames: ['deploy'],
     categories: ['all'],
-    schema: 'io.k8s.api.apps.v1.Deployment',
+    typeName: 'io.k8s.api.apps.v1.Deployment',
     hasStatus: true,
     hasGeneration: true,
     scale: builtInScale,
@@ -39,9 +39,9 @@ export const appKinds: readonly Row[] = [
         1,
       ),
     ],
-    check: keepSelector,
+    validate: keepSelector,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
-    checkStatus: ({ status }, before) => {
+    validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [
         ...negativeErrors(counts, 'status', deploymentCounts),
@@ -56,7 +56,7 @@ export const appKinds: readonly Row[] = [
     plural: 'statefulsets',
     shortNames: ['sts'],
     categories: ['all'],
-    schema: 'io.k8s.api.apps.v1.StatefulSet',
+    typeName: 'io.k8s.api.apps.v1.StatefulSet',
     // Its name becomes part of the names of its Pods, which are their host names.
     nameRule: 'dns1123Label',
     hasStatus: true,
@@ -68,9 +68,9 @@ export const appKinds: readonly Row[] = [
       ageColumn,
       ...containerColumns('spec.template'),
     ],
-    check: checkStatefulSet,
+    validate: checkStatefulSet,
     warnings: statefulSetWarnings,
-    checkStatus: ({ status }, before) => {
+    validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [
         ...negativeErrors(counts, 'status', statefulCounts),
@@ -85,7 +85,7 @@ export const appKinds: readonly Row[] = [
     plural: 'daemonsets',
     shortNames: ['ds'],
     categories: ['all'],
-    schema: 'io.k8s.api.apps.v1.DaemonSet',
+    typeName: 'io.k8s.api.apps.v1.DaemonSet',
     hasStatus: true,
     hasGeneration: true,
     columns: [
@@ -125,10 +125,10 @@ export const appKinds: readonly Row[] = [
         1,
       ),
     ],
-    prepare: countTemplate,
+    prepareForWrite: countTemplate,
     warnings: (object, before) => templateWarnings('spec.template', object, before),
-    check: keepSelector,
-    checkStatus: ({ status }, before) => {
+    validate: keepSelector,
+    validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [...negativeErrors(counts, 'status', daemonCounts), ...collisionErrors(counts, before)]
     },
@@ -139,7 +139,7 @@ export const appKinds: readonly Row[] = [
     plural: 'replicasets',
     shortNames: ['rs'],
     categories: ['all'],
-    schema: 'io.k8s.api.apps.v1.ReplicaSet',
+    typeName: 'io.k8s.api.apps.v1.ReplicaSet',
     hasStatus: true,
     hasGeneration: true,
     scale: builtInScale,
@@ -169,9 +169,9 @@ export const appKinds: readonly Row[] = [
         1,
       ),
     ],
-    check: keepSelector,
+    validate: keepSelector,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
-    checkStatus: ({ status }) => {
+    validateStatusUpdate: ({ status }) => {
       const counts = (status ?? {}) as Fields
       return [
         ...negativeErrors(counts, 'status', replicaCounts),
@@ -183,7 +183,7 @@ export const appKinds: readonly Row[] = [
     group: 'apps',
     kind: 'ControllerRevision',
     plural: 'controllerrevisions',
-    schema: 'io.k8s.api.apps.v1.ControllerRevision',
+    typeName: 'io.k8s.api.apps.v1.ControllerRevision',
     columns: [
       nameColumn,
       column('Controller', 'Controller of the object', ({ metadata }) => {
@@ -195,7 +195,7 @@ export const appKinds: readonly Row[] = [
       column('Revision', 'Revision indicates the revision of the state represented by Data.', object => numberAt(object, 'revision')),
       ageColumn,
     ],
-    check: ({ data, revision }, before) => {
+    validate: ({ data, revision }, before) => {
       const causes = negativeErrors({ revision }, '', ['revision']).map(cause => ({ ...cause, field: 'revision' }))
       if (before) return equalJson(before.data, data) ? causes : [...causes, invalidValue('data', data ?? null, 'field is immutable')]
       if (data === undefined || data === null) causes.push(requiredValue('data', 'data is mandatory'))

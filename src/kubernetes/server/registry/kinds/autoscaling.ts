@@ -1,13 +1,13 @@
 import type { KubeObject, StatusCause } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import type { Column } from '../kind.ts'
+import type { PrinterColumn } from '../printer-columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { typeSchema } from '../schemas/index.ts'
 import { type Fields, negativeErrors, ruleErrors } from '../type-rules/index.ts'
 import { autoscalerFromV2, autoscalerToV2 } from './autoscaling-v1.ts'
-import { at, numberAt, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { at, numberAt, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-const columns: readonly Column[] = [
+const columns: readonly PrinterColumn[] = [
   nameColumn,
   column(
     'Reference',
@@ -37,7 +37,7 @@ const columns: readonly Column[] = [
   ageColumn,
 ]
 
-export const autoscalingKinds: readonly Row[] = [
+export const autoscalingKinds: readonly KindDeclaration[] = [
   {
     group: 'autoscaling',
     version: 'v2',
@@ -45,10 +45,10 @@ export const autoscalingKinds: readonly Row[] = [
     plural: 'horizontalpodautoscalers',
     shortNames: ['hpa'],
     categories: ['all'],
-    schema: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
+    typeName: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
     hasStatus: true,
     columns,
-    checkStatus: checkCounts,
+    validateStatusUpdate: checkCounts,
   },
   {
     group: 'autoscaling',
@@ -57,12 +57,12 @@ export const autoscalingKinds: readonly Row[] = [
     plural: 'horizontalpodautoscalers',
     shortNames: ['hpa'],
     categories: ['all'],
-    schema: 'io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler',
+    typeName: 'io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler',
     hasStatus: true,
     // What is read for them is what is stored: v2.
     columns,
-    check: object => ruleErrors(typeSchema('io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler'), autoscalerToV2(object), undefined),
-    checkStatus: checkCounts,
+    validate: object => ruleErrors(typeSchema('io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler'), autoscalerToV2(object), undefined),
+    validateStatusUpdate: checkCounts,
     fromStorage: autoscalerFromV2,
     toStorage: autoscalerToV2,
   },

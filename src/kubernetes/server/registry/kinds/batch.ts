@@ -1,21 +1,21 @@
 import type { KubeObject } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import { age, humanDuration } from '../human-duration.ts'
+import { formatAge, humanDuration } from '../human-duration.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
-import { at, containerColumns, numberAt, selectorAt, textAt } from './cells.ts'
+import { at, containerColumns, numberAt, selectorAt, textAt } from './column-values.ts'
 import { checkJob, checkJobStatus, generateSelector, hasJobCondition, prepareJob } from './job.ts'
-import type { Row } from './row.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const batchKinds: readonly Row[] = [
+export const batchKinds: readonly KindDeclaration[] = [
   {
     group: 'batch',
     kind: 'Job',
     plural: 'jobs',
     categories: ['all'],
-    schema: 'io.k8s.api.batch.v1.Job',
+    typeName: 'io.k8s.api.batch.v1.Job',
     hasStatus: true,
     hasGeneration: true,
-    orphansByDefault:
+    orphanByDefaultWarning:
       'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning',
     columns: [
       nameColumn,
@@ -36,11 +36,11 @@ export const batchKinds: readonly Row[] = [
       ),
     ],
     selectableFields: [{ field: 'status.successful', read: object => String(numberAt(object, 'status.succeeded')) }],
-    prepare: prepareJob,
-    generate: generateSelector,
+    prepareForWrite: prepareJob,
+    prepareForCreate: generateSelector,
     warnings: (job, before) => [...workloadNameWarnings(job, before), ...templateWarnings('spec.template', job, before)],
-    check: checkJob,
-    checkStatus: checkJobStatus,
+    validate: checkJob,
+    validateStatusUpdate: checkJobStatus,
   },
   {
     group: 'batch',
@@ -48,7 +48,7 @@ export const batchKinds: readonly Row[] = [
     plural: 'cronjobs',
     shortNames: ['cj'],
     categories: ['all'],
-    schema: 'io.k8s.api.batch.v1.CronJob',
+    typeName: 'io.k8s.api.batch.v1.CronJob',
     hasStatus: true,
     hasGeneration: true,
     columns: [
@@ -78,7 +78,7 @@ export const batchKinds: readonly Row[] = [
       },
       column('Last Schedule', 'Information when was the last time the job was successfully scheduled.', (object, nowMs) => {
         const time = at(object, 'status.lastScheduleTime')
-        return time ? age(time, nowMs) : '<none>'
+        return time ? formatAge(time, nowMs) : '<none>'
       }),
       ageColumn,
       ...containerColumns('spec.jobTemplate.spec.template'),
@@ -89,7 +89,7 @@ export const batchKinds: readonly Row[] = [
         1,
       ),
     ],
-    check: ({ metadata: { name } }, before) => {
+    validate: ({ metadata: { name } }, before) => {
       // What the controller puts behind it makes the name of a Job, which is that of a label.
       if (before || name.length <= maxCronJobName) return []
       const why = `must be no more than ${maxCronJobName} characters`

@@ -1,14 +1,14 @@
 import { forbiddenField, invalidValue, type KubeObject, requiredValue, type StatusCause, tooLong } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { tlsWarnings } from '../warnings/index.ts'
-import type { Row } from './row.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const configKinds: readonly Row[] = [
+export const configKinds: readonly KindDeclaration[] = [
   {
     kind: 'ConfigMap',
     plural: 'configmaps',
     shortNames: ['cm'],
-    schema: 'io.k8s.api.core.v1.ConfigMap',
+    typeName: 'io.k8s.api.core.v1.ConfigMap',
     columns: [
       nameColumn,
       column(
@@ -18,7 +18,7 @@ export const configKinds: readonly Row[] = [
       ),
       ageColumn,
     ],
-    check: (object, before) => [
+    validate: (object, before) => [
       ...dataErrors(object, ['data', 'binaryData']),
       ...Object.keys((object.data ?? {}) as object)
         .filter(key => Object.hasOwn((object.binaryData ?? {}) as object, key))
@@ -29,7 +29,7 @@ export const configKinds: readonly Row[] = [
   {
     kind: 'Secret',
     plural: 'secrets',
-    schema: 'io.k8s.api.core.v1.Secret',
+    typeName: 'io.k8s.api.core.v1.Secret',
     columns: [
       nameColumn,
       column('Type', 'What the data is for.', object => object.type),
@@ -37,9 +37,9 @@ export const configKinds: readonly Row[] = [
       ageColumn,
     ],
     selectableFields: [{ field: 'type', read: object => String(object.type ?? '') }],
-    prepare: prepareSecret,
+    prepareForWrite: prepareSecret,
     warnings: tlsWarnings,
-    check: (object, before) => {
+    validate: (object, before) => {
       const causes = [...dataErrors(object, ['data']), ...secretTypeErrors(object), ...immutableErrors(object, before, ['data'])]
       if (before && before.type !== object.type) causes.push(invalidValue('type', object.type, 'field is immutable'))
       return causes

@@ -1,13 +1,13 @@
 import { invalidValue, type StatusCause } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import type { Row } from './row.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const coordinationKinds: readonly Row[] = [
+export const coordinationKinds: readonly KindDeclaration[] = [
   {
     group: 'coordination.k8s.io',
     kind: 'Lease',
     plural: 'leases',
-    schema: 'io.k8s.api.coordination.v1.Lease',
+    typeName: 'io.k8s.api.coordination.v1.Lease',
     columns: [
       nameColumn,
       column(
@@ -17,7 +17,7 @@ export const coordinationKinds: readonly Row[] = [
       ),
       ageColumn,
     ],
-    check: object => {
+    validate: object => {
       const { leaseDurationSeconds, leaseTransitions } = (object.spec ?? {}) as Record<string, unknown>
       const causes: StatusCause[] = []
       if (typeof leaseDurationSeconds === 'number' && leaseDurationSeconds <= 0) {

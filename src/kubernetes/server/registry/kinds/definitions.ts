@@ -1,8 +1,8 @@
-import { column, creationTimestampText, nameColumn } from '../columns.ts'
-import { checkCrd, crdFinalizer, crdSchema, prepareCrd } from '../crd-object.ts'
-import type { Row } from './row.ts'
+import { crdFinalizer, crdSchema, prepareCrd, validateCrd } from '../crd-object.ts'
+import { column, creationTimestampText, nameColumn } from '../printer-columns.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const definitionKinds: readonly Row[] = [
+export const definitionKinds: readonly KindDeclaration[] = [
   {
     group: 'apiextensions.k8s.io',
     kind: 'CustomResourceDefinition',
@@ -14,11 +14,11 @@ export const definitionKinds: readonly Row[] = [
       'CustomResourceDefinition represents a resource that should be exposed on the API server. Its name must be <plural>.<group>.',
     fields: crdSchema,
     required: ['spec'],
-    blank: { spec: { names: {} }, metadata: { finalizers: [crdFinalizer] } },
+    zeroValue: { spec: { names: {} }, metadata: { finalizers: [crdFinalizer] } },
     hasStatus: true,
     hasGeneration: true,
     columns: [nameColumn, { ...column('Created At', creationTimestampText, object => object.metadata.creationTimestamp), type: 'date' }],
-    prepare: prepareCrd,
-    check: checkCrd,
+    prepareForWrite: prepareCrd,
+    validate: validateCrd,
   },
 ]

@@ -1,16 +1,16 @@
 import { equalJson, invalidValue, type KubeObject } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import { at, firstThree, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
+import { at, firstThree, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const discoveryKinds: readonly Row[] = [
+export const discoveryKinds: readonly KindDeclaration[] = [
   {
     group: 'discovery.k8s.io',
     kind: 'EndpointSlice',
     plural: 'endpointslices',
-    schema: 'io.k8s.api.discovery.v1.EndpointSlice',
+    typeName: 'io.k8s.api.discovery.v1.EndpointSlice',
     hasGeneration: true,
-    raisesGeneration: (object, before) => !equalJson(watched(object), watched(before)),
+    incrementsGeneration: (object, before) => !equalJson(watched(object), watched(before)),
     columns: [
       nameColumn,
       column(
@@ -36,7 +36,7 @@ export const discoveryKinds: readonly Row[] = [
       ),
       ageColumn,
     ],
-    check: ({ addressType }, before) =>
+    validate: ({ addressType }, before) =>
       before && before.addressType !== addressType ? [invalidValue('addressType', addressType ?? '', 'field is immutable')] : [],
     warnings: ({ addressType }, before) => (addressType === 'FQDN' && !before ? ['spec.addressType: FQDN endpoints are deprecated'] : []),
   },

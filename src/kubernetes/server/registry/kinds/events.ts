@@ -1,30 +1,30 @@
 import { equalJson, invalidValue, type KubeObject, qualifiedNameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
 import { eventColumns, eventFields, eventFromCore, eventsGroupFields, eventToCore } from '../core-events.ts'
 import { fieldsOf, intOf, textOf } from '../type-rules/index.ts'
-import type { Row } from './row.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const eventKinds: readonly Row[] = [
+export const eventKinds: readonly KindDeclaration[] = [
   {
     kind: 'Event',
     plural: 'events',
     shortNames: ['ev'],
-    schema: 'io.k8s.api.core.v1.Event',
+    typeName: 'io.k8s.api.core.v1.Event',
     columns: eventColumns,
     selectableFields: eventFields,
-    check: event => eventErrors(event, 'reportingComponent'),
+    validate: event => eventErrors(event, 'reportingComponent'),
   },
   {
     group: 'events.k8s.io',
     kind: 'Event',
     plural: 'events',
     shortNames: ['ev'],
-    schema: 'io.k8s.api.events.v1.Event',
+    typeName: 'io.k8s.api.events.v1.Event',
     columns: eventColumns,
     selectableFields: eventsGroupFields,
     storageName: 'events',
     fromStorage: eventFromCore,
     toStorage: eventToCore,
-    check: (event, before) => {
+    validate: (event, before) => {
       const core = eventToCore(event)
       const causes = eventErrors(core, 'reportingController')
       return [...causes, ...(before ? changeErrors(core, eventToCore(before)) : strictErrors(core))]

@@ -11,6 +11,7 @@ import { coordinationKinds } from './coordination.ts'
 import { definitionKinds } from './definitions.ts'
 import { discoveryKinds } from './discovery.ts'
 import { eventKinds } from './events.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 import { limitKinds } from './limits.ts'
 import { namespaceKinds } from './namespace.ts'
 import { networkingKinds } from './networking.ts'
@@ -19,14 +20,13 @@ import { podKinds } from './pods.ts'
 import { policyKinds } from './policy.ts'
 import { rbacKinds } from './rbac.ts'
 import { reviewKinds } from './reviews.ts'
-import type { Row } from './row.ts'
 import { schedulingKinds } from './scheduling.ts'
 import { serviceAccountKinds } from './service-account.ts'
 import { serviceKinds } from './services.ts'
 import { storageKinds } from './storage.ts'
 import { volumeKinds } from './volumes.ts'
 
-export const rows: readonly Row[] = [
+export const kindDeclarations: readonly KindDeclaration[] = [
   ...namespaceKinds,
   ...configKinds,
   ...serviceAccountKinds,
@@ -50,6 +50,6 @@ export const rows: readonly Row[] = [
   ...definitionKinds,
 ]
 
-export { tokenRequestRow } from './reviews.ts'
-export { type Row, text } from './row.ts'
+export { type KindDeclaration, text } from './kind-declaration.ts'
+export { tokenRequestDeclaration } from './reviews.ts'
 export { systemPriorityClasses } from './scheduling.ts'

@@ -19,7 +19,7 @@ import {
   sorted,
   templateLabels,
 } from '../type-rules/index.ts'
-import { at } from './cells.ts'
+import { at } from './column-values.ts'
 
 const controllerUid = 'batch.kubernetes.io/controller-uid'
 const jobName = 'batch.kubernetes.io/job-name'

@@ -8,7 +8,7 @@ import {
   requiredValue,
   type StatusCause,
 } from '../../../object/index.ts'
-import { ageColumn, column, creationTimestampText, nameColumn } from '../columns.ts'
+import { ageColumn, column, creationTimestampText, nameColumn } from '../printer-columns.ts'
 import {
   containerResourceName,
   countedResources,
@@ -21,16 +21,16 @@ import {
   textOf,
   textsOf,
 } from '../type-rules/index.ts'
-import type { Row } from './row.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const limitKinds: readonly Row[] = [
+export const limitKinds: readonly KindDeclaration[] = [
   {
     kind: 'ResourceQuota',
     plural: 'resourcequotas',
     shortNames: ['quota'],
-    schema: 'io.k8s.api.core.v1.ResourceQuota',
+    typeName: 'io.k8s.api.core.v1.ResourceQuota',
     hasStatus: true,
-    answersDeleted: true,
+    returnDeletedObject: true,
     columns: [
       nameColumn,
       column('Request', 'Request represents a minimum amount of cpu/memory that a container may consume.', quota =>
@@ -43,16 +43,16 @@ export const limitKinds: readonly Row[] = [
       ),
       ageColumn,
     ],
-    check: checkQuota,
-    checkStatus: ({ status }) => ['hard', 'used'].flatMap(field => amountErrors(`status.${field}`, fieldsOf(status)[field])),
+    validate: checkQuota,
+    validateStatusUpdate: ({ status }) => ['hard', 'used'].flatMap(field => amountErrors(`status.${field}`, fieldsOf(status)[field])),
   },
   {
     kind: 'LimitRange',
     plural: 'limitranges',
     shortNames: ['limits'],
-    schema: 'io.k8s.api.core.v1.LimitRange',
+    typeName: 'io.k8s.api.core.v1.LimitRange',
     columns: [nameColumn, { ...column('Created At', creationTimestampText, ({ metadata }) => metadata.creationTimestamp), type: 'date' }],
-    check: checkLimitRange,
+    validate: checkLimitRange,
   },
 ]
 

@@ -1,9 +1,9 @@
 import { finalizerErrors, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
 import { allVerbs } from '../kind.ts'
-import { type Row, text } from './row.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
+import { type KindDeclaration, text } from './kind-declaration.ts'
 
-export const namespaceKinds: readonly Row[] = [
+export const namespaceKinds: readonly KindDeclaration[] = [
   {
     kind: 'Namespace',
     plural: 'namespaces',
@@ -11,7 +11,7 @@ export const namespaceKinds: readonly Row[] = [
     cluster: true,
     description: 'Namespace provides a scope for Names. Use of multiple namespaces is optional.',
     nameRule: 'dns1123Label',
-    blank: { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } },
+    zeroValue: { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } },
     // One slip would end everything.
     verbs: allVerbs.filter(verb => verb !== 'deletecollection'),
     hasStatus: true,
@@ -57,9 +57,9 @@ export const namespaceKinds: readonly Row[] = [
     },
     columns: [nameColumn, column('Status', 'The status of the namespace', namespacePhase), ageColumn],
     selectableFields: [{ field: 'status.phase', read: namespacePhase }],
-    prepare: prepareNamespace,
-    check: checkNamespace,
-    refuseDelete: ({ metadata: { name } }) =>
+    prepareForWrite: prepareNamespace,
+    validate: checkNamespace,
+    validateDelete: ({ metadata: { name } }) =>
       name === 'default' || name === 'kube-system' || name === 'kube-public' ? 'this namespace may not be deleted' : undefined,
   },
 ]

@@ -1,20 +1,20 @@
 import { invalidValue, isJsonObject, type KubeObject } from '../../../object/index.ts'
 import { defaultClass } from '../admission/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, fieldsOf, ingressStatusErrors, itemsOf, textOf } from '../type-rules/index.ts'
-import { at, selectorAt, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { at, selectorAt, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 const classAnnotation = 'kubernetes.io/ingress.class'
 const defaultClassAnnotation = 'ingressclass.kubernetes.io/is-default-class'
 
-export const networkingKinds: readonly Row[] = [
+export const networkingKinds: readonly KindDeclaration[] = [
   {
     group: 'networking.k8s.io',
     kind: 'Ingress',
     plural: 'ingresses',
     shortNames: ['ing'],
-    schema: 'io.k8s.api.networking.v1.Ingress',
+    typeName: 'io.k8s.api.networking.v1.Ingress',
     hasStatus: true,
     hasGeneration: true,
     columns: [
@@ -30,19 +30,19 @@ export const networkingKinds: readonly Row[] = [
       }),
       ageColumn,
     ],
-    generate: (ingress, stored) => {
+    prepareForCreate: (ingress, stored) => {
       const spec = fieldsOf(ingress.spec)
       if (spec.ingressClassName !== undefined || ingress.metadata.annotations?.[classAnnotation] !== undefined) return
       const ingressClassName = defaultClass(stored.all('ingressclasses.networking.k8s.io'), [defaultClassAnnotation])
       if (ingressClassName !== undefined) ingress.spec = { ...spec, ingressClassName }
     },
-    check: ({ metadata, spec }, before) => {
+    validate: ({ metadata, spec }, before) => {
       const annotated = metadata.annotations?.[classAnnotation]
       const { ingressClassName } = (spec ?? {}) as Fields
       if (before || annotated === undefined || ingressClassName === undefined || annotated === ingressClassName) return []
       return [invalidValue(`annotations.${classAnnotation}`, annotated, 'must match `ingressClassName` when both are specified')]
     },
-    checkStatus: ({ status }, before) => ingressStatusErrors(status, before?.status),
+    validateStatusUpdate: ({ status }, before) => ingressStatusErrors(status, before?.status),
     warnings: ({ metadata, spec }, before) => {
       const isOld = metadata.annotations?.[classAnnotation] !== undefined && (spec as Fields | undefined)?.ingressClassName === undefined
       return isOld && !before ? [`annotation "${classAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`] : []
@@ -53,7 +53,7 @@ export const networkingKinds: readonly Row[] = [
     kind: 'IngressClass',
     plural: 'ingressclasses',
     cluster: true,
-    schema: 'io.k8s.api.networking.v1.IngressClass',
+    typeName: 'io.k8s.api.networking.v1.IngressClass',
     hasGeneration: true,
     columns: [
       {
@@ -69,7 +69,7 @@ export const networkingKinds: readonly Row[] = [
       }),
       ageColumn,
     ],
-    check: (object, before) => {
+    validate: (object, before) => {
       const [now, was] = [object, before].map(version => version && textAt(version, 'spec.controller', ''))
       return before && now !== was ? [invalidValue('spec.controller', now, 'field is immutable')] : []
     },
@@ -79,7 +79,7 @@ export const networkingKinds: readonly Row[] = [
     kind: 'NetworkPolicy',
     plural: 'networkpolicies',
     shortNames: ['netpol'],
-    schema: 'io.k8s.api.networking.v1.NetworkPolicy',
+    typeName: 'io.k8s.api.networking.v1.NetworkPolicy',
     hasGeneration: true,
     columns: [
       nameColumn,

@@ -9,21 +9,21 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { cidrErrors, fieldsOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
-import { textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 const addressesText =
   "List of addresses reachable to the node. Queried from cloud provider, if available. More info: https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an example. Consumers should assume that addresses can change during the lifetime of a Node. However, there are some exceptions where this may not be possible, such as Pods that inherit a Node's address in its own status or consumers of the downward API (status.hostIP)."
 
-export const nodeKinds: readonly Row[] = [
+export const nodeKinds: readonly KindDeclaration[] = [
   {
     kind: 'Node',
     plural: 'nodes',
     shortNames: ['no'],
     cluster: true,
-    schema: 'io.k8s.api.core.v1.Node',
+    typeName: 'io.k8s.api.core.v1.Node',
     hasStatus: true,
     columns: [
       nameColumn,
@@ -56,7 +56,7 @@ export const nodeKinds: readonly Row[] = [
       ),
     ],
     selectableFields: [{ field: 'spec.unschedulable', read: ({ spec }) => String(fieldsOf(spec).unschedulable === true) }],
-    check: checkNode,
+    validate: checkNode,
     warnings: ({ spec }) => {
       const { configSource, externalID } = fieldsOf(spec)
       const warnings = configSource === undefined ? [] : ['spec.configSource: the feature is removed']

@@ -1,11 +1,11 @@
 import { isJsonObject, type KubeObject } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import { age } from '../human-duration.ts'
-import type { Column } from '../kind.ts'
+import { formatAge } from '../human-duration.ts'
+import type { PrinterColumn } from '../printer-columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/index.ts'
 
 /** The columns of `kubectl get pods`. */
-export const podColumns: readonly Column[] = [
+export const podColumns: readonly PrinterColumn[] = [
   nameColumn,
   column('Ready', 'The aggregate readiness state of this pod for accepting traffic.', pod => summary(pod).ready),
   column('Status', 'The aggregate status of the containers in this pod.', pod => summary(pod).reason),
@@ -14,7 +14,7 @@ export const podColumns: readonly Column[] = [
     'The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.',
     (pod, nowMs) => {
       const { restarts, lastRestart } = summary(pod)
-      return restarts > 0 && lastRestart !== '' ? `${restarts} (${age(lastRestart, nowMs)} ago)` : String(restarts)
+      return restarts > 0 && lastRestart !== '' ? `${restarts} (${formatAge(lastRestart, nowMs)} ago)` : String(restarts)
     },
   ),
   ageColumn,

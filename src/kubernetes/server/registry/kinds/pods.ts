@@ -7,22 +7,22 @@ import {
   requiredValue,
   type StatusCause,
 } from '../../../object/index.ts'
-import { forbiddenFor, podWithinLimits, withDefaultResources } from '../admission/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { applyLimitRangeDefaults, forbiddenError, validatePodLimits } from '../admission/index.ts'
+import type { ObjectReader } from '../object-reader.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { plainSelectorScale } from '../scale.ts'
-import type { Stored } from '../stored.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/index.ts'
 import { podWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 import { podColumns } from './pod-columns.ts'
-import type { Row } from './row.ts'
 
-export const podKinds: readonly Row[] = [
+export const podKinds: readonly KindDeclaration[] = [
   {
     kind: 'Pod',
     plural: 'pods',
     shortNames: ['po'],
     categories: ['all'],
-    schema: 'io.k8s.api.core.v1.Pod',
+    typeName: 'io.k8s.api.core.v1.Pod',
     hasStatus: true,
     hasGeneration: true,
     columns: podColumns,
@@ -37,26 +37,26 @@ export const podKinds: readonly Row[] = [
         read: ({ status }: KubeObject) => textOf(fieldsOf(status)[name]),
       })),
     ],
-    prepare: preparePod,
-    generate: (pod, stored) => {
-      const spec = withDefaultResources(pod, fieldsOf(pod.spec), stored)
-      pod.spec = withPriority(pod, admitted(spec), stored)
+    prepareForWrite: preparePod,
+    prepareForCreate: (pod, reader) => {
+      const spec = applyLimitRangeDefaults(pod, fieldsOf(pod.spec), reader)
+      pod.spec = withPriority(pod, admitted(spec), reader)
       // Nobody runs the Pod: it waits.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
-    admit: (pod, before, stored) => {
-      if (!before) podWithinLimits(pod, stored)
+    validateAdmission: (pod, before, reader) => {
+      if (!before) validatePodLimits(pod, reader)
     },
-    check: checkPod,
+    validate: checkPod,
     warnings: podWarnings,
-    graceSeconds: podGraceSeconds,
-    answersDeleted: true,
+    gracePeriodSeconds: podGraceSeconds,
+    returnDeletedObject: true,
   },
   {
     kind: 'PodTemplate',
     plural: 'podtemplates',
-    answersDeleted: true,
-    schema: 'io.k8s.api.core.v1.PodTemplate',
+    returnDeletedObject: true,
+    typeName: 'io.k8s.api.core.v1.PodTemplate',
     warnings: (object, before) => templateWarnings('template', object, before),
     hasGeneration: true,
     columns: [
@@ -71,11 +71,11 @@ export const podKinds: readonly Row[] = [
     plural: 'replicationcontrollers',
     shortNames: ['rc'],
     categories: ['all'],
-    schema: 'io.k8s.api.core.v1.ReplicationController',
+    typeName: 'io.k8s.api.core.v1.ReplicationController',
     hasStatus: true,
     hasGeneration: true,
     scale: plainSelectorScale,
-    blank: { spec: { minReadySeconds: 0 }, status: { replicas: 0 } },
+    zeroValue: { spec: { minReadySeconds: 0 }, status: { replicas: 0 } },
     columns: [
       nameColumn,
       count(
@@ -104,14 +104,14 @@ export const podKinds: readonly Row[] = [
         1,
       ),
     ],
-    prepare: controller => {
+    prepareForWrite: controller => {
       const spec = fieldsOf(controller.spec)
       const { labels } = fieldsOf(fieldsOf(spec.template).metadata)
       if (labels === undefined) return
       if (spec.selector === undefined) controller.spec = { ...spec, selector: labels }
       controller.metadata.labels ??= labels as Record<string, string>
     },
-    check: checkReplicationController,
+    validate: checkReplicationController,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
   },
 ]
@@ -195,13 +195,13 @@ function admitted(spec: Fields, before?: Fields): Fields {
 }
 
 /** @throws {StatusError} Forbidden for a PriorityClass that does not exist. */
-function withPriority(pod: KubeObject, spec: Fields, stored: Stored): Fields {
+function withPriority(pod: KubeObject, spec: Fields, reader: ObjectReader): Fields {
   const name = textOf(spec.priorityClassName)
   let found: KubeObject | undefined
   if (name !== '') {
-    found = stored.get(priorityClasses, name)
-    if (!found) throw forbiddenFor({ group: '', plural: 'pods' }, pod.metadata.name, `no PriorityClass with name ${name} was found`)
-  } else for (const other of stored.all(priorityClasses)) if (other.globalDefault === true) found = other
+    found = reader.get(priorityClasses, name)
+    if (!found) throw forbiddenError({ group: '', plural: 'pods' }, pod.metadata.name, `no PriorityClass with name ${name} was found`)
+  } else for (const other of reader.all(priorityClasses)) if (other.globalDefault === true) found = other
   const { value, preemptionPolicy = 'PreemptLowerPriority' } = fieldsOf(found)
   return { ...spec, ...(found && { priorityClassName: found.metadata.name }), priority: intOf(value), preemptionPolicy }
 }

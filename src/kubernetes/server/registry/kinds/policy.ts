@@ -1,16 +1,16 @@
 import { invalidValue, qualifiedNameErrors, requiredValue, type StatusCause, unsupportedValue } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, negativeErrors } from '../type-rules/index.ts'
-import { numberColumn, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { numberColumn, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
-export const policyKinds: readonly Row[] = [
+export const policyKinds: readonly KindDeclaration[] = [
   {
     group: 'policy',
     kind: 'PodDisruptionBudget',
     plural: 'poddisruptionbudgets',
     shortNames: ['pdb'],
-    schema: 'io.k8s.api.policy.v1.PodDisruptionBudget',
+    typeName: 'io.k8s.api.policy.v1.PodDisruptionBudget',
     hasStatus: true,
     hasGeneration: true,
     columns: [
@@ -22,7 +22,7 @@ export const policyKinds: readonly Row[] = [
       numberColumn('Allowed Disruptions', 'Calculated number of pods that may be disrupted at this time.', 'status.disruptionsAllowed'),
       ageColumn,
     ],
-    checkStatus: ({ status }) => {
+    validateStatusUpdate: ({ status }) => {
       const { conditions = [], ...counts } = (status ?? {}) as { conditions?: Fields[] } & Fields
       return [
         ...conditions.flatMap((condition, index) => conditionErrors(condition, `status.conditions[${index}]`)),

@@ -9,8 +9,8 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../object/index.ts'
-import { ageColumn, column, creationTimestampText, nameColumn } from '../columns.ts'
-import type { Row } from './row.ts'
+import { ageColumn, column, creationTimestampText, nameColumn } from '../printer-columns.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 const group = 'rbac.authorization.k8s.io'
 
@@ -18,35 +18,35 @@ type RoleRef = { apiGroup?: string; kind?: string; name?: string }
 type Subject = { kind?: string; apiGroup?: string; name?: string; namespace?: string }
 type Rule = Partial<Record<'apiGroups' | 'resources' | 'resourceNames' | 'nonResourceURLs', string[]>> & { verbs?: string[] | null }
 
-const roleColumns: Row['columns'] = [
+const roleColumns: KindDeclaration['columns'] = [
   nameColumn,
   { ...column('Created At', creationTimestampText, object => object.metadata.creationTimestamp), type: 'date' },
 ]
 
-export const rbacKinds: readonly Row[] = [
+export const rbacKinds: readonly KindDeclaration[] = [
   {
     group,
     kind: 'Role',
     plural: 'roles',
     nameRule: 'pathSegment',
-    createsOnUpdate: true,
-    schema: 'io.k8s.api.rbac.v1.Role',
+    allowCreateOnUpdate: true,
+    typeName: 'io.k8s.api.rbac.v1.Role',
     columns: roleColumns,
-    check: object => ruleErrors(object, true),
+    validate: object => ruleErrors(object, true),
   },
   {
     group,
     kind: 'RoleBinding',
     plural: 'rolebindings',
     nameRule: 'pathSegment',
-    createsOnUpdate: true,
-    schema: 'io.k8s.api.rbac.v1.RoleBinding',
+    allowCreateOnUpdate: true,
+    typeName: 'io.k8s.api.rbac.v1.RoleBinding',
     columns: bindingColumns(
       'roleBinding',
       'RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace.',
     ),
-    prepare: prepareBinding,
-    check: (object, before) => bindingErrors(object, before, ['Role', 'ClusterRole']),
+    prepareForWrite: prepareBinding,
+    validate: (object, before) => bindingErrors(object, before, ['Role', 'ClusterRole']),
   },
   {
     group,
@@ -54,10 +54,10 @@ export const rbacKinds: readonly Row[] = [
     plural: 'clusterroles',
     cluster: true,
     nameRule: 'pathSegment',
-    createsOnUpdate: true,
-    schema: 'io.k8s.api.rbac.v1.ClusterRole',
+    allowCreateOnUpdate: true,
+    typeName: 'io.k8s.api.rbac.v1.ClusterRole',
     columns: roleColumns,
-    check: object => [...ruleErrors(object, false), ...aggregationErrors(object)],
+    validate: object => [...ruleErrors(object, false), ...aggregationErrors(object)],
   },
   {
     group,
@@ -65,15 +65,15 @@ export const rbacKinds: readonly Row[] = [
     plural: 'clusterrolebindings',
     cluster: true,
     nameRule: 'pathSegment',
-    createsOnUpdate: true,
-    schema: 'io.k8s.api.rbac.v1.ClusterRoleBinding',
+    allowCreateOnUpdate: true,
+    typeName: 'io.k8s.api.rbac.v1.ClusterRoleBinding',
     columns: bindingColumns('clusterRoleBinding', 'RoleRef can only reference a ClusterRole in the global namespace.'),
-    prepare: prepareBinding,
-    check: (object, before) => bindingErrors(object, before, ['ClusterRole']),
+    prepareForWrite: prepareBinding,
+    validate: (object, before) => bindingErrors(object, before, ['ClusterRole']),
   },
 ]
 
-function bindingColumns(what: string, about: string): Row['columns'] {
+function bindingColumns(what: string, about: string): KindDeclaration['columns'] {
   const named = (kind: string) => (object: KubeObject) =>
     subjectsOf(object)
       .filter(subject => subject.kind === kind)

@@ -1,57 +1,57 @@
-import type { Row } from './row.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 const authentication = { group: 'authentication.k8s.io', isVirtual: true, verbs: ['create'] } as const
 const authorization = { group: 'authorization.k8s.io', isVirtual: true, verbs: ['create'] } as const
 
 /** Questions: answered when they are created, and never stored. review/ has the answers. */
-export const reviewKinds: readonly Row[] = [
+export const reviewKinds: readonly KindDeclaration[] = [
   {
     ...authentication,
     kind: 'SelfSubjectReview',
     plural: 'selfsubjectreviews',
     cluster: true,
-    schema: 'io.k8s.api.authentication.v1.SelfSubjectReview',
+    typeName: 'io.k8s.api.authentication.v1.SelfSubjectReview',
   },
   {
     ...authentication,
     kind: 'TokenReview',
     plural: 'tokenreviews',
     cluster: true,
-    schema: 'io.k8s.api.authentication.v1.TokenReview',
+    typeName: 'io.k8s.api.authentication.v1.TokenReview',
   },
   {
     ...authorization,
     kind: 'LocalSubjectAccessReview',
     plural: 'localsubjectaccessreviews',
-    schema: 'io.k8s.api.authorization.v1.LocalSubjectAccessReview',
+    typeName: 'io.k8s.api.authorization.v1.LocalSubjectAccessReview',
   },
   {
     ...authorization,
     kind: 'SelfSubjectAccessReview',
     plural: 'selfsubjectaccessreviews',
     cluster: true,
-    schema: 'io.k8s.api.authorization.v1.SelfSubjectAccessReview',
+    typeName: 'io.k8s.api.authorization.v1.SelfSubjectAccessReview',
   },
   {
     ...authorization,
     kind: 'SelfSubjectRulesReview',
     plural: 'selfsubjectrulesreviews',
     cluster: true,
-    schema: 'io.k8s.api.authorization.v1.SelfSubjectRulesReview',
+    typeName: 'io.k8s.api.authorization.v1.SelfSubjectRulesReview',
   },
   {
     ...authorization,
     kind: 'SubjectAccessReview',
     plural: 'subjectaccessreviews',
     cluster: true,
-    schema: 'io.k8s.api.authorization.v1.SubjectAccessReview',
+    typeName: 'io.k8s.api.authorization.v1.SubjectAccessReview',
   },
 ]
 
 /** What the subresource `token` of a ServiceAccount is asked with. */
-export const tokenRequestRow: Row & { schema: string } = {
+export const tokenRequestDeclaration: KindDeclaration & { typeName: string } = {
   ...authentication,
   kind: 'TokenRequest',
   plural: 'tokenrequests',
-  schema: 'io.k8s.api.authentication.v1.TokenRequest',
+  typeName: 'io.k8s.api.authentication.v1.TokenRequest',
 }

@@ -1,8 +1,8 @@
 import { forbiddenField, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
-import { forbiddenFor } from '../admission/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import { at, numberAt, numberColumn, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { forbiddenError } from '../admission/index.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
+import { at, numberAt, numberColumn, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 /** The classes that are always there, for the Pods of Kubernetes itself; no others may be called `system-`. */
 export const systemPriorityClasses: readonly { name: string; value: number; description: string }[] = [
@@ -19,17 +19,17 @@ export const systemPriorityClasses: readonly { name: string; value: number; desc
 ]
 const systemValues = new Map(systemPriorityClasses.map(({ name, value }) => [name, value]))
 
-export const schedulingKinds: readonly Row[] = [
+export const schedulingKinds: readonly KindDeclaration[] = [
   {
     group: 'scheduling.k8s.io',
     kind: 'PriorityClass',
     plural: 'priorityclasses',
     shortNames: ['pc'],
     cluster: true,
-    schema: 'io.k8s.api.scheduling.v1.PriorityClass',
+    typeName: 'io.k8s.api.scheduling.v1.PriorityClass',
     hasGeneration: true,
     // Nothing in it is a desired state.
-    raisesGeneration: () => false,
+    incrementsGeneration: () => false,
     columns: [
       nameColumn,
       numberColumn(
@@ -52,17 +52,17 @@ export const schedulingKinds: readonly Row[] = [
         object => textAt(object, 'preemptionPolicy', ''),
       ),
     ],
-    check: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
-    admit: (object, _, stored) => {
+    validate: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
+    validateAdmission: (object, _, stored) => {
       if (at(object, 'globalDefault') !== true) return
       const { name } = object.metadata
       for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
         if (at(other, 'globalDefault') !== true || other.metadata.name === name) continue
         const why = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
-        throw forbiddenFor({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
+        throw forbiddenError({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
       }
     },
-    refuseDelete: ({ metadata: { name } }) =>
+    validateDelete: ({ metadata: { name } }) =>
       systemValues.has(name) ? 'this is a system priority class and cannot be deleted' : undefined,
   },
 ]

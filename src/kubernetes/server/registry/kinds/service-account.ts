@@ -1,15 +1,15 @@
-import { ageColumn, column, nameColumn } from '../columns.ts'
-import type { Row } from './row.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 const mountableSecrets = 'kubernetes.io/enforce-mountable-secrets'
 
-export const serviceAccountKinds: readonly Row[] = [
+export const serviceAccountKinds: readonly KindDeclaration[] = [
   {
     kind: 'ServiceAccount',
     plural: 'serviceaccounts',
     shortNames: ['sa'],
-    schema: 'io.k8s.api.core.v1.ServiceAccount',
-    answersDeleted: true,
+    typeName: 'io.k8s.api.core.v1.ServiceAccount',
+    returnDeletedObject: true,
     warnings: ({ metadata: { annotations } }, before) => {
       if (annotations?.[mountableSecrets] === undefined || before?.metadata.annotations?.[mountableSecrets] !== undefined) return []
       const why = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { KubeObject } from '../../../object/index.ts'
-import type { Stored } from '../stored.ts'
+import type { ObjectReader } from '../object-reader.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 
 /** Addresses of Services: 10.96.0.0/16 without its first and last. Nothing listens there. */
@@ -17,12 +17,12 @@ const chosenPorts = 86
  * at most 68,304 of them.
  */
 export class ServiceAllocation {
-  readonly #stored: Stored
+  readonly #reader: ObjectReader
   readonly #owners = new Map<string, string>()
   #isRead = false
 
-  constructor(stored: Stored) {
-    this.#stored = stored
+  constructor(reader: ObjectReader) {
+    this.#reader = reader
   }
 
   /** True if no other Service than `service` has the address or port; then it is `service`'s. */
@@ -58,25 +58,25 @@ export class ServiceAllocation {
   }
 
   #holds(owner: string, what: string): boolean {
-    const service = this.#stored.get('services', owner)
+    const service = this.#reader.get('services', owner)
     return service !== undefined && claimsOf(service).includes(what)
   }
 
   #read(): void {
     if (this.#isRead) return
     this.#isRead = true
-    for (const service of this.#stored.all('services')) for (const what of claimsOf(service)) this.#owners.set(what, keyOf(service))
+    for (const service of this.#reader.all('services')) for (const what of claimsOf(service)) this.#owners.set(what, keyOf(service))
   }
 }
 
-const allocations = new WeakMap<Stored, ServiceAllocation>()
+const allocations = new WeakMap<ObjectReader, ServiceAllocation>()
 
 /** That of a server: there is one for each store. */
-export function allocationOf(stored: Stored): ServiceAllocation {
-  let allocation = allocations.get(stored)
+export function allocationOf(reader: ObjectReader): ServiceAllocation {
+  let allocation = allocations.get(reader)
   if (!allocation) {
-    allocation = new ServiceAllocation(stored)
-    allocations.set(stored, allocation)
+    allocation = new ServiceAllocation(reader)
+    allocations.set(reader, allocation)
   }
   return allocation
 }

@@ -1,5 +1,5 @@
 import { equalJson, invalid, invalidValue, type KubeObject } from '../../../object/index.ts'
-import type { Stored } from '../stored.ts'
+import type { ObjectReader } from '../object-reader.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 import { allocationOf } from './service-allocation.ts'
 
@@ -13,7 +13,7 @@ const usesNodePorts = ({ type, allocateLoadBalancerNodePorts }: Fields): boolean
   type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
 
 /** The defaults of a Service; on an update also what was given out before and is still needed. */
-export function completeService(service: KubeObject, before: KubeObject | undefined, stored: Stored): void {
+export function completeService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): void {
   const spec: Fields = { ...fieldsOf(service.spec) }
   spec.sessionAffinity ??= 'None'
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig
@@ -37,13 +37,13 @@ export function completeService(service: KubeObject, before: KubeObject | undefi
   dropUnneeded(spec, old)
   // What was balanced is not any more.
   if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
-  allocate(service, stored)
+  allocate(service, reader)
 }
 
 /** What a new Service is given: its addresses and ports. */
-export function generateService(service: KubeObject, stored: Stored): void {
+export function generateService(service: KubeObject, reader: ObjectReader): void {
   service.spec = { ...fieldsOf(service.spec) }
-  allocate(service, stored)
+  allocate(service, reader)
 }
 
 // A client that sends back only what it asked for keeps what it was given.
@@ -92,9 +92,9 @@ function withoutNodePort({ nodePort: _, ...port }: Fields): Fields {
   return port
 }
 
-function allocate(service: KubeObject, stored: Stored): void {
+function allocate(service: KubeObject, reader: ObjectReader): void {
   const spec = fieldsOf(service.spec)
-  const allocation = allocationOf(stored)
+  const allocation = allocationOf(reader)
   if (hasClusterIp(spec)) {
     if (spec.clusterIP === undefined && spec.clusterIPs === undefined && spec.ipFamilyPolicy !== 'RequireDualStack' && isPortful(spec)) {
       spec.clusterIP = allocation.address(service) ?? refuse(service, 'clusterIPs', 'range is full')

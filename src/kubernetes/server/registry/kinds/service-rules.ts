@@ -11,7 +11,7 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../object/index.ts'
-import type { Stored } from '../stored.ts'
+import type { ObjectReader } from '../object-reader.ts'
 import {
   cidrErrors,
   endpointIpErrors,
@@ -30,7 +30,7 @@ import { allocationOf, isInRange, nodePorts, portKey } from './service-allocatio
 import { hasClusterIp, isExternal, isHeadless, needsHealthCheck } from './service-fields.ts'
 
 /** What is wrong with a Service; when nothing is, its addresses and ports are claimed. */
-export function checkService(service: KubeObject, before: KubeObject | undefined, stored: Stored): StatusCause[] {
+export function checkService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
   const spec = fieldsOf(service.spec)
   const old = before && fieldsOf(before.spec)
   const causes = [...typeErrors(spec), ...portErrors(spec), ...addressErrors(spec, old), ...trafficErrors(spec, old)]
@@ -45,7 +45,7 @@ export function checkService(service: KubeObject, before: KubeObject | undefined
     const errors = ipErrors(ip, at)
     causes.push(...(errors.length > 0 ? errors : endpointIpErrors(ip, at)))
   })
-  return causes.length > 0 ? causes : claimErrors(service, stored)
+  return causes.length > 0 ? causes : claimErrors(service, reader)
 }
 
 export function checkServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
@@ -179,9 +179,9 @@ function trafficErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
   return causes
 }
 
-function claimErrors(service: KubeObject, stored: Stored): StatusCause[] {
+function claimErrors(service: KubeObject, reader: ObjectReader): StatusCause[] {
   const spec = fieldsOf(service.spec)
-  const allocation = allocationOf(stored)
+  const allocation = allocationOf(reader)
   const causes: StatusCause[] = []
   const addresses = textsOf(spec.clusterIPs)
   for (const address of addresses) {

@@ -1,24 +1,24 @@
 import type { KubeObject } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 import { addressWarnings } from '../warnings/index.ts'
-import { firstThree, formatLabels } from './cells.ts'
-import type { Row } from './row.ts'
+import { firstThree, formatLabels } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 import { completeService, generateService } from './service-fields.ts'
 import { checkService, checkServiceStatus } from './service-rules.ts'
 
 const endpointsDeprecated = 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice'
 
-export const serviceKinds: readonly Row[] = [
+export const serviceKinds: readonly KindDeclaration[] = [
   {
     kind: 'Service',
     plural: 'services',
     shortNames: ['svc'],
     categories: ['all'],
-    schema: 'io.k8s.api.core.v1.Service',
+    typeName: 'io.k8s.api.core.v1.Service',
     nameRule: 'dns1123Label',
     hasStatus: true,
-    answersDeleted: true,
+    returnDeletedObject: true,
     columns: [
       nameColumn,
       column(
@@ -53,18 +53,18 @@ export const serviceKinds: readonly Row[] = [
       field: `spec.${name}`,
       read: ({ spec }: KubeObject) => textOf(fieldsOf(spec)[name]),
     })),
-    prepare: completeService,
-    generate: generateService,
-    check: checkService,
-    checkStatus: checkServiceStatus,
+    prepareForWrite: completeService,
+    prepareForCreate: generateService,
+    validate: checkService,
+    validateStatusUpdate: checkServiceStatus,
     warnings: serviceWarnings,
   },
   {
     kind: 'Endpoints',
     plural: 'endpoints',
     shortNames: ['ep'],
-    schema: 'io.k8s.api.core.v1.Endpoints',
-    deprecation: endpointsDeprecated,
+    typeName: 'io.k8s.api.core.v1.Endpoints',
+    deprecationWarning: endpointsDeprecated,
     warnings: endpointsWarnings,
     columns: [
       nameColumn,

@@ -1,23 +1,23 @@
 import { equalJson, invalidValue } from '../../../object/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { storageClassWarnings } from '../warnings/index.ts'
-import { at, textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { at, textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 
 /** What a StorageClass keeps for its life: volumes were made by it. */
 const fixedFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
 /** What marks a StorageClass as the one for claims that name none. */
 export const defaultClassAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
 
-export const storageKinds: readonly Row[] = [
+export const storageKinds: readonly KindDeclaration[] = [
   {
     group: 'storage.k8s.io',
     kind: 'StorageClass',
     plural: 'storageclasses',
     shortNames: ['sc'],
     cluster: true,
-    schema: 'io.k8s.api.storage.v1.StorageClass',
-    answersDeleted: true,
+    typeName: 'io.k8s.api.storage.v1.StorageClass',
+    returnDeletedObject: true,
     columns: [
       {
         ...nameColumn,
@@ -43,7 +43,7 @@ export const storageKinds: readonly Row[] = [
       ageColumn,
     ],
     warnings: storageClassWarnings,
-    check: (object, before) =>
+    validate: (object, before) =>
       fixedFields
         .filter(field => before && !equalJson(object[field], before[field]))
         .map(field => invalidValue(field, object[field] ?? null, 'field is immutable')),

@@ -9,25 +9,25 @@ import {
   type StatusCause,
   unsupportedValue,
 } from '../../../object/index.ts'
-import { claimWithinLimits, defaultClass } from '../admission/index.ts'
-import { ageColumn, column, nameColumn } from '../columns.ts'
+import { defaultClass, validateClaimLimits } from '../admission/index.ts'
+import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, fieldsOf, textOf, textsOf } from '../type-rules/index.ts'
 import { claimWarnings, volumeWarnings } from '../warnings/index.ts'
-import { textAt } from './cells.ts'
-import type { Row } from './row.ts'
+import { textAt } from './column-values.ts'
+import type { KindDeclaration } from './kind-declaration.ts'
 import { defaultClassAnnotations } from './storage.ts'
 
 const classAnnotation = 'volume.beta.kubernetes.io/storage-class'
 
-export const volumeKinds: readonly Row[] = [
+export const volumeKinds: readonly KindDeclaration[] = [
   {
     kind: 'PersistentVolume',
     plural: 'persistentvolumes',
     shortNames: ['pv'],
     cluster: true,
-    schema: 'io.k8s.api.core.v1.PersistentVolume',
+    typeName: 'io.k8s.api.core.v1.PersistentVolume',
     hasStatus: true,
-    answersDeleted: true,
+    returnDeletedObject: true,
     columns: [
       nameColumn,
       column(
@@ -75,20 +75,20 @@ export const volumeKinds: readonly Row[] = [
         1,
       ),
     ],
-    generate: volume => {
+    prepareForCreate: volume => {
       volume.status = { phase: 'Pending', lastPhaseTransitionTime: volume.metadata.creationTimestamp }
     },
-    check: checkVolume,
+    validate: checkVolume,
     warnings: volumeWarnings,
-    checkStatus: () => [],
+    validateStatusUpdate: () => [],
   },
   {
     kind: 'PersistentVolumeClaim',
     plural: 'persistentvolumeclaims',
     shortNames: ['pvc'],
-    schema: 'io.k8s.api.core.v1.PersistentVolumeClaim',
+    typeName: 'io.k8s.api.core.v1.PersistentVolumeClaim',
     hasStatus: true,
-    answersDeleted: true,
+    returnDeletedObject: true,
     columns: [
       nameColumn,
       column('Status', 'phase represents the current phase of PersistentVolumeClaim.', phaseOf),
@@ -115,16 +115,16 @@ export const volumeKinds: readonly Row[] = [
         1,
       ),
     ],
-    generate: (claim, stored) => {
+    prepareForCreate: (claim, stored) => {
       const spec = fieldsOf(claim.spec)
       if (spec.storageClassName !== undefined || claim.metadata.annotations?.[classAnnotation] !== undefined) return
       const storageClassName = defaultClass(stored.all('storageclasses.storage.k8s.io'), defaultClassAnnotations)
       if (storageClassName !== undefined) claim.spec = { ...spec, storageClassName }
     },
-    admit: (claim, _, stored) => claimWithinLimits(claim, stored),
-    check: checkClaim,
+    validateAdmission: (claim, _, stored) => validateClaimLimits(claim, stored),
+    validate: checkClaim,
     warnings: claimWarnings,
-    checkStatus: () => [],
+    validateStatusUpdate: () => [],
   },
 ]
 

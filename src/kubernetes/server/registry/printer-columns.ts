@@ -1,8 +1,20 @@
 import type { KubeObject } from '../../object/index.ts'
-import { age } from './human-duration.ts'
-import type { Column } from './kind.ts'
+import { formatAge } from './human-duration.ts'
 
-export const nameColumn: Column = {
+/** A column of `kubectl get`. `read` returns the cell; undefined and null print as `<none>`. */
+export type PrinterColumn = {
+  name: string
+  type: 'string' | 'integer' | 'number' | 'boolean' | 'date'
+  format?: string
+  description: string
+  priority: number
+  read(object: KubeObject, nowMs: number): unknown
+}
+
+/** A field that field selectors may use in addition to metadata.name and metadata.namespace. */
+export type SelectableField = { field: string; read(object: KubeObject): string }
+
+export const nameColumn: PrinterColumn = {
   name: 'Name',
   type: 'string',
   format: 'name',
@@ -16,14 +28,19 @@ export const creationTimestampText = `CreationTimestamp is a timestamp represent
 
 Populated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata`
 
-export const ageColumn: Column = {
+export const ageColumn: PrinterColumn = {
   name: 'Age',
   type: 'string',
   description: creationTimestampText,
   priority: 0,
-  read: (object, nowMs) => age(object.metadata.creationTimestamp, nowMs),
+  read: (object, nowMs) => formatAge(object.metadata.creationTimestamp, nowMs),
 }
 
-export function column(name: string, description: string, read: (object: KubeObject, nowMs: number) => unknown, priority = 0): Column {
+export function column(
+  name: string,
+  description: string,
+  read: (object: KubeObject, nowMs: number) => unknown,
+  priority = 0,
+): PrinterColumn {
   return { name, type: 'string', description, priority, read }
 }

@@ -1,7 +1,7 @@
 import { StatusError } from '../../../object/index.ts'
 
 /** 403 of an admission plugin: `pods "a" is forbidden: …`. */
-export function forbiddenFor({ group, plural }: { group: string; plural: string }, name: string, why: string): StatusError {
+export function forbiddenError({ group, plural }: { group: string; plural: string }, name: string, why: string): StatusError {
   return new StatusError('Forbidden', `${group ? `${plural}.${group}` : plural} ${JSON.stringify(name)} is forbidden: ${why}`, {
     details: { name, group: group || undefined, kind: plural },
   })

@@ -1,12 +1,12 @@
 import { isJsonObject, type KubeObject, type LabelSelectorObject } from '../../../object/index.ts'
-import { column } from '../columns.ts'
-import type { Column } from '../kind.ts'
+import type { PrinterColumn } from '../printer-columns.ts'
+import { column } from '../printer-columns.ts'
 import { formatSortedLabelSelector, valueAt } from '../scale.ts'
 
 type Container = { name?: string; image?: string }
 
 /** A column of whole numbers; a number that is not there is 0. */
-export function numberColumn(name: string, description: string, path: string): Column {
+export function numberColumn(name: string, description: string, path: string): PrinterColumn {
   return { ...column(name, description, object => numberAt(object, path)), type: 'integer' }
 }
 
@@ -33,7 +33,7 @@ export function selectorAt(object: KubeObject, path: string): string {
 }
 
 /** What `kubectl get -o wide` says of the containers of a Pod template. */
-export function containerColumns(path: string): Column[] {
+export function containerColumns(path: string): PrinterColumn[] {
   const say = (object: KubeObject, field: keyof Container) => {
     const containers = at(object, `${path}.spec.containers`)
     return Array.isArray(containers) ? containers.map((container: Container) => container[field] ?? '').join(',') : ''
