@@ -82,7 +82,7 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   const filledMs = performance.now() - fillingMs
   const filledCpuMs = process.cpuUsage(fillingCpu).user / 1_000
 
-  const [shape] = queue.shapes()
+  const [shape] = queue.equivalenceClasses()
   if (!shape) throw new Error('bug: the queue is empty')
   let nowMs = startMs + 3_600_000
   const running: string[] = []
@@ -124,9 +124,9 @@ function measure(runs: number, tenants: number): Bench['rows'] {
     spec: { pool: 'default', slots: 1, lifecycle: 'Warm' as const },
     status: { phase: 'Ready' as const },
   }))
-  const memory = new SchedulerState()
+  const state = new SchedulerState()
   const decisionMs = times(2_000, () => {
-    const [given] = decidePlacement({ queue, memory, hands: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
+    const [given] = decidePlacement({ queue, state, inventory: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
     if (given) queue.end(given.key, nowMs)
   })
   const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs

@@ -30,10 +30,10 @@ export async function bench(): Promise<Bench> {
 function speed(): Bench['rows'][number] {
   const beganMs = performance.now()
   const cpu = process.cpuUsage()
-  const { ended } = simulateFleet({ stacks: 10_000, intervalMs: 3_600_000, profile: defaultProfile }, { max: 200 })
+  const { runEnded } = simulateFleet({ stacks: 10_000, intervalMs: 3_600_000, profile: defaultProfile }, { max: 200 })
   const tookMs = performance.now() - beganMs
   const { user, system } = process.cpuUsage(cpu)
-  const what = `10,000 Stacks, 24h, ${ended} Runs: s`
+  const what = `10,000 Stacks, 24h, ${runEnded} Runs: s`
   return { what, simulated: tookMs / 1_000, real: '', 'difference %': '', note: `${((user + system) / 1e6).toFixed(1)} s of CPU` }
 }
 

@@ -16,7 +16,7 @@ import { isConditionTrue, type StatusError } from '../src/kubernetes/object/inde
 import { type Disk, mountTmpfs, whyNoTmpfs } from './support/mount-tmpfs.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
-import { condition, isUpToDate, StackRig } from './support/stacks.ts'
+import { condition, isUpToDate, StackFixture } from './support/stacks.ts'
 
 const good: StackSpec = { engine: 'command', source: { inline: { files: { a: 'b' } } }, command: { apply: ['true'] } }
 const withSource = (source: object) => ({ ...good, source })
@@ -268,10 +268,10 @@ function says(text: string, { field, came, allowed }: Says): void {
 describe('a Stack that cannot be right', { concurrency: 4 }, () => {
   const dataDir = makeDataDir()
   let oarlock: OarlockProcess
-  let rig: StackRig
+  let rig: StackFixture
   before(async () => {
     oarlock = await startOarlock(dataDir)
-    rig = new StackRig(oarlock.client)
+    rig = new StackFixture(oarlock.client)
     // All at once: what each says does not depend on the others, but for the cycle, which needs them all.
     await Promise.all(stopped.map(({ name, spec }) => rig.create(name, spec as StackSpec)))
   })
@@ -447,7 +447,7 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
     match(stderr, new RegExp(`${dataDir}.* in use`))
     match(stderr, /stop the other process, or choose another directory with --data/)
     equal(readFileSync(first.kubeconfig, 'utf8'), kubeconfig)
-    const rig = new StackRig(first.client)
+    const rig = new StackFixture(first.client)
     await rig.create('after', good)
     await rig.untilReady('after')
     equal(await first.stop(), 0)
@@ -586,7 +586,7 @@ describe('a disk that takes nothing', { concurrency: 3 }, () => {
       [],
       'acknowledged writes were lost (invariant 5)',
     )
-    const rig = new StackRig(again.client)
+    const rig = new StackFixture(again.client)
     await rig.create('after', good)
     await rig.untilReady('after')
     equal(await again.stop(), 0)

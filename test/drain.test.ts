@@ -9,7 +9,7 @@ import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { isAlive, processesOfRun } from './support/processes.ts'
 import { runProgram } from './support/run-program.ts'
-import { StackRig } from './support/stacks.ts'
+import { StackFixture } from './support/stacks.ts'
 
 const cache = process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock')
 const tofu = join(cache, 'bin')
@@ -35,7 +35,7 @@ resource "time_sleep" "wait" {
 
 describe('a worker that is told to go while it applies', { skip }, () => {
   let oarlock: OarlockProcess
-  let rig: StackRig
+  let fixture: StackFixture
   const dataDir = makeDataDir()
 
   before(async () => {
@@ -43,7 +43,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     writeFileSync(config, `provider_installation {\n  filesystem_mirror { path = "${mirror}" }\n}\n`)
     const env = { PATH: `${tofu}:${process.env.PATH}`, TF_CLI_CONFIG_FILE: config }
     oarlock = await startOarlock(dataDir, [], env)
-    rig = new StackRig(oarlock.client)
+    fixture = new StackFixture(oarlock.client)
     const pools = oarlock.client.resource(workerPoolResource)
     await pools.create({ metadata: { name: 'patient' }, spec: { mode: 'Process', drainGrace: '5m' } })
     await pools.create({ metadata: { name: 'hasty' }, spec: { mode: 'Process', drainGrace: '500ms' } })
@@ -56,10 +56,10 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   /** A Stack whose Run is in the middle of its apply, and the worker that has it. */
   async function applying(name: string, pool: string, seconds: number): Promise<{ run: Run; pid: number }> {
     const source = { inline: { files: { 'main.tf': configuration(seconds) } } }
-    await rig.create(name, { engine: 'opentofu', source, pool, retry: { limit: 1, initial: '1h' } })
+    await fixture.create(name, { engine: 'opentofu', source, pool, retry: { limit: 1, initial: '1h' } })
     const run = await eventually(
       async () => {
-        const { items } = await oarlock.client.resource(runResource).listAll({ namespace: rig.namespace })
+        const { items } = await oarlock.client.resource(runResource).listAll({ namespace: fixture.namespace })
         // The first resource is done and its state is saved; the second waits.
         return items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Applying' && status.progress?.done === 1)
       },
@@ -69,7 +69,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     const worker = await oarlock.client.resource(workerResource).get(run.spec.workerName!)
     equal(worker.status?.phase, 'Busy')
     // One that is interrupted would be tried again, at once, and would be in the way of the other tests.
-    await oarlock.client.resource(stackResource).patch(name, { spec: { suspend: true } }, { type: 'merge', namespace: rig.namespace })
+    await oarlock.client.resource(stackResource).patch(name, { spec: { suspend: true } }, { type: 'merge', namespace: fixture.namespace })
     return { run, pid: worker.status!.pid! }
   }
 
@@ -110,11 +110,11 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     deepEqual([status?.phase, status?.reason, status?.retryable], ['Failed', 'WorkerDrained', true])
     await eventually(async () => !isAlive(pid), 'the process to end', 60_000)
     deepEqual(processesOfRun(run.metadata.uid), [])
-    const state = await oarlock.client.request({ method: 'GET', path: `/state/${rig.namespace}/beyond` })
+    const state = await oarlock.client.request({ method: 'GET', path: `/state/${fixture.namespace}/beyond` })
     match(await state.text(), /"name": ?"first"/)
     // The lock is free: the state may be written by somebody else at once.
     const lock = await oarlock.client
-      .request({ method: 'GET', path: `/state/${rig.namespace}/beyond/lock` })
+      .request({ method: 'GET', path: `/state/${fixture.namespace}/beyond/lock` })
       .catch((error: unknown) => error)
     ok(!/"runName"/.test(JSON.stringify(lock)), JSON.stringify(lock))
   })

@@ -13,7 +13,7 @@ import { isReason } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock } from './support/run-program.ts'
-import { StackRig } from './support/stacks.ts'
+import { StackFixture } from './support/stacks.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
 
@@ -87,7 +87,7 @@ describe('workers that join', () => {
   /** A Run that is the worker's, or that of another one, as dispatch would have made it. */
   async function giveRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
     const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
-    const { metadata } = await new StackRig(admin, namespace).create(stack, spec)
+    const { metadata } = await new StackFixture(admin, namespace).create(stack, spec)
     const run = await admin.resource(runResource).create({
       metadata: { name: `${stack}-1`, namespace },
       spec: {
@@ -128,7 +128,7 @@ describe('workers that join', () => {
     const worker = await joinedWorker('vm1')
     deepEqual([worker.spec.pool, worker.spec.slots, worker.spec.lifecycle], ['edge', 2, 'Warm'])
     await admin.resource(secretResource).create({ metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'hunter22' } })
-    const rig = new StackRig(admin, 'shop')
+    const rig = new StackFixture(admin, 'shop')
     const meet = join(dataDir, 'meet')
     // Each waits for the other: one after the other they would never end.
     const apply = (own: string, other: string) =>

@@ -30,16 +30,16 @@ import { isReason, objectKey } from '../src/kubernetes/object/index.ts'
 import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
-import { isReady, StackRig } from './support/stacks.ts'
+import { isReady, StackFixture } from './support/stacks.ts'
 import { election, startControllers } from './support/start-controllers.ts'
 
 /** What came of controllers: user, verb and resource of each request. Writes only, and what is read of Leases. */
-const asked: { user: string; verb: string; resource: string; name: string | undefined }[] = []
+const requests: { user: string; verb: string; resource: string; name: string | undefined }[] = []
 const isRead = (verb: string) => ['get', 'list', 'watch'].includes(verb)
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-leader-'))
 let server: ApiServer
 let client: Client
-let rig: StackRig
+let fixture: StackFixture
 let pool: WorkerPool
 /** Every Worker that a Run was seen with, by key of the Run. */
 const seenWith = new Map<string, Set<string>>()
@@ -53,7 +53,7 @@ before(async () => {
     storage: { synchronous: 'OFF' },
     authorize: ({ user, verb, resource, name }) => {
       if (user.name.startsWith('controllers-') && (!isRead(verb) || resource === 'leases'))
-        asked.push({ user: user.name, verb, resource, name })
+        requests.push({ user: user.name, verb, resource, name })
       return undefined
     },
   })
@@ -61,10 +61,10 @@ before(async () => {
   await installKinds(client, oarlockResources)
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   pool = await client.resource(workerPoolResource).create({ metadata: { name: 'default' }, spec: { mode: 'External' } })
-  rig = new StackRig(client)
+  fixture = new StackFixture(client)
   watched = (async () => {
     try {
-      for await (const { object } of rig.runs.watch({ signal: watching.signal })) {
+      for await (const { object } of fixture.runs.watch({ signal: watching.signal })) {
         const { workerName } = (object as Run).spec ?? {}
         if (!workerName) continue
         const key = objectKey(object)
@@ -92,19 +92,19 @@ const connect = async (name: string) =>
     },
   })
 const make = async (name: string) =>
-  await rig.create(name, { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { 'main.tf': '' } } } })
+  await fixture.create(name, { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { 'main.tf': '' } } } })
 
 /** Keeps writes from reaching the server until they are let go, as a network does that is cut and heals. */
 class SlowNetwork extends WrappedClient {
   isHeld: (options: RequestOptions) => boolean = () => false
-  readonly #letGo = Promise.withResolvers<void>()
+  readonly #released = Promise.withResolvers<void>()
   readonly held: { options: RequestOptions; answer: Promise<Response> }[] = []
 
   override async request(options: RequestOptions): Promise<Response> {
     if (options.method === 'GET' || !this.isHeld(options)) return await this.inner.request(options)
     // What ran into its own deadline here is still on its way out there.
     const { signal: _, ...late } = options
-    const answer = this.#letGo.promise.then(() => this.inner.request(late))
+    const answer = this.#released.promise.then(() => this.inner.request(late))
     answer.catch(() => {})
     this.held.push({ options, answer })
     return await Promise.race([
@@ -113,8 +113,8 @@ class SlowNetwork extends WrappedClient {
     ])
   }
 
-  letGo(): void {
-    this.#letGo.resolve()
+  release(): void {
+    this.#released.resolve()
   }
 }
 
@@ -122,7 +122,7 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
   const network = new SlowNetwork(await connect('controllers-cut'))
   const other = await connect('controllers-next')
   const workers = new ScriptedWorkers(client, 10_000)
-  workers.play = () => succeeds()
+  workers.script = () => succeeds()
   let cut: Manager | undefined
   let next: Manager | undefined
   try {
@@ -130,7 +130,7 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
     await cut.whenLeader
     // Before there is a worker: which Run waits is known when the first comes.
     await make('late')
-    await rig.untilRun('late', 'made', () => true)
+    await fixture.untilRun('late', 'made', () => true)
     const isAssignment = ({ path, method, body }: RequestOptions) =>
       method === 'PATCH' && path.includes('/runs/') && JSON.stringify(body).includes('workerName')
     network.isHeld = options => isAssignment(options) || options.path.includes(`/leases/${election.leaseName}`)
@@ -140,11 +140,11 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
     await next.whenLeader
     equal(cut.isLeader, false, 'it knew before anybody else could lead')
     await rejects(cut.leaderClient.resource(configMapResource).create({ metadata: { name: 'late' } }), NotLeaderError)
-    await rig.until('late', 'Ready by the next leader', isReady)
-    const before = await rig.runsOf('late')
+    await fixture.until('late', 'Ready by the next leader', isReady)
+    const before = await fixture.runsOf('late')
 
-    const asksBefore = asked.filter(({ user }) => user === 'controllers-cut').length
-    network.letGo()
+    const asksBefore = requests.filter(({ user }) => user === 'controllers-cut').length
+    network.release()
     const answers = await Promise.allSettled(network.held.map(({ answer }) => answer))
     for (const [index, answer] of answers.entries()) {
       const { path } = network.held[index]!.options
@@ -153,17 +153,17 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
         `${path} was not refused: ${JSON.stringify(answer)}`,
       )
     }
-    const asks = asked.filter(({ user }) => user === 'controllers-cut').slice(asksBefore)
+    const asks = requests.filter(({ user }) => user === 'controllers-cut').slice(asksBefore)
     deepEqual(
       [...new Set(asks.filter(({ verb, resource }) => !isRead(verb) && resource !== 'leases').map(({ resource }) => resource))],
       ['runs'],
     )
-    deepEqual(await rig.runsOf('late'), before, 'nothing of the late leader came through')
+    deepEqual(await fixture.runsOf('late'), before, 'nothing of the late leader came through')
     equal(before.length, 1)
-    deepEqual(workers.taken.map(objectKey), before.map(objectKey))
+    deepEqual(workers.accepted.map(objectKey), before.map(objectKey))
     equal((await client.resource(leaseResource).get(election.leaseName, { namespace: systemNamespace })).spec?.holderIdentity, 'next')
   } finally {
-    network.letGo()
+    network.release()
     await cut?.stop({ graceMs: 2_000 })
     await next?.stop({ graceMs: 2_000 })
     await workers.close()
@@ -174,7 +174,7 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
 
 test('invariant 7: a leader that is stopped in the middle of its work and goes on later writes nothing, and nothing is assigned twice', async () => {
   const workers = new ScriptedWorkers(client, 10_000)
-  workers.play = () => succeeds()
+  workers.script = () => succeeds()
   const token = server.issueToken({ name: 'controllers-stopped', groups: ['system:masters'], ttlMs: 3_600_000 })
   const settings = { server: server.url, caCertificate: server.caCertificate, token, identity: 'stopped' }
   const program = join(import.meta.dirname, 'support', 'controllers-child.ts')
@@ -187,7 +187,7 @@ test('invariant 7: a leader that is stopped in the middle of its work and goes o
   const exited = new Promise(resolve => child.once('exit', resolve))
   const other = await connect('controllers-other')
   let next: Manager | undefined
-  const ofChild = () => asked.filter(({ user }) => user === 'controllers-stopped')
+  const ofChild = () => requests.filter(({ user }) => user === 'controllers-stopped')
   const names = Array.from({ length: 24 }, (_, index) => `many-${index}`)
   try {
     const holder = async () =>
@@ -208,8 +208,8 @@ test('invariant 7: a leader that is stopped in the middle of its work and goes o
     await next.whenLeader
     // What it believes when it wakes: these Runs wait, and their workers are idle.
     await Promise.all(names.slice(16).map(make))
-    await Promise.all(names.map(name => rig.untilReady(name)))
-    const before = (await client.resource(rig.runs.resource).listAll({ namespace: rig.namespace })).items
+    await Promise.all(names.map(name => fixture.untilReady(name)))
+    const before = (await client.resource(fixture.runs.resource).listAll({ namespace: fixture.namespace })).items
     const asksBefore = ofChild().length
     const resumedAtSeconds = uptime()
     child.kill('SIGCONT')
@@ -225,11 +225,11 @@ test('invariant 7: a leader that is stopped in the middle of its work and goes o
     const late = begun.filter(({ atSeconds, what }) => atSeconds > resumedAtSeconds && !what.includes('/leases'))
     deepEqual(late, [], 'it begins no write any more')
     // What it had handed to its connections before is refused by its version.
-    deepEqual((await client.resource(rig.runs.resource).listAll({ namespace: rig.namespace })).items, before)
+    deepEqual((await client.resource(fixture.runs.resource).listAll({ namespace: fixture.namespace })).items, before)
     ok(before.every(isEnded))
     const runs = before.filter(({ spec }) => spec.stackRef.name.startsWith('many-'))
     equal(runs.length, names.length, 'one Run each')
-    deepEqual(workers.taken.map(objectKey).sort(), runs.map(objectKey).sort(), 'each was taken once')
+    deepEqual(workers.accepted.map(objectKey).sort(), runs.map(objectKey).sort(), 'each was taken once')
     await eventually(() => runs.every(run => seenWith.has(objectKey(run))), 'the watch has come so far')
     for (const run of runs) deepEqual([...seenWith.get(objectKey(run))!], [run.spec.workerName])
   } finally {

@@ -13,7 +13,7 @@ import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
 import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
-import { condition, isReady, isUpToDate, StackRig } from './support/stacks.ts'
+import { condition, isReady, isUpToDate, StackFixture } from './support/stacks.ts'
 
 const inline = (files: Record<string, string>) => ({ inline: { files } })
 const shell = (apply: string, more: Partial<StackSpec> = {}): StackSpec => ({
@@ -35,13 +35,13 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
   const work = join(dataDir, 'work')
   const at = (name: string) => join(work, name)
   let oarlock: OarlockProcess
-  let rig: StackRig
+  let rig: StackFixture
   let httpUrl: string
 
   before(async () => {
     mkdirSync(work)
     oarlock = await startOarlock(dataDir, ['--max-workers', '6', '--allow-path', work])
-    rig = new StackRig(oarlock.client)
+    rig = new StackFixture(oarlock.client)
     httpUrl = oarlock.httpUrl
   })
   after(async () => {

@@ -40,7 +40,7 @@ const podResource = describeResource<PodBody>({ ...core, kind: 'Pod', plural: 'p
 const quotaResource = describeResource<{ spec?: object; status?: object }>({ ...core, kind: 'ResourceQuota', plural: 'resourcequotas' })
 
 const namespace = 'builds'
-const noProcesses: PoolDriver = { start: async () => undefined, running: () => [], end: () => undefined, listen: () => undefined }
+const noProcesses: PoolDriver = { start: async () => undefined, running: () => [], stop: () => undefined, listen: () => undefined }
 
 type Target = { client: Client; close(): Promise<void> }
 

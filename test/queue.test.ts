@@ -21,20 +21,20 @@ import { eventually } from './support/eventually.ts'
 
 // The real all-in-one; the pool's workers would join by themselves, so what is queued stays queued.
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-queue-'))
-let hub: AllInOne
+let allInOne: AllInOne
 let client: Client
 
 before(async () => {
   const port = { host: '127.0.0.1', port: 0 }
   const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock')]
-  hub = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
-  client = hub.client
+  allInOne = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  client = allInOne.client
   await client.resource(workerPoolResource).create({ metadata: { name: 'joined' }, spec: { mode: 'External' } })
   for (const name of ['a', 'b', 'c']) await client.resource(namespaceResource).create({ metadata: { name } })
 })
 
 after(async () => {
-  await hub?.stop({ graceMs: 1_000 })
+  await allInOne?.stop({ graceMs: 1_000 })
   rmSync(dataDir, { recursive: true, force: true })
 })
 
@@ -45,11 +45,11 @@ const make = (namespace: string, name: string, spec: Partial<StackSpec> = {}) =>
     spec: { engine: 'command', command: { apply: ['true'] }, source, pool: 'joined', ...spec },
   })
 const runsOf = async (namespace: string) => (await client.resource(runResource).list({ namespace })).items
-const ask = async (query = '') => {
-  const response = await fetch(`${hub.httpUrl}/queue${query}`)
+const getQueue = async (query = '') => {
+  const response = await fetch(`${allInOne.httpUrl}/queue${query}`)
   return { status: response.status, body: (await response.json()) as QueueReport & { message?: string } }
 }
-const token = () => /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(hub.kubeconfigPath, 'utf8'))![1]!
+const token = () => /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(allInOne.kubeconfigPath, 'utf8'))![1]!
 
 describe('what waiting Runs are told', () => {
   test('why they wait and where they stand: in the status, and at /queue', async () => {
@@ -68,7 +68,7 @@ describe('what waiting Runs are told', () => {
     assert.equal(of('first').status?.queuePosition, 2)
     assert.equal(of('first').status?.reason, 'NoWorker')
     assert.match(of('first').status?.message ?? '', /no worker of pool joined has joined; start one with: oarlock worker --pool joined/)
-    const { body } = await ask('?pool=joined')
+    const { body } = await getQueue('?pool=joined')
     assert.deepEqual(
       body.runs.map(({ position, stack, reason, priorityClass }) => ({ position, stack, reason, priorityClass })),
       [
@@ -144,7 +144,7 @@ describe('a Tenant', () => {
       { conditions: undefined, observedGeneration: 1, namespaces: 1, queued: 1, running: 0 },
     )
     assert.ok(isConditionTrue(tenant.status?.conditions, 'Ready'))
-    const { body } = await ask('?namespace=b')
+    const { body } = await getQueue('?namespace=b')
     assert.deepEqual(
       body.tenants.map(({ name, weight, maxRunning }) => ({ name, weight, maxRunning })),
       [{ name: 'shop', weight: 3, maxRunning: 0 }],
@@ -182,19 +182,19 @@ test('a Run that waits is replaced when its Stack changes, and keeps its age', a
 
 describe('/queue answers', () => {
   test('what it does not understand with 400', async () => {
-    const { status, body } = await ask('?limit=many')
+    const { status, body } = await getQueue('?limit=many')
     assert.equal(status, 400)
     assert.equal(body.message, 'limit must be a whole number from 0 to 5000, got "many"')
-    assert.equal((await ask('?x=1')).status, 400)
+    assert.equal((await getQueue('?x=1')).status, 400)
   })
 
   test('on the address of the API only who may list Runs', async () => {
-    const dispatcher = new Agent({ connect: { ca: hub.server.caCertificate } })
+    const dispatcher = new Agent({ connect: { ca: allInOne.server.caCertificate } })
     const get = async (bearer: string | undefined, query = '') => {
       const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
-      return (await fetch(`${hub.apiUrl}/queue${query}`, { headers, dispatcher })).status
+      return (await fetch(`${allInOne.apiUrl}/queue${query}`, { headers, dispatcher })).status
     }
-    const stranger = hub.server.issueToken({ name: 'eve', groups: [], ttlMs: 60_000 })
+    const stranger = allInOne.server.issueToken({ name: 'eve', groups: [], ttlMs: 60_000 })
     assert.equal(await get(undefined), 401)
     assert.equal(await get(stranger), 403)
     assert.equal(await get(token()), 200)

@@ -14,7 +14,7 @@ import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { processesOfRun } from './support/processes.ts'
 import { skipWithout } from './support/run-program.ts'
-import { StackRig } from './support/stacks.ts'
+import { StackFixture } from './support/stacks.ts'
 
 const steps = 5
 const secondsPerStep = 0.8
@@ -101,12 +101,12 @@ test('a worker that had not registered when oarlock was killed counts for the ne
     removeDirectory(dataDir)
   })
   const source = { inline: { files: { a: '' } } }
-  await new StackRig(oarlock.client).create('one', { engine: 'command', source, command: { apply: ['true'] } })
+  await new StackFixture(oarlock.client).create('one', { engine: 'command', source, command: { apply: ['true'] } })
   const [child] = await eventually(() => workers().length > 0 && workers(), 'a worker to be started')
   process.kill(child!.pid, 'SIGSTOP')
   await oarlock.kill()
   oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
-  const rig = new StackRig(oarlock.client)
+  const rig = new StackFixture(oarlock.client)
   const pool = async () => (await oarlock.client.resource(workerPoolResource).get('default')).status
   const isCounted = (status: Awaited<ReturnType<typeof pool>>) => (status?.starting ?? 0) + (status?.workers ?? 0) === 1
   await eventually(async () => isCounted(await pool()), 'the pool to say that it has one')
@@ -124,7 +124,7 @@ describe('a restart in the middle of applies', { concurrency: true }, () => {
       const ledger = join(dataDir, 'work', 'ledger')
       const stacks = fleet(ledger)
       const first = await startOarlock(dataDir, [...settings, ...args])
-      const before = new StackRig(first.client)
+      const before = new StackFixture(first.client)
       for (const [stack, spec] of Object.entries(stacks)) await before.create(stack, spec)
       const long = Object.keys(stacks).filter(stack => stack !== 'after')
       await eventually(() => isUnderWay(ledger, long), 'every long Stack to be in the middle', 60_000)
@@ -140,7 +140,7 @@ describe('a restart in the middle of applies', { concurrency: true }, () => {
       const second = await startOarlock(dataDir, settings)
       const gapMs = Date.now() - endedAtMs
       try {
-        const rig = new StackRig(second.client)
+        const rig = new StackFixture(second.client)
         for (const stack of Object.keys(stacks)) await rig.until(stack, 'Ready', now => now.status?.applied !== undefined, 60_000)
         const lines = readLedger(ledger)
         deepEqual(

@@ -74,7 +74,7 @@ before(async () => {
 })
 
 beforeEach(() => {
-  workers.play = () => succeeds()
+  workers.script = () => succeeds()
   workers.startError = undefined
 })
 
@@ -130,7 +130,7 @@ const inPhase = async (name: string, phase: RunPhase) =>
 
 describe('from a Stack to Ready', () => {
   test('a Stack is applied, keeps its outputs, and its worker is gone afterwards', async () => {
-    workers.play = () => succeeds('o1', 3)
+    workers.script = () => succeeds('o1', 3)
     await make('plain')
     const stack = await ready('plain')
     assert.deepEqual(await story('plain'), ['Apply NewGeneration Succeeded'])
@@ -154,14 +154,14 @@ describe('from a Stack to Ready', () => {
 
   test('a chain passes on, and an output that changes is applied downstream', async () => {
     let outputs = 'n1'
-    workers.play = run => succeeds(run.spec.stackRef.name === 'network' ? outputs : undefined)
+    workers.script = run => succeeds(run.spec.stackRef.name === 'network' ? outputs : undefined)
     await make('app', { variablesFrom: [{ stackRef: { name: 'network' } }] })
     await until('app', 'DependencyNotFound')
     await make('network')
     await ready('app')
     assert.ok(
-      workers.taken.findIndex(run => run.spec.stackRef.name === 'network') <
-        workers.taken.findIndex(run => run.spec.stackRef.name === 'app'),
+      workers.accepted.findIndex(run => run.spec.stackRef.name === 'network') <
+        workers.accepted.findIndex(run => run.spec.stackRef.name === 'app'),
     )
     outputs = 'n2'
     await stacks().patch('network', { spec: { priority: 1 } }, { type: 'merge' })
@@ -173,7 +173,7 @@ describe('from a Stack to Ready', () => {
 
   test('a failed Run is retried, a Stack with a wrong spec is Stalled, a missing Secret is waited for', async () => {
     let tries = 0
-    workers.play = run =>
+    workers.script = run =>
       run.spec.stackRef.name === 'flaky' && ++tries < 3
         ? { status: { phase: 'Failed', reason: 'ApplyFailed', message: 'boom' } }
         : succeeds()
@@ -199,7 +199,7 @@ describe('from a Stack to Ready', () => {
   })
 
   test('approval: the plan waits, an outdated digest is refused, the right one is applied', async () => {
-    workers.play = run => succeeds(undefined, run.spec.type === 'Plan' ? 2 : 2)
+    workers.script = run => succeeds(undefined, run.spec.type === 'Plan' ? 2 : 2)
     await make('careful', { approval: 'Manual' })
     const waiting = await until('careful', 'AwaitingApproval')
     await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: 'sha256:other' } } }, { type: 'merge' })
@@ -216,7 +216,7 @@ describe('from a Stack to Ready', () => {
 
 describe('when things go wrong', () => {
   test('a worker dies in the middle: its Run is Lost, and the next one finishes without a person', async () => {
-    workers.play = run => (run.spec.epoch === 1 ? 'die' : succeeds())
+    workers.script = run => (run.spec.epoch === 1 ? 'die' : succeeds())
     await make('bereft')
     const taken = await inPhase('bereft', 'Applying')
     const startedMs = performance.now()
@@ -253,7 +253,7 @@ describe('when things go wrong', () => {
   })
 
   test('a Run that a worker has cannot be deleted away: it is canceled first (invariant 1)', async () => {
-    workers.play = run => (run.spec.epoch === 1 ? 'hold' : succeeds())
+    workers.script = run => (run.spec.epoch === 1 ? 'hold' : succeeds())
     await make('deleted-run')
     const run = await inPhase('deleted-run', 'Applying')
     await runs().delete(run.metadata.name)
@@ -280,7 +280,7 @@ describe('when things go wrong', () => {
   test('controllers that restart find their place, and write nothing to Stacks that stand', async () => {
     await make('steady')
     await ready('steady')
-    workers.play = run => (run.spec.stackRef.name === 'midway' && run.spec.epoch === 1 ? 'hold' : succeeds())
+    workers.script = run => (run.spec.stackRef.name === 'midway' && run.spec.epoch === 1 ? 'hold' : succeeds())
     await make('midway')
     const run = await inPhase('midway', 'Applying')
     await eventually(
@@ -313,7 +313,7 @@ describe('deletion', () => {
     await gone('tower')
     await gone('base')
     assert.ok(removedData.includes(uid))
-    const destroyed = workers.taken.filter(run => run.spec.type === 'Destroy').map(run => run.spec.stackRef.name)
+    const destroyed = workers.accepted.filter(run => run.spec.type === 'Destroy').map(run => run.spec.stackRef.name)
     assert.deepEqual(destroyed, ['tower', 'base'])
     await eventually(
       async () => (await runsOf('base')).length,
@@ -327,11 +327,11 @@ describe('deletion', () => {
     await stacks().delete('orphan')
     await gone('orphan')
     assert.ok(!removedData.includes(uid))
-    assert.ok(!workers.taken.some(run => run.spec.type === 'Destroy' && run.spec.stackRef.name === 'orphan'))
+    assert.ok(!workers.accepted.some(run => run.spec.type === 'Destroy' && run.spec.stackRef.name === 'orphan'))
   })
 
   test('an Apply in progress is waited for', async () => {
-    workers.play = run => (run.spec.type === 'Apply' ? 'hold' : succeeds())
+    workers.script = run => (run.spec.type === 'Apply' ? 'hold' : succeeds())
     await make('busy')
     const run = await inPhase('busy', 'Applying')
     await stacks().delete('busy')
@@ -344,7 +344,7 @@ describe('deletion', () => {
 
 test('50 Stacks at once: every Run is assigned once, and at most 8 at a time', async () => {
   const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
-  const takenBefore = workers.taken.length
+  const takenBefore = workers.accepted.length
   await Promise.all(names.map(name => make(name)))
   await eventually(
     async () =>
@@ -352,7 +352,7 @@ test('50 Stacks at once: every Run is assigned once, and at most 8 at a time', a
     count => count === 50,
     30_000,
   )
-  const taken = workers.taken.slice(takenBefore).map(run => run.metadata.name)
+  const taken = workers.accepted.slice(takenBefore).map(run => run.metadata.name)
   assert.equal(taken.length, 50)
   assert.equal(new Set(taken).size, 50)
   const all = (await runs().list({ namespace: 'default' })).items

@@ -8,13 +8,13 @@ import { after, before, test } from 'node:test'
 import type { StackSpec } from '../src/api/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { StackRig } from './support/stacks.ts'
+import { StackFixture } from './support/stacks.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
 const dataDir = makeDataDir()
 type Kept = { version: number; kind: 'terraform' | 'inventory' }
 let oarlock: OarlockProcess
-let rig: StackRig
+let rig: StackFixture
 
 const state = (serial: number, resources: string[], more: object = {}) =>
   JSON.stringify({
@@ -46,7 +46,7 @@ async function cli(...args: string[]) {
 
 before(async () => {
   oarlock = await startOarlock(dataDir)
-  rig = new StackRig(oarlock.client)
+  rig = new StackFixture(oarlock.client)
   await rig.create('net', spec(state(1, ['a'])))
   await rig.untilReady('net')
   await rig.patch('net', { spec: spec(state(2, ['a', 'b'])) })

@@ -28,7 +28,7 @@ function rig(t: TestContext) {
     })
     processes.listen({
       exited: (worker, code, trouble) => exits.push(`${worker} ${code} ${trouble?.reason ?? ''}`),
-      troubled: () => {},
+      startFailing: () => {},
     })
     return processes
   }
@@ -51,7 +51,7 @@ test('workers of an oarlock up that was killed are known to the next one, which 
   const after = start()
   try {
     deepEqual(names(after), ['default/default-1', 'default/default-2', 'default/default-3'])
-    after.end('default-1', { force: true })
+    after.stop('default-1', { force: true })
     await eventually(() => names(after).length === 2, 'its end to be seen')
     await eventually(() => exits.includes('default-1 0 CrashedAtOnce'), 'the pool to be told')
     equal(existsSync(join(directory, 'data', 'workers', 'default-1.log')), false)
@@ -64,7 +64,7 @@ test('workers of an oarlock up that was killed are known to the next one, which 
     await eventually(() => before.running().length === 0, 'the ends of its children')
     deepEqual(names(start()), [])
   } finally {
-    for (const name of ['default-1', 'default-2', 'default-3']) before.end(name, { force: true })
+    for (const name of ['default-1', 'default-2', 'default-3']) before.stop(name, { force: true })
     await before.whenEmpty(10_000)
   }
 })

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { WorkerPool } from '../api/index.ts'
-import { type DrivenWorker, type DriverListener, type PoolDriver, workerEnvironment } from '../controllers/dispatch/index.ts'
+import { type DriverListener, type DriverWorker, type PoolDriver, workerEnvironment } from '../controllers/dispatch/index.ts'
 import type { Log } from '../kubernetes/controller/index.ts'
 import { findLeftWorkers, isStillThere, type LeftWorker, signalLeft } from './orphan-workers.ts'
 
@@ -86,12 +86,12 @@ export class ProcessPool implements PoolDriver {
     }
   }
 
-  running(): readonly DrivenWorker[] {
+  running(): readonly DriverWorker[] {
     return [...this.#workers].map(([name, { pool }]) => ({ name, pool }))
   }
 
   /** With `force` its Lease has ended, and its supervisor has ended its engines (invariant 2). */
-  end(workerName: string, { force }: { force: boolean }): void {
+  stop(workerName: string, { force }: { force: boolean }): void {
     const found = this.#workers.get(workerName)
     if (!found) return
     found.kill(force ? 'SIGKILL' : 'SIGTERM')

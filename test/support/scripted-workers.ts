@@ -4,9 +4,9 @@ import { type Client, leaseResource } from '../../src/kubernetes/client/index.ts
 import { isReason, rfc3339, rfc3339Micro } from '../../src/kubernetes/object/index.ts'
 
 /** How a scripted worker plays a Run. `hold`: it stays in phase Applying until it is canceled. `die`: no word, no renewal any more. */
-export type Part = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'hold' | 'die'
+export type RunScript = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'hold' | 'die'
 
-export const succeeds = (outputs?: string, add = 1): Part => ({
+export const succeeds = (outputs?: string, add = 1): RunScript => ({
   status: {
     phase: 'Succeeded',
     changed: add > 0,
@@ -27,11 +27,11 @@ export class ScriptedWorkers implements PoolDriver {
   readonly #ended: Promise<void>[] = []
   #listener: DriverListener | undefined
   /** Chooses how each Run is played. */
-  play: (run: Run) => Part = () => succeeds()
+  script: (run: Run) => RunScript = () => succeeds()
   /** Set: starting a worker fails with this. */
   startError: Error | undefined
   /** Runs as they were taken, in order. */
-  readonly taken: Run[] = []
+  readonly accepted: Run[] = []
 
   constructor(client: Client, renewEveryMs: number) {
     this.#client = client
@@ -49,7 +49,7 @@ export class ScriptedWorkers implements PoolDriver {
     return [...this.#running].map(([name, { pool }]) => ({ name, pool }))
   }
 
-  end(workerName: string): void {
+  stop(workerName: string): void {
     this.#running.get(workerName)?.stop.abort()
   }
 
@@ -104,10 +104,10 @@ export class ScriptedWorkers implements PoolDriver {
       const report = async (status: object) => await runs.patchStatus(name, { status }, { namespace })
       if (!run) {
         run = object
-        this.taken.push(run)
+        this.accepted.push(run)
         await report({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
         await report({ phase: run.spec.type === 'Plan' ? 'Planning' : 'Applying' })
-        const part = this.play(run)
+        const part = this.script(run)
         if (part === 'die') {
           die()
           return 'died'

@@ -12,7 +12,7 @@ export const isUpToDate = ({ metadata, status }: Pick<Stack, 'metadata' | 'statu
 export const isReady = (stack: Stack): boolean => isUpToDate(stack) && isConditionTrue(stack.status?.conditions, 'Ready')
 
 /** Stacks of one namespace, as the tests handle them. */
-export class StackRig {
+export class StackFixture {
   readonly client: Client
   readonly namespace: string
 

@@ -17,7 +17,7 @@ export const election = {
 export async function startControllers(client: Client, identity: string): Promise<Manager> {
   const manager = new Manager({ client, log: silentLog, leaderElection: { ...election, identity } })
   addStackController(manager, { resolveRevision: async () => 'r1', checkSource: () => [] })
-  const poolDriver = { start: async () => {}, running: () => [], end: () => {}, listen: () => {} }
+  const poolDriver = { start: async () => {}, running: () => [], stop: () => {}, listen: () => {} }
   addDispatchController(manager, { poolDriver, leaseDurationMs: 60_000 })
   await manager.start()
   return manager

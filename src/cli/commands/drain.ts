@@ -32,7 +32,7 @@ export async function drain(names: string[], options: DrainOptions): Promise<voi
         print(`worker/${metadata.name} is gone`)
       }
     }
-    if (options.wait) await whenGone(client, draining, parseDuration(options.timeout))
+    if (options.wait) await waitUntilDeleted(client, draining, parseDuration(options.timeout))
   })
 }
 
@@ -61,7 +61,7 @@ async function workersOf(client: Client, pool: string): Promise<Worker[]> {
 }
 
 /** Tells what each still works on, until all are gone. */
-async function whenGone(client: Client, draining: Map<string, Worker>, timeoutMs: number): Promise<void> {
+async function waitUntilDeleted(client: Client, draining: Map<string, Worker>, timeoutMs: number): Promise<void> {
   if (draining.size === 0) return
   const stop = new AbortController()
   const ended = Promise.withResolvers<void>()

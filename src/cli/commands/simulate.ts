@@ -6,14 +6,14 @@ import {
   defaultProfile,
   drawSvg,
   formatCount,
-  formatMs,
   formatPrice,
-  headline,
+  formatRoundedDuration,
   type Profile,
   parseProfile,
   recommend,
   simulateSizes,
   sizesOf,
+  summaryLine,
 } from '../../controllers/simulate/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -64,17 +64,19 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   const { currency, perPodHour } = profile.price
   const chosen = results.find(({ max }) => max === recommendation.max) ?? largest
   const cost = compareCosts(chosen, stacks, profile)
-  print(`${headline(largest, stacks)}; ${lifecycle} workers, slots: ${slots}`)
+  print(`${summaryLine(largest, stacks)}; ${lifecycle} workers, slots: ${slots}`)
   print('')
   for (const line of chartLines(results, stacks, profile, target)) print(line)
   print('')
-  print(`Aim: p99 of changes within ${formatMs(target.changeMs)}, of drift checks within ${formatMs(target.driftCheckMs)}`)
+  print(
+    `Aim: p99 of changes within ${formatRoundedDuration(target.changeMs)}, of drift checks within ${formatRoundedDuration(target.driftCheckMs)}`,
+  )
   print(`Recommendation: ${recommendation.text}`)
   print(
     `Cost: ${formatPrice(cost.workers)} ${currency} a day at max ${chosen.max}; a pod per Stack, ${formatCount(stacks)} × 24h × ${perPodHour}, is ${formatPrice(cost.podPerStack)}`,
   )
   if (options.profile === undefined) note('The profile is an assumption: --profile says how your own Runs are (docs/simulate.md)')
-  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatMs(tookMs)}`)
+  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatRoundedDuration(tookMs)}`)
 }
 
 function readProfile(file: string): Profile {

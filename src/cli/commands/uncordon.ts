@@ -8,8 +8,8 @@ import { exitCodes } from '../exit-codes.ts'
 import { getWorkers } from './drain.ts'
 
 /** A worker that lives says within moments what became of it. */
-const answersWithinMs = 15_000
-const askEveryMs = 100
+const responseTimeoutMs = 15_000
+const pollIntervalMs = 100
 
 /** `oarlock uncordon WORKER…`: workers that drain and still have Runs to finish take new ones again. */
 export async function uncordon(names: string[], options: AccessOptions): Promise<void> {
@@ -20,7 +20,7 @@ export async function uncordon(names: string[], options: AccessOptions): Promise
         print(`worker/${name} does not drain`)
         continue
       }
-      await turnBack(client, name)
+      await cancelDrain(client, name)
       print(`worker/${name} takes Runs again`)
       if (spec.lifecycle === 'OneShot')
         note(`  ${name} is one-shot: it has ${spec.slots === 1 ? 'a single Run' : `${spec.slots} Runs`} in all`)
@@ -28,7 +28,7 @@ export async function uncordon(names: string[], options: AccessOptions): Promise
   })
 }
 
-async function turnBack(client: Client, name: string): Promise<void> {
+async function cancelDrain(client: Client, name: string): Promise<void> {
   const workers = client.resource(workerResource)
   // It says that it drains before it acts on it: only then is it known that no Run can get lost in between.
   const draining = await until(client, name, ({ status }) => status?.phase === 'Draining')
@@ -41,27 +41,27 @@ async function turnBack(client: Client, name: string): Promise<void> {
   try {
     await workers.patch(name, { spec: { drain: false } }, { type: 'merge' })
   } catch (error) {
-    if (isReason(error, 'NotFound')) throw gone(name)
+    if (isReason(error, 'NotFound')) throw workerEnded(name)
     throw error
   }
   await until(client, name, ({ status }) => status?.phase !== 'Draining')
 }
 
-async function until(client: Client, name: string, isSo: (worker: Worker) => boolean): Promise<Worker> {
-  const endMs = performance.now() + answersWithinMs
+async function until(client: Client, name: string, isReached: (worker: Worker) => boolean): Promise<Worker> {
+  const endMs = performance.now() + responseTimeoutMs
   for (;;) {
     const worker = await client.resource(workerResource).getOrUndefined(name)
-    if (!worker) throw gone(name)
-    if (isSo(worker)) return worker
+    if (!worker) throw workerEnded(name)
+    if (isReached(worker)) return worker
     if (performance.now() > endMs) {
       throw new CliError(`worker "${name}" goes on draining`, {
         exitCode: exitCodes.timedOut,
         hint: 'its grace may be over and its Runs interrupted: then it ends',
       })
     }
-    await new Promise(resolve => setTimeout(resolve, askEveryMs))
+    await new Promise(resolve => setTimeout(resolve, pollIntervalMs))
   }
 }
 
-const gone = (name: string) =>
+const workerEnded = (name: string) =>
   new CliError(`worker "${name}" has ended`, { exitCode: exitCodes.notFound, hint: 'its pool starts another when it needs one' })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isNotTaken } from './acceptance.ts'
+import { isAcceptanceOverdue } from './acceptance.ts'
 import { epochMs, testRun } from './objects.testing.ts'
 
 test('a Run that its worker leaves lying for 30 s is reported', () => {
   for (const lying of [testRun('r', { worker: 'w' }), testRun('r', { worker: 'w', phase: 'Assigned' })]) {
-    assert.equal(isNotTaken(lying, epochMs + 29_999), false)
-    assert.equal(isNotTaken(lying, epochMs + 30_000), true)
+    assert.equal(isAcceptanceOverdue(lying, epochMs + 29_999), false)
+    assert.equal(isAcceptanceOverdue(lying, epochMs + 30_000), true)
   }
-  assert.equal(isNotTaken(testRun('r', { worker: 'w', phase: 'Planning' }), epochMs + 99_000), false)
+  assert.equal(isAcceptanceOverdue(testRun('r', { worker: 'w', phase: 'Planning' }), epochMs + 99_000), false)
 })

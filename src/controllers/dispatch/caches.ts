@@ -73,7 +73,7 @@ export function addCaches(manager: Manager): Caches {
 }
 
 /** What changes with every renewal, and with nothing that a reader does. */
-export function leaseToken(lease: KubeObject<LeaseBody>): string {
+export function leaseVersionOf(lease: KubeObject<LeaseBody>): string {
   return `${lease.metadata.uid}/${lease.metadata.resourceVersion}`
 }
 

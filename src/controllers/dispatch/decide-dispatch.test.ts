@@ -6,7 +6,7 @@ import { objectKey } from '../../kubernetes/object/index.ts'
 import { type DispatchInput, decideDispatch } from './decide-dispatch.ts'
 import { epochMs, testPool, testRun, testWorker } from './objects.testing.ts'
 import { PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
-import { noStarts, type StartState, withFailed, withStarted } from './pool/index.ts'
+import { initialStartState, type StartState, withFailed, withStarted } from './pool/index.ts'
 import { preview, RunQueue, requestOf } from './queue/index.ts'
 import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
@@ -17,11 +17,11 @@ const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input
   const queue = new RunQueue()
   for (const run of queued) queue.put(requestOf(run))
   const { pools = [testPool('default')], starts = new Map(), nowMs = epochMs } = input
-  const rest = { examples: new Map(), memory: new SchedulerState() }
-  const decision = decideDispatch({ queue, hands: WorkerInventory.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
-  const reasons = new PendingReasons({ queue, workers, pools, starts, examples: input.examples, nowMs })
+  const rest = { workerTemplates: new Map(), state: new SchedulerState() }
+  const decision = decideDispatch({ queue, inventory: WorkerInventory.of(workers, load, () => 0), pools, starts, nowMs, ...rest, ...input })
+  const reasons = new PendingReasons({ queue, workers, pools, starts, workerTemplates: input.workerTemplates, nowMs })
   const names = new Set(queued.map(run => run.spec.pool))
-  const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).line.map(({ entry }) => reasons.of(entry.lane)))
+  const waiting = [...names].flatMap(pool => preview(queue, pool, queued.length, nowMs).ordered.map(({ entry }) => reasons.of(entry.fifo)))
   const runOf = new Map(queued.map(run => [objectKey(run), run]))
   return { ...decision, assignments: decision.assignments.map(({ key, worker }) => ({ run: runOf.get(key)!, worker })), waiting }
 }
@@ -29,7 +29,7 @@ const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input
 const runs = (count: number, options = {}) =>
   Array.from({ length: count }, (_, i) => testRun(`r${i}`, { version: String(i + 1), ...options }))
 const startingState = (count: number): StartState =>
-  Array.from({ length: count }, (_, i) => `s${i}`).reduce((state, name) => withStarted(state, name, epochMs), noStarts)
+  Array.from({ length: count }, (_, i) => `s${i}`).reduce((state, name) => withStarted(state, name, epochMs), initialStartState)
 
 const said = (input: Input) => {
   const { assignments, start, drain, pools } = decide(input)
@@ -163,13 +163,13 @@ describe('isolation', () => {
   test('a pool is not scaled up with more workers of a kind that cannot give it, nor from none', () => {
     const plain = worker('plain', ['Process'])
     assert.equal(said({ queued: sandboxed(), workers: [plain] }).start, '')
-    const examples = new Map([['default', plain]])
-    assert.equal(said({ queued: sandboxed(), examples }).start, '')
-    assert.deepEqual(tell({ queued: sandboxed(), examples }), [
+    const workerTemplates = new Map([['default', plain]])
+    assert.equal(said({ queued: sandboxed(), workerTemplates }).start, '')
+    assert.deepEqual(tell({ queued: sandboxed(), workerTemplates }), [
       'NoMatchingWorker: the last worker of pool default lacked isolation Sandbox, it can give Process',
     ])
     assert.equal(
-      said({ queued: sandboxed(), examples: new Map([['default', worker('silent')]]) }).start,
+      said({ queued: sandboxed(), workerTemplates: new Map([['default', worker('silent')]]) }).start,
       '1 default',
       'it had not found out yet',
     )
@@ -253,27 +253,27 @@ test('property: against the dumbest dispatcher: each free slot takes the next Ru
   })
   const poolOf = (gpu: boolean) => (gpu ? 'gpu' : 'default')
   fc.assert(
-    fc.property(workers, queue, fc.nat(4), fc.nat(6), (hands, work, min, max) => {
+    fc.property(workers, queue, fc.nat(4), fc.nat(6), (members, work, min, max) => {
       const queued: Run[] = work.map(({ gpu, ...options }, i) => testRun(`r${i}`, { ...options, pool: poolOf(gpu), version: String(i) }))
       const pools = [testPool('default', { min, max }), testPool('gpu', { min, max })]
       const decision = decide({
         queued,
         pools,
-        workers: hands.map(({ name, slots, gpu }) => testWorker(name, { slots, lifecycle: 'Warm', pool: poolOf(gpu) })),
-        load: new Map(hands.map(({ name, active, slots }) => [name, { active: Math.min(active, slots), total: active }])),
+        workers: members.map(({ name, slots, gpu }) => testWorker(name, { slots, lifecycle: 'Warm', pool: poolOf(gpu) })),
+        load: new Map(members.map(({ name, active, slots }) => [name, { active: Math.min(active, slots), total: active }])),
       })
       for (const pool of ['default', 'gpu']) {
-        const places = hands
+        const places = members
           .filter(({ gpu }) => poolOf(gpu) === pool)
           .reduce((sum, { slots, active }) => sum + Math.max(0, slots - active), 0)
         const want = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, places)
         const got = decision.assignments.filter(({ run }) => run.spec.pool === pool).map(({ run }) => `ns/${run.metadata.name}`)
         assert.deepEqual(got, want)
         const started = decision.start.find(one => one.pool === pool)?.count ?? 0
-        const members = hands.filter(({ gpu }) => poolOf(gpu) === pool).length
-        assert.ok(started === 0 || members + started <= max, `${members} + ${started} > ${max}`)
+        const memberCount = members.filter(({ gpu }) => poolOf(gpu) === pool).length
+        assert.ok(started === 0 || memberCount + started <= max, `${memberCount} + ${started} > ${max}`)
       }
-      for (const { name, slots, active } of hands) {
+      for (const { name, slots, active } of members) {
         const given = decision.assignments.filter(({ worker }) => worker === name).length
         assert.ok(given === 0 || active + given <= slots, `${name} has ${active} + ${given} of ${slots}`)
       }

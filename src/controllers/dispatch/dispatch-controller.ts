@@ -2,16 +2,16 @@ import type { Registry } from 'prom-client'
 import { defaults } from '../../api/index.ts'
 import { type Log, type Manager, silentLog } from '../../kubernetes/controller/index.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { gaugesOf } from './gauges.ts'
-import { metricsOn, noMetrics } from './metrics.ts'
-import { PodPool, type PodWorkers, type PoolDriver } from './pool/index.ts'
+import { dispatchGauges } from './gauges.ts'
+import { noMetrics, registerMetrics } from './metrics.ts'
+import { PodPool, type PodWorkerOptions, type PoolDriver } from './pool/index.ts'
 import type { QueueReport, QueueReportOptions } from './queue/index.ts'
 
 export type DispatchOptions = {
   /** Starts the workers of pools of mode Process. */
   poolDriver: PoolDriver
   /** What the Pods of pools of mode Pod are told; without it such a pool starts nothing and says so. */
-  podWorkers?: PodWorkers
+  podWorkers?: PodWorkerOptions
   /** Default 10,000. All workers must use the same: they stop themselves in time by it (invariant 2). */
   leaseDurationMs?: number
   /** Where the metrics of `metrics.ts` go; default nowhere. */
@@ -41,10 +41,12 @@ export function addDispatchController(manager: Manager, options: DispatchOptions
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
   const log = parent.child({ room: 'dispatch' })
   const poolOf = (name: string) => dispatcher.caches.pools.get(name)
-  const pods = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
-  const poolDrivers = { Process: poolDriver, ...(pods && { Pod: pods }) }
-  const parts = { manager, poolDrivers, leaseDurationMs, queue, log, nowMs, monotonicMs, random }
-  const dispatcher: Dispatcher = new Dispatcher(parts, self => (registry ? metricsOn(registry, gaugesOf(self)) : noMetrics))
+  const podPool = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
+  const poolDrivers = { Process: poolDriver, ...(podPool && { Pod: podPool }) }
+  const dependencies = { manager, poolDrivers, leaseDurationMs, queue, log, nowMs, monotonicMs, random }
+  const dispatcher: Dispatcher = new Dispatcher(dependencies, self =>
+    registry ? registerMetrics(registry, dispatchGauges(self)) : noMetrics,
+  )
   manager.add(dispatcher)
   return { queue: options => dispatcher.report(options) }
 }

@@ -1,9 +1,9 @@
 import type { Dispatcher } from './dispatcher.ts'
 import type { DispatchGauges } from './metrics.ts'
-import { canTakeRuns } from './worker-load.ts'
+import { isSchedulable } from './worker-load.ts'
 
 /** Reads the numbers for a scrape from the caches of dispatch. */
-export function gaugesOf(dispatcher: Dispatcher): DispatchGauges {
+export function dispatchGauges(dispatcher: Dispatcher): DispatchGauges {
   return {
     queued: () => dispatcher.queuedByPool(),
     active: () =>
@@ -34,7 +34,7 @@ function slotsOf({ caches }: Dispatcher): { pool: string; used: number; free: nu
     const entry = byPool.get(pool) ?? { pool, used: 0, free: 0 }
     const used = Math.min(slots, caches.runs.byIndex('activeOf', worker.metadata.name).length)
     entry.used += used
-    if (canTakeRuns(worker)) entry.free += slots - used
+    if (isSchedulable(worker)) entry.free += slots - used
     byPool.set(pool, entry)
   }
   return [...byPool.values()]

@@ -14,22 +14,22 @@ export { decideLost, LeaseObserver, type LostDecision, type LostInput, type Lost
 export {
   type Assignment,
   decidePlacement,
-  overdueAfterMs,
-  overdueEvery,
   type PendingReasonCode,
   PendingReasons,
   SchedulerState,
   sample,
   sampleSize,
+  starvedAfterMs,
+  starvedEvery,
   WorkerInventory,
 } from './placement/index.ts'
 export {
-  type DrivenWorker,
   type DriverListener,
+  type DriverWorker,
   decidePoolSize,
   idleTimeoutMs,
-  noStarts,
-  type PodWorkers,
+  initialStartState,
+  type PodWorkerOptions,
   type PoolCounts,
   type PoolDriver,
   type PoolNumbers,
@@ -44,7 +44,7 @@ export {
   workerEnvironment,
 } from './pool/index.ts'
 export {
-  type Account,
+  countStartable,
   maxReportedRuns,
   preview,
   type QueuedRun,
@@ -54,8 +54,8 @@ export {
   type RunQueueOptions,
   type RunRequest,
   requestOf,
+  type TenantAccount,
   TenantIndex,
   UsageScale,
-  wantedIn,
 } from './queue/index.ts'
 export { type WorkerLoad, type WorkerLoads, withRun } from './worker-load.ts'

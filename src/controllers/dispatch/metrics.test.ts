@@ -1,14 +1,14 @@
 import { equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
-import { metricsOn } from './metrics.ts'
+import { registerMetrics } from './metrics.ts'
 import { testRun } from './objects.testing.ts'
 
 const none = { queued: () => new Map<string, number>(), active: () => [], workers: () => [], slots: () => [], pools: () => [] }
 
 test('names that users choose do not grow the metrics without bound (invariant 10)', async () => {
   const registry = new Registry()
-  const metrics = metricsOn(registry, none)
+  const metrics = registerMetrics(registry, none)
   for (let i = 0; i < 1_000; i++) {
     metrics.runEnded(testRun(`r${i}`, { pool: `p${i % 3}`, phase: 'Succeeded' }), `tenant-${i}`)
     metrics.scaled(`pool-${i}`, 'up', 'Queue', 1)
@@ -21,7 +21,7 @@ test('names that users choose do not grow the metrics without bound (invariant 1
 
 test('what a Run used, and that it was lost, is told by pool', async () => {
   const registry = new Registry()
-  const metrics = metricsOn(registry, none)
+  const metrics = registerMetrics(registry, none)
   const run = testRun('r', { phase: 'Lost' })
   metrics.runEnded({ ...run, status: { ...run.status!, usage: { cpuSeconds: 2, peakMemoryBytes: 100 * 1_024 * 1_024, peakPids: 3 } } }, 't')
   const text = await registry.metrics()

@@ -37,10 +37,10 @@ const maxLabelValues = 200
 const maxTenants = 50
 
 /** Registers the metrics of dispatch on `registry`; the gauges are read when somebody scrapes. */
-export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
+export function registerMetrics(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
   const registers = [registry]
-  const boundedPool = bounded(maxLabelValues)
-  const boundedTenant = bounded(maxTenants)
+  const boundedPool = boundedLabelValues(maxLabelValues)
+  const boundedTenant = boundedLabelValues(maxTenants)
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[], fill: (self: Gauge<Label>) => void) => {
     const made: Gauge<Label> = new Gauge({
       name,
@@ -120,7 +120,7 @@ export function metricsOn(registry: Registry, gauges: DispatchGauges): DispatchM
 }
 
 /** Passes on the first `max` different values, and calls all others `other`. */
-export function bounded(max: number): (value: string) => string {
+export function boundedLabelValues(max: number): (value: string) => string {
   const known = new Set<string>()
   return value => {
     if (known.has(value)) return value

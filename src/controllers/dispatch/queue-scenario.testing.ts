@@ -2,7 +2,7 @@ import { type PriorityClass, priorityClasses, type Tenant, type Worker, type Wor
 import { formatDuration, parseDuration } from '../../kubernetes/object/index.ts'
 import { epochMs, testPool, testRun, testTenant, testWorker } from './objects.testing.ts'
 import { decidePlacement, failureDomainLabel, PendingReasons, SchedulerState, WorkerInventory } from './placement/index.ts'
-import { type Needs, needsOf, preview, RunQueue, requestOf, TenantIndex } from './queue/index.ts'
+import { preview, type Requirements, RunQueue, requestOf, requirementsOf, TenantIndex } from './queue/index.ts'
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 /**
@@ -14,7 +14,7 @@ import { type WorkerLoad, withRun } from './worker-load.ts'
  * `quiet on` (starts are not told), `advance 5m`, `show COUNT` (the line, and what waits for what), `shares` (time of slots by tenant since the last look).
  */
 export function playQueueScenario(text: string): string {
-  const world = new World()
+  const world = new QueueScenario()
   const played = text
     .trimEnd()
     .split('\n\n')
@@ -30,19 +30,19 @@ export function playQueueScenario(text: string): string {
 }
 
 /** More starts than these at one moment are told as numbers. */
-const toldOneByOne = 6
+const maxListedStarts = 6
 
-class World {
+class QueueScenario {
   readonly #queue = new RunQueue()
-  readonly #memory = new SchedulerState()
+  readonly #schedulerState = new SchedulerState()
   readonly #workers: Worker[] = []
   readonly #pools: WorkerPool[] = [testPool('default', { mode: 'External' })]
   readonly #tenants: Tenant[] = []
   readonly #load = new Map<string, WorkerLoad>()
-  readonly #takes = new Map<string, { ms: number; needs: Needs }>()
+  readonly #submitted = new Map<string, { ms: number; requirements: Requirements }>()
   readonly #cacheKeys = new Map<string, string>()
   #running: { key: string; worker: string; endsMs: number; startedMs: number }[] = []
-  readonly #spentMs = new Map<string, number>()
+  readonly #usedMs = new Map<string, number>()
   readonly #numbers = new Map<string, number>()
   #version = 0
   #nowMs = epochMs
@@ -122,17 +122,17 @@ class World {
         },
       })
       this.#queue.put(requestOf(run))
-      this.#takes.set(`${ns}/${number}`, { ms: parseDuration(takes), needs: needsOf(run.spec) })
+      this.#submitted.set(`${ns}/${number}`, { ms: parseDuration(takes), requirements: requirementsOf(run.spec) })
       if (cache) this.#cacheKeys.set(`${ns}/${number}`, cache)
     }
-    this.#place()
+    this.#schedule()
   }
 
   #addWorker(name: string, { slots = '1', pool, zone, label, caches, memory }: Record<string, string>): void {
     const labels = { ...(zone && { [failureDomainLabel]: zone }), ...(label && pair(label)) }
     const status = { ...(caches && { caches: caches.split(',') }), ...(memory && { capacity: { memory } }) }
     this.#workers.push(testWorker(name, { slots: Number(slots), lifecycle: 'Warm', labels, status, ...(pool && { pool }) }))
-    this.#place()
+    this.#schedule()
   }
 
   #advance(ms: number): void {
@@ -142,7 +142,7 @@ class World {
       this.#nowMs = nextMs
       for (const run of this.#running.filter(({ endsMs }) => endsMs <= nextMs)) this.#end(run)
       this.#queue.tick(this.#nowMs)
-      this.#place()
+      this.#schedule()
       if (nextMs >= endMs) return
     }
   }
@@ -150,34 +150,34 @@ class World {
   #end(run: { key: string; worker: string; startedMs: number }): void {
     this.#running = this.#running.filter(other => other !== run)
     this.#queue.end(run.key, this.#nowMs)
-    this.#load.set(run.worker, withRun(this.#load.get(run.worker), -1, this.#takes.get(run.key)!.needs))
-    this.#spend(run.key, Math.max(run.startedMs, this.#sharesSinceMs))
+    this.#load.set(run.worker, withRun(this.#load.get(run.worker), -1, this.#submitted.get(run.key)!.requirements))
+    this.#addUsage(run.key, Math.max(run.startedMs, this.#sharesSinceMs))
   }
 
-  #spend(key: string, sinceMs: number): void {
+  #addUsage(key: string, sinceMs: number): void {
     const tenant = this.#queue.tenantOf(key.slice(0, key.indexOf('/')))
-    this.#spentMs.set(tenant, (this.#spentMs.get(tenant) ?? 0) + this.#nowMs - sinceMs)
+    this.#usedMs.set(tenant, (this.#usedMs.get(tenant) ?? 0) + this.#nowMs - sinceMs)
   }
 
-  #place(): void {
+  #schedule(): void {
     const given = decidePlacement({
       queue: this.#queue,
-      memory: this.#memory,
-      hands: WorkerInventory.of(this.#workers, this.#load, () => 0.5),
+      state: this.#schedulerState,
+      inventory: WorkerInventory.of(this.#workers, this.#load, () => 0.5),
       cacheKeyOf: key => this.#cacheKeys.get(key),
       nowMs: this.#nowMs,
     })
     if (given.length === 0) return
     for (const { key, worker } of given) {
-      const { ms, needs } = this.#takes.get(key)!
-      this.#load.set(worker, withRun(this.#load.get(worker), 1, needs))
+      const { ms, requirements } = this.#submitted.get(key)!
+      this.#load.set(worker, withRun(this.#load.get(worker), 1, requirements))
       this.#running.push({ key, worker, startedMs: this.#nowMs, endsMs: this.#nowMs + ms })
     }
     const text =
-      given.length <= toldOneByOne
+      given.length <= maxListedStarts
         ? given.map(({ key, worker }) => `${key}→${worker}`).join(' ')
         : [...Map.groupBy(given, ({ namespace }) => namespace)].map(([ns, runs]) => `${ns} ×${runs.length}`).join(' ')
-    if (!this.#isQuiet) this.#say(text)
+    if (!this.#isQuiet) this.#print(text)
   }
 
   #show(count: number): void {
@@ -188,25 +188,25 @@ class World {
       starts: new Map(),
       nowMs: this.#nowMs,
     })
-    const pools = new Set([...this.#queue.shapes()].map(({ needs }) => needs.pool))
+    const pools = new Set([...this.#queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
     for (const pool of pools) {
-      const { line, held } = preview(this.#queue, pool, count, this.#nowMs)
-      for (const { entry, position } of [...line, ...held]) {
-        const { reason, message } = reasons.of(entry.lane)
-        this.#say(`${position ?? '-'}. ${entry.request.key} ${reason}: ${message}`)
+      const { ordered, blocked } = preview(this.#queue, pool, count, this.#nowMs)
+      for (const { entry, position } of [...ordered, ...blocked]) {
+        const { reason, message } = reasons.of(entry.fifo)
+        this.#print(`${position ?? '-'}. ${entry.request.key} ${reason}: ${message}`)
       }
     }
   }
 
   #shares(): void {
-    for (const { key, startedMs } of this.#running) this.#spend(key, Math.max(startedMs, this.#sharesSinceMs))
+    for (const { key, startedMs } of this.#running) this.#addUsage(key, Math.max(startedMs, this.#sharesSinceMs))
     this.#sharesSinceMs = this.#nowMs
-    const shares = [...this.#spentMs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tenant, ms]) => `${tenant} ${formatDuration(ms)}`)
-    this.#spentMs.clear()
-    this.#say(`used ${shares.join(', ')}`)
+    const shares = [...this.#usedMs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([tenant, ms]) => `${tenant} ${formatDuration(ms)}`)
+    this.#usedMs.clear()
+    this.#print(`used ${shares.join(', ')}`)
   }
 
-  #say(text: string): void {
+  #print(text: string): void {
     const ms = this.#nowMs - epochMs
     this.#lines.push(`${ms === 0 ? '0s' : formatDuration(ms)} ${text}`)
   }

@@ -5,16 +5,16 @@ import { reconcileLoop } from './reconcile-loop.ts'
 /** Runs a loop and gives its kick; `stop` ends it. */
 function start(pass: () => Promise<number | undefined>) {
   const stopping = new AbortController()
-  let kick: () => void = () => undefined
+  let wake: () => void = () => undefined
   const ended = reconcileLoop(
     stopping.signal,
     given => {
-      kick = given
+      wake = given
     },
     pass,
   )
   return {
-    kick: () => kick(),
+    wake: () => wake(),
     stop: async () => {
       stopping.abort()
       await ended
@@ -32,18 +32,18 @@ test('one pass at the start, one for any number of kicks in a turn, none without
   })
   await passed.promise
   passed = Promise.withResolvers()
-  for (let i = 0; i < 100; i++) loop.kick()
+  for (let i = 0; i < 100; i++) loop.wake()
   await passed.promise
   await new Promise(resolve => setTimeout(resolve, 30))
   assert.equal(passes, 2)
   await loop.stop()
 })
 
-test('a kick during a pass leads to one more', async () => {
+test('a wake during a pass leads to one more', async () => {
   let passes = 0
   const done = Promise.withResolvers<void>()
   const loop = start(async () => {
-    if (++passes === 1) loop.kick()
+    if (++passes === 1) loop.wake()
     else done.resolve()
     return undefined
   })
@@ -72,6 +72,6 @@ test('it ends while it waits, while it pauses, and during a pass', async () => {
     return undefined
   })
   await new Promise(resolve => setTimeout(resolve, 5))
-  slow.kick()
+  slow.wake()
   await slow.stop()
 })

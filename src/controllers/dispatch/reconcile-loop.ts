@@ -9,38 +9,38 @@ const maxPauseMs = 100
  */
 export async function reconcileLoop(
   signal: AbortSignal,
-  subscribe: (kick: () => void) => void,
+  subscribe: (wake: () => void) => void,
   pass: () => Promise<number | undefined>,
 ): Promise<void> {
-  let isKicked = true
-  let wake: () => void = () => undefined
-  const kick = () => {
-    isKicked = true
-    wake()
+  let isWakeRequested = true
+  let endWait: () => void = () => undefined
+  const wake = () => {
+    isWakeRequested = true
+    endWait()
   }
-  const onAbort = () => wake()
+  const onAbort = () => endWait()
   signal.addEventListener('abort', onAbort, { once: true })
-  subscribe(kick)
+  subscribe(wake)
   while (!signal.aborted) {
     // What else arrives in this turn of the event loop joins this pass.
     await new Promise<void>(resolve => setImmediate(resolve))
-    isKicked = false
+    isWakeRequested = false
     const startedMs = performance.now()
-    const againInMs = await pass()
+    const requeueAfterMs = await pass()
     if (signal.aborted) break
     const pauseMs = Math.min(maxPauseMs, Math.floor((performance.now() - startedMs) * pauseFactor))
-    if (isKicked && pauseMs === 0) continue
+    if (isWakeRequested && pauseMs === 0) continue
     const { promise, resolve } = Promise.withResolvers<void>()
-    const waitMs = isKicked ? pauseMs : againInMs
+    const waitMs = isWakeRequested ? pauseMs : requeueAfterMs
     // Kicks during the pause after a long pass wait for its end; later ones wake at once.
-    const openMs = performance.now() + pauseMs
+    const earliestMs = performance.now() + pauseMs
     let timer = waitMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(waitMs, pauseMs), 0x7fff_ffff))
-    wake = () => {
-      if (isKicked && !signal.aborted) {
-        const leftMs = openMs - performance.now()
-        if (leftMs > 1) {
+    endWait = () => {
+      if (isWakeRequested && !signal.aborted) {
+        const remainingMs = earliestMs - performance.now()
+        if (remainingMs > 1) {
           clearTimeout(timer)
-          timer = setTimeout(resolve, leftMs)
+          timer = setTimeout(resolve, remainingMs)
           return
         }
       }
@@ -48,7 +48,7 @@ export async function reconcileLoop(
     }
     await promise
     clearTimeout(timer)
-    wake = () => undefined
+    endWait = () => undefined
   }
   signal.removeEventListener('abort', onAbort)
 }

@@ -1,23 +1,23 @@
 import { isEnded, type Run, runResource, stackResource } from '../../api/index.ts'
 import { isReason } from '../../kubernetes/object/index.ts'
-import { assignedForMs, isNotTaken, takeWithinMs } from './acceptance.ts'
+import { acceptWithinMs, assignedForMs, isAcceptanceOverdue } from './acceptance.ts'
 import { assignedFinalizer } from './caches.ts'
-import type { Shared } from './dispatch-parts.ts'
+import type { DispatchContext } from './dispatch-context.ts'
 
 /** Runs that were given away and not begun are looked at this often. */
-const untakenEveryMs = 500
+const acceptanceCheckIntervalMs = 500
 /** One that is begun sooner is never called Assigned: that would be a write, and a conflict with its worker's, for nothing. */
-const sayAssignedAfterMs = 1_000
+const markAssignedAfterMs = 1_000
 
 /** Begins the writes for Runs that need something other than a Worker. */
 export class RunGarbageCollector {
-  readonly #shared: Shared
-  #untakenAtMs = -Infinity
+  readonly #context: DispatchContext
+  #acceptanceCheckedAtMs = -Infinity
   /** By uid of Runs that are not taken: the version at which they were called Assigned. Refused, it is not tried again: the cache is behind. */
-  #calledAssigned: ReadonlyMap<string, string | undefined> = new Map()
+  #markedAssigned: ReadonlyMap<string, string | undefined> = new Map()
 
-  constructor(shared: Shared) {
-    this.#shared = shared
+  constructor(context: DispatchContext) {
+    this.#context = context
   }
 
   /**
@@ -25,7 +25,7 @@ export class RunGarbageCollector {
    * @returns after how many milliseconds there may be more.
    */
   pass(orphans: Iterable<string>, nowMs: number): number {
-    const { caches, writes } = this.#shared
+    const { caches, writes } = this.#context
     const { runs } = caches
     for (const run of runs.byIndex('canceled', 'yes')) {
       writes.begin(run, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it had a worker'))
@@ -37,35 +37,35 @@ export class RunGarbageCollector {
     for (const run of runs.byIndex('deleted', 'yes')) if (!run.spec.cancel) writes.begin(run, () => this.#cancel(run))
     for (const run of runs.byIndex('leaving', 'yes'))
       if (isEnded(run) && !writes.isReleased(run)) writes.begin(run, () => this.#release(run))
-    return this.#lookAtUntaken(nowMs)
+    return this.#checkAcceptance(nowMs)
   }
 
-  #lookAtUntaken(nowMs: number): number {
-    const { caches, writes } = this.#shared
-    const inMs = this.#untakenAtMs + untakenEveryMs - nowMs
-    if (inMs > 0 && inMs <= untakenEveryMs) return caches.runs.indexKeys('untaken', 'yes').length > 0 ? inMs : Infinity
-    this.#untakenAtMs = nowMs
-    const before = this.#calledAssigned
-    const called = new Map<string, string | undefined>()
+  #checkAcceptance(nowMs: number): number {
+    const { caches, writes } = this.#context
+    const inMs = this.#acceptanceCheckedAtMs + acceptanceCheckIntervalMs - nowMs
+    if (inMs > 0 && inMs <= acceptanceCheckIntervalMs) return caches.runs.indexKeys('untaken', 'yes').length > 0 ? inMs : Infinity
+    this.#acceptanceCheckedAtMs = nowMs
+    const before = this.#markedAssigned
+    const marked = new Map<string, string | undefined>()
     let next = Infinity
     for (const run of caches.runs.byIndex('untaken', 'yes')) {
       const { uid, resourceVersion } = run.metadata
       const { phase, reason } = run.status ?? {}
       const forMs = assignedForMs(run, nowMs)
       if (reason === 'NotTaken') continue
-      if (isNotTaken(run, nowMs)) writes.begin(run, () => this.#reportNotTaken(run))
-      else next = Math.min(next, (forMs < sayAssignedAfterMs ? sayAssignedAfterMs : takeWithinMs) - forMs)
-      if (phase === 'Assigned' || forMs < sayAssignedAfterMs) continue
+      if (isAcceptanceOverdue(run, nowMs)) writes.begin(run, () => this.#reportNotAccepted(run))
+      else next = Math.min(next, (forMs < markAssignedAfterMs ? markAssignedAfterMs : acceptWithinMs) - forMs)
+      if (phase === 'Assigned' || forMs < markAssignedAfterMs) continue
       if (before.get(uid) !== resourceVersion) writes.begin(run, () => writes.markAssigned(run))
-      called.set(uid, resourceVersion)
+      marked.set(uid, resourceVersion)
     }
-    this.#calledAssigned = called
-    return Math.max(next, untakenEveryMs)
+    this.#markedAssigned = marked
+    return Math.max(next, acceptanceCheckIntervalMs)
   }
 
   /** The cache may not have seen the Stack yet, so the server is asked before its Run is given up. */
   async #cancelOrphan(run: Run): Promise<void> {
-    const { manager, caches, writes } = this.#shared
+    const { manager, caches, writes } = this.#context
     const { namespace } = run.metadata
     const stack = await manager.leaderClient.resource(stackResource).getOrUndefined(run.spec.stackRef.name, { namespace })
     if (stack?.metadata.uid === run.spec.stackRef.uid) {
@@ -77,7 +77,7 @@ export class RunGarbageCollector {
   }
 
   async #cancel(run: Run): Promise<void> {
-    const { manager, caches } = this.#shared
+    const { manager, caches } = this.#context
     // At the version that was looked at: who does not lead any more cancels nothing.
     const { name, namespace, resourceVersion } = run.metadata
     caches.runs.applyLocal(
@@ -89,7 +89,7 @@ export class RunGarbageCollector {
 
   /** The Run may be gone with this: until the cache knows, it looks as if it were still to be done. */
   async #release(run: Run): Promise<void> {
-    const { manager, writes } = this.#shared
+    const { manager, writes } = this.#context
     const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
     const patch = { metadata: { finalizers: finalizers.filter(one => one !== assignedFinalizer) } }
     try {
@@ -97,12 +97,12 @@ export class RunGarbageCollector {
     } catch (error) {
       if (!isReason(error, 'NotFound')) throw error
     }
-    writes.released(run)
+    writes.markReleased(run)
   }
 
-  async #reportNotTaken(run: Run): Promise<void> {
-    const { events, writes } = this.#shared
-    const message = `worker ${run.spec.workerName} renews its Lease but did not take this Run within ${takeWithinMs / 1_000} s; look at its log`
+  async #reportNotAccepted(run: Run): Promise<void> {
+    const { events, writes } = this.#context
+    const message = `worker ${run.spec.workerName} renews its Lease but did not take this Run within ${acceptWithinMs / 1_000} s; look at its log`
     events.warning(run, 'NotTaken', message)
     await writes.status(run, { phase: 'Assigned', reason: 'NotTaken', message })
   }

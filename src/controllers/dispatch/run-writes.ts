@@ -6,7 +6,7 @@ import type { Caches } from './caches.ts'
 /** Writes under way at the same time: enough to keep a server busy, few enough that it stays fair to others. */
 const maxInFlight = 64
 
-export type RunWritesParts = {
+export type RunWritesDependencies = {
   readonly manager: Manager
   readonly caches: Pick<Caches, 'runs'>
   readonly log: Log
@@ -17,15 +17,15 @@ export type RunWritesParts = {
 
 /** The writes of dispatch to Runs: one for a Run at a time, each at the version that was decided on. */
 export class RunWrites {
-  readonly #parts: RunWritesParts
+  readonly #dependencies: RunWritesDependencies
   /** Keys of Runs that a write is under way for. */
   readonly #inFlight = new Set<string>()
   readonly #settling = new Set<Promise<void>>()
   /** Uids of Runs that were let go, and that the cache still has: the next passes have nothing to do for them. */
   readonly #released = new Set<string>()
 
-  constructor(parts: RunWritesParts) {
-    this.#parts = parts
+  constructor(dependencies: RunWritesDependencies) {
+    this.#dependencies = dependencies
   }
 
   has(run: Run): boolean {
@@ -33,7 +33,7 @@ export class RunWrites {
   }
 
   /** How many more may begin: what has to wait gets another pass when one ends. */
-  get room(): number {
+  get availableWrites(): number {
     return Math.max(0, maxInFlight - this.#inFlight.size)
   }
 
@@ -41,8 +41,8 @@ export class RunWrites {
     return this.#released.has(metadata.uid)
   }
 
-  released({ metadata }: Run): void {
-    if (this.#parts.caches.runs.has(objectKey({ metadata }))) this.#released.add(metadata.uid)
+  markReleased({ metadata }: Run): void {
+    if (this.#dependencies.caches.runs.has(objectKey({ metadata }))) this.#released.add(metadata.uid)
   }
 
   /** The cache knows that the Run is gone. */
@@ -57,7 +57,7 @@ export class RunWrites {
     this.#inFlight.add(key)
     const end = () => {
       this.#inFlight.delete(key)
-      this.#parts.onEnd(key)
+      this.#dependencies.onEnd(key)
     }
     const settled = write().then(end, (thrown: unknown) => {
       if (isReason(thrown, 'Conflict', 'NotFound')) {
@@ -65,7 +65,7 @@ export class RunWrites {
         setTimeout(end, 20)
         return
       }
-      this.#parts.log.warn({ err: coerceError(thrown), run: key }, 'write for a run failed, trying again in a second')
+      this.#dependencies.log.warn({ err: coerceError(thrown), run: key }, 'write for a run failed, trying again in a second')
       setTimeout(end, 1_000).unref()
     })
     this.#settling.add(settled)
@@ -80,12 +80,12 @@ export class RunWrites {
   /** Writes the status at the version of `run`: refused with Conflict if it has moved on, as a phase never goes back. */
   async status(run: Run, status: object): Promise<void> {
     const { name, namespace, resourceVersion } = run.metadata
-    const handle = this.#parts.manager.leaderClient.resource(runResource)
-    this.#parts.caches.runs.applyLocal(await handle.patchStatus(name, { status }, { namespace, resourceVersion }))
+    const handle = this.#dependencies.manager.leaderClient.resource(runResource)
+    this.#dependencies.caches.runs.applyLocal(await handle.patchStatus(name, { status }, { namespace, resourceVersion }))
   }
 
   async end(run: Run, phase: 'Canceled' | 'Lost', reason: string, message: string): Promise<void> {
-    await this.status(run, { phase, reason, message, finishedAt: rfc3339(this.#parts.nowMs()) })
+    await this.status(run, { phase, reason, message, finishedAt: rfc3339(this.#dependencies.nowMs()) })
   }
 
   async markAssigned(run: Run): Promise<void> {

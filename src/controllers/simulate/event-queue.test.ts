@@ -1,15 +1,15 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventQueue } from './event-queue.ts'
-import { Random } from './random.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 test('events come in order of time, and those of one moment in the order they were added, as a stable sort gives them', () => {
-  const dice = new Random(3)
+  const random = new SeededRandom(3)
   const queue = new EventQueue<{ atMs: number; number: number }>()
   let waiting: { atMs: number; number: number }[] = []
   for (let number = 0; number < 5_000; number++) {
-    if (dice.next() < 0.55) {
-      const event = { atMs: Math.floor(dice.next() * 50), number }
+    if (random.next() < 0.55) {
+      const event = { atMs: Math.floor(random.next() * 50), number }
       queue.add(event.atMs, event)
       waiting.push(event)
     } else {

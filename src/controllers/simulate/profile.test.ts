@@ -2,8 +2,8 @@ import { deepEqual, ok, throws } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ProfileError } from '../../api/index.ts'
-import { defaultProfile, parseProfile, tookOf } from './profile.ts'
-import { Random } from './random.ts'
+import { defaultProfile, parseProfile, serviceTimesOf } from './profile.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 test('what a profile leaves out is as in the default one; of its phases, it takes no time', () => {
   deepEqual(parseProfile({}), defaultProfile)
@@ -50,8 +50,8 @@ test('a drift check looks; a change looks and, as often as the profile says, app
     phases: { preparing: '1s', planning: '10s', applying: { p0: '20s', p50: '40s', p100: '160s' } },
     changeShare: 0.5,
   })
-  const { DriftCheck, Change } = tookOf(profile)
-  const { next } = new Random(1)
+  const { DriftCheck, Change } = serviceTimesOf(profile)
+  const { next } = new SeededRandom(1)
   deepEqual(DriftCheck(next), 11_000)
   const times = Array.from({ length: 20_000 }, () => Change(next)).sort((a, b) => a - b)
   const isNear = (share: number, expected: number) => {

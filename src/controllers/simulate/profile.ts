@@ -3,15 +3,15 @@ import { ProfileError, type Times, timesOf, type WorkPhase, workPhases } from '.
 import { Type, toStructuralSchema } from '../../kubernetes/object/index.ts'
 import { pruneUnknown, validateSchema } from '../../kubernetes/schema/index.ts'
 
-const times = (description: string) => Type.Optional(Type.Unknown({ description }))
+const timesField = (description: string) => Type.Optional(Type.Unknown({ description }))
 
 const schema = Type.Object({
   phases: Type.Optional(
     Type.Object(
       {
-        preparing: times('Sources and dependencies.'),
-        planning: times('Looking what there is to do: all of a drift check.'),
-        applying: times('Doing it; only in Runs of changes.'),
+        preparing: timesField('Sources and dependencies.'),
+        planning: timesField('Looking what there is to do: all of a drift check.'),
+        applying: timesField('Doing it; only in Runs of changes.'),
       },
       { description: 'How long a worker is busy with each phase of a Run.' },
     ),
@@ -31,7 +31,7 @@ const schema = Type.Object({
       description: 'A weight for each hour of the day, from midnight.',
     }),
   ),
-  workerStart: times('From asking for a worker until it takes a Run.'),
+  workerStart: timesField('From asking for a worker until it takes a Run.'),
   price: Type.Optional(
     Type.Object(
       {
@@ -105,25 +105,25 @@ export function parseProfile(value: unknown): Profile {
   return {
     ...defaultProfile,
     ...rest,
-    ...(phases && { phases: Object.fromEntries(workPhases.map(phase => [phase, checkedTimes(`profile.phases.${phase}`, phases[phase])])) }),
-    ...(workerStart !== undefined && { workerStart: checkedTimes('profile.workerStart', workerStart) ?? defaultProfile.workerStart }),
+    ...(phases && { phases: Object.fromEntries(workPhases.map(phase => [phase, validTimes(`profile.phases.${phase}`, phases[phase])])) }),
+    ...(workerStart !== undefined && { workerStart: validTimes('profile.workerStart', workerStart) ?? defaultProfile.workerStart }),
     price: { currency, perWorkerHour, perPodHour: price?.perPodHour ?? perWorkerHour },
   }
 }
 
-function checkedTimes(field: string, value: unknown): Times | undefined {
+function validTimes(field: string, value: unknown): Times | undefined {
   timesOf(field, value)
   return value as Times | undefined
 }
 
 /** Draws how long a worker is busy with a Run, in milliseconds. */
-export type Took = (chance: () => number) => number
+export type ServiceTime = (chance: () => number) => number
 
 /** By cause of a Run. A drift check looks; a change looks, and has something to apply as often as the profile says. */
-export function tookOf({ phases, changeShare }: Profile): { readonly DriftCheck: Took; readonly Change: Took } {
+export function serviceTimesOf({ phases, changeShare }: Profile): { readonly DriftCheck: ServiceTime; readonly Change: ServiceTime } {
   const preparing = timesOf('profile.phases.preparing', phases.preparing)
   const planning = timesOf('profile.phases.planning', phases.planning)
   const applying = timesOf('profile.phases.applying', phases.applying)
-  const look: Took = chance => preparing(chance()) + planning(chance())
+  const look: ServiceTime = chance => preparing(chance()) + planning(chance())
   return { DriftCheck: look, Change: chance => look(chance) + (chance() < changeShare ? applying(chance()) : 0) }
 }

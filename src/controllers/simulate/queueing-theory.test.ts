@@ -22,7 +22,7 @@ function simulatedWait(options: { workers: number; utilisation: number; meanSeco
   })
   const fleet = { stacks, intervalMs: undefined, profile, hours: 24 * days, seed: 7 }
   const result = simulateFleet(fleet, { max: workers, min: workers, lifecycle: 'Warm' })
-  ok(Math.abs(result.utilisation - utilisation) < 0.02, `utilisation ${result.utilisation}, expected ${utilisation}`)
+  ok(Math.abs(result.utilization - utilisation) < 0.02, `utilisation ${result.utilization}, expected ${utilisation}`)
   return result.wait.all.meanMs / 1_000
 }
 

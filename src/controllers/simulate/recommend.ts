@@ -2,7 +2,7 @@ import type { Profile } from './profile.ts'
 import type { SimulationResult } from './simulate-fleet.ts'
 
 /** How long the 99th percentile of Runs may wait for a worker, in milliseconds. */
-export type Target = { readonly changeMs: number; readonly driftCheckMs: number }
+export type WaitTarget = { readonly changeMs: number; readonly driftCheckMs: number }
 
 export type CostComparison = {
   /** Per day, as all costs here. */
@@ -34,8 +34,8 @@ export function compareCosts({ workerHours, hours }: SimulationResult, stacks: n
 }
 
 /** The smallest size that keeps the target. `results` are in the order of their size. */
-export function recommend(results: readonly SimulationResult[], target: Target): Recommendation {
-  const enough = results.find(result => keeps(result, target))
+export function recommend(results: readonly SimulationResult[], target: WaitTarget): Recommendation {
+  const enough = results.find(result => meetsTarget(result, target))
   if (enough) {
     const { max, workers } = enough
     const usually = `${workers.mean.toFixed(1)} workers on average, ${workers.peak} at most`
@@ -54,6 +54,6 @@ export function recommend(results: readonly SimulationResult[], target: Target):
 }
 
 /** True where the waits are within the target, and the queue was not left growing. */
-export function keeps({ wait }: SimulationResult, target: Target): boolean {
+export function meetsTarget({ wait }: SimulationResult, target: WaitTarget): boolean {
   return wait.Change.p99Ms <= target.changeMs && wait.DriftCheck.p99Ms <= target.driftCheckMs
 }

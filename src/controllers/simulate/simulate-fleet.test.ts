@@ -27,20 +27,20 @@ test('a fleet of new Stacks: the arithmetic of waves', () => {
   const spec = { stacks: 12, intervalMs: undefined, profile: quiet, hours: 1, begin: 'New' as const }
   const oneShot = simulateFleet(spec, { max: 4 })
   equal(oneShot.lastEndMs, 3 * 70_000)
-  deepEqual([oneShot.wait.all.p50Ms, oneShot.wait.all.maxMs, oneShot.workers.started, oneShot.workers.peak], [80_000, 150_000, 12, 4])
+  deepEqual([oneShot.wait.all.p50Ms, oneShot.wait.all.maxMs, oneShot.workers.runStarted, oneShot.workers.peak], [80_000, 150_000, 12, 4])
   equal(oneShot.workerHours, (12 * 70_000) / 3_600_000)
   const warm = simulateFleet(spec, { max: 4, lifecycle: 'Warm', idleTimeout: '5m' })
   equal(warm.lastEndMs, 10_000 + 3 * 60_000)
   // All four go five minutes after their last Run.
   equal(warm.workerHours, (4 * (190_000 + 300_000)) / 3_600_000)
   const slots = simulateFleet(spec, { max: 4, slots: 3 })
-  deepEqual([slots.lastEndMs, slots.workers.started], [70_000, 4])
+  deepEqual([slots.lastEndMs, slots.workers.runStarted], [70_000, 4])
 })
 
 test('drift checks come once in each interval, ±10%, and a pool that is too small falls behind', () => {
   const spec = { stacks: 100, intervalMs: 3_600_000, profile: quiet, hours: 24 }
   const enough = simulateFleet(spec, { max: 20 })
-  ok(Math.abs(enough.ended / (100 * 24 * (3_600 / 3_670)) - 1) < 0.02, `${enough.ended} Runs`)
+  ok(Math.abs(enough.runEnded / (100 * 24 * (3_600 / 3_670)) - 1) < 0.02, `${enough.runEnded} Runs`)
   equal(enough.wait.DriftCheck.p50Ms, 10_000)
   const tooSmall = simulateFleet(spec, { max: 1 })
   equal(tooSmall.workers.peak, 1)
@@ -60,10 +60,10 @@ test('where the simulation does not ask for the size of the pool, the answer wou
   ]) {
     const workers = new WorkerFleet({ mode: 'Process', max, min }, 0)
     const names = Array.from({ length: started }, () => workers.start(0))
-    for (const wanted of started === max ? [0, 1, 50] : [0]) {
-      equal(workers.size(wanted, 0).start, 0)
+    for (const startable of started === max ? [0, 1, 50] : [0]) {
+      equal(workers.size(startable, 0).start, 0)
       for (const name of names.splice(0, 1)) workers.register(name, 0)
-      equal(workers.size(wanted, 0).start, 0)
+      equal(workers.size(startable, 0).start, 0)
     }
   }
 })

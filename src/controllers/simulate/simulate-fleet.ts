@@ -1,15 +1,15 @@
 import { defaults, timesOf, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
-import { decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory, wantedIn } from '../dispatch/index.ts'
+import { countStartable, decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
 import { EventQueue } from './event-queue.ts'
-import { Measures, type SimulationResult } from './measures.ts'
-import { type Profile, tookOf } from './profile.ts'
-import { Random } from './random.ts'
-import { afterRun, type Cause, makeStackLoad, pool, type StackLoad } from './stack-load.ts'
+import { Measurements, type SimulationResult } from './measurements.ts'
+import { type Profile, serviceTimesOf } from './profile.ts'
+import { SeededRandom } from './seeded-random.ts'
+import { afterRun, makeStackLoad, pool, type RunCause, type StackLoad } from './stack-load.ts'
 import { type SimulatedWorker, WorkerFleet } from './worker-fleet.ts'
 
-export type { SimulationResult, WaitSummary } from './measures.ts'
+export type { SimulationResult, WaitSummary } from './measurements.ts'
 
 export type FleetSpec = {
   readonly stacks: number
@@ -28,7 +28,7 @@ export type FleetSpec = {
   readonly seed?: number
 }
 
-export type PoolShape = Pick<WorkerPoolSpec, 'lifecycle' | 'slots' | 'min' | 'idleTimeout'> & { readonly max: number }
+export type PoolConfig = Pick<WorkerPoolSpec, 'lifecycle' | 'slots' | 'min' | 'idleTimeout'> & { readonly max: number }
 
 const hourMs = 3_600_000
 /** As in `dispatch/`: the books of the queue are kept in order this often. */
@@ -36,9 +36,9 @@ const tickMs = 30_000
 /** Virtual time 0 as people would write it; only differences matter. */
 const epochMs = Date.parse('2026-06-01T00:00:00Z')
 
-type Event =
-  | { readonly kind: 'Due'; readonly stack: StackLoad; readonly cause: Cause }
-  | { readonly kind: 'Ended'; readonly stack: StackLoad; readonly hand: SimulatedWorker }
+type SimulationEvent =
+  | { readonly kind: 'Due'; readonly stack: StackLoad; readonly cause: RunCause }
+  | { readonly kind: 'Ended'; readonly stack: StackLoad; readonly worker: SimulatedWorker }
   | { readonly kind: 'Registered'; readonly worker: string }
   | { readonly kind: 'Commit' }
   | { readonly kind: 'IdleCheck' }
@@ -49,100 +49,100 @@ type Event =
  *
  * @throws {RangeError} if a number makes no sense.
  */
-export function simulateFleet(fleet: FleetSpec, shape: PoolShape): SimulationResult {
-  return new Simulation(fleet, shape).run()
+export function simulateFleet(fleet: FleetSpec, pool: PoolConfig): SimulationResult {
+  return new Simulation(fleet, pool).run()
 }
 
 class Simulation {
   readonly #fleet: FleetSpec
   readonly #workers: WorkerFleet
   readonly #queue = new RunQueue()
-  readonly #memory = new SchedulerState()
-  readonly #events = new EventQueue<Event>()
+  readonly #schedulerState = new SchedulerState()
+  readonly #events = new EventQueue<SimulationEvent>()
   readonly #stacks: StackLoad[]
   readonly #settings
-  readonly #measures: Measures
+  readonly #measurements: Measurements
   readonly #endMs: number
   readonly #warmUpMs: number
   readonly #timeoutMs = parseDuration(defaults.timeout)
   // Each has dice of its own, so that a larger pool meets the same commits.
-  readonly #commitDice: Random
-  readonly #runDice: Random
-  readonly #startDice: Random
-  readonly #placeDice: Random
-  readonly #tookMs
+  readonly #commitRandom: SeededRandom
+  readonly #runRandom: SeededRandom
+  readonly #startRandom: SeededRandom
+  readonly #placementRandom: SeededRandom
+  readonly #serviceTimes
   readonly #startMs
   readonly #hourWeights: readonly number[]
   #idleCheckMs = Number.POSITIVE_INFINITY
   #nowMs = 0
 
-  constructor(fleet: FleetSpec, shape: PoolShape) {
+  constructor(fleet: FleetSpec, pool: PoolConfig) {
     const { stacks, intervalMs, tenants = 1, profile, hours = 24, seed = 1, begin = 'Settled' } = fleet
-    mustBe('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number of at least 1')
-    mustBe(
+    assertValid('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number of at least 1')
+    assertValid(
       'tenants',
       tenants,
       Number.isInteger(tenants) && tenants >= 1 && tenants <= stacks,
       'a whole number from 1 to the number of stacks',
     )
-    mustBe('hours', hours, hours > 0, 'more than 0')
-    mustBe('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'more than 0')
-    mustBe('max', shape.max, Number.isInteger(shape.max) && shape.max >= 1, 'a whole number of at least 1')
+    assertValid('hours', hours, hours > 0, 'more than 0')
+    assertValid('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'more than 0')
+    assertValid('max', pool.max, Number.isInteger(pool.max) && pool.max >= 1, 'a whole number of at least 1')
     this.#fleet = fleet
     this.#warmUpMs = fleet.warmUpMs ?? (begin === 'New' ? 0 : hourMs / 2)
     this.#endMs = this.#warmUpMs + hours * hourMs
     this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
-    this.#workers = new WorkerFleet({ mode: 'Process', ...shape }, epochMs)
-    this.#measures = new Measures(this.#warmUpMs, tenants)
-    this.#tookMs = tookOf(profile)
+    this.#workers = new WorkerFleet({ mode: 'Process', ...pool }, epochMs)
+    this.#measurements = new Measurements(this.#warmUpMs, tenants)
+    this.#serviceTimes = serviceTimesOf(profile)
     this.#startMs = timesOf('profile.workerStart', profile.workerStart)
     const sum = profile.changesByHour.reduce((total, weight) => total + weight, 0)
     this.#hourWeights = profile.changesByHour.map(weight => (24 * weight) / sum)
-    const dice = new Random(seed)
-    this.#commitDice = dice.fork()
-    this.#runDice = dice.fork()
-    this.#startDice = dice.fork()
-    this.#placeDice = dice.fork()
+    const random = new SeededRandom(seed)
+    this.#commitRandom = random.fork()
+    this.#runRandom = random.fork()
+    this.#startRandom = random.fork()
+    this.#placementRandom = random.fork()
     this.#stacks = tenantOfEach(stacks, tenants).map((tenant, index) => makeStackLoad(index, tenant, epochMs))
-    this.#begin(begin, dice.fork())
+    this.#scheduleInitialEvents(begin, random.fork())
   }
 
   run(): SimulationResult {
     this.#pass()
     while (this.#events.nextMs < this.#endMs) {
       this.#nowMs = this.#events.nextMs
-      this.#measures.passed(this.#nowMs, this.#workers)
+      this.#measurements.advanceTo(this.#nowMs, this.#workers)
       // What happens at one moment is seen by one pass, as in dispatch.
-      while (this.#events.nextMs === this.#nowMs) this.#happen(this.#events.take()!)
+      while (this.#events.nextMs === this.#nowMs) this.#handle(this.#events.take()!)
       this.#pass()
     }
-    this.#measures.passed(this.#endMs, this.#workers)
-    for (const stack of this.#stacks) if (stack.phase === 'Queued') this.#measures.stillWaits(stack, this.#endMs)
-    return this.#measures.result(this.#workers, this.#endMs)
+    this.#measurements.advanceTo(this.#endMs, this.#workers)
+    for (const stack of this.#stacks) if (stack.phase === 'Queued') this.#measurements.runStillQueued(stack, this.#endMs)
+    return this.#measurements.result(this.#workers, this.#endMs)
   }
 
-  #begin(begin: 'Settled' | 'New', dice: Random): void {
+  #scheduleInitialEvents(begin: 'Settled' | 'New', random: SeededRandom): void {
     const { intervalMs, profile, stacks } = this.#fleet
     for (const stack of this.#stacks) {
-      if (begin === 'New') this.#due(stack, 'Change', 0)
-      else if (intervalMs !== undefined) this.#due(stack, 'DriftCheck', dice.next() * intervalMs)
+      if (begin === 'New') this.#scheduleDue(stack, 'Change', 0)
+      else if (intervalMs !== undefined) this.#scheduleDue(stack, 'DriftCheck', random.next() * intervalMs)
     }
     if (profile.changesPerStackPerDay * stacks > 0) this.#events.add(this.#nextCommitMs(), { kind: 'Commit' })
     this.#events.add(tickMs, { kind: 'Tick' })
   }
 
-  #happen(event: Event): void {
+  #handle(event: SimulationEvent): void {
     switch (event.kind) {
       case 'Due':
         // What was due before a change came is outdated.
-        if (event.stack.phase === 'Idle' && event.stack.dueMs === this.#nowMs) this.#ask(event.stack, event.cause)
+        if (event.stack.phase === 'Idle' && event.stack.dueMs === this.#nowMs) this.#enqueue(event.stack, event.cause)
         return
       case 'Ended':
-        this.#end(event.stack, event.hand)
+        this.#endRun(event.stack, event.worker)
         return
       case 'Registered':
         this.#workers.register(event.worker, this.#nowMs)
-        this.#checkIdle(this.#workers.idleUntilMs(this.#nowMs))
+        this.#checkIdle(this.#workers.idleTimeoutAtMs(this.#nowMs))
         return
       case 'Commit':
         this.#commit()
@@ -150,7 +150,7 @@ class Simulation {
       case 'IdleCheck':
         if (this.#idleCheckMs !== this.#nowMs) return
         this.#idleCheckMs = Number.POSITIVE_INFINITY
-        this.#checkIdle(this.#workers.letGo(this.#wanted(), this.#nowMs))
+        this.#checkIdle(this.#workers.removeIdle(this.#startable(), this.#nowMs))
         return
       case 'Tick':
         this.#queue.tick(epochMs + this.#nowMs)
@@ -160,64 +160,64 @@ class Simulation {
 
   /** Places what waits; then sizes the pool by what is left. */
   #pass(): void {
-    if (this.#queue.size > 0 && this.#workers.free.length > 0) this.#place()
-    const { paid, max } = this.#workers
+    if (this.#queue.size > 0 && this.#workers.free.length > 0) this.#assign()
+    const { provisioned, max } = this.#workers
     // Otherwise the answer is known: a pool at its maximum starts none, one without a queue and at its minimum neither.
-    if (paid < max && (this.#queue.size > 0 || paid < (this.#workers.spec.min ?? 0))) this.#resize()
+    if (provisioned < max && (this.#queue.size > 0 || provisioned < (this.#workers.spec.min ?? 0))) this.#resize()
   }
 
-  #place(): void {
+  #assign(): void {
     const { free, loads } = this.#workers
     // Placing looks at a sample of a large pool; the workers here differ in nothing, so it need not be shown the others.
-    const shown = this.#queue.size <= sampleSize ? sample(free, this.#placeDice.next) : free
+    const shown = this.#queue.size <= sampleSize ? sample(free, this.#placementRandom.next) : free
     const given = decidePlacement({
       queue: this.#queue,
-      memory: this.#memory,
-      hands: WorkerInventory.of(
-        shown.map(({ worker }) => worker),
+      state: this.#schedulerState,
+      inventory: WorkerInventory.of(
+        shown.map(({ object }) => object),
         loads,
-        this.#placeDice.next,
+        this.#placementRandom.next,
       ),
       nowMs: epochMs + this.#nowMs,
     })
     for (const { key, worker } of given) {
       const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!
       stack.phase = 'Running'
-      this.#measures.started(stack, this.#nowMs)
-      const tookMs = Math.min(this.#timeoutMs, this.#tookMs[stack.cause](this.#runDice.next))
-      this.#events.add(this.#nowMs + tookMs, { kind: 'Ended', stack, hand: this.#workers.give(worker) })
+      this.#measurements.runStarted(stack, this.#nowMs)
+      const tookMs = Math.min(this.#timeoutMs, this.#serviceTimes[stack.cause](this.#runRandom.next))
+      this.#events.add(this.#nowMs + tookMs, { kind: 'Ended', stack, worker: this.#workers.assign(worker) })
     }
   }
 
   #resize(): void {
-    const { start } = this.#workers.size(this.#wanted(), this.#nowMs)
+    const { start } = this.#workers.size(this.#startable(), this.#nowMs)
     for (let i = 0; i < start; i++) {
       const worker = this.#workers.start(this.#nowMs)
-      this.#events.add(this.#nowMs + this.#startMs(this.#startDice.next()), { kind: 'Registered', worker })
+      this.#events.add(this.#nowMs + this.#startMs(this.#startRandom.next()), { kind: 'Registered', worker })
     }
   }
 
-  #wanted(): number {
+  #startable(): number {
     const { max, slots } = this.#workers
-    return this.#queue.size === 0 ? 0 : wantedIn(this.#queue, pool, this.#queue.shapes(), max * slots)
+    return this.#queue.size === 0 ? 0 : countStartable(this.#queue, pool, this.#queue.equivalenceClasses(), max * slots)
   }
 
   /** A Run of the Stack waits from now on. One that waits already is replaced, and keeps its age. */
-  #ask(stack: StackLoad, cause: Cause): void {
+  #enqueue(stack: StackLoad, cause: RunCause): void {
     const since = stack.phase === 'Queued' ? this.#queue.find(stack.key)?.request.sinceMs : undefined
     stack.phase = 'Queued'
     stack.cause = cause
-    stack.askedMs = this.#nowMs
+    stack.arrivedMs = this.#nowMs
     stack.dueMs = Number.POSITIVE_INFINITY
-    this.#queue.put({ ...stack.requests[cause], sinceMs: since ?? epochMs + this.#nowMs, order: this.#measures.asked() })
+    this.#queue.put({ ...stack.requests[cause], sinceMs: since ?? epochMs + this.#nowMs, order: this.#measurements.runArrived() })
   }
 
   #change(stack: StackLoad): void {
     if (stack.phase === 'Running') stack.hasChanged = true
     else if (stack.phase === 'Idle') {
       stack.failures = 0
-      this.#ask(stack, 'Change')
-    } else if (stack.cause === 'DriftCheck') this.#ask(stack, 'Change')
+      this.#enqueue(stack, 'Change')
+    } else if (stack.cause === 'DriftCheck') this.#enqueue(stack, 'Change')
   }
 
   #commit(): void {
@@ -225,9 +225,9 @@ class Simulation {
     const hour = Math.floor(Math.max(0, this.#nowMs - this.#warmUpMs) / hourMs) % 24
     const most = Math.max(...this.#hourWeights)
     // Thinning: as many commits as in the busiest hour are thrown, and those beyond the present hour's share are dropped.
-    if (this.#commitDice.next() * most < this.#hourWeights[hour]!) {
-      const count = this.#commitDice.geometric(profile.stacksPerChange)
-      const first = Math.floor(this.#commitDice.next() * this.#stacks.length)
+    if (this.#commitRandom.next() * most < this.#hourWeights[hour]!) {
+      const count = this.#commitRandom.geometric(profile.stacksPerChange)
+      const first = Math.floor(this.#commitRandom.next() * this.#stacks.length)
       const { tenant } = this.#stacks[first]!
       for (let i = first; i < first + count && this.#stacks[i]?.tenant === tenant; i++) this.#change(this.#stacks[i]!)
     }
@@ -237,23 +237,23 @@ class Simulation {
   #nextCommitMs(): number {
     const { stacks, profile } = this.#fleet
     const perDay = (stacks * profile.changesPerStackPerDay * Math.max(...this.#hourWeights)) / profile.stacksPerChange
-    return this.#nowMs + this.#commitDice.exponential((24 * hourMs) / perDay)
+    return this.#nowMs + this.#commitRandom.exponential((24 * hourMs) / perDay)
   }
 
-  #end(stack: StackLoad, hand: SimulatedWorker): void {
+  #endRun(stack: StackLoad, worker: SimulatedWorker): void {
     this.#queue.end(stack.key, epochMs + this.#nowMs)
-    this.#workers.takeBack(hand, this.#nowMs)
-    if (hand.active === 0 && hand.freeAt >= 0) this.#checkIdle(this.#workers.idleUntilMs(this.#nowMs))
-    const isFailed = this.#runDice.next() < this.#fleet.profile.failureShare
-    this.#measures.ended(isFailed, this.#nowMs)
+    this.#workers.release(worker, this.#nowMs)
+    if (worker.active === 0 && worker.freeIndex >= 0) this.#checkIdle(this.#workers.idleTimeoutAtMs(this.#nowMs))
+    const isFailed = this.#runRandom.next() < this.#fleet.profile.failureShare
+    this.#measurements.runEnded(isFailed, this.#nowMs)
     const next = afterRun(stack, isFailed, this.#settings, this.#nowMs)
     stack.phase = 'Idle'
     stack.hasChanged = false
-    if (next?.atMs === this.#nowMs) this.#ask(stack, next.cause)
-    else if (next) this.#due(stack, next.cause, next.atMs)
+    if (next?.atMs === this.#nowMs) this.#enqueue(stack, next.cause)
+    else if (next) this.#scheduleDue(stack, next.cause, next.atMs)
   }
 
-  #due(stack: StackLoad, cause: Cause, atMs: number): void {
+  #scheduleDue(stack: StackLoad, cause: RunCause, atMs: number): void {
     stack.dueMs = atMs
     this.#events.add(atMs, { kind: 'Due', stack, cause })
   }
@@ -278,6 +278,6 @@ function tenantOfEach(stacks: number, tenants: number): number[] {
   })
 }
 
-function mustBe(what: string, got: number, isRight: boolean, allowed: string): void {
+function assertValid(what: string, got: number, isRight: boolean, allowed: string): void {
   if (!isRight) throw new RangeError(`${what} must be ${allowed}, got ${got}`)
 }

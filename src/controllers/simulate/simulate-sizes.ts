@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { FleetSpec, PoolShape, SimulationResult } from './simulate-fleet.ts'
+import type { FleetSpec, PoolConfig, SimulationResult } from './simulate-fleet.ts'
 
 /** Plays the fleet once for each size, on as many threads as the machine has cores. Results are in the order of `sizes`. */
 export async function simulateSizes(
   fleet: FleetSpec,
-  shape: Omit<PoolShape, 'max'>,
+  pool: Omit<PoolConfig, 'max'>,
   sizes: readonly number[],
 ): Promise<SimulationResult[]> {
   const results: SimulationResult[] = []
@@ -18,7 +18,7 @@ export async function simulateSizes(
     try {
       while (next < sizes.length) {
         const index = next++
-        results[index] = await ask(thread, { fleet, shape: { ...shape, max: sizes[index]! } })
+        results[index] = await simulateOn(thread, { fleet, pool: { ...pool, max: sizes[index]! } })
       }
     } finally {
       await thread.terminate()
@@ -29,9 +29,9 @@ export async function simulateSizes(
 }
 
 /** What a thread is asked. */
-export type Question = { readonly fleet: FleetSpec; readonly shape: PoolShape }
+export type SimulationRequest = { readonly fleet: FleetSpec; readonly pool: PoolConfig }
 
-async function ask(thread: Worker, question: Question): Promise<SimulationResult> {
+async function simulateOn(thread: Worker, question: SimulationRequest): Promise<SimulationResult> {
   const answered = once(thread, 'message')
   thread.postMessage(question)
   // An error of the thread rejects, as `once` promises.

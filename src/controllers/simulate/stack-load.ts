@@ -4,7 +4,7 @@ import { type RunRequest, requestOf } from '../dispatch/index.ts'
 import { backoffMs, jitteredIntervalMs, jitterOf, runClass, type Settings } from '../stack/index.ts'
 
 /** Why a Run is made, as far as it matters for load: a retry is a Run of the same cause. */
-export type Cause = 'DriftCheck' | 'Change'
+export type RunCause = 'DriftCheck' | 'Change'
 
 /**
  * A Stack as the load it is. At most one Run of it waits or runs (invariant 1), so its key stands for its Run.
@@ -14,11 +14,11 @@ export type StackLoad = {
   readonly key: string
   readonly tenant: number
   readonly jitter: number
-  readonly requests: Readonly<Record<Cause, RunRequest>>
+  readonly requests: Readonly<Record<RunCause, RunRequest>>
   phase: 'Idle' | 'Queued' | 'Running'
-  cause: Cause
+  cause: RunCause
   /** Since when its Run waits: what it waited for before, such as its own last Run, no worker could have changed. */
-  askedMs: number
+  arrivedMs: number
   /** While Idle: when its next Run is due; Infinity: never. Events of other times are outdated. */
   dueMs: number
   /** It changed while its Run was under way. */
@@ -36,7 +36,7 @@ export function makeStackLoad(index: number, tenant: number, epochMs: number): S
     requests: { DriftCheck: requestFor(key, 'DriftCheck', epochMs), Change: requestFor(key, 'Change', epochMs) },
     phase: 'Idle',
     cause: 'DriftCheck',
-    askedMs: 0,
+    arrivedMs: 0,
     dueMs: Number.POSITIVE_INFINITY,
     hasChanged: false,
     failures: 0,
@@ -44,7 +44,7 @@ export function makeStackLoad(index: number, tenant: number, epochMs: number): S
 }
 
 /** Puts a Run into the queue: its class and what it needs are what `stack/` and `dispatch/` say of such a Run. */
-function requestFor(key: string, cause: Cause, epochMs: number): RunRequest {
+function requestFor(key: string, cause: RunCause, epochMs: number): RunRequest {
   const [namespace = '', name = ''] = key.split('/')
   const metadata = { name, namespace, uid: key, resourceVersion: '1', creationTimestamp: rfc3339(epochMs) }
   const stack = { apiVersion: 'oarlock.dev/v1alpha1', kind: 'Stack', metadata, spec: { engine: 'command' as const, source: {} } }
@@ -72,7 +72,7 @@ function requestFor(key: string, cause: Cause, epochMs: number): RunRequest {
 /** The pool that is simulated. */
 export const pool = 'default'
 
-export type Next = { readonly cause: Cause; readonly atMs: number }
+export type NextRun = { readonly cause: RunCause; readonly atMs: number }
 
 /**
  * What a Stack needs after its Run ended at `nowMs`, as `decideStack` does: a change that came meanwhile at once; a retry after the
@@ -80,7 +80,7 @@ export type Next = { readonly cause: Cause; readonly atMs: number }
  *
  * Counts failures in `load`.
  */
-export function afterRun(load: StackLoad, isFailed: boolean, settings: Settings, nowMs: number): Next | undefined {
+export function afterRun(load: StackLoad, isFailed: boolean, settings: Settings, nowMs: number): NextRun | undefined {
   if (load.hasChanged) {
     load.failures = 0
     return { cause: 'Change', atMs: nowMs }

@@ -1,16 +1,16 @@
 import type { Worker, WorkerPoolSpec } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
-import { decidePoolSize, idleTimeoutMs, noStarts, type PoolSize, type WorkerLoad, withRun } from '../dispatch/index.ts'
+import { decidePoolSize, idleTimeoutMs, initialStartState, type PoolSize, type WorkerLoad, withRun } from '../dispatch/index.ts'
 import { pool } from './stack-load.ts'
 
 /** A worker of the simulation. */
 export type SimulatedWorker = {
-  readonly worker: Worker
+  readonly object: Worker
   active: number
   total: number
   idleSinceMs: number
   /** Its place among those with a free slot; -1: it has none. */
-  freeAt: number
+  freeIndex: number
 }
 
 const noNeeds = { cpuMillis: 0, memoryBytes: 0 }
@@ -25,13 +25,13 @@ export class WorkerFleet {
   readonly max: number
   readonly free: SimulatedWorker[] = []
   readonly loads = new Map<string, WorkerLoad>()
-  readonly #hands = new Map<string, SimulatedWorker>()
+  readonly #workers = new Map<string, SimulatedWorker>()
   readonly #starting: { name: string; sinceMs: number }[] = []
   readonly #idleTimeoutMs: number
   /** Nothing here is decided by a worker's age: how long it is idle is counted in `idleSinceMs`. */
   readonly #createdAt: string
   #busy = 0
-  #number = 0
+  #startedCount = 0
 
   constructor(spec: WorkerPoolSpec, epochMs: number) {
     this.spec = spec
@@ -42,8 +42,8 @@ export class WorkerFleet {
   }
 
   /** Workers that cost: those that start, too. */
-  get paid(): number {
-    return this.#hands.size + this.#starting.length
+  get provisioned(): number {
+    return this.#workers.size + this.#starting.length
   }
 
   get busy(): number {
@@ -52,26 +52,26 @@ export class WorkerFleet {
 
   /** How many were ever started. */
   get started(): number {
-    return this.#number
+    return this.#startedCount
   }
 
   /** What the pool should be, with so many Runs that one more worker after the other would let start. */
-  size(wanted: number, nowMs: number): PoolSize {
+  size(startable: number, nowMs: number): PoolSize {
     return decidePoolSize({
       spec: this.spec,
-      wanted,
-      workers: this.#hands.size,
+      startable,
+      workers: this.#workers.size,
       busy: this.#busy,
-      idle: this.#hands.size - this.#busy,
+      idle: this.#workers.size - this.#busy,
       min: this.spec.min ?? 0,
-      state: { ...noStarts, starting: this.#starting },
+      state: { ...initialStartState, starting: this.#starting },
       nowMs,
     })
   }
 
   /** Asks for a worker. Returns its name, for {@link register}. */
   start(nowMs: number): string {
-    const name = `w${this.#number++}`
+    const name = `w${this.#startedCount++}`
     this.#starting.push({ name, sinceMs: nowMs })
     return name
   }
@@ -82,8 +82,8 @@ export class WorkerFleet {
       this.#starting.findIndex(one => one.name === name),
       1,
     )
-    const hand: SimulatedWorker = {
-      worker: {
+    const worker: SimulatedWorker = {
+      object: {
         apiVersion: 'oarlock.dev/v1alpha1',
         kind: 'Worker',
         metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: this.#createdAt },
@@ -93,54 +93,54 @@ export class WorkerFleet {
       active: 0,
       total: 0,
       idleSinceMs: nowMs,
-      freeAt: -1,
+      freeIndex: -1,
     }
-    this.#hands.set(name, hand)
-    this.#setFree(hand, true)
+    this.#workers.set(name, worker)
+    this.#setFree(worker, true)
   }
 
   /** The worker has one Run more. */
-  give(name: string): SimulatedWorker {
-    const hand = this.#hands.get(name)
-    if (!hand) throw new Error(`bug: a Run was given to ${name}, which is not there`)
-    if (hand.active++ === 0) this.#busy++
-    hand.total++
+  assign(name: string): SimulatedWorker {
+    const worker = this.#workers.get(name)
+    if (!worker) throw new Error(`bug: a Run was given to ${name}, which is not there`)
+    if (worker.active++ === 0) this.#busy++
+    worker.total++
     this.loads.set(name, withRun(this.loads.get(name), 1, noNeeds))
     // A one-shot worker gets all its Runs in one decision: from then on it says that it is busy.
-    if (this.#isOneShot || hand.active >= this.slots) this.#setFree(hand, false)
-    return hand
+    if (this.#isOneShot || worker.active >= this.slots) this.#setFree(worker, false)
+    return worker
   }
 
   /** A Run of the worker has ended. */
-  takeBack(hand: SimulatedWorker, nowMs: number): void {
-    const { name } = hand.worker.metadata
-    hand.active--
-    if (hand.active === 0) this.#busy--
+  release(worker: SimulatedWorker, nowMs: number): void {
+    const { name } = worker.object.metadata
+    worker.active--
+    if (worker.active === 0) this.#busy--
     this.loads.set(name, withRun(this.loads.get(name), -1, noNeeds))
     if (this.#isOneShot) {
-      if (hand.active === 0) this.#remove(hand)
+      if (worker.active === 0) this.#remove(worker)
       return
     }
-    if (hand.active === 0) hand.idleSinceMs = nowMs
-    this.#setFree(hand, true)
+    if (worker.active === 0) worker.idleSinceMs = nowMs
+    this.#setFree(worker, true)
   }
 
   /** Lets spare idle workers go whose time is over, the longest idle ones first. Returns when to look again; Infinity: no need. */
-  letGo(wanted: number, nowMs: number): number {
-    const { surplus } = this.size(wanted, nowMs)
+  removeIdle(startable: number, nowMs: number): number {
+    const { surplus } = this.size(startable, nowMs)
     if (surplus <= 0) return Number.POSITIVE_INFINITY
     const idle = this.free.filter(({ active }) => active === 0).sort((a, b) => a.idleSinceMs - b.idleSinceMs)
     let againMs = Number.POSITIVE_INFINITY
-    for (const hand of idle.slice(0, surplus)) {
-      const untilMs = hand.idleSinceMs + this.#idleTimeoutMs
-      if (nowMs >= untilMs) this.#remove(hand)
+    for (const worker of idle.slice(0, surplus)) {
+      const untilMs = worker.idleSinceMs + this.#idleTimeoutMs
+      if (nowMs >= untilMs) this.#remove(worker)
       else againMs = Math.min(againMs, untilMs)
     }
     return againMs
   }
 
-  /** When {@link letGo} has something to do at the earliest, for a worker that is idle from `nowMs` on. */
-  idleUntilMs(nowMs: number): number {
+  /** When {@link removeIdle} has something to do at the earliest, for a worker that is idle from `nowMs` on. */
+  idleTimeoutAtMs(nowMs: number): number {
     return nowMs + this.#idleTimeoutMs
   }
 
@@ -148,24 +148,24 @@ export class WorkerFleet {
     return this.spec.lifecycle !== 'Warm'
   }
 
-  #remove(hand: SimulatedWorker): void {
-    const { name } = hand.worker.metadata
-    this.#setFree(hand, false)
-    this.#hands.delete(name)
+  #remove(worker: SimulatedWorker): void {
+    const { name } = worker.object.metadata
+    this.#setFree(worker, false)
+    this.#workers.delete(name)
     this.loads.delete(name)
   }
 
-  #setFree(hand: SimulatedWorker, isFree: boolean): void {
-    if (isFree === hand.freeAt >= 0) return
+  #setFree(worker: SimulatedWorker, isFree: boolean): void {
+    if (isFree === worker.freeIndex >= 0) return
     if (isFree) {
-      hand.freeAt = this.free.push(hand) - 1
+      worker.freeIndex = this.free.push(worker) - 1
       return
     }
     const last = this.free.pop()!
-    if (last !== hand) {
-      this.free[hand.freeAt] = last
-      last.freeAt = hand.freeAt
+    if (last !== worker) {
+      this.free[worker.freeIndex] = last
+      last.freeIndex = worker.freeIndex
     }
-    hand.freeAt = -1
+    worker.freeIndex = -1
   }
 }

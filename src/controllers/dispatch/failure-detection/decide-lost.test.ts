@@ -12,7 +12,7 @@ type World = { workers?: Worker[]; runs?: Run[]; leases?: Record<string, string>
 function watch(...looks: [atMs: number, World][]): string[] {
   const observer = new LeaseObserver(10_000)
   return looks.flatMap(([atMs, { workers = [], runs = [], leases = {} }]) =>
-    decideLost({ workers, runs, leases: new Map(Object.entries(leases)), observer, nowMs: atMs }).deaths.map(
+    decideLost({ workers, runs, leases: new Map(Object.entries(leases)), observer, nowMs: atMs }).lost.map(
       ({ worker, runs: lost }) => `${atMs}: ${worker} [${lost.map(({ metadata }) => metadata.name).join(' ')}]`,
     ),
   )
@@ -136,8 +136,8 @@ test('property: never dead within a duration of a change that was seen, always d
           lastSeenToken = seen
         }
         const leases = new Map(seen === undefined ? [] : [['w', String(seen)]])
-        const { deaths } = decideLost({ workers, runs, leases, observer, nowMs })
-        assert.equal(deaths.length === 1, nowMs - changedAtMs >= 10_000)
+        const { lost } = decideLost({ workers, runs, leases, observer, nowMs })
+        assert.equal(lost.length === 1, nowMs - changedAtMs >= 10_000)
       }
     }),
     { numRuns: 500 },

@@ -16,7 +16,7 @@ export type LostInput = {
 export type LostWorker = {
   readonly worker: string
   /** The renewal that was its last; delete the Lease only at this one, so that a late renewal fails. Undefined: it has none. */
-  readonly lease: string | undefined
+  readonly leaseVersion: string | undefined
   /** Of its Worker object, and of no other that gets its name; undefined: there is none. */
   readonly uid: string | undefined
   /** Its Runs that have not ended: they are Lost. */
@@ -25,7 +25,7 @@ export type LostWorker = {
 
 export type LostDecision = {
   /** Confirm each against the server before acting on it (see {@link LeaseObserver}). */
-  readonly deaths: readonly LostWorker[]
+  readonly lost: readonly LostWorker[]
   /** Look again after so long; undefined when there is nobody to watch. */
   readonly requeueAfterMs: number | undefined
 }
@@ -45,14 +45,14 @@ export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput
     else runsOf.set(workerName, [run])
   }
   const names = new Set([...registered.keys(), ...leases.keys(), ...runsOf.keys()])
-  observer.keepOnly(names)
-  const deaths: LostWorker[] = []
+  observer.retain(names)
+  const lost: LostWorker[] = []
   for (const worker of names) {
-    const lease = leases.get(worker)
-    observer.observe(worker, lease, nowMs)
+    const leaseVersion = leases.get(worker)
+    observer.observe(worker, leaseVersion, nowMs)
     if (observer.isExpired(worker, nowMs)) {
-      deaths.push({ worker, lease, uid: registered.get(worker), runs: runsOf.get(worker) ?? [] })
+      lost.push({ worker, leaseVersion, uid: registered.get(worker), runs: runsOf.get(worker) ?? [] })
     }
   }
-  return { deaths, requeueAfterMs: observer.nextExpiryMs(nowMs) }
+  return { lost, requeueAfterMs: observer.nextExpiryMs(nowMs) }
 }

@@ -8,7 +8,7 @@
  */
 export class LeaseObserver {
   readonly #durationMs: number
-  readonly #seen = new Map<string, { token: string | undefined; sinceMs: number }>()
+  readonly #observations = new Map<string, { token: string | undefined; sinceMs: number }>()
 
   /** @param durationMs how long a Lease may stay unchanged; 10,000 by the design, more is safe, less is not. */
   constructor(durationMs: number) {
@@ -21,35 +21,35 @@ export class LeaseObserver {
    * undefined while there is none. A Lease that goes away does not win time: only a renewal does.
    */
   observe(worker: string, token: string | undefined, nowMs: number): void {
-    const seen = this.#seen.get(worker)
-    if (!seen) this.#seen.set(worker, { token, sinceMs: nowMs })
-    else if (token !== undefined && token !== seen.token) this.#seen.set(worker, { token, sinceMs: nowMs })
+    const seen = this.#observations.get(worker)
+    if (!seen) this.#observations.set(worker, { token, sinceMs: nowMs })
+    else if (token !== undefined && token !== seen.token) this.#observations.set(worker, { token, sinceMs: nowMs })
   }
 
   /** Stops observing all but `workers` (invariant 10). */
-  keepOnly(workers: ReadonlySet<string>): void {
-    for (const worker of this.#seen.keys()) if (!workers.has(worker)) this.#seen.delete(worker)
+  retain(workers: ReadonlySet<string>): void {
+    for (const worker of this.#observations.keys()) if (!workers.has(worker)) this.#observations.delete(worker)
   }
 
   isObserved(worker: string): boolean {
-    return this.#seen.has(worker)
+    return this.#observations.has(worker)
   }
 
   isExpired(worker: string, nowMs: number): boolean {
-    const seen = this.#seen.get(worker)
+    const seen = this.#observations.get(worker)
     return seen !== undefined && nowMs - seen.sinceMs >= this.#durationMs
   }
 
   /** How long ago the Lease was last seen to change; 0 for one that is not observed. */
   ageMs(worker: string, nowMs: number): number {
-    const seen = this.#seen.get(worker)
+    const seen = this.#observations.get(worker)
     return seen ? nowMs - seen.sinceMs : 0
   }
 
   /** How long until the next Lease expires if nothing is renewed; undefined when none is observed. */
   nextExpiryMs(nowMs: number): number | undefined {
     let next: number | undefined
-    for (const { sinceMs } of this.#seen.values()) {
+    for (const { sinceMs } of this.#observations.values()) {
       const inMs = Math.max(0, sinceMs + this.#durationMs - nowMs)
       if (next === undefined || inMs < next) next = inMs
     }

@@ -1,30 +1,30 @@
 import { type Run, runResource } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { assignedFinalizer } from '../caches.ts'
-import type { Shared } from '../dispatch-parts.ts'
+import type { DispatchContext } from '../dispatch-context.ts'
 import type { Assignment } from './decide-placement.ts'
 
 /** Writes which Worker has which Run. */
 export class Binder {
-  readonly #shared: Shared
+  readonly #context: DispatchContext
 
-  constructor(shared: Shared) {
-    this.#shared = shared
+  constructor(context: DispatchContext) {
+    this.#context = context
   }
 
   /** `onPlaced` is told of each Run that is being given away; what becomes of it comes with the end of its write. */
-  assign(assignments: readonly Assignment[], onPlaced: (run: Run, worker: string) => void): void {
-    const { caches, writes } = this.#shared
+  bind(assignments: readonly Assignment[], onBind: (run: Run, worker: string) => void): void {
+    const { caches, writes } = this.#context
     for (const { key, worker } of assignments) {
       const run = caches.runs.get(key)
       if (!run) continue
-      onPlaced(run, worker)
-      writes.begin(run, () => this.#assign(run, worker))
+      onBind(run, worker)
+      writes.begin(run, () => this.#writeBinding(run, worker))
     }
   }
 
-  async #assign(run: Run, worker: string): Promise<void> {
-    const { manager, caches, metrics, nowMs } = this.#shared
+  async #writeBinding(run: Run, worker: string): Promise<void> {
+    const { manager, caches, metrics, nowMs } = this.#context
     const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
     const patch = {
       metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] },

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { testRun, testWorker } from '../objects.testing.ts'
-import { needsOf } from '../queue/index.ts'
+import { requirementsOf } from '../queue/index.ts'
 import { affinityBound, type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
-import { mismatch } from './match-worker.ts'
+import { unmetRequirement } from './match-worker.ts'
 
 const candidate = (name: string, { active = 0, zone, caches }: { active?: number; zone?: string; caches?: string[] } = {}): Candidate => ({
   worker: testWorker(name, { ...(zone && { labels: { [failureDomainLabel]: zone } }), status: { ...(caches && { caches }) } }),
@@ -47,7 +47,7 @@ test('a large pool is sampled: as many as said, none twice, by the given dice', 
 })
 
 describe('what a Worker lacks', () => {
-  const needs = (stack: object) => needsOf(testRun('r', { stack }).spec)
+  const requirements = (stack: object) => requirementsOf(testRun('r', { stack }).spec)
   const has = (status: object, labels?: Record<string, string>) => testWorker('w', { status, ...(labels && { labels }) })
   for (const [what, stack, worker, want] of [
     ['nothing is asked for', {}, has({}), undefined],
@@ -89,6 +89,6 @@ describe('what a Worker lacks', () => {
     ['cpu', { resources: { cpu: '1.5' } }, has({ capacity: { cpu: '1' } }), 'cpu 1500m, it has 1 in all'],
     ['enough of both', { resources: { cpu: '1', memory: '4Gi' } }, has({ capacity: { cpu: '1', memory: '4Gi' } }), undefined],
   ] as const) {
-    test(what, () => assert.equal(mismatch(needs(stack), worker, new Set(['terraform', 'opentofu'])), want))
+    test(what, () => assert.equal(unmetRequirement(requirements(stack), worker, new Set(['terraform', 'opentofu'])), want))
   }
 })

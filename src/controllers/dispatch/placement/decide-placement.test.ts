@@ -5,7 +5,7 @@ import type { Worker } from '../../../api/index.ts'
 import { epochMs, testRun, testWorker } from '../objects.testing.ts'
 import { RunQueue, requestOf } from '../queue/index.ts'
 import type { WorkerLoad } from '../worker-load.ts'
-import { decidePlacement, overdueAfterMs, overdueEvery, SchedulerState } from './decide-placement.ts'
+import { decidePlacement, SchedulerState, starvedAfterMs, starvedEvery } from './decide-placement.ts'
 import { WorkerInventory } from './worker-inventory.ts'
 
 const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
@@ -13,13 +13,13 @@ const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
   for (const run of runs) queue.put(requestOf(run))
   return queue
 }
-type More = { load?: Map<string, WorkerLoad>; memory?: SchedulerState; nowMs?: number; limit?: number }
+type More = { load?: Map<string, WorkerLoad>; state?: SchedulerState; nowMs?: number; limit?: number }
 const place = (
   queue: RunQueue,
   workers: Worker[],
-  { load = new Map(), memory = new SchedulerState(), nowMs = epochMs, ...rest }: More = {},
+  { load = new Map(), state = new SchedulerState(), nowMs = epochMs, ...rest }: More = {},
 ) =>
-  decidePlacement({ queue, memory, hands: WorkerInventory.of(workers, load, () => 0), nowMs, ...rest })
+  decidePlacement({ queue, state, inventory: WorkerInventory.of(workers, load, () => 0), nowMs, ...rest })
     .map(({ key, worker }) => `${key}→${worker}`)
     .join(' ')
 const warm = (name: string, options: Parameters<typeof testWorker>[1] = {}) => testWorker(name, { lifecycle: 'Warm', ...options })
@@ -41,13 +41,13 @@ describe('a Run that cannot go holds nobody else up', () => {
     )
     queue.setPoolLimits(new Map([['small', 1]]))
     assert.equal(place(queue, [warm('s', { pool: 'small', slots: 9 }), warm('d')]), 'ns/a→s ns/c→d')
-    assert.equal(queue.poolHold('small'), 'PoolLimit')
+    assert.equal(queue.poolLimitReached('small'), 'PoolLimit')
   })
   test('the limit over all pools', () => {
     const queue = new RunQueue({ maxRunning: 2 })
     for (const i of [1, 2, 3]) queue.put(requestOf(testRun(`r${i}`, { version: `${i}` })))
     assert.equal(place(queue, [warm('w', { slots: 9 })]), 'ns/r1→w ns/r2→w')
-    assert.equal(queue.poolHold('default'), 'GlobalLimit')
+    assert.equal(queue.poolLimitReached('default'), 'GlobalLimit')
   })
 })
 
@@ -67,7 +67,7 @@ describe('cpu and memory', () => {
   })
 
   test('for a large Run that is overdue a Worker is kept until it has room', () => {
-    const memory = new SchedulerState()
+    const state = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'))
     const load = new Map<string, WorkerLoad>([
       ['v', { active: 2, total: 2, memoryBytes: 2 * 2 ** 30 }],
@@ -76,30 +76,30 @@ describe('cpu and memory', () => {
     const workers = [host('v'), host('w')]
     const small = (name: string, nowMs: number) => {
       queue.put(requestOf(big(name, '1Gi', nowMs - epochMs)))
-      return place(queue, workers, { load, memory, nowMs })
+      return place(queue, workers, { load, state, nowMs })
     }
-    assert.equal(small('s1', epochMs + overdueAfterMs - 1), 'ns/s1→v')
-    assert.equal(small('s2', epochMs + overdueAfterMs), 'ns/s2→v')
-    assert.deepEqual([...memory.kept], [['default', { key: 'ns/huge', worker: 'w' }]])
-    assert.equal(small('s3', epochMs + overdueAfterMs + 1), 'ns/s3→v')
+    assert.equal(small('s1', epochMs + starvedAfterMs - 1), 'ns/s1→v')
+    assert.equal(small('s2', epochMs + starvedAfterMs), 'ns/s2→v')
+    assert.deepEqual([...state.reservations], [['default', { key: 'ns/huge', worker: 'w' }]])
+    assert.equal(small('s3', epochMs + starvedAfterMs + 1), 'ns/s3→v')
     load.delete('w')
-    assert.equal(small('s4', epochMs + overdueAfterMs + 2), 'ns/huge→w ns/s4→v')
-    assert.equal(memory.kept.size, 0)
+    assert.equal(small('s4', epochMs + starvedAfterMs + 2), 'ns/huge→w ns/s4→v')
+    assert.equal(state.reservations.size, 0)
   })
   test('a Worker is not kept for a Run that is gone, or for one that no Worker will ever do for', () => {
-    const memory = new SchedulerState()
+    const state = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'), big('absurd', '9Gi', 0, '0'))
     const load = new Map([['w', { active: 1, total: 1, memoryBytes: 2 ** 30 }]])
-    const nowMs = epochMs + overdueAfterMs
-    place(queue, [host('w')], { load, memory, nowMs })
-    assert.deepEqual([...memory.kept], [['default', { key: 'ns/huge', worker: 'w' }]])
+    const nowMs = epochMs + starvedAfterMs
+    place(queue, [host('w')], { load, state, nowMs })
+    assert.deepEqual([...state.reservations], [['default', { key: 'ns/huge', worker: 'w' }]])
     queue.remove('ns/huge')
-    place(queue, [host('w')], { load, memory, nowMs })
-    assert.equal(memory.kept.size, 0)
+    place(queue, [host('w')], { load, state, nowMs })
+    assert.equal(state.reservations.size, 0)
   })
 })
 
-test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1) placements, whatever else comes`, () => {
+test(`property: who is overdue starts within ${starvedEvery} · (older ones + 1) placements, whatever else comes`, () => {
   const crowd = fc.array(
     fc.record({
       namespace: fc.constantFrom('a', 'b', 'c', 'd'),
@@ -112,15 +112,15 @@ test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1)
   fc.assert(
     fc.property(crowd, fc.nat(30), fc.nat(7), (others, older, turn) => {
       const queue = new RunQueue()
-      const memory = new SchedulerState()
-      memory.turns.set('default', turn)
+      const state = new SchedulerState()
+      state.placementCounts.set('default', turn)
       // The one that everything goes before: lowest class, lowest priority, a tenant that used a lot.
-      queue.remember('poor', 10 * 3_600_000, epochMs)
+      queue.chargePastRun('poor', 10 * 3_600_000, epochMs)
       const poor = { namespace: 'poor', priorityClass: 'Drift', priority: -1_000 } as const
       for (let i = 0; i < older; i++) queue.put(requestOf(testRun(`older${i}`, { ...poor, atMs: i, version: String(i) })))
       queue.put(requestOf(testRun('last', { ...poor, atMs: 1_000, version: '99' })))
-      const bound = overdueEvery * (older + 1)
-      let nowMs = epochMs + 1_000 + overdueAfterMs
+      const bound = starvedEvery * (older + 1)
+      let nowMs = epochMs + 1_000 + starvedAfterMs
       let number = 0
       for (let placed = 1; placed <= bound; placed++) {
         // The crowd never ends.
@@ -128,7 +128,7 @@ test(`property: who is overdue starts within ${overdueEvery} · (older ones + 1)
           const { takesMs: _, ...options } = others[number % others.length]!
           queue.put(requestOf(testRun(`crowd${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
         }
-        const [given] = decidePlacement({ queue, memory, hands: WorkerInventory.of([warm('w')], new Map(), () => 0), nowMs })
+        const [given] = decidePlacement({ queue, state, inventory: WorkerInventory.of([warm('w')], new Map(), () => 0), nowMs })
         assert.ok(given)
         if (given.key === 'poor/last') return
         nowMs += others[placed % others.length]!.takesMs

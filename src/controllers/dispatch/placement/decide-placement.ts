@@ -1,13 +1,13 @@
-import { type Entry, isOlder, type RunQueue, type Shape } from '../queue/index.ts'
+import { type EquivalenceClass, isOlder, type QueueEntry, type RunQueue } from '../queue/index.ts'
 import type { WorkerInventory } from './worker-inventory.ts'
 
 export type PlacementInput = {
   /** The Runs that get a Worker are taken out of it, and counted as running. */
   readonly queue: RunQueue
   /** Kept from decision to decision. */
-  readonly memory: SchedulerState
+  readonly state: SchedulerState
   /** The slots that are given away are taken from it. */
-  readonly hands: WorkerInventory
+  readonly inventory: WorkerInventory
   /** What a Run would find in a Worker's caches; undefined: nothing. */
   readonly cacheKeyOf?: (runKey: string) => string | undefined
   /** At most so many at once. Default: all. */
@@ -18,14 +18,14 @@ export type PlacementInput = {
 export type Assignment = { readonly key: string; readonly namespace: string; readonly worker: string; readonly pool: string }
 
 export class SchedulerState {
-  /** By pool: how many Runs were placed, modulo {@link overdueEvery}. */
-  readonly turns = new Map<string, number>()
+  /** By pool: how many Runs were placed, modulo {@link starvedEvery}. */
+  readonly placementCounts = new Map<string, number>()
   /** By pool: the Worker that is kept free for a Run that is overdue and needs more of it than is left. */
-  readonly kept = new Map<string, { readonly key: string; readonly worker: string }>()
+  readonly reservations = new Map<string, { readonly key: string; readonly worker: string }>()
 }
 
 /** A Run that has waited for so long is overdue. */
-export const overdueAfterMs = 10 * 60_000
+export const starvedAfterMs = 10 * 60_000
 
 /**
  * Of so many placements of a pool at least one goes to the oldest Run that is overdue. So a Run that is overdue, that no
@@ -33,92 +33,93 @@ export const overdueAfterMs = 10 * 60_000
  * how many older ones wait there: nobody starves, whatever class, weight or priority the others have. Where no Worker has
  * enough cpu or memory left for the oldest one that is overdue, the one with the fewest Runs gets no others until it has.
  */
-export const overdueEvery = 8
+export const starvedEvery = 8
 
 /** Decides which Runs get which Workers, one after the other: each time the one whose turn it is among those that can go. */
 export function decidePlacement(input: PlacementInput): Assignment[] {
-  const { queue, memory, hands, cacheKeyOf, limit = Infinity, nowMs } = input
-  const { turns } = memory
-  hands.begin()
+  const { queue, state, inventory, cacheKeyOf, limit = Infinity, nowMs } = input
+  const { placementCounts } = state
+  inventory.beginCycle()
   const assignments: Assignment[] = []
-  const place = ({ request: { key, namespace, needs, concurrency } }: Entry, worker: string) => {
-    const { pool } = needs
+  const assign = ({ request: { key, namespace, requirements, concurrency } }: QueueEntry, worker: string) => {
+    const { pool } = requirements
     assignments.push({ key, namespace, worker, pool })
-    turns.set(pool, ((turns.get(pool) ?? 0) + 1) % overdueEvery)
+    placementCounts.set(pool, ((placementCounts.get(pool) ?? 0) + 1) % starvedEvery)
     queue.start({ key, namespace, pool, concurrencyKey: concurrency?.key, sinceMs: nowMs })
   }
-  reserveForStarved(input, place)
-  const candidates = new Set<Shape>()
-  for (const shape of queue.shapes()) if (hands.has(shape.needs)) candidates.add(shape)
+  reserveForStarved(input, assign)
+  const candidates = new Set<EquivalenceClass>()
+  for (const equivalenceClass of queue.equivalenceClasses())
+    if (inventory.hasFit(equivalenceClass.requirements)) candidates.add(equivalenceClass)
 
   while (assignments.length < limit) {
-    const turn = whoseTurn(queue, candidates)
-    if (!turn) break
-    const { pool } = turn.request.needs
-    const isOverdueTurn = (turns.get(pool) ?? 0) % overdueEvery === overdueEvery - 1
-    const entry = (isOverdueTurn ? overdue(queue, candidates, pool, nowMs) : undefined) ?? turn
-    const { request, lane } = entry
-    const worker = hands.take(request.needs, cacheKeyOf?.(request.key))
+    const next = nextEntry(queue, candidates)
+    if (!next) break
+    const { pool } = next.request.requirements
+    const isStarvedTurn = (placementCounts.get(pool) ?? 0) % starvedEvery === starvedEvery - 1
+    const entry = (isStarvedTurn ? oldestStarved(queue, candidates, pool, nowMs) : undefined) ?? next
+    const { request, fifo } = entry
+    const worker = inventory.assign(request.requirements, cacheKeyOf?.(request.key))
     if (!worker) {
-      candidates.delete(lane.queue.shape)
+      candidates.delete(fifo.tenantQueue.equivalenceClass)
       continue
     }
-    place(entry, worker)
+    assign(entry, worker)
   }
   return assignments
 }
 
 /** Looks after the Workers that are kept: gives them away when their Run fits, and chooses one where a Run needs that. */
-function reserveForStarved({ queue, memory, hands, nowMs }: PlacementInput, place: (entry: Entry, worker: string) => void): void {
-  for (const [pool, { key, worker }] of memory.kept) {
+function reserveForStarved({ queue, state, inventory, nowMs }: PlacementInput, assign: (entry: QueueEntry, worker: string) => void): void {
+  for (const [pool, { key, worker }] of state.reservations) {
     const entry = queue.find(key)
-    const isOpen = entry && !queue.poolHold(pool) && !queue.laneHold(entry.lane)
-    const given = isOpen ? hands.takeFrom(worker, entry.request.needs) : undefined
-    if (entry && given !== undefined) place(entry, given)
-    if (!isOpen || given !== undefined || !hands.withhold(pool, worker)) memory.kept.delete(pool)
+    const isOpen = entry && !queue.poolLimitReached(pool) && !queue.limitReached(entry.fifo)
+    const given = isOpen ? inventory.assignTo(worker, entry.request.requirements) : undefined
+    if (entry && given !== undefined) assign(entry, given)
+    if (!isOpen || given !== undefined || !inventory.reserve(pool, worker)) state.reservations.delete(pool)
   }
-  const stuck = new Map<string, { entry: Entry; worker: string }>()
-  for (const shape of queue.shapes()) {
-    const { pool, cpuMillis, memoryBytes } = shape.needs
-    const entry = queue.oldest(shape)
-    if (!entry || nowMs - entry.request.sinceMs < overdueAfterMs || memory.kept.has(pool) || queue.poolHold(pool)) continue
-    if (cpuMillis + memoryBytes === 0 || hands.has(shape.needs)) continue
-    const other = stuck.get(pool)
+  const nominations = new Map<string, { entry: QueueEntry; worker: string }>()
+  for (const equivalenceClass of queue.equivalenceClasses()) {
+    const { pool, cpuMillis, memoryBytes } = equivalenceClass.requirements
+    const entry = queue.oldest(equivalenceClass)
+    if (!entry || nowMs - entry.request.sinceMs < starvedAfterMs || state.reservations.has(pool) || queue.poolLimitReached(pool)) continue
+    if (cpuMillis + memoryBytes === 0 || inventory.hasFit(equivalenceClass.requirements)) continue
+    const other = nominations.get(pool)
     if (other && isOlder(other.entry.request, entry.request)) continue
-    const worker = hands.promising(shape.needs)
-    if (worker !== undefined) stuck.set(pool, { entry, worker })
+    const worker = inventory.nominate(equivalenceClass.requirements)
+    if (worker !== undefined) nominations.set(pool, { entry, worker })
   }
-  for (const [pool, { entry, worker }] of stuck) {
-    memory.kept.set(pool, { key: entry.request.key, worker })
-    hands.withhold(pool, worker)
+  for (const [pool, { entry, worker }] of nominations) {
+    state.reservations.set(pool, { key: entry.request.key, worker })
+    inventory.reserve(pool, worker)
   }
 }
 
-function whoseTurn(queue: RunQueue, candidates: ReadonlySet<Shape>): Entry | undefined {
-  let best: Entry | undefined
-  for (const shape of candidates) {
-    if (queue.poolHold(shape.needs.pool)) continue
-    const entry = queue.next(shape)
-    if (entry && (!best || goesFirst(entry, best))) best = entry
+function nextEntry(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>): QueueEntry | undefined {
+  let best: QueueEntry | undefined
+  for (const equivalenceClass of candidates) {
+    if (queue.poolLimitReached(equivalenceClass.requirements.pool)) continue
+    const entry = queue.next(equivalenceClass)
+    if (entry && (!best || precedes(entry, best))) best = entry
   }
   return best
 }
 
 /** As within a shape: class, then usage for the weight; of one tenant priority, then age; at last age. */
-function goesFirst({ request: a, lane: aLane }: Entry, { request: b, lane: bLane }: Entry): boolean {
+function precedes({ request: a, fifo: aLane }: QueueEntry, { request: b, fifo: bLane }: QueueEntry): boolean {
   if (a.rank !== b.rank) return a.rank < b.rank
-  const [one, other] = [aLane.queue.account, bLane.queue.account]
+  const [one, other] = [aLane.tenantQueue.account, bLane.tenantQueue.account]
   if (one === other && a.priority !== b.priority) return a.priority > b.priority
   const [left, right] = [one.usage / one.weight, other.usage / other.weight]
   return left !== right ? left < right : isOlder(a, b)
 }
 
-function overdue(queue: RunQueue, candidates: ReadonlySet<Shape>, pool: string, nowMs: number): Entry | undefined {
-  let oldest: Entry | undefined
-  for (const shape of candidates) {
-    if (shape.needs.pool !== pool) continue
-    const entry = queue.oldest(shape)
+function oldestStarved(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>, pool: string, nowMs: number): QueueEntry | undefined {
+  let oldest: QueueEntry | undefined
+  for (const equivalenceClass of candidates) {
+    if (equivalenceClass.requirements.pool !== pool) continue
+    const entry = queue.oldest(equivalenceClass)
     if (entry && (!oldest || isOlder(entry.request, oldest.request))) oldest = entry
   }
-  return oldest && nowMs - oldest.request.sinceMs >= overdueAfterMs ? oldest : undefined
+  return oldest && nowMs - oldest.request.sinceMs >= starvedAfterMs ? oldest : undefined
 }

@@ -6,8 +6,8 @@
 
 export { Binder } from './binder.ts'
 export { type Candidate, chooseWorker, failureDomainLabel, sample, sampleSize } from './choose-worker.ts'
-export { type Assignment, decidePlacement, overdueAfterMs, overdueEvery, type PlacementInput, SchedulerState } from './decide-placement.ts'
-export { type Engines, mismatch } from './match-worker.ts'
+export { type Assignment, decidePlacement, type PlacementInput, SchedulerState, starvedAfterMs, starvedEvery } from './decide-placement.ts'
+export { type Engines, unmetRequirement } from './match-worker.ts'
 export { type PendingReason, type PendingReasonCode, PendingReasons } from './pending-reason.ts'
 export { QueuePositionReporter } from './queue-position-reporter.ts'
-export { type PoolWorkers, WorkerInventory } from './worker-inventory.ts'
+export { type PoolWorkerCounts, WorkerInventory } from './worker-inventory.ts'

@@ -1,6 +1,6 @@
 import { versionMatches, type Worker } from '../../../api/index.ts'
 import { parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
-import type { Needs } from '../queue/index.ts'
+import type { Requirements } from '../queue/index.ts'
 
 /**
  * Why the Worker will not do for the needs, however idle it is; undefined when it will. A Worker that does not say which
@@ -10,22 +10,23 @@ import type { Needs } from '../queue/index.ts'
  * @param engines those that Workers of its pool say they have. A Run whose engine none has, and that needs no version of it, is given
  * to any: it ends as EngineNotFound, which says how to get it, and that is more than waiting says.
  */
-export function mismatch(needs: Needs, { metadata, status }: Worker, engines: Engines): string | undefined {
-  for (const [key, value] of Object.entries(needs.labels)) {
+export function unmetRequirement(requirements: Requirements, { metadata, status }: Worker, engines: Engines): string | undefined {
+  for (const [key, value] of Object.entries(requirements.labels)) {
     const has = metadata.labels?.[key]
     if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
   }
-  const { isolation } = needs
+  const { isolation } = requirements
   if (isolation !== undefined && !status?.isolation?.includes(isolation)) {
     const offers = status?.isolation ? `it can give ${status.isolation.join(' and ')}` : 'it does not say that it can give that'
     return `isolation ${isolation}, ${offers}`
   }
   const { cpu, memory } = status?.capacity ?? {}
-  if (cpu !== undefined && needs.cpuMillis > quantityMillis(parseQuantity(cpu))) return `cpu ${needs.cpuMillis}m, it has ${cpu} in all`
-  if (memory !== undefined && needs.memoryBytes > quantityValue(parseQuantity(memory))) {
-    return `memory ${formatBytes(needs.memoryBytes)}, it has ${memory} in all`
+  if (cpu !== undefined && requirements.cpuMillis > quantityMillis(parseQuantity(cpu)))
+    return `cpu ${requirements.cpuMillis}m, it has ${cpu} in all`
+  if (memory !== undefined && requirements.memoryBytes > quantityValue(parseQuantity(memory))) {
+    return `memory ${formatBytes(requirements.memoryBytes)}, it has ${memory} in all`
   }
-  const { engine, engineVersion } = needs
+  const { engine, engineVersion } = requirements
   const version = status?.engines?.[engine]
   if (engines.has(engine) && status?.engines && version === undefined) return `engine ${engine}`
   if (engineVersion === undefined) return undefined
@@ -36,7 +37,7 @@ export function mismatch(needs: Needs, { metadata, status }: Worker, engines: En
 /** The engines that Workers of a pool say they have. */
 export type Engines = { has(engine: string): boolean }
 
-/** What {@link mismatch} is told of the Workers of a pool. */
+/** What {@link unmetRequirement} is told of the Workers of a pool. */
 export function enginesOf(workers: readonly Worker[]): Set<string> {
   return new Set(workers.flatMap(({ status }) => Object.keys(status?.engines ?? {})))
 }

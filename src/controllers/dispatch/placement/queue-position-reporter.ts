@@ -1,51 +1,51 @@
 import type { Run } from '../../../api/index.ts'
-import type { Shared } from '../dispatch-parts.ts'
-import { type PreviewLine, preview, type RunQueue } from '../queue/index.ts'
+import type { DispatchContext } from '../dispatch-context.ts'
+import { type PreviewEntry, preview, type RunQueue } from '../queue/index.ts'
 import type { PendingReason, PendingReasons } from './pending-reason.ts'
 
 /** What Runs wait for is written this often, and so many at a time: positions change all the time, and each write costs. */
-const tellEveryMs = 1_000
-const writesAtOnce = 20
+const reportIntervalMs = 1_000
+const maxWritesPerReport = 20
 /** A Run that waits for less long is told nothing. */
-const tellAfterMs = 2_000
+const reportAfterMs = 2_000
 /** Of each pool so many of the first in line, and so many of those that a limit holds back; the others wait behind them. */
-const toldOfPool = 100
+const maxReportedPerPool = 100
 
 /** Writes into waiting Runs why they wait and about where they stand. */
 export class QueuePositionReporter {
-  readonly #shared: Shared
-  #toldMs = -Infinity
+  readonly #context: DispatchContext
+  #reportedAtMs = -Infinity
 
-  constructor(shared: Shared) {
-    this.#shared = shared
+  constructor(context: DispatchContext) {
+    this.#context = context
   }
 
   /** Returns after how many milliseconds there may be more to tell. */
-  tell(queue: RunQueue, reasons: () => PendingReasons, nowMs: number): number {
+  report(queue: RunQueue, reasons: () => PendingReasons, nowMs: number): number {
     if (queue.size === 0) return Infinity
-    const sinceMs = nowMs - this.#toldMs
-    if (sinceMs < tellEveryMs) return tellEveryMs - sinceMs
-    this.#toldMs = nowMs
-    const news = this.#news(queue, reasons(), nowMs)
+    const sinceMs = nowMs - this.#reportedAtMs
+    if (sinceMs < reportIntervalMs) return reportIntervalMs - sinceMs
+    this.#reportedAtMs = nowMs
+    const changes = this.#changes(queue, reasons(), nowMs)
     // Reasons before positions.
-    news.sort((a, b) => Number(b.isReason) - Number(a.isReason))
-    const { writes } = this.#shared
-    for (const { run, status } of news.slice(0, writesAtOnce)) {
-      if (writes.room === 0) break
+    changes.sort((a, b) => Number(b.isReason) - Number(a.isReason))
+    const { writes } = this.#context
+    for (const { run, status } of changes.slice(0, maxWritesPerReport)) {
+      if (writes.availableWrites === 0) break
       writes.begin(run, () => writes.status(run, status))
     }
-    return tellEveryMs
+    return reportIntervalMs
   }
 
-  #news(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReason: boolean }[] {
-    const pools = new Set([...queue.shapes()].map(({ needs }) => needs.pool))
+  #changes(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReason: boolean }[] {
+    const pools = new Set([...queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
     return [...pools].flatMap(pool => {
-      const { line, held } = preview(queue, pool, toldOfPool, nowMs)
-      return [...line, ...held].flatMap(place => {
-        if (nowMs - place.entry.request.sinceMs < tellAfterMs) return []
-        const run = this.#shared.caches.runs.get(place.entry.request.key)
-        if (!run || this.#shared.writes.has(run)) return []
-        const status = statusOf(place, reasons.of(place.entry.lane))
+      const { ordered, blocked } = preview(queue, pool, maxReportedPerPool, nowMs)
+      return [...ordered, ...blocked].flatMap(previewed => {
+        if (nowMs - previewed.entry.request.sinceMs < reportAfterMs) return []
+        const run = this.#context.caches.runs.get(previewed.entry.request.key)
+        if (!run || this.#context.writes.has(run)) return []
+        const status = statusOf(previewed, reasons.of(previewed.entry.fifo))
         const isReason = run.status?.reason !== status.reason || run.status.message !== status.message
         const isMoved = (run.status?.queuePosition ?? null) !== status.queuePosition
         return isReason || isMoved ? [{ run, status, isReason }] : []
@@ -54,11 +54,11 @@ export class QueuePositionReporter {
   }
 }
 
-function statusOf({ position }: PreviewLine, { reason, message }: PendingReason) {
-  return { phase: 'Queued', reason, message, queuePosition: position === undefined ? null : coarse(position) }
+function statusOf({ position }: PreviewEntry, { reason, message }: PendingReason) {
+  return { phase: 'Queued', reason, message, queuePosition: position === undefined ? null : roundPosition(position) }
 }
 
 /** Exact up to 10; beyond that the next ten, so that not every start is a write for everybody behind it. */
-export function coarse(position: number): number {
+export function roundPosition(position: number): number {
   return position <= 10 ? position : Math.ceil(position / 10) * 10
 }

@@ -1,9 +1,9 @@
 import type { Worker } from '../../../api/index.ts'
 import { parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
-import type { Needs } from '../queue/index.ts'
-import { canTakeRuns, freeSlots, isSpent, noLoad, type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
+import type { Requirements } from '../queue/index.ts'
+import { freeSlots, isExhausted, isSchedulable, noLoad, type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
 import { type Candidate, chooseWorker, domainOf, sample, sampleSize } from './choose-worker.ts'
-import { type Engines, mismatch } from './match-worker.ts'
+import { type Engines, unmetRequirement } from './match-worker.ts'
 
 type InventoryWorker = Candidate & {
   worker: Worker
@@ -12,11 +12,11 @@ type InventoryWorker = Candidate & {
   cpuMillis: number
   memoryBytes: number
   domain: string
-  canTake: boolean
+  isSchedulable: boolean
   isBusy: boolean
   isIdle: boolean
   /** Its place in `free`; -1 when it is not there. */
-  at: number
+  freeIndex: number
 }
 
 type Pool = {
@@ -24,7 +24,7 @@ type Pool = {
   /** Those with a free slot, in no order. */
   readonly free: InventoryWorker[]
   /** Runs by failure domain. */
-  readonly activeIn: Map<string, number>
+  readonly activeByDomain: Map<string, number>
   /** Those that its Workers say they have, with how many say so. */
   readonly engines: Map<string, number>
   busy: number
@@ -32,7 +32,7 @@ type Pool = {
 }
 
 /** How many Workers a pool has and what they do. */
-export type PoolWorkers = {
+export type PoolWorkerCounts = {
   readonly workers: number
   /** With a Run, or saying so. */
   readonly busy: number
@@ -40,8 +40,8 @@ export type PoolWorkers = {
   readonly idle: number
 }
 
-const none: Engines = new Set<string>()
-const nobody: PoolWorkers = { workers: 0, busy: 0, idle: 0 }
+const noEngines: Engines = new Set<string>()
+const noWorkers: PoolWorkerCounts = { workers: 0, busy: 0, idle: 0 }
 
 /**
  * The Workers by pool, with what they have to do: kept up to date one Worker at a time, so that a decision costs what it decides and
@@ -51,7 +51,7 @@ export class WorkerInventory {
   readonly #pools = new Map<string, Pool>()
   readonly #poolOf = new Map<string, string>()
   /** Not given away in this decision. */
-  #withheld: InventoryWorker[] = []
+  #reserved: InventoryWorker[] = []
   readonly #random: () => number
 
   /** @param random 0 ≤ x < 1; for sampling large pools. */
@@ -61,38 +61,38 @@ export class WorkerInventory {
 
   /** Those of one decision. */
   static of(workers: Iterable<Worker>, load: WorkerLoads, random: () => number): WorkerInventory {
-    const hands = new WorkerInventory(random)
-    for (const worker of workers) hands.set(worker, load.get(worker.metadata.name))
-    return hands
+    const inventory = new WorkerInventory(random)
+    for (const worker of workers) inventory.set(worker, load.get(worker.metadata.name))
+    return inventory
   }
 
   /** A Worker is new, or has changed. */
   set(worker: Worker, load: WorkerLoad = noLoad): void {
     const { name } = worker.metadata
     const before = this.#poolOf.get(name)
-    if (before !== undefined) this.#leave(before, name)
+    if (before !== undefined) this.#remove(before, name)
     this.#poolOf.set(name, worker.spec.pool)
-    this.#join(worker, load)
+    this.#add(worker, load)
   }
 
   /** What a Worker has to do has changed. */
   setLoad(name: string, load: WorkerLoad = noLoad): void {
-    const hand = this.#find(name)
-    if (!hand || hand.load === load) return
-    this.set(hand.worker, load)
+    const candidate = this.#find(name)
+    if (!candidate || candidate.load === load) return
+    this.set(candidate.worker, load)
   }
 
   delete(name: string): void {
     const pool = this.#poolOf.get(name)
     if (pool === undefined) return
-    this.#leave(pool, name)
+    this.#remove(pool, name)
     this.#poolOf.delete(name)
   }
 
   clear(): void {
     this.#pools.clear()
     this.#poolOf.clear()
-    this.#withheld = []
+    this.#reserved = []
   }
 
   // ---- what there is
@@ -101,9 +101,9 @@ export class WorkerInventory {
     return this.#pools.keys()
   }
 
-  count(poolName: string): PoolWorkers {
+  count(poolName: string): PoolWorkerCounts {
     const pool = this.#pools.get(poolName)
-    return pool ? { workers: pool.members.size, busy: pool.busy, idle: pool.idle } : nobody
+    return pool ? { workers: pool.members.size, busy: pool.busy, idle: pool.idle } : noWorkers
   }
 
   /** The Workers of a pool that would take a Run now. */
@@ -113,7 +113,7 @@ export class WorkerInventory {
 
   /** The engines that Workers of the pool say they have. */
   engines(poolName: string): Engines {
-    return this.#pools.get(poolName)?.engines ?? none
+    return this.#pools.get(poolName)?.engines ?? noEngines
   }
 
   /** Whether a Worker of the pool satisfies `test`. */
@@ -125,79 +125,87 @@ export class WorkerInventory {
   // ---- giving away
 
   /** A decision begins. */
-  begin(): void {
-    for (const hand of this.#withheld) {
+  beginCycle(): void {
+    for (const candidate of this.#reserved) {
       // As it is now: it may have gone, or have become another one.
-      const { name } = hand.worker.metadata
-      if (this.#find(name) === hand) this.set(hand.worker, hand.load)
+      const { name } = candidate.worker.metadata
+      if (this.#find(name) === candidate) this.set(candidate.worker, candidate.load)
     }
-    this.#withheld = []
+    this.#reserved = []
   }
 
   /** Gives a slot of the best Worker for these needs away. */
-  take(needs: Needs, cacheKey: string | undefined): string | undefined {
-    const pool = this.#pools.get(needs.pool)
+  assign(requirements: Requirements, cacheKey: string | undefined): string | undefined {
+    const pool = this.#pools.get(requirements.pool)
     if (!pool || pool.free.length === 0) return undefined
-    const fits = (hand: InventoryWorker) => fitsNow(needs, hand, pool.engines)
-    let candidates = sample(pool.free, this.#random).filter(fits)
+    const doesFit = (candidate: InventoryWorker) => fits(requirements, candidate, pool.engines)
+    let candidates = sample(pool.free, this.#random).filter(doesFit)
     // None of a few says nothing about the others.
-    if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(fits)
-    const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeIn.get(domain) ?? 0)
-    return chosen && this.#give(pool, chosen, needs)
+    if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
+    const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeByDomain.get(domain) ?? 0)
+    return chosen && this.#assume(pool, chosen, requirements)
   }
 
   /** Whether a free Worker would do now. */
-  has(needs: Needs): boolean {
-    const pool = this.#pools.get(needs.pool)
-    return pool?.free.some(hand => fitsNow(needs, hand, pool.engines)) ?? false
+  hasFit(requirements: Requirements): boolean {
+    const pool = this.#pools.get(requirements.pool)
+    return pool?.free.some(candidate => fits(requirements, candidate, pool.engines)) ?? false
   }
 
   /** The Worker that would do once its Runs have ended: the one with the fewest. */
-  promising(needs: Needs): string | undefined {
-    const engines = this.engines(needs.pool)
+  nominate(requirements: Requirements): string | undefined {
+    const engines = this.engines(requirements.pool)
     let best: InventoryWorker | undefined
-    for (const hand of this.#members(needs.pool)) {
-      if (!hand.canTake || !isLasting(hand.worker) || mismatch(needs, hand.worker, engines) !== undefined) continue
-      if (!best || hand.active < best.active || (hand.active === best.active && nameOf(hand) < nameOf(best))) best = hand
+    for (const candidate of this.#members(requirements.pool)) {
+      if (
+        !candidate.isSchedulable ||
+        !isReusable(candidate.worker) ||
+        unmetRequirement(requirements, candidate.worker, engines) !== undefined
+      )
+        continue
+      if (!best || candidate.active < best.active || (candidate.active === best.active && nameOf(candidate) < nameOf(best)))
+        best = candidate
     }
     return best && nameOf(best)
   }
 
   /** Gives a slot of just this Worker away, if it would do now. */
-  takeFrom(name: string, needs: Needs): string | undefined {
-    const pool = this.#pools.get(needs.pool)
-    const hand = pool?.members.get(name)
-    return pool && hand && hand.at >= 0 && fitsNow(needs, hand, pool.engines) ? this.#give(pool, hand, needs) : undefined
+  assignTo(name: string, requirements: Requirements): string | undefined {
+    const pool = this.#pools.get(requirements.pool)
+    const candidate = pool?.members.get(name)
+    return pool && candidate && candidate.freeIndex >= 0 && fits(requirements, candidate, pool.engines)
+      ? this.#assume(pool, candidate, requirements)
+      : undefined
   }
 
   /** Nobody gets this Worker in this decision. False when there is no such Worker any more. */
-  withhold(poolName: string, name: string): boolean {
+  reserve(poolName: string, name: string): boolean {
     const pool = this.#pools.get(poolName)
-    const hand = pool?.members.get(name)
-    if (!pool || !hand?.canTake) return false
-    leaveFree(pool, hand)
-    this.#withheld.push(hand)
+    const candidate = pool?.members.get(name)
+    if (!pool || !candidate?.isSchedulable) return false
+    removeFromFree(pool, candidate)
+    this.#reserved.push(candidate)
     return true
   }
 
-  #give(pool: Pool, hand: InventoryWorker, needs: Needs): string {
-    const { worker, load } = hand
-    const name = nameOf(hand)
+  #assume(pool: Pool, candidate: InventoryWorker, requirements: Requirements): string {
+    const { worker, load } = candidate
+    const name = nameOf(candidate)
     pool.members.delete(name)
-    forget(pool, hand)
-    this.#join(worker, withRun(load, 1, needs))
+    subtractCounts(pool, candidate)
+    this.#add(worker, withRun(load, 1, requirements))
     return name
   }
 
   // ---- keeping up to date
 
-  #join(worker: Worker, load: WorkerLoad): void {
+  #add(worker: Worker, load: WorkerLoad): void {
     const pool = this.#poolFor(worker.spec.pool)
     const { active, cpuMillis = 0, memoryBytes = 0 } = load
     const { cpu, memory } = worker.status?.capacity ?? {}
-    const canTake = canTakeRuns(worker)
+    const canTake = isSchedulable(worker)
     const isBusy = active > 0 || worker.status?.phase === 'Busy'
-    const hand: InventoryWorker = {
+    const candidate: InventoryWorker = {
       worker,
       load,
       active,
@@ -205,25 +213,25 @@ export class WorkerInventory {
       cpuMillis: cpu === undefined ? Infinity : quantityMillis(parseQuantity(cpu)) - cpuMillis,
       memoryBytes: memory === undefined ? Infinity : quantityValue(parseQuantity(memory)) - memoryBytes,
       domain: domainOf(worker),
-      canTake,
+      isSchedulable: canTake,
       isBusy,
-      isIdle: !isBusy && canTake && !isSpent(worker, load),
-      at: -1,
+      isIdle: !isBusy && canTake && !isExhausted(worker, load),
+      freeIndex: -1,
     }
-    pool.members.set(worker.metadata.name, hand)
-    pool.busy += Number(hand.isBusy)
-    pool.idle += Number(hand.isIdle)
-    pool.activeIn.set(hand.domain, (pool.activeIn.get(hand.domain) ?? 0) + active)
+    pool.members.set(worker.metadata.name, candidate)
+    pool.busy += Number(candidate.isBusy)
+    pool.idle += Number(candidate.isIdle)
+    pool.activeByDomain.set(candidate.domain, (pool.activeByDomain.get(candidate.domain) ?? 0) + active)
     for (const engine of Object.keys(worker.status?.engines ?? {})) pool.engines.set(engine, (pool.engines.get(engine) ?? 0) + 1)
-    if (hand.free > 0) hand.at = pool.free.push(hand) - 1
+    if (candidate.free > 0) candidate.freeIndex = pool.free.push(candidate) - 1
   }
 
-  #leave(poolName: string, name: string): void {
+  #remove(poolName: string, name: string): void {
     const pool = this.#pools.get(poolName)
-    const hand = pool?.members.get(name)
-    if (!pool || !hand) return
+    const candidate = pool?.members.get(name)
+    if (!pool || !candidate) return
     pool.members.delete(name)
-    forget(pool, hand)
+    subtractCounts(pool, candidate)
     if (pool.members.size === 0) this.#pools.delete(poolName)
   }
 
@@ -239,43 +247,47 @@ export class WorkerInventory {
   #poolFor(name: string): Pool {
     let pool = this.#pools.get(name)
     if (!pool) {
-      pool = { members: new Map(), free: [], activeIn: new Map(), engines: new Map(), busy: 0, idle: 0 }
+      pool = { members: new Map(), free: [], activeByDomain: new Map(), engines: new Map(), busy: 0, idle: 0 }
       this.#pools.set(name, pool)
     }
     return pool
   }
 }
 
-function forget(pool: Pool, hand: InventoryWorker): void {
-  leaveFree(pool, hand)
-  pool.busy -= Number(hand.isBusy)
-  pool.idle -= Number(hand.isIdle)
-  take(pool.activeIn, hand.domain, hand.active)
-  for (const engine of Object.keys(hand.worker.status?.engines ?? {})) take(pool.engines, engine, 1)
+function subtractCounts(pool: Pool, candidate: InventoryWorker): void {
+  removeFromFree(pool, candidate)
+  pool.busy -= Number(candidate.isBusy)
+  pool.idle -= Number(candidate.isIdle)
+  subtract(pool.activeByDomain, candidate.domain, candidate.active)
+  for (const engine of Object.keys(candidate.worker.status?.engines ?? {})) subtract(pool.engines, engine, 1)
 }
 
 /** The last one gets its place. */
-function leaveFree({ free }: Pool, hand: InventoryWorker): void {
-  if (hand.at < 0) return
+function removeFromFree({ free }: Pool, candidate: InventoryWorker): void {
+  if (candidate.freeIndex < 0) return
   const last = free.pop()!
-  if (last !== hand) {
-    free[hand.at] = last
-    last.at = hand.at
+  if (last !== candidate) {
+    free[candidate.freeIndex] = last
+    last.freeIndex = candidate.freeIndex
   }
-  hand.at = -1
+  candidate.freeIndex = -1
 }
 
-function take(counts: Map<string, number>, key: string, count: number): void {
+function subtract(counts: Map<string, number>, key: string, count: number): void {
   const left = (counts.get(key) ?? 0) - count
   if (left > 0) counts.set(key, left)
   else counts.delete(key)
 }
 
-function fitsNow(needs: Needs, { worker, cpuMillis, memoryBytes }: InventoryWorker, engines: Engines): boolean {
-  return needs.cpuMillis <= cpuMillis && needs.memoryBytes <= memoryBytes && mismatch(needs, worker, engines) === undefined
+function fits(requirements: Requirements, { worker, cpuMillis, memoryBytes }: InventoryWorker, engines: Engines): boolean {
+  return (
+    requirements.cpuMillis <= cpuMillis &&
+    requirements.memoryBytes <= memoryBytes &&
+    unmetRequirement(requirements, worker, engines) === undefined
+  )
 }
 
 const nameOf = ({ worker }: InventoryWorker): string => worker.metadata.name
 
 /** A one-shot worker that is busy has nothing to give when its Run has ended. */
-const isLasting = ({ spec }: Worker) => spec.lifecycle !== 'OneShot' || spec.slots > 1
+const isReusable = ({ spec }: Worker) => spec.lifecycle !== 'OneShot' || spec.slots > 1

@@ -14,21 +14,21 @@ const look = (nowMs: number, since: ReadonlyMap<string, OrphanSince>, { alive = 
 
 test('a process without a Worker is asked to end after a while, and made to when it does not', () => {
   const seen = look(0, new Map())
-  deepEqual([seen.end, seen.againInMs], [[], 30_000])
-  deepEqual(look(29_999, seen.since).end, [])
+  deepEqual([seen.stop, seen.requeueAfterMs], [[], 30_000])
+  deepEqual(look(29_999, seen.since).stop, [])
   const asked = look(30_000, seen.since)
-  deepEqual(asked.end, [{ name: 'w', force: false }])
-  deepEqual(look(59_999, asked.since).end, [])
-  deepEqual(look(60_000, asked.since).end, [{ name: 'w', force: true }])
+  deepEqual(asked.stop, [{ name: 'w', force: false }])
+  deepEqual(look(59_999, asked.since).stop, [])
+  deepEqual(look(60_000, asked.since).stop, [{ name: 'w', force: true }])
 })
 
 test('one that renews its Lease or has a Run is only ever asked (invariant 8)', () => {
   const asked = look(30_000, look(0, new Map(), { alive: true }).since, { alive: true })
-  deepEqual(look(60_000, asked.since, { alive: true }).end, [{ name: 'w', force: false }])
+  deepEqual(look(60_000, asked.since, { alive: true }).stop, [{ name: 'w', force: false }])
 })
 
 test('a worker that registers, or that is still starting, is nobody’s orphan', () => {
   const seen = look(0, new Map())
-  deepEqual(look(60_000, seen.since, { registered: true }), { end: [], since: new Map(), againInMs: undefined })
-  deepEqual(look(60_000, seen.since, { starting: true }), { end: [], since: new Map(), againInMs: undefined })
+  deepEqual(look(60_000, seen.since, { registered: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
+  deepEqual(look(60_000, seen.since, { starting: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
 })

@@ -1,13 +1,13 @@
-import type { DrivenWorker } from './pool-driver.ts'
+import type { DriverWorker } from './pool-driver.ts'
 
 /** A worker takes its objects away and then ends: this long it may be between the two. */
 export const orphanGraceMs = 30_000
 
-export type OrphanSince = { readonly sinceMs: number; readonly isTold: boolean }
+export type OrphanSince = { readonly sinceMs: number; readonly isStopRequested: boolean }
 
 export type OrphansInput = {
   /** What drivers made and what has not ended. */
-  readonly running: readonly DrivenWorker[]
+  readonly running: readonly DriverWorker[]
   readonly isRegistered: (worker: string) => boolean
   /** True for one that was started and still has time to register. */
   readonly isStarting: (worker: string) => boolean
@@ -20,11 +20,11 @@ export type OrphansInput = {
 
 export type OrphansDecision = {
   /** Processes and Pods without a Worker: end them. */
-  readonly end: readonly { readonly name: string; readonly force: boolean }[]
+  readonly stop: readonly { readonly name: string; readonly force: boolean }[]
   /** Remember this until the next decision. */
   readonly since: ReadonlyMap<string, OrphanSince>
   /** Decide again after so long. */
-  readonly againInMs: number | undefined
+  readonly requeueAfterMs: number | undefined
 }
 
 /**
@@ -32,17 +32,17 @@ export type OrphansDecision = {
  * half, a Worker whose process is gone, needs no search: its Lease ends (invariant 2) and it is buried.
  */
 export function decideOrphans({ running, isRegistered, isStarting, isAlive, since, nowMs }: OrphansInput): OrphansDecision {
-  const end: { name: string; force: boolean }[] = []
+  const stop: { name: string; force: boolean }[] = []
   const next = new Map<string, OrphanSince>()
-  let againInMs: number | undefined
+  let requeueAfterMs: number | undefined
   for (const { name } of running) {
     if (isRegistered(name) || isStarting(name)) continue
-    const { sinceMs, isTold } = since.get(name) ?? { sinceMs: nowMs, isTold: false }
-    const leftMs = sinceMs + orphanGraceMs - nowMs
-    const isDue = leftMs <= 0
-    if (isDue) end.push({ name, force: isTold && !isAlive(name) })
-    next.set(name, isDue ? { sinceMs: nowMs, isTold: true } : { sinceMs, isTold })
-    againInMs = Math.min(againInMs ?? Number.POSITIVE_INFINITY, isDue ? orphanGraceMs : leftMs)
+    const { sinceMs, isStopRequested } = since.get(name) ?? { sinceMs: nowMs, isStopRequested: false }
+    const remainingMs = sinceMs + orphanGraceMs - nowMs
+    const isDue = remainingMs <= 0
+    if (isDue) stop.push({ name, force: isStopRequested && !isAlive(name) })
+    next.set(name, isDue ? { sinceMs: nowMs, isStopRequested: true } : { sinceMs, isStopRequested })
+    requeueAfterMs = Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, isDue ? orphanGraceMs : remainingMs)
   }
-  return { end, since: next, againInMs }
+  return { stop, since: next, requeueAfterMs }
 }

@@ -9,13 +9,13 @@ export type PoolDemand = {
   /** All that wait. */
   readonly queued: number
   /** Those of them that one more worker of this pool would let start: what waits for a limit is not counted. */
-  readonly wanted: number
+  readonly startable: number
 }
 
 export type PoolsInput = {
   readonly demand: ReadonlyMap<string, PoolDemand>
   /** With what was just placed. */
-  readonly hands: Pick<WorkerInventory, 'count' | 'idle' | 'pools'>
+  readonly inventory: Pick<WorkerInventory, 'count' | 'idle' | 'pools'>
   readonly pools: readonly WorkerPool[]
   /** By pool: workers that were started and have not registered, and how starting has gone lately. */
   readonly starts: ReadonlyMap<string, StartState>
@@ -49,7 +49,7 @@ export type PoolsDecision = {
 export type PoolCounts = {
   readonly spec: Pick<WorkerPoolSpec, 'slots' | 'max'>
   /** As in {@link PoolDemand}. */
-  readonly wanted: number
+  readonly startable: number
   /** All that are registered. */
   readonly workers: number
   readonly busy: number
@@ -69,7 +69,7 @@ export type PoolSize = {
   readonly start: number
   readonly reason: 'Queue' | 'Minimum'
   /** When a start may be tried again. */
-  readonly againInMs?: number
+  readonly requeueAfterMs?: number
 }
 
 /**
@@ -77,28 +77,28 @@ export type PoolSize = {
  *
  * @returns how many workers there should be, and how many to start now.
  */
-export function decidePoolSize({ spec, wanted, workers, busy, idle, min, state, nowMs }: PoolCounts): PoolSize {
+export function decidePoolSize({ spec, startable, workers, busy, idle, min, state, nowMs }: PoolCounts): PoolSize {
   const { slots = 1, max = 4 } = spec
-  const needed = busy + Math.ceil(wanted / slots)
+  const needed = busy + Math.ceil(startable / slots)
   const desired = Math.max(Math.min(needed, max), Math.min(min, max))
   const starting = state?.starting.length ?? 0
   const surplus = busy + idle + starting - desired
   const missing = Math.min(-surplus, max - workers - starting)
   const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
   // After failed starts one worker is tried, not all of them.
-  const isOnTrial = state !== undefined && state.failures > 0
-  const allowed = isInBackoff ? 0 : isOnTrial ? Math.min(missing, 1 - starting - state.unproven.length) : missing
+  const isProbing = state !== undefined && state.failures > 0
+  const allowed = isInBackoff ? 0 : isProbing ? Math.min(missing, 1 - starting - state.unproven.length) : missing
   return {
     desired,
     surplus,
     start: Math.max(0, allowed),
     reason: needed >= min ? 'Queue' : 'Minimum',
-    ...(missing > 0 && isInBackoff && { againInMs: state.notBeforeMs - nowMs }),
+    ...(missing > 0 && isInBackoff && { requeueAfterMs: state.notBeforeMs - nowMs }),
   }
 }
 
 /** Workers of a pool that was deleted, and does not come back, go after this long without a Run. */
-const poolGoneMs = 60_000
+const deletedPoolGraceMs = 60_000
 
 /**
  * Decides how many workers each pool should have: `clamp(busy + ceil(wanted / slots), min, max)`, where `min` is that of the pool
@@ -108,52 +108,52 @@ const poolGoneMs = 60_000
  * downwards only a worker goes that has had no Run for `idleTimeout`, the longest idle one first. Busy ones are never counted out
  * (invariant 8). Workers of mode External are started, and unless `idleTimeout` is given also ended, by whoever owns the machine.
  */
-export function decidePools({ demand, hands, pools, starts, nowMs }: PoolsInput): PoolsDecision {
+export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsInput): PoolsDecision {
   const start: PoolsDecision['start'][number][] = []
   const drain: PoolsDecision['drain'][number][] = []
   const numbers = new Map<string, PoolNumbers>()
   const errors = new Map<string, string>()
-  const gone = new Set(hands.pools())
-  let inMs = Number.POSITIVE_INFINITY
-  const again = (afterMs: number) => {
-    inMs = Math.min(inMs, Math.max(1, afterMs))
+  const deletedPools = new Set(inventory.pools())
+  let requeueAfterMs = Number.POSITIVE_INFINITY
+  const requeueAfter = (afterMs: number) => {
+    requeueAfterMs = Math.min(requeueAfterMs, Math.max(1, afterMs))
   }
   /** Lets go of at most `count` idle ones whose time is over. */
-  const letGo = (pool: string, count: number, idleTimeoutMs: number, reason: ScaleReason) => {
+  const drainIdle = (pool: string, count: number, idleTimeoutMs: number, reason: ScaleReason) => {
     if (count <= 0) return
-    const bySince = hands
+    const bySince = inventory
       .idle(pool)
       .map(worker => ({ worker: worker.metadata.name, sinceMs: idleSinceMs(worker) }))
       .sort((a, b) => a.sinceMs - b.sinceMs)
     for (const { worker, sinceMs } of bySince.slice(0, count)) {
       if (nowMs >= sinceMs + idleTimeoutMs) drain.push({ worker, pool, reason })
-      else again(sinceMs + idleTimeoutMs - nowMs)
+      else requeueAfter(sinceMs + idleTimeoutMs - nowMs)
     }
   }
 
   for (const pool of pools) {
     const { name } = pool.metadata
     const { mode } = pool.spec
-    const { queued, wanted } = demand.get(name) ?? { queued: 0, wanted: 0 }
-    gone.delete(name)
+    const { queued, startable } = demand.get(name) ?? { queued: 0, startable: 0 }
+    deletedPools.delete(name)
     const warm = warmMinimum(pool.spec, nowMs)
     if (warm.errors.length > 0) errors.set(name, warm.errors.join('; '))
-    if (warm.againInMs !== undefined) again(warm.againInMs)
-    const { workers, busy, idle } = hands.count(name)
+    if (warm.requeueAfterMs !== undefined) requeueAfter(warm.requeueAfterMs)
+    const { workers, busy, idle } = inventory.count(name)
     const state = starts.get(name)
     const starting = state?.starting.length ?? 0
-    const size = decidePoolSize({ spec: pool.spec, wanted, workers, busy, idle, min: warm.min, state, nowMs })
+    const size = decidePoolSize({ spec: pool.spec, startable, workers, busy, idle, min: warm.min, state, nowMs })
     const { desired, surplus } = size
     numbers.set(name, { queued, busy, starting, workers, desired })
 
-    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) letGo(name, surplus, idleTimeoutMs(pool), 'Idle')
+    if (mode !== 'External' || pool.spec.idleTimeout !== undefined) drainIdle(name, surplus, idleTimeoutMs(pool), 'Idle')
     if (mode === 'External') continue
 
-    if (size.againInMs !== undefined) again(size.againInMs)
+    if (size.requeueAfterMs !== undefined) requeueAfter(size.requeueAfterMs)
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
-  for (const pool of gone) letGo(pool, hands.count(pool).idle, poolGoneMs, 'PoolGone')
-  return { start, drain, pools: numbers, errors, ...(inMs < Number.POSITIVE_INFINITY && { requeueAfterMs: inMs }) }
+  for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolGone')
+  return { start, drain, pools: numbers, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs: requeueAfterMs }) }
 }
 
 /** How long an idle worker stays that nobody needs. */

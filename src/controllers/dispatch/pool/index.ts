@@ -16,20 +16,20 @@ export {
   type PoolsInput,
   type ScaleReason,
 } from './decide-pools.ts'
-export { PodPool, type PodWorkers } from './pods/index.ts'
+export { PodPool, type PodWorkerOptions } from './pods/index.ts'
 export { PoolController } from './pool-controller.ts'
-export { type DrivenWorker, type DriverListener, type PoolDriver, StartError } from './pool-driver.ts'
+export { type DriverListener, type DriverWorker, type PoolDriver, StartError } from './pool-driver.ts'
 export {
-  noStarts,
+  currentFailure,
+  initialStartState,
   type StartFailure,
-  type StartProblem,
+  type StartFailureReason,
   type StartState,
-  troubleOf,
   withFailed,
   withProven,
   withRegistered,
   withStarted,
+  withStartFailing,
   withTimeouts,
-  withTrouble,
 } from './start-state.ts'
 export { workerEnvironment } from './worker-environment.ts'

@@ -1,38 +1,38 @@
 import { systemNamespace, type WorkerPool, type WorkerPoolStatus, workerPoolResource, workerResource } from '../../../api/index.ts'
 import { coerceError, patchStatusIfChanged } from '../../../kubernetes/controller/index.ts'
 import { isReason, parseDuration, setCondition } from '../../../kubernetes/object/index.ts'
-import type { Shared } from '../dispatch-parts.ts'
+import type { DispatchContext } from '../dispatch-context.ts'
 import { decideOrphans, type OrphanSince } from './decide-orphans.ts'
 import type { PoolsDecision } from './decide-pools.ts'
 import { type PoolDriver, StartError } from './pool-driver.ts'
 import {
+  currentFailure,
+  initialStartState,
   nextTimeoutMs,
-  noStarts,
   registerWithinMs,
   type StartFailure,
-  type StartProblem,
+  type StartFailureReason,
   type StartState,
-  troubleOf,
   withFailed,
-  withForgotten,
   withProven,
   withRegistered,
+  withRemoved,
   withStarted,
+  withStartFailing,
   withTimeouts,
-  withTrouble,
 } from './start-state.ts'
 
 /** A pool's numbers change with every Run; people look at them less often. */
-const poolStatusEveryMs = 500
+const statusIntervalMs = 500
 /** Images are pulled and nodes are added in this time. */
 const podRegisterWithinMs = 10 * 60_000
 
 /** With what `oarlock worker` ends when it could not register (src/execution/worker/exit-codes.ts). */
-const exitMeanings: Readonly<Record<number, StartProblem>> = { 2: 'StartRefused', 4: 'NotRegistered', 5: 'CredentialRefused' }
+const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = { 2: 'StartRefused', 4: 'NotRegistered', 5: 'CredentialRefused' }
 
 /** The shell around `decidePools`: starts and drains workers, knows which are starting, writes the status of pools. */
 export class PoolController {
-  readonly #shared: Shared
+  readonly #context: DispatchContext
   readonly #starts = new Map<string, StartState>()
   /** Workers whose process has exited and whose objects are still there. */
   readonly #exited = new Set<string>()
@@ -42,12 +42,12 @@ export class PoolController {
   readonly #claiming = new Set<string>()
   #orphansSince: ReadonlyMap<string, OrphanSince> = new Map()
 
-  constructor(shared: Shared) {
-    this.#shared = shared
+  constructor(context: DispatchContext) {
+    this.#context = context
     for (const driver of this.#drivers) {
       driver.listen({
-        exited: (worker, exitCode, trouble) => this.#onExit(worker, exitCode, trouble),
-        troubled: (worker, trouble) => this.#change(state => withTrouble(state, worker, trouble)),
+        exited: (worker, exitCode, failure) => this.#onExit(worker, exitCode, failure),
+        startFailing: (worker, failure) => this.#change(state => withStartFailing(state, worker, failure)),
       })
     }
   }
@@ -69,33 +69,33 @@ export class PoolController {
   }
 
   /** A worker of the pool has registered. */
-  registered(pool: string, worker: string): void {
+  workerRegistered(pool: string, worker: string): void {
     const state = this.#starts.get(pool)
-    if (state) this.#starts.set(pool, withRegistered(state, worker, this.#shared.nowMs()))
+    if (state) this.#starts.set(pool, withRegistered(state, worker, this.#context.nowMs()))
   }
 
   /** A worker has begun with a Run. */
-  proven(worker: string): void {
+  workerStartedRun(worker: string): void {
     this.#change(state => withProven(state, worker))
   }
 
   /** A worker's object is gone. */
-  forget(worker: string): void {
+  workerDeleted(worker: string): void {
     this.#exited.delete(worker)
-    this.#change(state => withForgotten(state, worker))
+    this.#change(state => withRemoved(state, worker))
   }
 
   /** Workers that were started before this process led, and that have not registered yet, count as starting. */
-  adopt(): void {
-    const { caches, nowMs } = this.#shared
+  adoptStarting(): void {
+    const { caches, nowMs } = this.#context
     for (const [pool, state] of this.#starts) {
       this.#starts.set(pool, { ...state, starting: state.starting.filter(({ name }) => !caches.workers.get(name)) })
     }
     for (const driver of this.#drivers) {
-      for (const { name, pool, startedMs, trouble } of driver.running()) {
-        const state = this.#starts.get(pool) ?? noStarts
+      for (const { name, pool, startedMs, failure } of driver.running()) {
+        const state = this.#starts.get(pool) ?? initialStartState
         if (caches.workers.get(name) || !caches.pools.get(pool) || state.starting.some(one => one.name === name)) continue
-        this.#starts.set(pool, withTrouble(withStarted(state, name, startedMs ?? nowMs()), name, trouble))
+        this.#starts.set(pool, withStartFailing(withStarted(state, name, startedMs ?? nowMs()), name, failure))
       }
     }
   }
@@ -103,18 +103,18 @@ export class PoolController {
   /** Gives up workers that should have registered by now. */
   expireStarts(nowMs: number): void {
     for (const [pool, before] of this.#starts) {
-      const { state, givenUp } = withTimeouts(before, nowMs, this.#registerWithinMs(pool))
+      const { state, timedOut } = withTimeouts(before, nowMs, this.#registerWithinMs(pool))
       if (state === before) continue
-      if (givenUp.length > 0) this.#failed(pool, state)
+      if (timedOut.length > 0) this.#recordFailure(pool, state)
       else this.#starts.set(pool, state)
       // What has not registered by now may hang for ever, and would keep its memory, or its node.
-      for (const driver of this.#drivers) for (const name of givenUp) driver.end(name, { force: false })
+      for (const driver of this.#drivers) for (const name of timedOut) driver.stop(name, { force: false })
     }
   }
 
   /** Does what was decided. Returns after how many milliseconds there may be more to do. */
-  act(decision: PoolsDecision, nowMs: number): number {
-    const { caches, metrics } = this.#shared
+  apply(decision: PoolsDecision, nowMs: number): number {
+    const { caches, metrics } = this.#context
     for (const { pool, count, reason } of decision.start) {
       const object = caches.pools.get(pool)
       if (!object || this.#claiming.has(pool)) continue
@@ -129,18 +129,18 @@ export class PoolController {
     return Math.min(
       decision.requeueAfterMs ?? Number.POSITIVE_INFINITY,
       this.#writeStatus(decision, nowMs),
-      this.#endOrphans(nowMs),
+      this.#stopOrphans(nowMs),
       ...timeouts.map(atMs => atMs - nowMs),
-      ...this.#drivers.map(driver => driver.tidy?.(nowMs) ?? Number.POSITIVE_INFINITY),
+      ...this.#drivers.map(driver => driver.collectGarbage?.(nowMs) ?? Number.POSITIVE_INFINITY),
     )
   }
 
   get #drivers(): PoolDriver[] {
-    return Object.values(this.#shared.poolDrivers)
+    return Object.values(this.#context.poolDrivers)
   }
 
   #registerWithinMs(pool: string): number {
-    const spec = this.#shared.caches.pools.get(pool)?.spec
+    const spec = this.#context.caches.pools.get(pool)?.spec
     if (spec?.startTimeout !== undefined) return parseDuration(spec.startTimeout)
     return spec?.mode === 'Pod' ? podRegisterWithinMs : registerWithinMs
   }
@@ -151,7 +151,7 @@ export class PoolController {
       const state = change(before)
       if (state === before) continue
       this.#starts.set(pool, state)
-      this.#shared.kick()
+      this.#context.wake()
     }
   }
 
@@ -163,7 +163,7 @@ export class PoolController {
     const names = Array.from({ length: count }, (_, index) => (isNumbered ? numberedName(pool, index + 1) : this.#randomName(name)))
     this.#starts.set(
       name,
-      names.reduce((state, worker) => withStarted(state, worker, nowMs), this.#starts.get(name) ?? noStarts),
+      names.reduce((state, worker) => withStarted(state, worker, nowMs), this.#starts.get(name) ?? initialStartState),
     )
     if (!isNumbered) {
       for (const worker of names) void this.#startOne(pool, worker)
@@ -172,7 +172,7 @@ export class PoolController {
     this.#claiming.add(name)
     void this.#claim(pool, names).finally(() => {
       this.#claiming.delete(name)
-      this.#shared.kick()
+      this.#context.wake()
     })
   }
 
@@ -181,13 +181,13 @@ export class PoolController {
    * leads and does not know it, never makes a Pod twice, and no name is used again for another worker (invariant 2).
    */
   async #claim(pool: WorkerPool, names: readonly string[]): Promise<void> {
-    const { caches, manager, log } = this.#shared
+    const { caches, manager, log } = this.#context
     const { name, resourceVersion } = pool.metadata
     try {
       const status = { started: (pool.status?.started ?? 0) + names.length }
       caches.pools.applyLocal(await manager.leaderClient.resource(workerPoolResource).patchStatus(name, { status }, { resourceVersion }))
     } catch (thrown) {
-      for (const worker of names) this.#change(state => withForgotten(state, worker))
+      for (const worker of names) this.#change(state => withRemoved(state, worker))
       if (!isReason(thrown, 'Conflict')) log.warn({ err: coerceError(thrown), pool: name }, 'numbers of new workers could not be claimed')
       return
     }
@@ -197,23 +197,23 @@ export class PoolController {
   async #startOne(pool: WorkerPool, worker: string): Promise<void> {
     const { mode } = pool.spec
     try {
-      const driver = mode === 'External' ? undefined : this.#shared.poolDrivers[mode]
+      const driver = mode === 'External' ? undefined : this.#context.poolDrivers[mode]
       if (!driver) throw new Error(`this controller starts no workers of mode ${mode}`)
       await driver.start(pool, worker)
     } catch (thrown) {
       const message = `worker ${worker} could not be started: ${coerceError(thrown).message}`
-      const trouble = thrown instanceof StartError ? thrown.trouble : ({ reason: 'StartRefused', message } as const)
-      this.#startFailed(pool.metadata.name, worker, trouble)
+      const failure = thrown instanceof StartError ? thrown.failure : ({ reason: 'StartRefused', message } as const)
+      this.#onStartFailed(pool.metadata.name, worker, failure)
     }
   }
 
   #randomName(pool: string): string {
-    const suffix = Math.floor(this.#shared.random() * 0x1_0000_0000).toString(16)
+    const suffix = Math.floor(this.#context.random() * 0x1_0000_0000).toString(16)
     return `${pool.slice(0, 50)}-${suffix.padStart(8, '0')}`
   }
 
-  #onExit(worker: string, exitCode: number | undefined, trouble: StartFailure | undefined): void {
-    if (this.#shared.caches.workers.has(worker)) {
+  #onExit(worker: string, exitCode: number | undefined, failure: StartFailure | undefined): void {
+    if (this.#context.caches.workers.has(worker)) {
       this.#exited.add(worker)
       this.#hasNewExits = true
     }
@@ -222,36 +222,36 @@ export class PoolController {
       if (isStarting || (exitCode !== 0 && state.unproven.some(({ name }) => name === worker))) {
         const how = exitCode === undefined ? 'was killed' : `exited with code ${exitCode}`
         const message = `worker ${worker} ${how} before it ${isStarting ? 'registered' : 'had a Run'}`
-        this.#startFailed(pool, worker, trouble ?? { reason: exitMeanings[exitCode ?? -1] ?? 'CrashedAtOnce', message })
+        this.#onStartFailed(pool, worker, failure ?? { reason: exitCodeReasons[exitCode ?? -1] ?? 'CrashedAtOnce', message })
       } else this.#change(before => withProven(before, worker))
     }
-    this.#shared.kick()
+    this.#context.wake()
   }
 
-  #startFailed(pool: string, worker: string, trouble: StartFailure): void {
-    const before = this.#starts.get(pool) ?? noStarts
-    const state = withFailed(before, worker, trouble, this.#shared.nowMs())
+  #onStartFailed(pool: string, worker: string, failure: StartFailure): void {
+    const before = this.#starts.get(pool) ?? initialStartState
+    const state = withFailed(before, worker, failure, this.#context.nowMs())
     if (state === before) return
-    this.#failed(pool, state)
-    this.#shared.kick()
+    this.#recordFailure(pool, state)
+    this.#context.wake()
   }
 
-  #failed(pool: string, state: StartState): void {
-    const { caches, events, log, metrics } = this.#shared
-    const { failures, lastTrouble } = state
+  #recordFailure(pool: string, state: StartState): void {
+    const { caches, events, log, metrics } = this.#context
+    const { failures, lastFailure } = state
     this.#starts.set(pool, state)
-    if (!lastTrouble) return
-    metrics.startFailed(pool, lastTrouble.reason)
-    log.warn({ pool, failures, reason: lastTrouble.reason }, lastTrouble.message)
+    if (!lastFailure) return
+    metrics.startFailed(pool, lastFailure.reason)
+    log.warn({ pool, failures, reason: lastFailure.reason }, lastFailure.message)
     const object = caches.pools.get(pool)
-    if (object) events.warning(object, lastTrouble.reason, lastTrouble.message)
+    if (object) events.warning(object, lastFailure.reason, lastFailure.message)
   }
 
   // ---- ending
 
   /** Returns false when there was nothing to do. */
   #drain(name: string): boolean {
-    const { caches, manager, log } = this.#shared
+    const { caches, manager, log } = this.#context
     const worker = caches.workers.get(name)
     if (!worker || worker.spec.drain) return false
     const { resourceVersion } = worker.metadata
@@ -266,10 +266,10 @@ export class PoolController {
     return true
   }
 
-  #endOrphans(nowMs: number): number {
-    const { caches, log } = this.#shared
+  #stopOrphans(nowMs: number): number {
+    const { caches, log } = this.#context
     const starting = new Set([...this.#starts.values()].flatMap(state => state.starting.map(({ name }) => name)))
-    const { end, since, againInMs } = decideOrphans({
+    const { stop, since, requeueAfterMs } = decideOrphans({
       running: this.#drivers.flatMap(driver => driver.running()),
       isRegistered: worker => caches.workers.get(worker) !== undefined,
       isStarting: worker => starting.has(worker),
@@ -279,19 +279,19 @@ export class PoolController {
       nowMs,
     })
     this.#orphansSince = since
-    for (const { name, force } of end) {
+    for (const { name, force } of stop) {
       log.warn({ worker: name, force }, 'a worker that is not registered still runs and is ended')
-      for (const driver of this.#drivers) driver.end(name, { force })
+      for (const driver of this.#drivers) driver.stop(name, { force })
     }
-    return againInMs ?? Number.POSITIVE_INFINITY
+    return requeueAfterMs ?? Number.POSITIVE_INFINITY
   }
 
   // ---- telling
 
   /** Returns after how many milliseconds a status that was held back is to be written. */
   #writeStatus({ pools, errors }: PoolsDecision, nowMs: number): number {
-    const { caches, manager, log } = this.#shared
-    let againInMs = Number.POSITIVE_INFINITY
+    const { caches, manager, log } = this.#context
+    let requeueAfterMs = Number.POSITIVE_INFINITY
     for (const pool of caches.pools.list()) {
       const { name, generation } = pool.metadata
       const numbers = pools.get(name)
@@ -300,8 +300,8 @@ export class PoolController {
       const conditions = setCondition(pool.status?.conditions, { type: 'Ready', ...ready, observedGeneration: generation ?? 1 }, nowMs)
       const next: WorkerPoolStatus = { ...pool.status, ...numbers, observedGeneration: generation ?? 1, conditions }
       const lastMs = this.#statusWrites.get(name) ?? Number.NEGATIVE_INFINITY
-      if (nowMs - lastMs < poolStatusEveryMs) {
-        againInMs = Math.min(againInMs, poolStatusEveryMs - (nowMs - lastMs))
+      if (nowMs - lastMs < statusIntervalMs) {
+        requeueAfterMs = Math.min(requeueAfterMs, statusIntervalMs - (nowMs - lastMs))
         continue
       }
       if (JSON.stringify(pool.status) === JSON.stringify(next)) continue
@@ -311,16 +311,16 @@ export class PoolController {
         (thrown: unknown) => log.debug({ err: coerceError(thrown), pool: name }, 'status of the pool was not written'),
       )
     }
-    return againInMs
+    return requeueAfterMs
   }
 }
 
 /** The condition `Ready` of a pool: can workers be started? */
 function readiness(state: StartState | undefined, specError: string | undefined) {
-  const trouble = state && troubleOf(state)
-  if (state && trouble) {
-    const message = state.failures > 0 ? `${trouble.message}; ${state.failures} failed in a row` : trouble.message
-    return { status: 'False', reason: trouble.reason, message } as const
+  const failure = state && currentFailure(state)
+  if (state && failure) {
+    const message = state.failures > 0 ? `${failure.message}; ${state.failures} failed in a row` : failure.message
+    return { status: 'False', reason: failure.reason, message } as const
   }
   if (specError !== undefined) return { status: 'False', reason: 'InvalidSchedule', message: specError } as const
   return { status: 'True', reason: 'Ready', message: 'Workers can be started' } as const

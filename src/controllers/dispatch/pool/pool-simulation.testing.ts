@@ -6,8 +6,8 @@ import { SchedulerState, WorkerInventory } from '../placement/index.ts'
 import { RunQueue, requestOf } from '../queue/index.ts'
 import type { WorkerLoad } from '../worker-load.ts'
 import {
+  initialStartState,
   nextTimeoutMs,
-  noStarts,
   type StartFailure,
   type StartState,
   withFailed,
@@ -17,7 +17,7 @@ import {
   withTimeouts,
 } from './start-state.ts'
 
-export type WorldOptions = {
+export type PoolSimulationOptions = {
   spec?: Partial<WorkerPoolSpec>
   /** From the start of a worker until it registers. Infinity: it never does. */
   startMs?: number | ((number: number) => number)
@@ -28,43 +28,43 @@ export type WorldOptions = {
   registerWithinMs?: number
 }
 
-type Hand = { worker: Worker; runs: Map<string, number>; total: number }
+type SimulatedWorker = { worker: Worker; runs: Map<string, number>; total: number }
 
 /**
- * One pool on virtual time: the real deciders, and workers that are nothing but times. Each step of {@link World.advance} goes to
+ * One pool on virtual time: the real deciders, and workers that are nothing but times. Each step of {@link PoolSimulation.advance} goes to
  * the next thing that happens; the controller decides after each, as the real one is woken by each change.
  */
-export class World {
+export class PoolSimulation {
   readonly pool: WorkerPool
   /** What happened, one line each: `12s start 3`, for tests to read. */
-  readonly story: string[] = []
-  readonly #options: WorldOptions
-  readonly #hands = new Map<string, Hand>()
+  readonly history: string[] = []
+  readonly #options: PoolSimulationOptions
+  readonly #workers = new Map<string, SimulatedWorker>()
   readonly #queue = new RunQueue()
-  readonly #memory = new SchedulerState()
-  #starts: StartState = noStarts
-  readonly #coming = new Map<string, number>()
+  readonly #schedulerState = new SchedulerState()
+  #starts: StartState = initialStartState
+  readonly #starting = new Map<string, number>()
   #numbers = { started: 0, runs: 0 }
-  #decideAtMs = 0
+  #nextDecisionMs = 0
   nowMs = 0
   /** The most that ever were there or starting at once. */
   peak = 0
   finished = 0
-  cutOff = 0
+  interrupted = 0
 
-  constructor(options: WorldOptions = {}) {
+  constructor(options: PoolSimulationOptions = {}) {
     this.#options = options
     this.pool = testPool('pool', { max: 1_000, ...options.spec })
   }
 
   get workers(): number {
-    return this.#hands.size
+    return this.#workers.size
   }
   get busy(): number {
-    return [...this.#hands.values()].filter(({ runs }) => runs.size > 0).length
+    return [...this.#workers.values()].filter(({ runs }) => runs.size > 0).length
   }
   get starting(): number {
-    return this.#coming.size
+    return this.#starting.size
   }
   get started(): number {
     return this.#numbers.started
@@ -83,18 +83,18 @@ export class World {
 
   /** The controller process is replaced by another: what it knew only in memory is gone, what was stored is there. */
   restartController(): void {
-    const adopted = [...this.#coming.keys()]
-    this.#starts = adopted.reduce((state, name) => withStarted(state, name, this.#at()), noStarts)
-    this.story.push(`${this.nowMs / 1_000}s restart`)
+    const adopted = [...this.#starting.keys()]
+    this.#starts = adopted.reduce((state, name) => withStarted(state, name, this.#clockMs()), initialStartState)
+    this.history.push(`${this.nowMs / 1_000}s restart`)
     this.decide()
   }
 
   /** Somebody kills a worker; its Run is lost and queued again. */
   kill(count: number): void {
-    for (const [name, { runs }] of [...this.#hands].slice(0, count)) {
-      this.#hands.delete(name)
+    for (const [name, { runs }] of [...this.#workers].slice(0, count)) {
+      this.#workers.delete(name)
       for (const run of runs.keys()) {
-        this.#queue.end(run, this.#at())
+        this.#queue.end(run, this.#clockMs())
         this.#enqueue()
       }
     }
@@ -105,13 +105,13 @@ export class World {
     const untilMs = this.nowMs + ms
     for (;;) {
       const next = Math.min(
-        ...this.#coming.values(),
-        ...[...this.#hands.values()].flatMap(({ runs }) => [...runs.values()]),
-        this.#decideAtMs,
+        ...this.#starting.values(),
+        ...[...this.#workers.values()].flatMap(({ runs }) => [...runs.values()]),
+        this.#nextDecisionMs,
       )
       if (next > untilMs) break
       this.nowMs = Math.max(this.nowMs, next)
-      this.#happen()
+      this.#processEvents()
       this.decide()
     }
     this.nowMs = untilMs
@@ -119,17 +119,17 @@ export class World {
 
   decide(): void {
     const { registerWithinMs, runMs = 60_000 } = this.#options
-    const nowMs = this.#at()
+    const nowMs = this.#clockMs()
     const expired = withTimeouts(this.#starts, nowMs, registerWithinMs)
     this.#starts = expired.state
-    for (const name of expired.givenUp) this.#coming.delete(name)
-    const load = new Map<string, WorkerLoad>([...this.#hands].map(([name, { runs, total }]) => [name, { active: runs.size, total }]))
+    for (const name of expired.timedOut) this.#starting.delete(name)
+    const load = new Map<string, WorkerLoad>([...this.#workers].map(([name, { runs, total }]) => [name, { active: runs.size, total }]))
     const decision = decideDispatch({
       queue: this.#queue,
-      memory: this.#memory,
-      examples: new Map(),
-      hands: WorkerInventory.of(
-        [...this.#hands.values()].map(({ worker }) => worker),
+      state: this.#schedulerState,
+      workerTemplates: new Map(),
+      inventory: WorkerInventory.of(
+        [...this.#workers.values()].map(({ worker }) => worker),
         load,
         () => 0,
       ),
@@ -139,68 +139,68 @@ export class World {
     })
     const failuresBefore = this.#starts.failures
     let isProven = false
-    for (const { key, worker } of decision.assignments) {
-      const hand = this.#hands.get(worker)!
-      hand.runs.set(key, this.nowMs + runMs)
-      hand.total++
-      hand.worker = { ...hand.worker, status: { phase: 'Busy' } }
-      this.#starts = withProven(this.#starts, worker)
+    for (const { key, worker: name } of decision.assignments) {
+      const worker = this.#workers.get(name)!
+      worker.runs.set(key, this.nowMs + runMs)
+      worker.total++
+      worker.worker = { ...worker.worker, status: { phase: 'Busy' } }
+      this.#starts = withProven(this.#starts, name)
       isProven ||= failuresBefore > 0 && this.#starts.failures === 0
     }
     for (const { count } of decision.start) this.#start(count)
     for (const { worker } of decision.drain) {
-      if ((this.#hands.get(worker)?.runs.size ?? 0) > 0) this.cutOff++
-      this.#hands.delete(worker)
+      if ((this.#workers.get(worker)?.runs.size ?? 0) > 0) this.interrupted++
+      this.#workers.delete(worker)
     }
-    if (decision.drain.length > 0) this.story.push(`${this.nowMs / 1_000}s drain ${decision.drain.length}`)
-    this.peak = Math.max(this.peak, this.#hands.size + this.#coming.size)
+    if (decision.drain.length > 0) this.history.push(`${this.nowMs / 1_000}s drain ${decision.drain.length}`)
+    this.peak = Math.max(this.peak, this.#workers.size + this.#starting.size)
     const requeueMs = decision.requeueAfterMs ?? Number.POSITIVE_INFINITY
     const timeoutAtMs = (nextTimeoutMs(this.#starts, registerWithinMs) ?? Number.POSITIVE_INFINITY) - epochMs
     // What failed at once, and what shows that starting works again, leads to another decision, as in the shell.
     const hasFailed = decision.start.length > 0 && this.#starts.failures > 0
-    this.#decideAtMs = Math.min(this.nowMs + requeueMs, timeoutAtMs, hasFailed || isProven ? this.nowMs : Number.POSITIVE_INFINITY)
+    this.#nextDecisionMs = Math.min(this.nowMs + requeueMs, timeoutAtMs, hasFailed || isProven ? this.nowMs : Number.POSITIVE_INFINITY)
   }
 
   #enqueue(): void {
     this.#queue.put(requestOf(testRun(`r${++this.#numbers.runs}`, { pool: 'pool', atMs: this.nowMs })))
   }
 
-  #at(): number {
+  #clockMs(): number {
     return epochMs + this.nowMs
   }
 
   #start(count: number): void {
     const { startMs = 1_000, failsWith } = this.#options
-    this.story.push(`${this.nowMs / 1_000}s start ${count}`)
+    this.history.push(`${this.nowMs / 1_000}s start ${count}`)
     for (let i = 0; i < count; i++) {
       const number = ++this.#numbers.started
       const name = `w${number}`
-      this.#starts = withStarted(this.#starts, name, this.#at())
-      const trouble = failsWith?.(number, this.nowMs)
-      if (trouble) this.#starts = withFailed(this.#starts, name, trouble, this.#at())
-      else this.#coming.set(name, this.nowMs + (typeof startMs === 'function' ? startMs(number) : startMs))
+      this.#starts = withStarted(this.#starts, name, this.#clockMs())
+      const failure = failsWith?.(number, this.nowMs)
+      if (failure) this.#starts = withFailed(this.#starts, name, failure, this.#clockMs())
+      else this.#starting.set(name, this.nowMs + (typeof startMs === 'function' ? startMs(number) : startMs))
     }
   }
 
-  #happen(): void {
+  #processEvents(): void {
     const { lifecycle = 'OneShot', slots = 1 } = this.pool.spec
-    for (const [name, atMs] of this.#coming) {
+    for (const [name, atMs] of this.#starting) {
       if (atMs > this.nowMs) continue
-      this.#coming.delete(name)
-      this.#starts = withRegistered(this.#starts, name, this.#at())
+      this.#starting.delete(name)
+      this.#starts = withRegistered(this.#starts, name, this.#clockMs())
       const worker = testWorker(name, { pool: 'pool', slots, lifecycle, atMs: this.nowMs })
-      this.#hands.set(name, { worker, runs: new Map(), total: 0 })
+      this.#workers.set(name, { worker, runs: new Map(), total: 0 })
     }
-    for (const [name, hand] of this.#hands) {
-      for (const [run, endsMs] of hand.runs) {
+    for (const [name, worker] of this.#workers) {
+      for (const [run, endsMs] of worker.runs) {
         if (endsMs > this.nowMs) continue
-        hand.runs.delete(run)
-        this.#queue.end(run, this.#at())
+        worker.runs.delete(run)
+        this.#queue.end(run, this.#clockMs())
         this.finished++
       }
-      if (hand.runs.size > 0 || hand.total === 0 || hand.worker.status?.phase !== 'Busy') continue
-      if (lifecycle === 'OneShot') this.#hands.delete(name)
-      else hand.worker = { ...hand.worker, status: { phase: 'Ready', idleSince: rfc3339(this.#at()) } }
+      if (worker.runs.size > 0 || worker.total === 0 || worker.worker.status?.phase !== 'Busy') continue
+      if (lifecycle === 'OneShot') this.#workers.delete(name)
+      else worker.worker = { ...worker.worker, status: { phase: 'Ready', idleSince: rfc3339(this.#clockMs()) } }
     }
   }
 }

@@ -1,14 +1,14 @@
 /** What other scalers are known to get wrong, each on virtual time with the real deciders. The names say what happened there. */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { World } from './pool-simulation.testing.ts'
+import { PoolSimulation } from './pool-simulation.testing.ts'
 import type { StartFailure } from './start-state.ts'
 
 test('30 busy one-shot runners × HPA → 900: here the number that is wanted never multiplies the number that is there', () => {
   // HorizontalPodAutoscaler: ceil(present * value / target), where `present` are the 30 that cannot take a job any more.
   const naive = Math.ceil(30 * (30 / 1))
   equal(naive, 900)
-  const world = new World({ runMs: 3_600_000 })
+  const world = new PoolSimulation({ runMs: 3_600_000 })
   world.submit(30)
   world.advance(60_000)
   deepEqual([world.workers, world.busy], [30, 30])
@@ -20,19 +20,19 @@ test('30 busy one-shot runners × HPA → 900: here the number that is wanted ne
 })
 
 test('a scaler that kills busy workers: none is let go that has a Run, whatever the pool says', () => {
-  const world = new World({ spec: { lifecycle: 'Warm', slots: 2, idleTimeout: '10s' }, runMs: 600_000 })
+  const world = new PoolSimulation({ spec: { lifecycle: 'Warm', slots: 2, idleTimeout: '10s' }, runMs: 600_000 })
   world.submit(20)
   world.advance(30_000)
   equal(world.busy, 10)
   world.pool.spec.max = 0
   world.advance(500_000)
-  deepEqual([world.busy, world.cutOff], [10, 0])
+  deepEqual([world.busy, world.interrupted], [10, 0])
   world.advance(200_000)
-  deepEqual([world.workers, world.finished, world.cutOff], [0, 20, 0])
+  deepEqual([world.workers, world.finished, world.interrupted], [0, 20, 0])
 })
 
 test('demand counted twice when pods are slow to start: four minutes of starting lead to no second Pod', () => {
-  const world = new World({ startMs: 240_000, registerWithinMs: 600_000, runMs: 600_000 })
+  const world = new PoolSimulation({ startMs: 240_000, registerWithinMs: 600_000, runMs: 600_000 })
   world.submit(10)
   // Each of these wakes the controller, as scrapes and resyncs do elsewhere.
   for (let i = 0; i < 200; i++) {
@@ -48,14 +48,14 @@ test('demand counted twice when pods are slow to start: four minutes of starting
 
 test('failed runners that eat capacity: hundreds of failures leave the pool as able as before', () => {
   let isBroken = true
-  const trouble: StartFailure = { reason: 'ImagePullFailed', message: 'no such image' }
-  const world = new World({ spec: { max: 5 }, failsWith: () => (isBroken ? trouble : undefined), runMs: 1_000 })
+  const failure: StartFailure = { reason: 'ImagePullFailed', message: 'no such image' }
+  const world = new PoolSimulation({ spec: { max: 5 }, failsWith: () => (isBroken ? failure : undefined), runMs: 1_000 })
   world.submit(50)
   world.advance(4 * 3_600_000)
   equal(world.finished, 0)
   ok(world.started > 100 && world.started < 300, `one try a minute at most: ${world.started} in four hours`)
   deepEqual([world.workers, world.starting], [0, 0])
-  equal(world.starts.lastTrouble?.reason, 'ImagePullFailed')
+  equal(world.starts.lastFailure?.reason, 'ImagePullFailed')
   isBroken = false
   world.advance(300_000)
   deepEqual([world.finished, world.queued, world.starts.failures], [50, 0, 0])
@@ -64,7 +64,7 @@ test('failed runners that eat capacity: hundreds of failures leave the pool as a
 
 test('runners that never come up eat capacity until their time is over, and then no longer', () => {
   let isBroken = true
-  const world = new World({
+  const world = new PoolSimulation({
     spec: { max: 2 },
     startMs: () => (isBroken ? Number.POSITIVE_INFINITY : 1_000),
     registerWithinMs: 30_000,
@@ -80,16 +80,18 @@ test('runners that never come up eat capacity until their time is over, and then
 })
 
 test('after failed starts one worker is tried, not all of them; when it works the others follow at once', () => {
-  const world = new World({ failsWith: number => (number <= 8 ? { reason: 'QuotaExceeded', message: 'exceeded quota' } : undefined) })
+  const world = new PoolSimulation({
+    failsWith: number => (number <= 8 ? { reason: 'QuotaExceeded', message: 'exceeded quota' } : undefined),
+  })
   world.submit(8)
   world.advance(200_000)
-  equal(world.story[0], '0s start 8')
-  equal(world.story[1], '1s start 1')
-  equal(world.story[2], '2s start 7')
+  equal(world.history[0], '0s start 8')
+  equal(world.history[1], '1s start 1')
+  equal(world.history[2], '2s start 7')
 })
 
 test('scale to zero and back: nothing stays, and the next Run has its worker after one start', () => {
-  const world = new World({ spec: { lifecycle: 'Warm', idleTimeout: '5m' }, runMs: 30_000 })
+  const world = new PoolSimulation({ spec: { lifecycle: 'Warm', idleTimeout: '5m' }, runMs: 30_000 })
   world.submit(3)
   world.advance(60_000)
   deepEqual([world.workers, world.busy], [3, 0])
@@ -103,7 +105,7 @@ test('scale to zero and back: nothing stays, and the next Run has its worker aft
 })
 
 test('hysteresis: a load that comes and goes within the idle timeout starts no second worker', () => {
-  const world = new World({ spec: { lifecycle: 'Warm', idleTimeout: '5m' }, runMs: 10_000 })
+  const world = new PoolSimulation({ spec: { lifecycle: 'Warm', idleTimeout: '5m' }, runMs: 10_000 })
   for (let minute = 0; minute < 60; minute++) {
     world.submit(4)
     world.advance(60_000)
@@ -112,7 +114,7 @@ test('hysteresis: a load that comes and goes within the idle timeout starts no s
 })
 
 test('a restart of the controller strands no slot: what was starting counts, what worked goes on, nothing is made twice', () => {
-  const world = new World({ startMs: 60_000, registerWithinMs: 600_000, runMs: 120_000 })
+  const world = new PoolSimulation({ startMs: 60_000, registerWithinMs: 600_000, runMs: 120_000 })
   world.submit(5)
   world.advance(30_000)
   world.restartController()
@@ -125,7 +127,10 @@ test('a restart of the controller strands no slot: what was starting counts, wha
 })
 
 test('a restart in the middle of a backoff does not hold up the pool for ever', () => {
-  const world = new World({ failsWith: number => (number === 1 ? { reason: 'StartRefused', message: 'ENOENT' } : undefined), runMs: 1_000 })
+  const world = new PoolSimulation({
+    failsWith: number => (number === 1 ? { reason: 'StartRefused', message: 'ENOENT' } : undefined),
+    runMs: 1_000,
+  })
   world.submit(1)
   world.restartController()
   world.advance(10_000)
@@ -133,7 +138,7 @@ test('a restart in the middle of a backoff does not hold up the pool for ever', 
 })
 
 test('a burst, workers that die under it, and the end: no worker too many at any time', () => {
-  const world = new World({ spec: { max: 20 }, runMs: 20_000 })
+  const world = new PoolSimulation({ spec: { max: 20 }, runMs: 20_000 })
   world.submit(100)
   for (let i = 0; i < 10; i++) {
     world.advance(7_000)
@@ -145,7 +150,7 @@ test('a burst, workers that die under it, and the end: no worker too many at any
 })
 
 test('1,000 idle Stacks with scale to zero: nothing queued is no worker, not one', () => {
-  const world = new World()
+  const world = new PoolSimulation()
   world.advance(24 * 3_600_000)
   deepEqual([world.started, world.workers, world.starting], [0, 0, 0])
 })
@@ -153,7 +158,7 @@ test('1,000 idle Stacks with scale to zero: nothing queued is no worker, not one
 test('a warm minimum by schedule: workers are there when the office opens, and gone after it closes', () => {
   // The world begins on Monday, 1 June 2026, 10:00 UTC.
   const window = { from: '12:00', to: '13:00', min: 3 }
-  const world = new World({ spec: { lifecycle: 'Warm', idleTimeout: '5m', schedule: [window] }, startMs: 1_000 })
+  const world = new PoolSimulation({ spec: { lifecycle: 'Warm', idleTimeout: '5m', schedule: [window] }, startMs: 1_000 })
   world.advance(2 * 3_600_000 - 1)
   equal(world.started, 0)
   world.advance(2_000)

@@ -4,7 +4,7 @@
  * `Unschedulable`: its Pod is there and does not run. `CredentialRefused`: it could not register. `CrashedAtOnce`: it ended before it
  * took a Run. `Evicted`: its node took it away. `NotRegistered`: nothing was heard of it in time.
  */
-export type StartProblem =
+export type StartFailureReason =
   | 'StartRefused'
   | 'QuotaExceeded'
   | 'ImagePullFailed'
@@ -15,12 +15,12 @@ export type StartProblem =
   | 'Evicted'
   | 'NotRegistered'
 
-export type StartFailure = { readonly reason: StartProblem; readonly message: string }
+export type StartFailure = { readonly reason: StartFailureReason; readonly message: string }
 
 /** How starting workers of one pool goes. */
 export type StartState = {
   /** Started and not registered. They count as workers, so that a slow start is not answered by another one. */
-  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly trouble?: StartFailure }[]
+  readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly failure?: StartFailure }[]
   /** Registered just now, and had no Run yet: when one of these fails, the next one would fail too. */
   readonly unproven: readonly { readonly name: string; readonly sinceMs: number }[]
   /** Tries that failed since the last worker that proved itself. */
@@ -28,7 +28,7 @@ export type StartState = {
   /** No start before this. */
   readonly notBeforeMs: number
   /** Why the last one failed; undefined when none did. */
-  readonly lastTrouble: StartFailure | undefined
+  readonly lastFailure: StartFailure | undefined
 }
 
 /** A worker that was started has this long to register unless its pool says otherwise; later it counts as failed. */
@@ -40,7 +40,7 @@ const provenAfterMs = 60_000
 const firstBackoffMs = 1_000
 const maxBackoffMs = 60_000
 
-export const noStarts: StartState = { starting: [], unproven: [], failures: 0, notBeforeMs: 0, lastTrouble: undefined }
+export const initialStartState: StartState = { starting: [], unproven: [], failures: 0, notBeforeMs: 0, lastFailure: undefined }
 
 export function withStarted(state: StartState, name: string, nowMs: number): StartState {
   return { ...state, starting: [...state.starting, { name, sinceMs: nowMs }] }
@@ -48,19 +48,19 @@ export function withStarted(state: StartState, name: string, nowMs: number): Sta
 
 /** A worker of the pool has registered. Failures are forgotten only when one has also taken a Run: see {@link withProven}. */
 export function withRegistered(state: StartState, name: string, nowMs: number): StartState {
-  if (!isNamed(state.starting, name)) return state
+  if (!includesName(state.starting, name)) return state
   return { ...state, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
 }
 
 /** A worker has taken a Run, or ended as it should: starting works (again). */
 export function withProven(state: StartState, name: string): StartState {
-  if (!isNamed(state.unproven, name)) return state
-  return { ...noStarts, starting: state.starting, unproven: without(state.unproven, name) }
+  if (!includesName(state.unproven, name)) return state
+  return { ...initialStartState, starting: state.starting, unproven: without(state.unproven, name) }
 }
 
 /** A worker did not come up, or failed before its first Run. Unknown names change nothing: it had a Run, or was given up before. */
-export function withFailed(state: StartState, name: string, trouble: StartFailure, nowMs: number): StartState {
-  if (!isNamed(state.starting, name) && !isNamed(state.unproven, name)) return state
+export function withFailed(state: StartState, name: string, failure: StartFailure, nowMs: number): StartState {
+  if (!includesName(state.starting, name) && !includesName(state.unproven, name)) return state
   // Those that were started together and fail together are one try.
   const isSameTry = nowMs < state.notBeforeMs
   const failures = isSameTry ? state.failures : state.failures + 1
@@ -70,24 +70,24 @@ export function withFailed(state: StartState, name: string, trouble: StartFailur
     unproven: without(state.unproven, name),
     failures,
     notBeforeMs: isSameTry ? state.notBeforeMs : nowMs + backoffMs,
-    lastTrouble: trouble,
+    lastFailure: failure,
   }
 }
 
 /** Something keeps a worker from coming up that may still pass, such as a registry that does not answer. Undefined: it passed. */
-export function withTrouble(state: StartState, name: string, trouble: StartFailure | undefined): StartState {
+export function withStartFailing(state: StartState, name: string, failure: StartFailure | undefined): StartState {
   const one = state.starting.find(starting => starting.name === name)
-  if (!one || (one.trouble?.reason === trouble?.reason && one.trouble?.message === trouble?.message)) return state
+  if (!one || (one.failure?.reason === failure?.reason && one.failure?.message === failure?.message)) return state
   const { sinceMs } = one
   return {
     ...state,
-    starting: state.starting.map(other => (other === one ? { name, sinceMs, ...(trouble && { trouble }) } : other)),
+    starting: state.starting.map(other => (other === one ? { name, sinceMs, ...(failure && { failure }) } : other)),
   }
 }
 
 /** A worker is gone that nothing more is to be heard of, and nobody has to be told. */
-export function withForgotten(state: StartState, name: string): StartState {
-  if (!isNamed(state.starting, name) && !isNamed(state.unproven, name)) return state
+export function withRemoved(state: StartState, name: string): StartState {
+  if (!includesName(state.starting, name) && !includesName(state.unproven, name)) return state
   return {
     ...state,
     starting: without(state.starting, name),
@@ -100,22 +100,22 @@ export function withTimeouts(
   state: StartState,
   nowMs: number,
   withinMs: number = registerWithinMs,
-): { readonly state: StartState; readonly givenUp: readonly string[] } {
+): { readonly state: StartState; readonly timedOut: readonly string[] } {
   let next = state
-  const givenUp: string[] = []
+  const timedOut: string[] = []
   for (const { name, sinceMs } of state.unproven) if (nowMs - sinceMs >= provenAfterMs) next = withProven(next, name)
-  for (const { name, sinceMs, trouble } of state.starting) {
+  for (const { name, sinceMs, failure } of state.starting) {
     if (nowMs - sinceMs < withinMs) continue
     const message = `worker ${name} did not register within ${withinMs / 1_000} s`
     next = withFailed(
       next,
       name,
-      trouble ? { ...trouble, message: `${message}: ${trouble.message}` } : { reason: 'NotRegistered', message },
+      failure ? { ...failure, message: `${message}: ${failure.message}` } : { reason: 'NotRegistered', message },
       nowMs,
     )
-    givenUp.push(name)
+    timedOut.push(name)
   }
-  return { state: next, givenUp }
+  return { state: next, timedOut }
 }
 
 /** When {@link withTimeouts} has something to do next; undefined when nothing is starting. */
@@ -126,12 +126,12 @@ export function nextTimeoutMs(state: StartState, withinMs: number = registerWith
   return next === Number.POSITIVE_INFINITY ? undefined : next
 }
 
-const isNamed = (some: readonly { name: string }[], name: string) => some.some(one => one.name === name)
+const includesName = (some: readonly { name: string }[], name: string) => some.some(one => one.name === name)
 const without = <One extends { name: string }>(some: readonly One[], name: string) => some.filter(one => one.name !== name)
 
 /** What to tell about starting workers of a pool: the trouble one is in now, else why the last one failed. */
-export function troubleOf({ starting, failures, lastTrouble }: StartState): StartFailure | undefined {
-  const present = starting.find(({ trouble }) => trouble)?.trouble
+export function currentFailure({ starting, failures, lastFailure }: StartState): StartFailure | undefined {
+  const present = starting.find(({ failure }) => failure)?.failure
   if (present) return present
-  return failures > 0 ? lastTrouble : undefined
+  return failures > 0 ? lastFailure : undefined
 }

@@ -29,9 +29,9 @@ test('the largest of spec.min and every open window counts', () => {
 })
 
 test('it says when to look again: at the next boundary, and at least once an hour', () => {
-  equal(warmMinimum({}, 0).againInMs, undefined)
-  equal(warmMinimum({ schedule: [office] }, Date.parse('2026-06-01T04:59:30Z')).againInMs, 30_000)
-  equal(warmMinimum({ schedule: [office] }, Date.parse('2026-06-01T05:00:00Z')).againInMs, 3_600_000)
+  equal(warmMinimum({}, 0).requeueAfterMs, undefined)
+  equal(warmMinimum({ schedule: [office] }, Date.parse('2026-06-01T04:59:30Z')).requeueAfterMs, 30_000)
+  equal(warmMinimum({ schedule: [office] }, Date.parse('2026-06-01T05:00:00Z')).requeueAfterMs, 3_600_000)
 })
 
 test('a time zone that nobody knows is told, and costs nothing but its own window', () => {

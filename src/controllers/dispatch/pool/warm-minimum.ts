@@ -8,7 +8,7 @@ export type WarmMinimum = {
   /** Workers to keep now, whatever the queue says. */
   readonly min: number
   /** When to look again, as a window may open or close; undefined without a schedule. */
-  readonly againInMs: number | undefined
+  readonly requeueAfterMs: number | undefined
   /** What is wrong with the schedule; windows that cannot be understood are left out. */
   readonly errors: readonly string[]
 }
@@ -19,7 +19,7 @@ export type WarmMinimum = {
  */
 export function warmMinimum({ min = 0, schedule = [] }: Pick<WorkerPoolSpec, 'min' | 'schedule'>, nowMs: number): WarmMinimum {
   let keep = min
-  let againInMs: number | undefined
+  let requeueAfterMs: number | undefined
   const errors: string[] = []
   for (const [index, window] of schedule.entries()) {
     const zone = window.timeZone ?? 'UTC'
@@ -33,9 +33,9 @@ export function warmMinimum({ min = 0, schedule = [] }: Pick<WorkerPoolSpec, 'mi
     if (isOpen(window, local)) keep = Math.max(keep, window.min)
     const ahead = Math.min(maxAheadMinutes, ...[window.from, window.to].map(clock => minutesUntil(minutesOf(clock), local.minutes)))
     const inMs = ahead * 60_000 - (nowMs % 60_000)
-    againInMs = Math.min(againInMs ?? Number.POSITIVE_INFINITY, inMs)
+    requeueAfterMs = Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, inMs)
   }
-  return { min: keep, againInMs, errors }
+  return { min: keep, requeueAfterMs, errors }
 }
 
 type LocalTime = { readonly weekday: number; readonly minutes: number }
@@ -61,8 +61,11 @@ function localTime(nowMs: number, timeZone: string): LocalTime | undefined {
   if (!formats.has(timeZone) && formats.size < 1_000) formats.set(timeZone, makeFormat(timeZone))
   const format = formats.get(timeZone)
   if (!format) return undefined
-  const parts = Object.fromEntries(format.formatToParts(nowMs).map(({ type, value }) => [type, value]))
-  return { weekday: weekdays.indexOf(parts.weekday as (typeof weekdays)[number]), minutes: Number(parts.hour) * 60 + Number(parts.minute) }
+  const dependencies = Object.fromEntries(format.formatToParts(nowMs).map(({ type, value }) => [type, value]))
+  return {
+    weekday: weekdays.indexOf(dependencies.weekday as (typeof weekdays)[number]),
+    minutes: Number(dependencies.hour) * 60 + Number(dependencies.minute),
+  }
 }
 
 function makeFormat(timeZone: string): Intl.DateTimeFormat | undefined {

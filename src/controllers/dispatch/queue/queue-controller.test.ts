@@ -15,20 +15,20 @@ function ended(namespace: string, endedMs: number): Run {
 }
 
 /** One that begins anew at {@link epochMs}, with just these Runs there. */
-function keeperOf(runs: readonly Run[], worker?: Worker): QueueController {
+function controllerOf(runs: readonly Run[], worker?: Worker): QueueController {
   const nothing = { list: () => [], get: () => undefined }
   const there = { list: () => runs, get: () => undefined }
   const workers = { list: () => [], get: (name: string) => (name === worker?.metadata.name ? worker : undefined) }
   const caches = { runs: there, workers, pools: nothing, stacks: nothing, tenants: nothing, namespaces: nothing }
-  const keeper = new QueueController(
+  const controller = new QueueController(
     caches as unknown as Caches,
     () => epochMs,
     {},
     () => {},
   )
-  keeper.reset()
-  keeper.beforePass()
-  return keeper
+  controller.reset()
+  controller.prepare()
+  return controller
 }
 
 function usageMinutes({ queue }: QueueController): Record<string, number> {
@@ -36,23 +36,23 @@ function usageMinutes({ queue }: QueueController): Record<string, number> {
 }
 
 test('who begins anew knows what tenants used lately, also where the first Run it finds ended weeks ago', () => {
-  const keeper = keeperOf([ended('idle', -24 * 20 * hourMs), ended('busy', 0), ended('calm', -hourMs / 4)])
-  assert.deepEqual(usageMinutes(keeper), { busy: 10, calm: 5 })
+  const controller = controllerOf([ended('idle', -24 * 20 * hourMs), ended('busy', 0), ended('calm', -hourMs / 4)])
+  assert.deepEqual(usageMinutes(controller), { busy: 10, calm: 5 })
 })
 
 test('a clock that is ahead charges nobody for what is to come', () => {
-  const keeper = keeperOf([ended('ahead', 24 * 365 * hourMs), ended('busy', 0)])
-  assert.deepEqual(usageMinutes(keeper), { busy: 10 })
+  const controller = controllerOf([ended('ahead', 24 * 365 * hourMs), ended('busy', 0)])
+  assert.deepEqual(usageMinutes(controller), { busy: 10 })
   const run = testRun('later', { namespace: 'ahead', worker: 'w', atMs: 24 * 365 * hourMs })
-  keeper.see(run)
-  assert.deepEqual(usageMinutes(keeper), { busy: 10, ahead: 1 })
-  keeper.see({ ...run, status: { phase: 'Succeeded', finishedAt: rfc3339(epochMs + 24 * 3_650 * hourMs) } })
-  assert.deepEqual(usageMinutes(keeper), { busy: 10, ahead: 0 })
+  controller.observeRun(run)
+  assert.deepEqual(usageMinutes(controller), { busy: 10, ahead: 1 })
+  controller.observeRun({ ...run, status: { phase: 'Succeeded', finishedAt: rfc3339(epochMs + 24 * 3_650 * hourMs) } })
+  assert.deepEqual(usageMinutes(controller), { busy: 10, ahead: 0 })
 })
 
 test('a one-shot worker has had the Runs that it was given, and not those of another one that had its name', () => {
-  const had = keeperOf([ended('a', 0)], testWorker('w', { atMs: -hourMs }))
+  const had = controllerOf([ended('a', 0)], testWorker('w', { atMs: -hourMs }))
   assert.deepEqual(had.load.get('w'), { active: 0, total: 1 })
-  const began = keeperOf([ended('a', 0)], testWorker('w', { atMs: -60_000 }))
+  const began = controllerOf([ended('a', 0)], testWorker('w', { atMs: -60_000 }))
   assert.equal(began.load.get('w'), undefined)
 })

@@ -3,11 +3,11 @@ import { objectKey } from '../../../kubernetes/object/index.ts'
 import { type Caches, hasStack } from '../caches.ts'
 import { type WorkerLoad, type WorkerLoads, withRun } from '../worker-load.ts'
 import { RunQueue, type RunQueueOptions } from './run-queue.ts'
-import { type Needs, needsOf, requestOf } from './run-request.ts'
+import { type Requirements, requestOf, requirementsOf } from './run-request.ts'
 import { TenantIndex } from './tenants.ts'
 
 /** Long Runs are charged, and what nobody needs is forgotten, this often. */
-const tickEveryMs = 30_000
+const tickIntervalMs = 30_000
 
 /** Feeds the {@link RunQueue} from the caches, one Run at a time as it changes, and counts the Runs of each Worker. */
 export class QueueController {
@@ -17,12 +17,12 @@ export class QueueController {
   readonly #onLoad: (worker: string, load: WorkerLoad | undefined) => void
   queue: RunQueue
   /** By Run that is under way: its Worker, and what it takes of it. */
-  readonly #workerOf = new Map<string, { readonly worker: string; readonly needs: Needs }>()
+  readonly #assignments = new Map<string, { readonly worker: string; readonly requirements: Requirements }>()
   readonly #load = new Map<string, WorkerLoad>()
   /** Runs whose Stack the cache does not have. */
   readonly #orphans = new Set<string>()
   #tenants = new TenantIndex()
-  #areTermsOld = true
+  #areSettingsStale = true
   #tickedMs = -Infinity
 
   /** @param onLoad told of each Worker that has more or less to do. */
@@ -55,89 +55,89 @@ export class QueueController {
   /** Reads everything anew, as when this process becomes the leader. What tenants used lately is known from their ended Runs. */
   reset(): void {
     this.queue = this.#newQueue()
-    this.#workerOf.clear()
+    this.#assignments.clear()
     this.#load.clear()
     this.#orphans.clear()
-    this.#areTermsOld = true
-    this.#freshen()
+    this.#areSettingsStale = true
+    this.#refreshSettings()
     for (const run of this.#caches.runs.list()) {
       const { assignedAt } = run.spec
       const { finishedAt } = run.status ?? {}
       if (isEnded(run) && assignedAt && finishedAt) {
-        const endedAtMs = this.#pastMs(finishedAt)
-        this.queue.remember(run.metadata.namespace ?? '', endedAtMs - this.#pastMs(assignedAt), endedAtMs)
+        const endedAtMs = this.#notAfterNowMs(finishedAt)
+        this.queue.chargePastRun(run.metadata.namespace ?? '', endedAtMs - this.#notAfterNowMs(assignedAt), endedAtMs)
       }
-      this.see(run)
+      this.observeRun(run)
     }
   }
 
   /** Tenants, namespaces or limits of pools have changed. */
-  termsChanged(): void {
-    this.#areTermsOld = true
+  settingsChanged(): void {
+    this.#areSettingsStale = true
   }
 
   /** To be called before each decision. */
-  beforePass(): void {
-    this.#freshen()
+  prepare(): void {
+    this.#refreshSettings()
     const nowMs = this.#nowMs()
-    if (nowMs - this.#tickedMs < tickEveryMs) return
+    if (nowMs - this.#tickedMs < tickIntervalMs) return
     this.#tickedMs = nowMs
     this.queue.tick(nowMs)
   }
 
   /** The Run is new, or has changed. */
-  see(run: Run): void {
+  observeRun(run: Run): void {
     const key = objectKey(run)
     const { workerName } = run.spec
-    if (isEnded(run)) this.#ended(key, run)
+    if (isEnded(run)) this.#finish(key, run)
     else if (workerName !== undefined) {
       this.#orphans.delete(key)
-      this.placed(run, workerName)
+      this.assignRun(run, workerName)
       if (!hasStack(this.#caches, run)) this.#orphans.add(key)
-    } else this.#waits(key, run)
+    } else this.#enqueue(key, run)
   }
 
   /** The Run is gone from the server. */
-  forget(run: Run): void {
+  removeRun(run: Run): void {
     const key = objectKey(run)
     this.#orphans.delete(key)
     this.queue.remove(key)
     this.queue.end(key, this.#nowMs())
-    this.#leaveWorker(key)
+    this.#releaseWorker(key)
   }
 
   /** The Run is being given to a Worker, or has been. */
-  placed(run: Run, worker: string): void {
+  assignRun(run: Run, worker: string): void {
     const key = objectKey(run)
     const { namespace = '' } = run.metadata
-    const sinceMs = this.#pastMs(run.spec.assignedAt)
+    const sinceMs = this.#notAfterNowMs(run.spec.assignedAt)
     this.queue.start({ key, namespace, pool: run.spec.pool, concurrencyKey: run.spec.stack.concurrencyKey, sinceMs })
-    if (this.#workerOf.get(key)?.worker === worker) return
-    this.#leaveWorker(key)
-    const needs = needsOf(run.spec)
-    this.#workerOf.set(key, { worker, needs })
-    this.#setLoad(worker, withRun(this.#load.get(worker), 1, needs))
+    if (this.#assignments.get(key)?.worker === worker) return
+    this.#releaseWorker(key)
+    const requirements = requirementsOf(run.spec)
+    this.#assignments.set(key, { worker, requirements })
+    this.#setLoad(worker, withRun(this.#load.get(worker), 1, requirements))
   }
 
   /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
-  writeEnded(key: string): void {
+  writeSettled(key: string): void {
     const run = this.#caches.runs.get(key)
     if (!run || isEnded(run) || run.spec.workerName !== undefined) return
     if (this.queue.isRunning(key)) {
-      this.queue.giveBack(key)
-      const worker = this.#workerOf.get(key)?.worker
-      this.#leaveWorker(key)
+      this.queue.undoStart(key)
+      const worker = this.#assignments.get(key)?.worker
+      this.#releaseWorker(key)
       const load = worker === undefined ? undefined : this.#load.get(worker)
       if (worker !== undefined && load) this.#setLoad(worker, { ...load, total: load.total - 1 })
     }
-    this.#waits(key, run)
+    this.#enqueue(key, run)
   }
 
-  workerGone(worker: string): void {
+  workerDeleted(worker: string): void {
     if ((this.#load.get(worker)?.active ?? 0) === 0) this.#setLoad(worker, undefined)
   }
 
-  #waits(key: string, run: Run): void {
+  #enqueue(key: string, run: Run): void {
     const isOrphan = !hasStack(this.#caches, run)
     if (isOrphan) this.#orphans.add(key)
     else this.#orphans.delete(key)
@@ -146,13 +146,13 @@ export class QueueController {
     else this.queue.put(requestOf(run))
   }
 
-  #ended(key: string, run: Run): void {
+  #finish(key: string, run: Run): void {
     this.#orphans.delete(key)
     this.queue.remove(key)
-    this.queue.end(key, this.#pastMs(run.status?.finishedAt))
+    this.queue.end(key, this.#notAfterNowMs(run.status?.finishedAt))
     const { workerName, assignedAt } = run.spec
-    if (this.#workerOf.has(key)) {
-      this.#leaveWorker(key)
+    if (this.#assignments.has(key)) {
+      this.#releaseWorker(key)
       return
     }
     const worker = workerName === undefined ? undefined : this.#caches.workers.get(workerName)
@@ -164,12 +164,12 @@ export class QueueController {
     }
   }
 
-  #leaveWorker(key: string): void {
-    const place = this.#workerOf.get(key)
-    if (!place) return
-    this.#workerOf.delete(key)
-    const { worker, needs } = place
-    const load = withRun(this.#load.get(worker), -1, needs)
+  #releaseWorker(key: string): void {
+    const assignment = this.#assignments.get(key)
+    if (!assignment) return
+    this.#assignments.delete(key)
+    const { worker, requirements } = assignment
+    const load = withRun(this.#load.get(worker), -1, requirements)
     if (load.active === 0 && !this.#caches.workers.get(worker)) this.#setLoad(worker, undefined)
     else this.#setLoad(worker, load)
   }
@@ -185,14 +185,14 @@ export class QueueController {
   }
 
   /** A clock that is ahead, or a worker that lies, must not charge a tenant for what is to come: usage doubles with each half-life. */
-  #pastMs(time: string | undefined): number {
+  #notAfterNowMs(time: string | undefined): number {
     const nowMs = this.#nowMs()
     return time === undefined ? nowMs : Math.min(nowMs, Date.parse(time))
   }
 
-  #freshen(): void {
-    if (!this.#areTermsOld) return
-    this.#areTermsOld = false
+  #refreshSettings(): void {
+    if (!this.#areSettingsStale) return
+    this.#areSettingsStale = false
     const { tenants, namespaces, pools } = this.#caches
     this.#tenants = new TenantIndex(tenants.list(), namespaces.list())
     this.queue.setTenants(this.#tenants)

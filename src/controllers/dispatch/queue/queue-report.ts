@@ -1,7 +1,7 @@
 import { type PriorityClass, priorityClasses } from '../../../api/index.ts'
 import type { Caches } from '../caches.ts'
-import type { Lane } from './lanes.ts'
-import { type PreviewLine, preview } from './preview.ts'
+import type { FifoQueue } from './fair-queue.ts'
+import { type PreviewEntry, preview } from './preview.ts'
 import type { RunQueue } from './run-queue.ts'
 
 export type QueueReportOptions = {
@@ -60,17 +60,17 @@ export const maxReportedRuns = 5_000
 export function queueReport(
   queue: RunQueue,
   { runs, pools }: Pick<Caches, 'runs' | 'pools'>,
-  reasons: { of(lane: Lane): { readonly reason: string; readonly message: string } },
+  reasons: { of(fifo: FifoQueue): { readonly reason: string; readonly message: string } },
   { pool: onlyPool, namespace: onlyNamespace, limit = 200 }: QueueReportOptions,
   nowMs: number,
 ): QueueReport {
   const most = Math.min(maxReportedRuns, Math.max(0, limit))
   const names = new Set(pools.list().map(({ metadata }) => metadata.name))
-  for (const { needs } of queue.shapes()) names.add(needs.pool)
+  for (const { requirements } of queue.equivalenceClasses()) names.add(requirements.pool)
   const shown = [...names].filter(name => onlyPool === undefined || name === onlyPool).sort()
   const onlyTenant = onlyNamespace === undefined ? undefined : queue.tenantOf(onlyNamespace)
   let isTruncated = false
-  const lineOf = ({ entry: { request, lane }, position }: PreviewLine): QueuedRun => {
+  const lineOf = ({ entry: { request, fifo }, position }: PreviewEntry): QueuedRun => {
     const spec = runs.get(request.key)?.spec
     return {
       position: position ?? null,
@@ -78,18 +78,18 @@ export function queueReport(
       name: request.key.slice(request.namespace.length + 1),
       stack: spec?.stackRef.name ?? '',
       type: spec?.type ?? '',
-      pool: request.needs.pool,
-      tenant: lane.queue.account.name,
+      pool: request.requirements.pool,
+      tenant: fifo.tenantQueue.account.name,
       priorityClass: priorityClasses[request.rank] ?? 'Change',
       priority: request.priority,
       waitedSeconds: Math.max(0, Math.round((nowMs - request.sinceMs) / 1_000)),
-      ...reasons.of(lane),
+      ...reasons.of(fifo),
     }
   }
   const listed = shown.flatMap(pool => {
-    const { line, held } = preview(queue, pool, most, nowMs)
-    if (line.length + held.length < queue.queuedIn(pool)) isTruncated = true
-    return [...line, ...held]
+    const { ordered, blocked } = preview(queue, pool, most, nowMs)
+    if (ordered.length + blocked.length < queue.queuedIn(pool)) isTruncated = true
+    return [...ordered, ...blocked]
   })
   return {
     at: new Date(nowMs).toISOString(),

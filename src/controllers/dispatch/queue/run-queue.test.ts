@@ -11,11 +11,11 @@ const halfLifeMs = 900_000
 
 /** Takes the next Run of the only shape, and starts it. */
 function take(queue: RunQueue, atMs: number): string | undefined {
-  const [shape] = queue.shapes()
-  const entry = shape && queue.next(shape)
+  const [equivalenceClass] = queue.equivalenceClasses()
+  const entry = equivalenceClass && queue.next(equivalenceClass)
   if (!entry) return undefined
-  const { key, namespace, needs, concurrency } = entry.request
-  queue.start({ key, namespace, pool: needs.pool, concurrencyKey: concurrency?.key, sinceMs: atMs })
+  const { key, namespace, requirements, concurrency } = entry.request
+  queue.start({ key, namespace, pool: requirements.pool, concurrencyKey: concurrency?.key, sinceMs: atMs })
   return key
 }
 
@@ -113,7 +113,7 @@ describe('what is charged', () => {
 
   test('one that did not get its worker after all costs nothing', () => {
     const queue = started()
-    queue.giveBack('ns/r')
+    queue.undoStart('ns/r')
     assert.equal(usage(queue, 'ns', epochMs), 0)
     assert.equal(queue.running, 0)
   })
@@ -209,12 +209,12 @@ function naiveNext(waiting: RunRequest[], running: Naive[], past: { tenant: stri
   const isOpen = ({ namespace, concurrency }: RunRequest) => {
     const tenant = terms.tenantOf(namespace)
     const own = running.filter(({ request }) => terms.tenantOf(request.namespace) === tenant)
-    if (own.length >= terms.termsOf(tenant).maxRunning) return false
+    if (own.length >= terms.settingsOf(tenant).maxRunning) return false
     return !concurrency || own.filter(({ request }) => request.concurrency?.key === concurrency.key).length < concurrency.limit
   }
   const score = (request: RunRequest) => {
     const tenant = terms.tenantOf(request.namespace)
-    return [request.rank, usage(tenant) / terms.termsOf(tenant).weight]
+    return [request.rank, usage(tenant) / terms.settingsOf(tenant).weight]
   }
   const open = waiting.filter(isOpen)
   const least = open.map(score).sort((a, b) => a[0]! - b[0]! || a[1]! - b[1]!)[0]
@@ -284,7 +284,7 @@ test('property: always one that the dumbest queue would take, whatever is queued
           if (!one) continue
           running = running.filter(other => other !== one)
           if (now.do === 'giveBack') {
-            queue.giveBack(one.request.key)
+            queue.undoStart(one.request.key)
             queue.put(one.request)
             waiting.push(one.request)
             continue
@@ -313,14 +313,14 @@ test('property: the preview is the order in which they are taken, if nothing els
       const queue = new RunQueue({ halfLifeMs })
       queue.setTenants(terms)
       for (const [i, options] of list.entries()) queue.put(requestOf(testRun(`r${i}`, { ...options, version: String(i) })))
-      const { line } = preview(queue, 'default', 100, epochMs)
+      const { ordered } = preview(queue, 'default', 100, epochMs)
       assert.deepEqual(
-        line.map(({ entry }) => entry.request.key),
+        ordered.map(({ entry }) => entry.request.key),
         takeAll(queue),
       )
       assert.deepEqual(
-        line.map(({ position }) => position),
-        line.map((_, i) => i + 1),
+        ordered.map(({ position }) => position),
+        ordered.map((_, i) => i + 1),
       )
     }),
     { numRuns: 200 },

@@ -1,6 +1,15 @@
 import { defaults, priorityClasses } from '../../../api/index.ts'
 import { UsageScale } from './decayed-usage.ts'
-import { type Account, type Entry, type Lane, makeLane, makeShape, makeTenantQueue, type Shape, type TenantQueue } from './lanes.ts'
+import {
+  type EquivalenceClass,
+  type FifoQueue,
+  makeEquivalenceClass,
+  makeFifoQueue,
+  makeTenantQueue,
+  type QueueEntry,
+  type TenantAccount,
+  type TenantQueue,
+} from './fair-queue.ts'
 import { isSameRequest, type RunRequest } from './run-request.ts'
 import { TenantIndex } from './tenants.ts'
 
@@ -14,8 +23,8 @@ export type RunQueueOptions = {
 }
 
 /** A Run that has a Worker. `chargedMs` was charged at `chargedAtMs`, as a guess until it is known how long it takes. */
-type Running = {
-  account: Account
+type RunningRun = {
+  account: TenantAccount
   readonly pool: string
   readonly concurrencyKey: string | undefined
   readonly sinceMs: number
@@ -37,13 +46,13 @@ export const expectedRunMs = 60_000
 export class RunQueue {
   readonly #scale: UsageScale
   readonly #maxRunning: number
-  readonly #shapes = new Map<string, Shape>()
-  readonly #entries = new Map<string, Entry>()
-  readonly #accounts = new Map<string, Account>()
-  readonly #running = new Map<string, Running>()
+  readonly #equivalenceClasses = new Map<string, EquivalenceClass>()
+  readonly #entries = new Map<string, QueueEntry>()
+  readonly #accounts = new Map<string, TenantAccount>()
+  readonly #running = new Map<string, RunningRun>()
   readonly #poolRunning = new Map<string, number>()
   readonly #keyRunning = new Map<string, number>()
-  readonly #lanesOfKey = new Map<string, Set<Lane>>()
+  readonly #fifosByConcurrencyKey = new Map<string, Set<FifoQueue>>()
   readonly #poolQueued = new Map<string, number>()
   #poolLimits: ReadonlyMap<string, number> = new Map()
   #tenants = new TenantIndex()
@@ -62,16 +71,16 @@ export class RunQueue {
     return this.#running.size
   }
 
-  shapes(): Iterable<Shape> {
-    return this.#shapes.values()
+  equivalenceClasses(): Iterable<EquivalenceClass> {
+    return this.#equivalenceClasses.values()
   }
 
-  accounts(): Iterable<Account> {
+  accounts(): Iterable<TenantAccount> {
     return this.#accounts.values()
   }
 
   /** The Run, if it waits. */
-  find(key: string): Entry | undefined {
+  find(key: string): QueueEntry | undefined {
     return this.#entries.get(key)
   }
 
@@ -89,12 +98,12 @@ export class RunQueue {
   }
 
   /** What the tenant used lately, in milliseconds of a slot, decayed to `nowMs`. */
-  usageMs(account: Account, nowMs: number): number {
+  usageMs(account: TenantAccount, nowMs: number): number {
     return this.#scale.usageMs(account.usage, nowMs)
   }
 
-  /** Scaled cost of one more Run started at `nowMs`: what {@link Account.usage} rises by. */
-  costOfStart(nowMs: number): number {
+  /** Scaled cost of one more Run started at `nowMs`: what {@link TenantAccount.usage} rises by. */
+  scaledStartCost(nowMs: number): number {
     return this.#scale.scaled(expectedRunMs, nowMs)
   }
 
@@ -111,7 +120,7 @@ export class RunQueue {
   setTenants(tenants: TenantIndex): void {
     this.#rebuild(() => {
       this.#tenants = tenants
-      for (const account of this.#accounts.values()) Object.assign(account, tenants.termsOf(account.name))
+      for (const account of this.#accounts.values()) Object.assign(account, tenants.settingsOf(account.name))
       for (const [key, run] of this.#running) {
         const account = this.#account(tenants.tenantOf(namespaceOf(key)))
         if (account === run.account) continue
@@ -127,33 +136,33 @@ export class RunQueue {
     const old = this.#entries.get(request.key)
     if (old && isSameRequest(old.request, request)) return
     if (old) this.remove(request.key)
-    const shape = this.#shape(request)
+    const equivalenceClass = this.#equivalenceClass(request)
     const account = this.#account(this.#tenants.tenantOf(request.namespace))
-    const lane = this.#lane(shape, account, request)
-    const entry: Entry = { request: old ? { ...request, order: old.request.order } : request, lane }
+    const fifo = this.#fifo(equivalenceClass, account, request)
+    const entry: QueueEntry = { request: old ? { ...request, order: old.request.order } : request, fifo }
     this.#entries.set(request.key, entry)
-    lane.runs.put(entry)
+    fifo.runs.put(entry)
     // Behind others of its lane it changes nothing above.
-    if (lane.runs.peek() === entry) this.#refreshLane(lane)
-    shape.size++
+    if (fifo.runs.peek() === entry) this.#refreshFifo(fifo)
+    equivalenceClass.size++
     account.queued++
-    add(this.#poolQueued, request.needs.pool, 1)
+    add(this.#poolQueued, request.requirements.pool, 1)
   }
 
   /** The Run does not wait any more; one that does not is ignored. */
   remove(key: string): void {
     const entry = this.#entries.get(key)
     if (!entry) return
-    const { lane, request } = entry
-    const { queue } = lane
-    const { account, shape } = queue
+    const { fifo, request } = entry
+    const { tenantQueue } = fifo
+    const { account, equivalenceClass } = tenantQueue
     this.#entries.delete(key)
-    if (lane.runs.peek() === entry) this.#takeOut(lane, () => lane.runs.delete(entry))
-    else lane.runs.delete(entry)
-    shape.size--
+    if (fifo.runs.peek() === entry) this.#reinsertAfter(fifo, () => fifo.runs.delete(entry))
+    else fifo.runs.delete(entry)
+    equivalenceClass.size--
     account.queued--
-    add(this.#poolQueued, request.needs.pool, -1)
-    if (lane.runs.size === 0) this.#dropLane(lane)
+    add(this.#poolQueued, request.requirements.pool, -1)
+    if (fifo.runs.size === 0) this.#removeFifo(fifo)
   }
 
   /** The Run has a Worker since `sinceMs`. It counts against the limits, and its tenant is charged a guess of its cost. */
@@ -162,7 +171,7 @@ export class RunQueue {
     this.remove(run.key)
     const account = this.#account(this.#tenants.tenantOf(run.namespace))
     const { pool, concurrencyKey, sinceMs } = run
-    const running: Running = { account, pool, concurrencyKey, sinceMs, chargedMs: expectedRunMs, chargedAtMs: sinceMs }
+    const running: RunningRun = { account, pool, concurrencyKey, sinceMs, chargedMs: expectedRunMs, chargedAtMs: sinceMs }
     this.#running.set(run.key, running)
     this.#charge(account, this.#scale.scaled(expectedRunMs, sinceMs))
     this.#count(running, 1)
@@ -178,7 +187,7 @@ export class RunQueue {
   }
 
   /** The Run did not get its Worker after all: nothing is charged. `put` it again if it waits on. */
-  giveBack(key: string): void {
+  undoStart(key: string): void {
     const run = this.#running.get(key)
     if (!run) return
     this.#running.delete(key)
@@ -191,7 +200,7 @@ export class RunQueue {
   }
 
   /** Charges a tenant for a Run that ended before this queue was made. */
-  remember(namespace: string, tookMs: number, endedAtMs: number): void {
+  chargePastRun(namespace: string, tookMs: number, endedAtMs: number): void {
     this.#charge(this.#account(this.#tenants.tenantOf(namespace)), this.#scale.scaled(Math.max(0, tookMs), endedAtMs))
   }
 
@@ -216,7 +225,7 @@ export class RunQueue {
   }
 
   /** Which limit holds every Run of the pool back, if one does. */
-  poolHold(pool: string): 'GlobalLimit' | 'PoolLimit' | undefined {
+  poolLimitReached(pool: string): 'GlobalLimit' | 'PoolLimit' | undefined {
     if (this.#running.size >= this.#maxRunning) return 'GlobalLimit'
     return this.runningIn(pool) >= this.poolLimit(pool) ? 'PoolLimit' : undefined
   }
@@ -225,67 +234,67 @@ export class RunQueue {
     return this.#maxRunning
   }
 
-  isAtLimit({ running, maxRunning }: Account): boolean {
+  isAtLimit({ running, maxRunning }: TenantAccount): boolean {
     return running >= maxRunning
   }
 
   /** Which limit holds the Runs of the lane back, if one does. */
-  laneHold({ queue, key, limit }: Lane): 'TenantLimit' | 'ConcurrencyKey' | undefined {
-    if (this.isAtLimit(queue.account)) return 'TenantLimit'
-    return key !== undefined && (this.#keyRunning.get(key) ?? 0) >= limit ? 'ConcurrencyKey' : undefined
+  limitReached({ tenantQueue, concurrencyKey, limit }: FifoQueue): 'TenantLimit' | 'ConcurrencyKey' | undefined {
+    if (this.isAtLimit(tenantQueue.account)) return 'TenantLimit'
+    return concurrencyKey !== undefined && (this.#keyRunning.get(concurrencyKey) ?? 0) >= limit ? 'ConcurrencyKey' : undefined
   }
 
   /** How many Runs with the lane's key are running. */
-  keyRunning({ key }: Lane): number {
-    return key === undefined ? 0 : (this.#keyRunning.get(key) ?? 0)
+  runningWithKeyOf({ concurrencyKey }: FifoQueue): number {
+    return concurrencyKey === undefined ? 0 : (this.#keyRunning.get(concurrencyKey) ?? 0)
   }
 
   /** Whose turn it is in the shape, as far as no limit holds it back. */
-  next(shape: Shape): Entry | undefined {
-    for (const { open } of shape.classes) {
-      const queue = open.peek()
-      if (queue) return queue.lanes.peek()?.runs.peek()
+  next(equivalenceClass: EquivalenceClass): QueueEntry | undefined {
+    for (const { eligible } of equivalenceClass.levels) {
+      const queue = eligible.peek()
+      if (queue) return queue.eligible.peek()?.runs.peek()
     }
     return undefined
   }
 
   /** The oldest Run of the shape that no limit holds back. */
-  oldest(shape: Shape): Entry | undefined {
-    return shape.oldest.peek()?.oldest.peek()?.runs.peek()
+  oldest(equivalenceClass: EquivalenceClass): QueueEntry | undefined {
+    return equivalenceClass.oldest.peek()?.oldest.peek()?.runs.peek()
   }
 
   // ---- books
 
-  #account(name: string): Account {
+  #account(name: string): TenantAccount {
     let account = this.#accounts.get(name)
     if (!account) {
-      account = { name, ...this.#tenants.termsOf(name), usage: 0, running: 0, queued: 0, queues: new Set() }
+      account = { name, ...this.#tenants.settingsOf(name), usage: 0, running: 0, queued: 0, tenantQueues: new Set() }
       this.#accounts.set(name, account)
     }
     return account
   }
 
-  #charge(account: Account, scaledCost: number): void {
+  #charge(account: TenantAccount, scaledCost: number): void {
     // Taking back what was added leaves a rounding error at most.
     account.usage = Math.max(0, account.usage + scaledCost)
-    for (const queue of account.queues) if (isOpen(queue)) queue.tenantClass.open.put(queue)
+    for (const queue of account.tenantQueues) if (isEligible(queue)) queue.level.eligible.put(queue)
   }
 
-  #settle(run: Running, atMs: number, tookMs: number): void {
+  #settle(run: RunningRun, atMs: number, tookMs: number): void {
     this.#charge(run.account, this.#scale.scaled(tookMs, atMs) - this.#scale.scaled(run.chargedMs, run.chargedAtMs))
     run.chargedMs = tookMs
     run.chargedAtMs = atMs
   }
 
   /** Counts a running Run in or out; lanes and tenants that a limit holds back, or not any more, follow. */
-  #count({ account, pool, concurrencyKey }: Running, by: 1 | -1): void {
+  #count({ account, pool, concurrencyKey }: RunningRun, by: 1 | -1): void {
     account.running += by
     add(this.#poolRunning, pool, by)
-    for (const queue of account.queues) this.#refreshQueue(queue)
+    for (const queue of account.tenantQueues) this.#refreshTenantQueue(queue)
     if (concurrencyKey === undefined) return
     const key = keyId(account.name, concurrencyKey)
     add(this.#keyRunning, key, by)
-    for (const lane of this.#lanesOfKey.get(key) ?? []) this.#refreshLane(lane)
+    for (const fifo of this.#fifosByConcurrencyKey.get(key) ?? []) this.#refreshFifo(fifo)
   }
 
   /** For changes of what everything is ordered by: all that waits is taken out before, and put in again. */
@@ -298,88 +307,88 @@ export class RunQueue {
 
   // ---- the tree
 
-  #shape(request: RunRequest): Shape {
-    let shape = this.#shapes.get(request.shape)
-    if (!shape) {
-      shape = makeShape(request.shape, request.needs, priorityClasses.length)
-      this.#shapes.set(request.shape, shape)
+  #equivalenceClass(request: RunRequest): EquivalenceClass {
+    let equivalenceClass = this.#equivalenceClasses.get(request.equivalenceKey)
+    if (!equivalenceClass) {
+      equivalenceClass = makeEquivalenceClass(request.equivalenceKey, request.requirements, priorityClasses.length)
+      this.#equivalenceClasses.set(request.equivalenceKey, equivalenceClass)
     }
-    return shape
+    return equivalenceClass
   }
 
-  #lane(shape: Shape, account: Account, request: RunRequest): Lane {
-    const tenantClass = shape.classes[request.rank]!
+  #fifo(equivalenceClass: EquivalenceClass, account: TenantAccount, request: RunRequest): FifoQueue {
+    const tenantClass = equivalenceClass.levels[request.rank]!
     let queue = tenantClass.all.get(account.name)
     if (!queue) {
-      queue = makeTenantQueue(account, shape, tenantClass)
+      queue = makeTenantQueue(account, equivalenceClass, tenantClass)
       tenantClass.all.set(account.name, queue)
-      account.queues.add(queue)
+      account.tenantQueues.add(queue)
     }
     const { priority, concurrency } = request
     const name = `${priority}/${concurrency?.limit ?? ''}/${concurrency?.key ?? ''}`
-    let lane = queue.all.get(name)
-    if (!lane) {
+    let fifo = queue.all.get(name)
+    if (!fifo) {
       const key = concurrency && keyId(account.name, concurrency.key)
-      lane = makeLane(name, queue, request, key)
-      queue.all.set(name, lane)
-      if (key !== undefined) this.#lanesOfKey.set(key, (this.#lanesOfKey.get(key) ?? new Set()).add(lane))
+      fifo = makeFifoQueue(name, queue, request, key)
+      queue.all.set(name, fifo)
+      if (key !== undefined) this.#fifosByConcurrencyKey.set(key, (this.#fifosByConcurrencyKey.get(key) ?? new Set()).add(fifo))
     }
-    return lane
+    return fifo
   }
 
   /** Changes what heaps order by: the lane leaves them before, and comes back if it is open. */
-  #takeOut(lane: Lane, change: () => void): void {
-    const { queue } = lane
-    queue.tenantClass.open.delete(queue)
-    queue.shape.oldest.delete(queue)
-    queue.lanes.delete(lane)
-    queue.oldest.delete(lane)
+  #reinsertAfter(fifo: FifoQueue, change: () => void): void {
+    const { tenantQueue } = fifo
+    tenantQueue.level.eligible.delete(tenantQueue)
+    tenantQueue.equivalenceClass.oldest.delete(tenantQueue)
+    tenantQueue.eligible.delete(fifo)
+    tenantQueue.oldest.delete(fifo)
     change()
-    this.#refreshLane(lane)
+    this.#refreshFifo(fifo)
   }
 
-  #refreshLane(lane: Lane): void {
-    const { queue } = lane
-    const { key, limit } = lane
-    const isLaneOpen = lane.runs.size > 0 && (key === undefined || (this.#keyRunning.get(key) ?? 0) < limit)
-    if (isLaneOpen) {
-      queue.lanes.put(lane)
-      queue.oldest.put(lane)
+  #refreshFifo(fifo: FifoQueue): void {
+    const { tenantQueue } = fifo
+    const { concurrencyKey, limit } = fifo
+    const isFifoEligible = fifo.runs.size > 0 && (concurrencyKey === undefined || (this.#keyRunning.get(concurrencyKey) ?? 0) < limit)
+    if (isFifoEligible) {
+      tenantQueue.eligible.put(fifo)
+      tenantQueue.oldest.put(fifo)
     } else {
-      queue.lanes.delete(lane)
-      queue.oldest.delete(lane)
+      tenantQueue.eligible.delete(fifo)
+      tenantQueue.oldest.delete(fifo)
     }
-    this.#refreshQueue(queue)
+    this.#refreshTenantQueue(tenantQueue)
   }
 
-  #refreshQueue(queue: TenantQueue): void {
-    const { tenantClass, shape } = queue
-    if (isOpen(queue)) {
-      tenantClass.open.put(queue)
-      shape.oldest.put(queue)
+  #refreshTenantQueue(queue: TenantQueue): void {
+    const { level, equivalenceClass } = queue
+    if (isEligible(queue)) {
+      level.eligible.put(queue)
+      equivalenceClass.oldest.put(queue)
     } else {
-      tenantClass.open.delete(queue)
-      shape.oldest.delete(queue)
+      level.eligible.delete(queue)
+      equivalenceClass.oldest.delete(queue)
     }
   }
 
-  #dropLane(lane: Lane): void {
-    const { queue, key } = lane
-    queue.all.delete(lane.name)
-    if (key !== undefined) {
-      const lanes = this.#lanesOfKey.get(key)
-      lanes?.delete(lane)
-      if (lanes?.size === 0) this.#lanesOfKey.delete(key)
+  #removeFifo(fifo: FifoQueue): void {
+    const { tenantQueue, concurrencyKey } = fifo
+    tenantQueue.all.delete(fifo.name)
+    if (concurrencyKey !== undefined) {
+      const fifos = this.#fifosByConcurrencyKey.get(concurrencyKey)
+      fifos?.delete(fifo)
+      if (fifos?.size === 0) this.#fifosByConcurrencyKey.delete(concurrencyKey)
     }
-    if (queue.all.size > 0) return
-    queue.tenantClass.all.delete(queue.account.name)
-    queue.account.queues.delete(queue)
-    if (queue.shape.size === 0) this.#shapes.delete(queue.shape.name)
+    if (tenantQueue.all.size > 0) return
+    tenantQueue.level.all.delete(tenantQueue.account.name)
+    tenantQueue.account.tenantQueues.delete(tenantQueue)
+    if (tenantQueue.equivalenceClass.size === 0) this.#equivalenceClasses.delete(tenantQueue.equivalenceClass.name)
   }
 }
 
-function isOpen({ lanes, account }: TenantQueue): boolean {
-  return lanes.size > 0 && account.running < account.maxRunning
+function isEligible({ eligible, account }: TenantQueue): boolean {
+  return eligible.size > 0 && account.running < account.maxRunning
 }
 
 const keyId = (tenant: string, key: string) => `${tenant}/${key}`

@@ -3,7 +3,7 @@ import { objectKey, parseQuantity, quantityMillis, quantityValue } from '../../.
 import { classRank } from './priority-class.ts'
 
 /** What a Run needs of its Worker. */
-export type Needs = {
+export type Requirements = {
   readonly pool: string
   readonly engine: string
   readonly engineVersion: string | undefined
@@ -32,13 +32,13 @@ export type RunRequest = {
   /** Orders what is still equal. */
   readonly uid: string
   readonly concurrency: { readonly key: string; readonly limit: number } | undefined
-  readonly needs: Needs
+  readonly requirements: Requirements
   /** Equal for Runs with equal needs. */
-  readonly shape: string
+  readonly equivalenceKey: string
 }
 
 /** What a Run may use (`spec.resources`) is what its Worker must have left. */
-export function needsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Needs {
+export function requirementsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Requirements {
   const { engine, placement, resources, isolation } = stack
   const level = isolation?.level ?? 'Process'
   return {
@@ -55,7 +55,7 @@ export function needsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Needs
 export function requestOf(run: Run): RunRequest {
   const { metadata, spec } = run
   const { stack } = spec
-  const needs = needsOf(spec)
+  const requirements = requirementsOf(spec)
   const { concurrencyKey: key, concurrencyLimit: limit = defaults.concurrencyLimit } = stack
   return {
     key: objectKey(run),
@@ -66,12 +66,12 @@ export function requestOf(run: Run): RunRequest {
     order: Number(metadata.resourceVersion),
     uid: metadata.uid,
     concurrency: key === undefined ? undefined : { key, limit },
-    needs,
-    shape: shapeOf(needs),
+    requirements,
+    equivalenceKey: equivalenceKeyOf(requirements),
   }
 }
 
-function shapeOf({ pool, engine, engineVersion = '', labels, isolation, cpuMillis, memoryBytes }: Needs): string {
+function equivalenceKeyOf({ pool, engine, engineVersion = '', labels, isolation, cpuMillis, memoryBytes }: Requirements): string {
   const wanted = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
@@ -81,7 +81,7 @@ function shapeOf({ pool, engine, engineVersion = '', labels, isolation, cpuMilli
 /** True when the queue need not be told of the change from `a` to `b`. What orders Runs of one moment stays as first seen. */
 export function isSameRequest(a: RunRequest, b: RunRequest): boolean {
   return (
-    a.shape === b.shape &&
+    a.equivalenceKey === b.equivalenceKey &&
     a.rank === b.rank &&
     a.priority === b.priority &&
     a.sinceMs === b.sinceMs &&

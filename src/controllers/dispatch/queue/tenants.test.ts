@@ -10,17 +10,17 @@ const namespace = (name: string, labels: Record<string, string> = {}) => ({
 })
 
 test('a namespace that no Tenant claims is a tenant of its own name, with weight 1 and no limit', () => {
-  const book = new TenantIndex([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
-  assert.equal(book.tenantOf('alone'), 'alone')
-  assert.deepEqual(book.termsOf('alone'), { weight: 1, maxRunning: Infinity })
-  assert.equal(book.tenantOf('web'), 'shop')
-  assert.deepEqual(book.namespacesOf('shop'), ['web'])
+  const index = new TenantIndex([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
+  assert.equal(index.tenantOf('alone'), 'alone')
+  assert.deepEqual(index.settingsOf('alone'), { weight: 1, maxRunning: Infinity })
+  assert.equal(index.tenantOf('web'), 'shop')
+  assert.deepEqual(index.namespacesOf('shop'), ['web'])
 })
 
 test('a Tenant without namespaces sets the terms of the namespace of its name', () => {
-  const book = new TenantIndex([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
-  assert.deepEqual(book.termsOf(book.tenantOf('web')), { weight: 5, maxRunning: 2 })
-  assert.deepEqual(book.namespacesOf('web'), ['web'])
+  const index = new TenantIndex([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
+  assert.deepEqual(index.settingsOf(index.tenantOf('web')), { weight: 5, maxRunning: 2 })
+  assert.deepEqual(index.namespacesOf('web'), ['web'])
 })
 
 test('a name goes before a selector, and the older Tenant before the younger', () => {
@@ -28,12 +28,12 @@ test('a name goes before a selector, and the older Tenant before the younger', (
   const selecting = testTenant('old', { namespaceSelector: { matchLabels: { team: 'x' } } }, 0)
   const late = testTenant('late', { namespaces: ['b'], namespaceSelector: {} }, 10_000)
   const labels = { team: 'x' }
-  const book = new TenantIndex([late, named, selecting], [namespace('a', labels), namespace('b'), namespace('c', labels), namespace('d')])
+  const index = new TenantIndex([late, named, selecting], [namespace('a', labels), namespace('b'), namespace('c', labels), namespace('d')])
   assert.deepEqual(
-    ['a', 'b', 'c', 'd'].map(name => book.tenantOf(name)),
+    ['a', 'b', 'c', 'd'].map(name => index.tenantOf(name)),
     ['young', 'young', 'old', 'late'],
   )
-  assert.deepEqual(book.conflictsOf('late'), [
+  assert.deepEqual(index.conflictsOf('late'), [
     { namespace: 'b', owner: 'young' },
     { namespace: 'c', owner: 'old' },
   ])

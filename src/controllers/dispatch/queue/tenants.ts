@@ -2,14 +2,14 @@ import type { Tenant, TenantSpec } from '../../../api/index.ts'
 import { type KubeObject, type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../../kubernetes/object/index.ts'
 
 /** What the queue knows of a tenant. */
-export type TenantTerms = {
+export type TenantSettings = {
   /** Its share beside others that want more than there is; 1 is the usual one. */
   readonly weight: number
   /** Infinity: no limit. */
   readonly maxRunning: number
 }
 
-const usualTerms: TenantTerms = { weight: 1, maxRunning: Infinity }
+const defaultSettings: TenantSettings = { weight: 1, maxRunning: Infinity }
 
 /** A namespace that two Tenants claim: the older one has it. */
 export type TenantConflict = { readonly namespace: string; readonly owner: string }
@@ -19,7 +19,7 @@ export type TenantConflict = { readonly namespace: string; readonly owner: strin
  * its own name. Of several Tenants that claim it the oldest has it, so that a new one takes nothing away.
  */
 export class TenantIndex {
-  readonly #terms = new Map<string, TenantTerms>()
+  readonly #settings = new Map<string, TenantSettings>()
   readonly #named = new Map<string, string>()
   readonly #selected = new Map<string, string>()
   readonly #conflicts = new Map<string, TenantConflict[]>()
@@ -28,7 +28,7 @@ export class TenantIndex {
   constructor(tenants: readonly Tenant[] = [], namespaces: readonly KubeObject<unknown>[] = []) {
     const oldestFirst = [...tenants].sort((a, b) => compareAge(a, b))
     for (const { metadata, spec } of oldestFirst) {
-      this.#terms.set(metadata.name, { weight: spec.weight ?? 1, maxRunning: spec.limits?.maxRunning ?? Infinity })
+      this.#settings.set(metadata.name, { weight: spec.weight ?? 1, maxRunning: spec.limits?.maxRunning ?? Infinity })
       for (const namespace of spec.namespaces ?? []) this.#claim(this.#named, namespace, metadata.name)
     }
     for (const { metadata, spec } of oldestFirst) {
@@ -51,8 +51,8 @@ export class TenantIndex {
     return this.#named.get(namespace) ?? this.#selected.get(namespace) ?? namespace
   }
 
-  termsOf(tenant: string): TenantTerms {
-    return this.#terms.get(tenant) ?? usualTerms
+  settingsOf(tenant: string): TenantSettings {
+    return this.#settings.get(tenant) ?? defaultSettings
   }
 
   /** Existing namespaces of the tenant. */

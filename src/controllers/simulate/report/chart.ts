@@ -1,12 +1,12 @@
 import type { Profile } from '../profile.ts'
-import { compareCosts, keeps, type Target } from '../recommend.ts'
+import { compareCosts, meetsTarget, type WaitTarget } from '../recommend.ts'
 import type { SimulationResult } from '../simulate-fleet.ts'
-import { formatCount, formatMs, formatPrice } from './format.ts'
+import { formatCount, formatPrice, formatRoundedDuration } from './format.ts'
 
 const barWidth = 56
 
 /** A table of the sizes and a chart of their waits, 80 columns wide. */
-export function chartLines(results: readonly SimulationResult[], stacks: number, profile: Profile, target: Target): string[] {
+export function chartLines(results: readonly SimulationResult[], stacks: number, profile: Profile, target: WaitTarget): string[] {
   const { currency } = profile.price
   const header = ['max', 'used', 'peak', 'busy', 'change p50', 'p99', 'check p50', 'p99', `${currency}/day`, 'of pods']
   const rows = results.map(result => {
@@ -16,11 +16,11 @@ export function chartLines(results: readonly SimulationResult[], stacks: number,
       String(result.max),
       workers.mean.toFixed(1),
       String(workers.peak),
-      `${Math.round(100 * result.utilisation)}%`,
-      formatMs(wait.Change.p50Ms),
-      formatMs(wait.Change.p99Ms),
-      formatMs(wait.DriftCheck.p50Ms),
-      formatMs(wait.DriftCheck.p99Ms),
+      `${Math.round(100 * result.utilization)}%`,
+      formatRoundedDuration(wait.Change.p50Ms),
+      formatRoundedDuration(wait.Change.p99Ms),
+      formatRoundedDuration(wait.DriftCheck.p50Ms),
+      formatRoundedDuration(wait.DriftCheck.p99Ms),
       formatPrice(cost.workers),
       `${(100 * cost.share).toFixed(1)}%`,
     ]
@@ -31,7 +31,7 @@ export function chartLines(results: readonly SimulationResult[], stacks: number,
 }
 
 /** A bar for each size: how long the slowest hundredth waits, changes within drift checks. Logarithmic from 0.1 s. */
-function bars(results: readonly SimulationResult[], target: Target): string[] {
+function bars(results: readonly SimulationResult[], target: WaitTarget): string[] {
   const longest = Math.max(...results.flatMap(({ wait }) => [wait.Change.p99Ms, wait.DriftCheck.p99Ms]), 1_000)
   const columns = (ms: number) => Math.max(0, Math.round((barWidth * Math.log(Math.max(ms, 100) / 100)) / Math.log(longest / 100)))
   const width = Math.max(...results.map(({ max }) => String(max).length), 3)
@@ -39,13 +39,13 @@ function bars(results: readonly SimulationResult[], target: Target): string[] {
     const { Change, DriftCheck } = result.wait
     const change = columns(Change.p99Ms)
     const bar = '█'.repeat(change) + '░'.repeat(Math.max(0, columns(DriftCheck.p99Ms) - change))
-    return `${String(result.max).padStart(width)} ${keeps(result, target) ? '✓' : ' '} ${bar} ${formatMs(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
+    return `${String(result.max).padStart(width)} ${meetsTarget(result, target) ? '✓' : ' '} ${bar} ${formatRoundedDuration(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
   })
-  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${formatMs(longest)})`, ...lines]
+  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${formatRoundedDuration(longest)})`, ...lines]
 }
 
 /** One line that says what was simulated. */
-export function headline(result: SimulationResult, stacks: number): string {
+export function summaryLine(result: SimulationResult, stacks: number): string {
   const { all, Change } = result.wait
   const share = all.count === 0 ? 0 : Change.count / all.count
   return `${formatCount(stacks)} Stacks: ${formatCount(all.count)} Runs in ${result.hours}h, ${(100 * share).toFixed(1)}% of them changes`

@@ -1,8 +1,8 @@
 import type { Profile } from '../profile.ts'
-import { compareCosts, type Target } from '../recommend.ts'
+import { compareCosts, type WaitTarget } from '../recommend.ts'
 import type { SimulationResult } from '../simulate-fleet.ts'
-import { headline } from './chart.ts'
-import { formatMs, formatPrice } from './format.ts'
+import { summaryLine } from './chart.ts'
+import { formatPrice, formatRoundedDuration } from './format.ts'
 
 const width = 860
 const height = 360
@@ -12,24 +12,32 @@ const panels = [
   { left: 60, right: 410 },
   { left: 490, right: 840 },
 ] as const
-const ink = { text: '#24292f', faint: '#6e7781', grid: '#d8dee4', change: '#0969da', check: '#8250df', target: '#cf222e', cost: '#1a7f37' }
+const colors = {
+  text: '#24292f',
+  faint: '#6e7781',
+  grid: '#d8dee4',
+  change: '#0969da',
+  check: '#8250df',
+  target: '#cf222e',
+  cost: '#1a7f37',
+}
 
 type Panel = (typeof panels)[number]
 
 /** A picture of the sizes: how long Runs wait, and what the workers cost and do. */
-export function drawSvg(results: readonly SimulationResult[], stacks: number, profile: Profile, target: Target): string {
+export function drawSvg(results: readonly SimulationResult[], stacks: number, profile: Profile, target: WaitTarget): string {
   const largest = results.at(-1)
   if (!largest) throw new RangeError('there are no results to draw')
   const [left, right] = panels
   return `${[
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${ink.text}">`,
-    `<title>${escaped(headline(largest, stacks))}: waits and cost by the size of the pool</title>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${colors.text}">`,
+    `<title>${escaped(summaryLine(largest, stacks))}: waits and cost by the size of the pool</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
-    text(20, 28, `How many workers? ${headline(largest, stacks)}`, 'font-size="16" font-weight="600"'),
+    text(20, 28, `How many workers? ${summaryLine(largest, stacks)}`, 'font-size="16" font-weight="600"'),
     text(left.left, 56, 'p99 wait for a worker', 'font-weight="600"'),
-    text(left.left, 76, 'changes', `fill="${ink.change}"`),
-    text(left.left + 60, 76, 'drift checks', `fill="${ink.check}"`),
-    text(left.left + 140, 76, 'what is aimed at', `fill="${ink.target}"`),
+    text(left.left, 76, 'changes', `fill="${colors.change}"`),
+    text(left.left + 60, 76, 'drift checks', `fill="${colors.check}"`),
+    text(left.left + 140, 76, 'what is aimed at', `fill="${colors.target}"`),
     ...waits(results, target, left),
     text(right.left, 56, `Cost of the workers, ${profile.price.currency} a day`, 'font-weight="600"'),
     text(
@@ -39,13 +47,13 @@ export function drawSvg(results: readonly SimulationResult[], stacks: number, pr
     ),
     ...costs(results, stacks, profile, right),
     ...panels.map(panel =>
-      text((panel.left + panel.right) / 2, height - 18, 'workers at most', `text-anchor="middle" fill="${ink.faint}"`),
+      text((panel.left + panel.right) / 2, height - 18, 'workers at most', `text-anchor="middle" fill="${colors.faint}"`),
     ),
     '</svg>',
   ].join('\n')}\n`
 }
 
-function waits(results: readonly SimulationResult[], target: Target, panel: Panel): string[] {
+function waits(results: readonly SimulationResult[], target: WaitTarget, panel: Panel): string[] {
   const marks = [100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000]
   const longest = Math.max(target.changeMs, ...results.flatMap(({ wait }) => [wait.Change.p99Ms, wait.DriftCheck.p99Ms]))
   const high = marks.find(mark => mark >= longest) ?? longest
@@ -58,11 +66,11 @@ function waits(results: readonly SimulationResult[], target: Target, panel: Pane
     ]
   }
   return [
-    ...marks.filter(mark => mark <= high).map(mark => grid(y(mark), formatMs(mark), panel)),
-    `<line x1="${panel.left}" x2="${panel.right}" y1="${y(target.changeMs).toFixed(1)}" y2="${y(target.changeMs).toFixed(1)}" stroke="${ink.target}" stroke-dasharray="4 3"/>`,
+    ...marks.filter(mark => mark <= high).map(mark => grid(y(mark), formatRoundedDuration(mark), panel)),
+    `<line x1="${panel.left}" x2="${panel.right}" y1="${y(target.changeMs).toFixed(1)}" y2="${y(target.changeMs).toFixed(1)}" stroke="${colors.target}" stroke-dasharray="4 3"/>`,
     ...sizes(results, panel),
-    ...line(ink.check, ({ wait }) => wait.DriftCheck.p99Ms),
-    ...line(ink.change, ({ wait }) => wait.Change.p99Ms),
+    ...line(colors.check, ({ wait }) => wait.DriftCheck.p99Ms),
+    ...line(colors.change, ({ wait }) => wait.Change.p99Ms),
   ]
 }
 
@@ -78,8 +86,8 @@ function costs(results: readonly SimulationResult[], stacks: number, profile: Pr
       const middle = x(index, results.length, panel)
       const left = middle - barWidth / 2
       return [
-        `<rect x="${left.toFixed(1)}" y="${y(workers).toFixed(1)}" width="${barWidth.toFixed(1)}" height="${(bottom - y(workers)).toFixed(1)}" fill="${ink.cost}"/>`,
-        text(middle, y(workers) - 4, `${Math.round(100 * result.utilisation)}%`, 'text-anchor="middle" font-size="10"'),
+        `<rect x="${left.toFixed(1)}" y="${y(workers).toFixed(1)}" width="${barWidth.toFixed(1)}" height="${(bottom - y(workers)).toFixed(1)}" fill="${colors.cost}"/>`,
+        text(middle, y(workers) - 4, `${Math.round(100 * result.utilization)}%`, 'text-anchor="middle" font-size="10"'),
       ]
     }),
   ]
@@ -96,8 +104,8 @@ function sizes(results: readonly SimulationResult[], panel: Panel): string[] {
 }
 
 function grid(y: number, label: string, { left, right }: Panel): string {
-  const line = `<line x1="${left}" x2="${right}" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}" stroke="${ink.grid}"/>`
-  return line + text(left - 6, y + 4, label, `text-anchor="end" fill="${ink.faint}" font-size="11"`)
+  const line = `<line x1="${left}" x2="${right}" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}" stroke="${colors.grid}"/>`
+  return line + text(left - 6, y + 4, label, `text-anchor="end" fill="${colors.faint}" font-size="11"`)
 }
 
 function text(atX: number, y: number, words: string, attributes = ''): string {

@@ -1,5 +1,5 @@
 /** A time in three figures or so: `0.4s`, `13.8s`, `60s`, `12m`, `3.4h`. */
-export function formatMs(ms: number): string {
+export function formatRoundedDuration(ms: number): string {
   if (ms < 99_950) return `${Number((ms / 1_000).toFixed(1))}s`
   if (ms < 99.5 * 60_000) return `${Math.round(ms / 60_000)}m`
   return `${Number((ms / 3_600_000).toFixed(1))}h`

@@ -5,4 +5,4 @@
  */
 export { credentialDirectory } from './make-pod.ts'
 export { type PodBody, podResource } from './pod.ts'
-export { PodPool, type PodWorkers } from './pod-pool.ts'
+export { PodPool, type PodWorkerOptions } from './pod-pool.ts'

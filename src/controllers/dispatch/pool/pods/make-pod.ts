@@ -7,7 +7,7 @@ const afterGraceSeconds = 90
 
 export const credentialDirectory = '/var/run/secrets/oarlock.dev/worker'
 
-export type PodPlan = {
+export type WorkerPodInput = {
   readonly pool: WorkerPool
   readonly workerName: string
   /** Added to what {@link workerEnvironment} says: where the server is. */
@@ -29,15 +29,15 @@ export function workerContainer({ spec }: WorkerPool): string {
  * The Pod of one worker, from the pool's template. A Pod and not a Job: nothing is to be tried again by others, the cause of a
  * refusal comes back to who asked, and deleting it when it has ended is one request. It belongs to the pool and goes with it.
  */
-export function makeWorkerPod({ pool, workerName, environment, hasCredential }: PodPlan) {
+export function makeWorkerPod({ pool, workerName, environment, hasCredential }: WorkerPodInput) {
   const { metadata, spec } = pool
   const template: JsonObject = structuredClone((spec.template?.spec ?? {}) as JsonObject)
   const containers = containersOf(template)
   const target = workerContainer(pool)
   // What makes isolation level Pod true: no other Run ever shares it.
-  const isAlone = (spec.lifecycle ?? 'OneShot') === 'OneShot' && (spec.slots ?? 1) === 1
-  const told = { ...workerEnvironment(pool, workerName), ...(isAlone && { OARLOCK_ISOLATION: 'Pod' }), ...environment }
-  const env = Object.entries(told).map(([name, value]) => ({ name, value }))
+  const isExclusive = (spec.lifecycle ?? 'OneShot') === 'OneShot' && (spec.slots ?? 1) === 1
+  const variables = { ...workerEnvironment(pool, workerName), ...(isExclusive && { OARLOCK_ISOLATION: 'Pod' }), ...environment }
+  const env = Object.entries(variables).map(([name, value]) => ({ name, value }))
   if (hasCredential) env.push({ name: 'OARLOCK_TOKEN_FILE', value: `${credentialDirectory}/token` })
   const names = new Set(env.map(({ name }) => name))
   const mount = { name: 'oarlock-credential', mountPath: credentialDirectory, readOnly: true }

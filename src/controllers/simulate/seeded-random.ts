@@ -2,7 +2,7 @@
  * Seeded chance: the same seed gives the same numbers, on every machine. The generator is Mulberry32 (T. Ettinger, public domain): 2^32
  * states, which is enough for millions of draws of a simulation and for nothing secret.
  */
-export class Random {
+export class SeededRandom {
   #state: number
 
   /** @param seed any number; its lower 32 bits count. */
@@ -29,7 +29,7 @@ export class Random {
   }
 
   /** A generator of its own, so that what one part draws does not change what another one gets. */
-  fork(): Random {
-    return new Random(this.next() * 0x1_0000_0000)
+  fork(): SeededRandom {
+    return new SeededRandom(this.next() * 0x1_0000_0000)
   }
 }

@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Pod, PodBody } from './pod.ts'
-import { readPod } from './read-pod.ts'
+import { workerPodState } from './worker-pod-state.ts'
 
 const pod = (status: PodBody['status'], metadata = {}): Pod => ({
   apiVersion: 'v1',
@@ -11,12 +11,12 @@ const pod = (status: PodBody['status'], metadata = {}): Pod => ({
 })
 const waiting = (reason: string, message?: string) => [{ name: 'worker', state: { waiting: { reason, message } } }]
 const said = (status: PodBody['status'], metadata = {}) => {
-  const reading = readPod(pod(status, metadata), 'worker')
-  const trouble = 'trouble' in reading ? reading.trouble : undefined
+  const reading = workerPodState(pod(status, metadata), 'worker')
+  const failure = 'failure' in reading ? reading.failure : undefined
   return [
     reading.state,
     ...('exitCode' in reading ? [reading.exitCode] : []),
-    ...(trouble ? [`${trouble.reason}: ${trouble.message}`] : []),
+    ...(failure ? [`${failure.reason}: ${failure.message}`] : []),
   ]
 }
 

@@ -1,4 +1,4 @@
-import type { Cause, StackLoad } from './stack-load.ts'
+import type { RunCause, StackLoad } from './stack-load.ts'
 import type { WorkerFleet } from './worker-fleet.ts'
 
 /** How long Runs waited from when they were wanted until a worker had them, in milliseconds. */
@@ -17,13 +17,13 @@ export type SimulationResult = {
   readonly hours: number
   readonly wait: { readonly all: WaitSummary; readonly Change: WaitSummary; readonly DriftCheck: WaitSummary }
   /** Runs that ended, and those of them that failed. */
-  readonly ended: number
+  readonly runEnded: number
   readonly failed: number
   /** Runs that waited at the end; their wait until then is counted. */
   readonly queuedAtEnd: number
   /** Share of the slots of all workers, those that start included, that had a Run. 0 to 1. */
-  readonly utilisation: number
-  readonly workers: { readonly mean: number; readonly peak: number; readonly started: number }
+  readonly utilization: number
+  readonly workers: { readonly mean: number; readonly peak: number; readonly runStarted: number }
   readonly workerHours: number
   /** When the last Run ended, in milliseconds from the start. */
   readonly lastEndMs: number
@@ -32,18 +32,18 @@ export type SimulationResult = {
 }
 
 /** Counts while a simulation goes on. Nothing before `fromMs` counts. */
-export class Measures {
+export class Measurements {
   readonly #fromMs: number
-  readonly #waits: Record<Cause, number[]> = { DriftCheck: [], Change: [] }
+  readonly #waits: Record<RunCause, number[]> = { DriftCheck: [], Change: [] }
   readonly #tenantWaits: Float64Array
   readonly #tenantRuns: Float64Array
-  #asked = 0
+  #arrivals = 0
   #ended = 0
   #failed = 0
   #queuedAtEnd = 0
   #lastEndMs = 0
   #lastMs = 0
-  #paidMs = 0
+  #provisionedMs = 0
   #busyMs = 0
   #running = 0
   #peak = 0
@@ -55,26 +55,26 @@ export class Measures {
   }
 
   /** Time has passed until `nowMs` with the workers as they are. */
-  passed(nowMs: number, { paid }: WorkerFleet): void {
+  advanceTo(nowMs: number, { provisioned }: WorkerFleet): void {
     const tookMs = nowMs - Math.max(this.#lastMs, this.#fromMs)
     this.#lastMs = nowMs
     if (tookMs <= 0) return
-    this.#paidMs += paid * tookMs
+    this.#provisionedMs += provisioned * tookMs
     this.#busyMs += this.#running * tookMs
-    if (paid > this.#peak) this.#peak = paid
+    if (provisioned > this.#peak) this.#peak = provisioned
   }
 
   /** One more Run is wanted. Returns its number. */
-  asked(): number {
-    return ++this.#asked
+  runArrived(): number {
+    return ++this.#arrivals
   }
 
-  started(stack: StackLoad, nowMs: number): void {
+  runStarted(stack: StackLoad, nowMs: number): void {
     this.#running++
-    this.#waited(stack, nowMs)
+    this.#recordWait(stack, nowMs)
   }
 
-  ended(isFailed: boolean, nowMs: number): void {
+  runEnded(isFailed: boolean, nowMs: number): void {
     this.#running--
     this.#lastEndMs = nowMs
     if (nowMs < this.#fromMs) return
@@ -82,9 +82,9 @@ export class Measures {
     if (isFailed) this.#failed++
   }
 
-  stillWaits(stack: StackLoad, nowMs: number): void {
+  runStillQueued(stack: StackLoad, nowMs: number): void {
     this.#queuedAtEnd++
-    this.#waited(stack, nowMs)
+    this.#recordWait(stack, nowMs)
   }
 
   result(workers: WorkerFleet, endMs: number): SimulationResult {
@@ -97,28 +97,28 @@ export class Measures {
     return {
       max: workers.max,
       hours,
-      wait: { all: summary([...DriftCheck, ...Change]), Change: summary(Change), DriftCheck: summary(DriftCheck) },
-      ended: this.#ended,
+      wait: { all: summarizeWaits([...DriftCheck, ...Change]), Change: summarizeWaits(Change), DriftCheck: summarizeWaits(DriftCheck) },
+      runEnded: this.#ended,
       failed: this.#failed,
       queuedAtEnd: this.#queuedAtEnd,
-      utilisation: this.#paidMs === 0 ? 0 : this.#busyMs / (this.#paidMs * workers.slots),
-      workers: { mean: this.#paidMs / hourMs / hours, peak: this.#peak, started: workers.started },
-      workerHours: this.#paidMs / hourMs,
+      utilization: this.#provisionedMs === 0 ? 0 : this.#busyMs / (this.#provisionedMs * workers.slots),
+      workers: { mean: this.#provisionedMs / hourMs / hours, peak: this.#peak, runStarted: workers.started },
+      workerHours: this.#provisionedMs / hourMs,
       lastEndMs: this.#lastEndMs,
       slowestTenant: { name: `tenant-${slowest}`, meanMs: meanOf(slowest) },
     }
   }
 
-  #waited({ askedMs, cause, tenant }: StackLoad, nowMs: number): void {
+  #recordWait({ arrivedMs, cause, tenant }: StackLoad, nowMs: number): void {
     if (nowMs < this.#fromMs) return
-    const waitedMs = nowMs - askedMs
+    const waitedMs = nowMs - arrivedMs
     this.#waits[cause].push(waitedMs)
     this.#tenantWaits[tenant]! += waitedMs
     this.#tenantRuns[tenant]! += 1
   }
 }
 
-function summary(waits: readonly number[]): WaitSummary {
+function summarizeWaits(waits: readonly number[]): WaitSummary {
   const sorted = Float64Array.from(waits).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
   const sum = sorted.reduce((total, wait) => total + wait, 0)

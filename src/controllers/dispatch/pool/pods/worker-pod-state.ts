@@ -2,10 +2,10 @@ import type { StartFailure } from '../start-state.ts'
 import type { ContainerState, Pod } from './pod.ts'
 
 /** `leaving`: it is being deleted and may still run. `ended`: nothing of it runs any more. */
-export type PodReading =
-  | { readonly state: 'starting'; readonly trouble: StartFailure | undefined }
+export type WorkerPodState =
+  | { readonly state: 'starting'; readonly failure: StartFailure | undefined }
   | { readonly state: 'running' | 'leaving' }
-  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly trouble: StartFailure | undefined; readonly endedMs: number }
+  | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly failure: StartFailure | undefined; readonly endedMs: number }
 
 /** The reasons of kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
 const imageReasons = new Set([
@@ -21,7 +21,7 @@ const imageReasons = new Set([
 const containerReasons = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'PreCreateHookError'])
 
 /** What a Pod's status, as kubelet and scheduler write it, says about the worker in it. */
-export function readPod({ metadata, status = {} }: Pod, container: string): PodReading {
+export function workerPodState({ metadata, status = {} }: Pod, container: string): WorkerPodState {
   const { phase = 'Pending', containerStatuses = [], initContainerStatuses = [], conditions = [] } = status
   const main = (containerStatuses.find(({ name }) => name === container) ?? containerStatuses[0])?.state
   if (phase === 'Succeeded' || phase === 'Failed') {
@@ -33,37 +33,37 @@ export function readPod({ metadata, status = {} }: Pod, container: string): PodR
     return {
       state: 'ended',
       exitCode: phase === 'Succeeded' ? 0 : terminated?.exitCode,
-      trouble: phase === 'Succeeded' ? undefined : whyFailed(metadata.name, status, terminated),
+      failure: phase === 'Succeeded' ? undefined : failureOf(metadata.name, status, terminated),
       endedMs: Number.isNaN(endedMs) ? Date.parse(metadata.creationTimestamp) : endedMs,
     }
   }
   if (metadata.deletionTimestamp) return { state: 'leaving' }
   if (main?.running) return { state: 'running' }
-  const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isTrouble)
+  const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isStartFailure)
   if (waiting) {
     const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfig'
-    return { state: 'starting', trouble: { reason, message: `pod ${metadata.name}: ${formatWhy(waiting)}` } }
+    return { state: 'starting', failure: { reason, message: `pod ${metadata.name}: ${formatReason(waiting)}` } }
   }
   const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False') {
-    return { state: 'starting', trouble: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${formatWhy(scheduled)}` } }
+    return { state: 'starting', failure: { reason: 'Unschedulable', message: `pod ${metadata.name}: ${formatReason(scheduled)}` } }
   }
-  return { state: 'starting', trouble: undefined }
+  return { state: 'starting', failure: undefined }
 }
 
-const isTrouble = (waiting: ContainerState['waiting']) =>
+const isStartFailure = (waiting: ContainerState['waiting']) =>
   waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
 
-function whyFailed(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartFailure {
+function failureOf(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartFailure {
   // Evicted by the kubelet, by a taint or for a more important Pod: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
   const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
-  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatWhy(disrupted ?? status)}` }
-  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${formatWhy(status)}` }
-  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatWhy(terminated)}` }
+  if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatReason(disrupted ?? status)}` }
+  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${formatReason(status)}` }
+  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatReason(terminated)}` }
 }
 
 const maxMessage = 500
 
-function formatWhy({ reason, message }: { reason?: string; message?: string }): string {
+function formatReason({ reason, message }: { reason?: string; message?: string }): string {
   return ([reason, message].filter(Boolean).join(': ') || 'no reason is given').slice(0, maxMessage)
 }

@@ -6,25 +6,25 @@ import type { RunRequest } from './run-request.ts'
  * least usage first; a tenant holds lanes, highest priority first; a lane holds Runs with one priority and one
  * concurrencyKey, oldest first. What a limit holds back is not in the heaps above it, so nobody behind it waits for it.
  */
-export type Shape = {
+export type EquivalenceClass = {
   readonly name: string
-  readonly needs: RunRequest['needs']
+  readonly requirements: RunRequest['requirements']
   /** By rank ({@link RunRequest}). */
-  readonly classes: readonly TenantClass[]
+  readonly levels: readonly PriorityLevel[]
   /** Tenants' queues of all classes that are open, the one with the oldest Run first. */
   readonly oldest: Heap<TenantQueue>
   size: number
 }
 
-export type TenantClass = {
+export type PriorityLevel = {
   readonly rank: number
   /** Those that are open: they have an open lane, and their tenant is not at its limit. */
-  readonly open: Heap<TenantQueue>
+  readonly eligible: Heap<TenantQueue>
   readonly all: Map<string, TenantQueue>
 }
 
 /** A tenant as the queue sees it. */
-export type Account = {
+export type TenantAccount = {
   readonly name: string
   weight: number
   maxRunning: number
@@ -32,33 +32,33 @@ export type Account = {
   usage: number
   running: number
   queued: number
-  readonly queues: Set<TenantQueue>
+  readonly tenantQueues: Set<TenantQueue>
 }
 
 /** The Runs of one tenant in one class of one shape. */
 export type TenantQueue = {
-  readonly account: Account
-  readonly shape: Shape
-  readonly tenantClass: TenantClass
+  readonly account: TenantAccount
+  readonly equivalenceClass: EquivalenceClass
+  readonly level: PriorityLevel
   /** Open lanes in the order in which they go. */
-  readonly lanes: Heap<Lane>
+  readonly eligible: Heap<FifoQueue>
   /** Open lanes, the one with the oldest Run first. */
-  readonly oldest: Heap<Lane>
-  readonly all: Map<string, Lane>
+  readonly oldest: Heap<FifoQueue>
+  readonly all: Map<string, FifoQueue>
 }
 
-export type Lane = {
+export type FifoQueue = {
   readonly name: string
-  readonly queue: TenantQueue
+  readonly tenantQueue: TenantQueue
   readonly priority: number
   /** The concurrencyKey as the ledger counts it, with its limit. */
-  readonly key: string | undefined
+  readonly concurrencyKey: string | undefined
   readonly limit: number
-  readonly runs: Heap<Entry>
+  readonly runs: Heap<QueueEntry>
 }
 
 /** A Run that waits. */
-export type Entry = { readonly request: RunRequest; readonly lane: Lane }
+export type QueueEntry = { readonly request: RunRequest; readonly fifo: FifoQueue }
 
 export function isOlder(a: RunRequest, b: RunRequest): boolean {
   if (a.sinceMs !== b.sinceMs) return a.sinceMs < b.sinceMs
@@ -66,34 +66,34 @@ export function isOlder(a: RunRequest, b: RunRequest): boolean {
 }
 
 /** Heads exist wherever a heap orders by them: what is empty is taken out before. */
-const headOf = (lane: Lane): RunRequest => lane.runs.peek()!.request
+const headOf = (fifo: FifoQueue): RunRequest => fifo.runs.peek()!.request
 
-export function goesBefore(a: Lane, b: Lane): boolean {
+export function precedes(a: FifoQueue, b: FifoQueue): boolean {
   return a.priority !== b.priority ? a.priority > b.priority : isOlder(headOf(a), headOf(b))
 }
 
 /** Least usage for its weight first; where that is equal, the one whose next Run is older. */
-export function tenantGoesBefore(a: TenantQueue, b: TenantQueue): boolean {
+export function tenantPrecedes(a: TenantQueue, b: TenantQueue): boolean {
   const [left, right] = [a.account.usage / a.account.weight, b.account.usage / b.account.weight]
-  return left !== right ? left < right : isOlder(headOf(a.lanes.peek()!), headOf(b.lanes.peek()!))
+  return left !== right ? left < right : isOlder(headOf(a.eligible.peek()!), headOf(b.eligible.peek()!))
 }
 
-export function makeShape(name: string, needs: RunRequest['needs'], ranks: number): Shape {
-  const classes = Array.from({ length: ranks }, (_, rank) => ({
+export function makeEquivalenceClass(name: string, requirements: RunRequest['requirements'], ranks: number): EquivalenceClass {
+  const levels = Array.from({ length: ranks }, (_, rank) => ({
     rank,
-    open: new Heap<TenantQueue>(tenantGoesBefore, { tracked: true }),
+    eligible: new Heap<TenantQueue>(tenantPrecedes, { tracked: true }),
     all: new Map<string, TenantQueue>(),
   }))
   const oldest = new Heap<TenantQueue>((a, b) => isOlder(headOf(a.oldest.peek()!), headOf(b.oldest.peek()!)), { tracked: true })
-  return { name, needs, classes, oldest, size: 0 }
+  return { name, requirements, levels, oldest, size: 0 }
 }
 
-export function makeTenantQueue(account: Account, shape: Shape, tenantClass: TenantClass): TenantQueue {
-  const oldest = new Heap<Lane>((a, b) => isOlder(headOf(a), headOf(b)), { tracked: true })
-  return { account, shape, tenantClass, lanes: new Heap<Lane>(goesBefore, { tracked: true }), oldest, all: new Map() }
+export function makeTenantQueue(account: TenantAccount, equivalenceClass: EquivalenceClass, level: PriorityLevel): TenantQueue {
+  const oldest = new Heap<FifoQueue>((a, b) => isOlder(headOf(a), headOf(b)), { tracked: true })
+  return { account, equivalenceClass, level, eligible: new Heap<FifoQueue>(precedes, { tracked: true }), oldest, all: new Map() }
 }
 
-export function makeLane(name: string, queue: TenantQueue, request: RunRequest, key: string | undefined): Lane {
-  const runs = new Heap<Entry>((a, b) => isOlder(a.request, b.request), { tracked: true })
-  return { name, queue, priority: request.priority, key, limit: request.concurrency?.limit ?? Infinity, runs }
+export function makeFifoQueue(name: string, tenantQueue: TenantQueue, request: RunRequest, concurrencyKey: string | undefined): FifoQueue {
+  const runs = new Heap<QueueEntry>((a, b) => isOlder(a.request, b.request), { tracked: true })
+  return { name, tenantQueue, priority: request.priority, concurrencyKey, limit: request.concurrency?.limit ?? Infinity, runs }
 }

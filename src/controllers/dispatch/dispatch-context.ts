@@ -6,7 +6,7 @@ import type { RunQueueOptions } from './queue/index.ts'
 import type { RunWrites } from './run-writes.ts'
 
 /** What comes from outside: the process, its clocks and its dice. */
-export type DispatcherParts = {
+export type DispatcherDependencies = {
   readonly manager: Manager
   /** By mode of the pool. */
   readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
@@ -22,11 +22,11 @@ export type DispatcherParts = {
 }
 
 /** What the shells of dispatch (placing, pools, burying, tidying) have in common. */
-export type Shared = DispatcherParts & {
+export type DispatchContext = DispatcherDependencies & {
   readonly caches: Caches
   readonly events: EventRecorder
   readonly writes: RunWrites
   readonly metrics: DispatchMetrics
   /** Asks for another pass that places Runs and sizes pools. */
-  readonly kick: () => void
+  readonly wake: () => void
 }
