@@ -83,6 +83,26 @@ const spec = Type.Object({
       description: 'A worker that has not registered so long after its start has failed. Default: 30s for Process, 10m for Pod.',
     }),
   ),
+  engineEnvironment: Type.Optional(
+    Type.Array(
+      Type.String({
+        pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',
+        maxLength: 128,
+        'x-kubernetes-validations': [
+          {
+            rule: "!self.startsWith('OARLOCK_') && self != 'HOME' && self != 'TMPDIR'",
+            message: 'must not select HOME, TMPDIR or OARLOCK_*, which are never passed to engines',
+          },
+        ],
+      }),
+      {
+        maxItems: 64,
+        'x-kubernetes-list-type': 'set',
+        description:
+          'Variables of the worker’s own environment that engines get: names, or prefixes followed by `*`, such as `AWS_*`. Default: none. OARLOCK_*, HOME and TMPDIR are never passed. See docs/isolation.md.',
+      },
+    ),
+  ),
   namespace: Type.Optional(Type.String({ minLength: 1, default: systemNamespace, description: 'For mode Pod: where the Pods are made.' })),
   template: Type.Optional(template),
 })

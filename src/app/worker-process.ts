@@ -122,13 +122,19 @@ async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ 
   }
 }
 
-type WayOfLife = { once: boolean; slots: number; drainGraceMs: number; recycle: { afterRuns?: number; aboveMemoryBytes?: number } }
+type WayOfLife = {
+  once: boolean
+  slots: number
+  drainGraceMs: number
+  recycle: { afterRuns?: number; aboveMemoryBytes?: number }
+  engineEnvironment: readonly string[]
+}
 
 /** How the worker lives: as its driver or its command line says, else as its pool does, else warm with one slot. */
 async function wayOfLife(client: Client, settings: WorkerSettings, pool: string): Promise<WayOfLife> {
-  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes } = settings
+  const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment } = settings
   // Who started it for a pool has said it all: no question before a one-shot worker's Run.
-  const isTold = lifecycle !== undefined && (slots !== undefined || lifecycle === 'OneShot')
+  const isTold = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
   const spec: WorkerPool['spec'] | undefined = isTold ? undefined : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
   const afterRuns = recycleAfterRuns ?? spec?.recycle?.afterRuns
   const aboveMemory = spec?.recycle?.aboveMemory
@@ -137,6 +143,7 @@ async function wayOfLife(client: Client, settings: WorkerSettings, pool: string)
     once: (lifecycle ?? (spec ? (spec.lifecycle ?? 'OneShot') : 'Warm')) === 'OneShot',
     slots: slots ?? spec?.slots ?? 1,
     drainGraceMs: drainGraceMs ?? parseDuration(spec?.drainGrace ?? defaults.drainGrace),
+    engineEnvironment: engineEnvironment ?? spec?.engineEnvironment ?? [],
     recycle: { ...(afterRuns !== undefined && { afterRuns }), ...(aboveMemoryBytes !== undefined && { aboveMemoryBytes }) },
   }
 }

@@ -23,6 +23,7 @@ import {
   signalGroup,
 } from '../workspace/index.ts'
 import type { FenceTimes } from './decide-fence.ts'
+import { type EngineEnvironment, selectEngineEnvironment } from './engine-environment.ts'
 import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
 import { startFence } from './fence.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
@@ -48,6 +49,8 @@ export type ExecuteOptions = {
   allowPaths: readonly string[]
   /** Absolute paths that sandboxes may read besides the system's programs. */
   sandboxBinds: readonly string[]
+  /** Variables of this process's environment that the engine gets: names, or prefixes followed by `*`. */
+  engineEnvironment: readonly string[]
   times: FenceTimes
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
@@ -116,10 +119,12 @@ class RunExecution {
   #supervised: SupervisedRun | undefined
   /** A program was ended by SIGKILL. */
   #wasKilled = false
+  readonly #workerEnv: EngineEnvironment
   readonly #oomKillsBefore = machineOomKills()
 
   constructor(options: ExecuteOptions) {
     this.#options = options
+    this.#workerEnv = selectEngineEnvironment(process.env, options.engineEnvironment)
     const { run, client, workerName, storeUrl, storeAgent, token, times, sinceRenewalMs } = options
     this.#reporter = new RunReporter({ client, run, workerName, mayWrite: () => sinceRenewalMs() < times.killMs })
     this.#state = new StateClient({
@@ -237,7 +242,7 @@ class RunExecution {
     // Awaited whatever becomes of the others: what looks for processes of the Stack must not find those of its next Run.
     const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })]).finally(() => killing)
     // Our own token, too: an engine that is curious finds it in /proc.
-    log.hide([...inputs.secrets, textOf(this.#options.token)])
+    log.hide([...inputs.secrets, ...this.#workerEnv.secrets, textOf(this.#options.token)])
     if (known && statePath) {
       await writeFile(statePath, known.bytes, { mode: 0o600 })
       this.#saved(known.bytes)
@@ -362,7 +367,7 @@ class RunExecution {
       directory: source,
       scratch: directory.scratch,
       statePath,
-      env: { ...passedOn(process.env), ...inputs.env },
+      env: { ...this.#workerEnv.env, ...inputs.env },
       variables: inputs.variables,
       sensitiveNames: inputs.sensitiveNames,
       run: this.#runner(directory),
@@ -568,22 +573,4 @@ function formatPlan({ add, change, destroy, hasChanges }: PlanResult, would: str
 
 function formatEnd({ phase, reason, message }: Partial<RunStatus>): string {
   return [`${phase}`, reason, message].filter(Boolean).join(': ')
-}
-
-/** Of the worker's own environment an engine gets what it needs to reach the network and to print text; nothing of ours. */
-function passedOn(env: NodeJS.ProcessEnv): Record<string, string> {
-  const names = [
-    'HTTP_PROXY',
-    'HTTPS_PROXY',
-    'NO_PROXY',
-    'http_proxy',
-    'https_proxy',
-    'no_proxy',
-    'SSL_CERT_FILE',
-    'SSL_CERT_DIR',
-    'LANG',
-    'LC_ALL',
-    'TZ',
-  ]
-  return Object.fromEntries(names.filter(name => env[name] !== undefined).map(name => [name, env[name]!]))
 }

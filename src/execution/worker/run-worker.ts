@@ -43,6 +43,8 @@ export type RunWorkerOptions = {
   allowPaths: readonly string[]
   /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
   sandboxBinds?: readonly string[]
+  /** Variables of this process's environment that engines get: names, or prefixes followed by `*`. Default: none. */
+  engineEnvironment?: readonly string[]
   log: WorkerLog
   /** Aborting it drains: takes no new Run, those that run may finish within `drainGraceMs`. */
   signal: AbortSignal
@@ -333,7 +335,19 @@ class WorkerProcess {
   }
 
   async #work(run: Run, entry: { execution: Execution | undefined }): Promise<void> {
-    const { client, name, storeUrl, caCertificate, token, runsDir, cacheDir, allowPaths, sandboxBinds = [], log } = this.#options
+    const {
+      client,
+      name,
+      storeUrl,
+      caCertificate,
+      token,
+      runsDir,
+      cacheDir,
+      allowPaths,
+      sandboxBinds = [],
+      engineEnvironment = [],
+      log,
+    } = this.#options
     const key = objectKey(run)
     const { executeRun } = await import('./execute-run.ts')
     await this.#supervisor.ready
@@ -351,6 +365,7 @@ class WorkerProcess {
       cacheDir,
       allowPaths,
       sandboxBinds,
+      engineEnvironment,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,

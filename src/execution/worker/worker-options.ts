@@ -3,6 +3,7 @@ import { hostname, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
+import { parseEngineEnvironment } from './engine-environment.ts'
 import { traitsFromEnv, type WorkerTraits } from './traits.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
@@ -31,6 +32,8 @@ export type WorkerSettings = {
   allowPaths: string[]
   /** What sandboxed engines may read besides the system's programs. */
   sandboxBinds: string[]
+  /** Variables of the worker's own environment that engines get; undefined: as its pool says. */
+  engineEnvironment: string[] | undefined
   /** How long a Run may go on after the worker was told to stop; undefined: as its pool says. */
   drainGraceMs: number | undefined
 }
@@ -51,7 +54,7 @@ export type WorkerOverrides = {
 
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
- * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
+ * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
  * OARLOCK_HEALTH (HOST:PORT), OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link traitsFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
@@ -80,6 +83,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
+    engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),
     drainGraceMs: span('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
   }
 }

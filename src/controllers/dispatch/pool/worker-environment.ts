@@ -5,13 +5,14 @@ import { defaults, type WorkerPool } from '../../../api/index.ts'
  * Drivers add where the server is and a credential.
  */
 export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
-  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace } = spec
+  const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec
   return {
     OARLOCK_WORKER_NAME: workerName,
     OARLOCK_POOL: metadata.name,
     OARLOCK_LIFECYCLE: lifecycle,
     OARLOCK_SLOTS: String(slots),
     OARLOCK_DRAIN_GRACE: drainGrace,
+    OARLOCK_ENGINE_ENVIRONMENT: engineEnvironment.join(','),
     ...(idleTimeout !== undefined && { OARLOCK_IDLE_TIMEOUT: idleTimeout }),
     ...(recycle?.afterRuns !== undefined && { OARLOCK_RECYCLE_AFTER_RUNS: String(recycle.afterRuns) }),
     ...(recycle?.aboveMemory !== undefined && { OARLOCK_RECYCLE_ABOVE_MEMORY: recycle.aboveMemory }),

@@ -8,6 +8,7 @@ const pool = testPool('gpu', {
   lifecycle: 'Warm',
   slots: 2,
   drainGrace: '5m',
+  engineEnvironment: ['AWS_*', 'KUBECONFIG'],
   recycle: { afterRuns: 50, aboveMemory: '1Gi' },
   namespace: 'builds',
   template: {
@@ -59,6 +60,7 @@ test('the template stays as it is written, but for what makes it a worker of thi
     OARLOCK_LIFECYCLE: 'Warm',
     OARLOCK_SLOTS: '2',
     OARLOCK_DRAIN_GRACE: '5m',
+    OARLOCK_ENGINE_ENVIRONMENT: 'AWS_*,KUBECONFIG',
     OARLOCK_RECYCLE_AFTER_RUNS: '50',
     OARLOCK_RECYCLE_ABOVE_MEMORY: '1Gi',
     OARLOCK_SERVER: 'https://api:7466',
