@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell parameters look like JavaScript templates
 /** Which credentials reach engines: those of the worker's environment that the pool lists, and those of Secrets that the Stack names. */
 import { deepEqual, doesNotMatch, equal, match, rejects } from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -5,7 +6,7 @@ import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock } from './support/run-program.ts'
-import { StackRig } from './support/stacks.ts'
+import { StackFixture } from './support/stacks.ts'
 
 const accessKey = 'worker-access-key-1234'
 const password = 'stack-database-password'
@@ -13,11 +14,11 @@ const password = 'stack-database-password'
 describe('environment of engines', () => {
   const dataDir = makeDataDir()
   let oarlock: OarlockProcess
-  let stacks: StackRig
+  let stacks: StackFixture
 
   before(async () => {
     oarlock = await startOarlock(dataDir, [], { AWS_SECRET_ACCESS_KEY: accessKey, AWS_REGION: 'eu-central-1', GOOGLE_PROJECT: 'acme' })
-    stacks = new StackRig(oarlock.client)
+    stacks = new StackFixture(oarlock.client)
     const spec = { mode: 'Process' as const, max: 1, engineEnvironment: ['AWS_*', 'O*'] }
     await oarlock.client.resource(workerPoolResource).create({ metadata: { name: 'cloud' }, spec })
     await oarlock.client
