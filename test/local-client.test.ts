@@ -64,7 +64,7 @@ test('a list that is read slowly is held back, whatever it is long', async () =>
           sink.data(chunk)
         },
         end: () => sink.end(),
-        cut: () => sink.cut(),
+        abort: () => sink.abort(),
       }),
   }
   const token = server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
@@ -89,12 +89,12 @@ test('a reader that leaves is forgotten at once, not when its signal aborts', as
   let cancels = 0
   const counted: typeof local = {
     call(request, sink) {
-      const { took, cancel } = local.call(request, sink)
+      const { consumed, cancel } = local.call(request, sink)
       const counting = () => {
         cancels++
         cancel()
       }
-      return { took, cancel: counting }
+      return { consumed, cancel: counting }
     },
   }
   const token = server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })

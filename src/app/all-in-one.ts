@@ -111,7 +111,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       logHandler?: Mounted
       queueHandler?: ReturnType<typeof queueMount>
       joinHandler?: ReturnType<typeof createJoinHandler>
-      peek?: ApiServer['peek']
+      peek?: ApiServer['getObject']
       runs?: Informer<Pick<Run, 'spec' | 'status'>>
     } = {}
     const known: AuthorizerFacts = {
@@ -125,9 +125,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         dataDir,
         listen: address,
         log,
-        names: options.names,
+        tlsNames: options.names,
         authorize: makeAuthorizer(known),
-        guards: joinedGuards(workerOf, known),
+        admission: joinedGuards(workerOf, known),
         mounts: [
           { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
           { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
@@ -148,7 +148,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     if (stateStart.status === 'fulfilled') undo.push(() => stateStart.value.close())
     // Where both fail, as on a directory that is in use, the server says it better.
     const server = await startingServer
-    late.peek = server.peek
+    late.peek = server.getObject
     const stateStore = await openingState
     const logStore = openLogStore({ directory: join(dataDir, 'logs') })
     undo.push(() => logStore.close())

@@ -5,7 +5,7 @@ import { AppStartError } from './app-start-error.ts'
 /** Turns what the rooms throw at a start into one kind of error; anything unknown stays what it is. */
 export function startError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
   if (error instanceof ServerStartError) {
-    if (error.isAboutAddress) return addressError('API', '--listen', listen, error)
+    if (error.isAddressError) return addressError('API', '--listen', listen, error)
     return new AppStartError('DataDirectory', error.message, dataHints[error.code] ?? 'choose another with --data', error)
   }
   if (error instanceof StateStoreError) {

@@ -11,15 +11,15 @@ export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean
 export async function restore(file: string, { data, force, salvage, output }: RestoreOptions): Promise<void> {
   const dataDir = dataDirectory(data)
   const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage }))
-  const { objects, orphans, leftOut, replaced } = summary
+  const { objects, orphans, skipped, replacedPath } = summary
   if (output === 'json' || output === 'yaml') {
     print(await serialise({ ...summary, orphans: Object.fromEntries(orphans) }, output))
     return
   }
   print(`${dataDir}: ${objects} objects restored`)
-  if (replaced) print(`the database that was there is now ${replaced}`)
+  if (replacedPath) print(`the database that was there is now ${replacedPath}`)
   const warn = (text: string) => note(`${errPaint()('yellow', 'warning:')} ${text}`)
-  if (leftOut) warn(`left out: ${leftOut}`)
+  if (skipped) warn(`left out: ${skipped}`)
   for (const [resource, count] of orphans) {
     warn(`${count} ${resource} belong to objects that are not there: a server that starts on this directory deletes them`)
   }

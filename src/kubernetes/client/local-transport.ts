@@ -12,9 +12,9 @@ export type LocalServer = {
       head(status: number, headers: RawResponse['headers']): void
       data(chunk: string | Buffer): void
       end(): void
-      cut(): void
+      abort(): void
     },
-  ): { took(bytes: number): void; cancel(): void }
+  ): { consumed(bytes: number): void; cancel(): void }
 }
 
 /** Exchanges with a server of the same process: no TLS, no copies, and an answer as soon as there is one. */
@@ -47,7 +47,7 @@ export class LocalTransport implements Exchanger {
             return
           }
           chunks.push(chunk)
-          call.took(chunk.length)
+          call.consumed(chunk.length)
         },
         end: () => {
           const body = chunks.length === 1 ? String(chunks[0]) : textOf(chunks)
@@ -60,7 +60,7 @@ export class LocalTransport implements Exchanger {
 
   stream(outgoing: Outgoing): Promise<Streaming> {
     return new Promise((resolve, reject) => {
-      const body = new StreamBody({ read: length => call.took(length), leave: () => call.leave() })
+      const body = new StreamBody({ read: length => call.consumed(length), leave: () => call.leave() })
       let isBegun = false
       const fail = (error: Error) => {
         if (!isBegun) reject(error)
@@ -84,7 +84,7 @@ export class LocalTransport implements Exchanger {
   }
 
   /** `fail` is called once at most, and nothing of the sink after it. */
-  #begin(outgoing: Outgoing, fail: (error: Error) => void, sink: Omit<Parameters<LocalServer['call']>[1], 'cut'>): LocalExchange {
+  #begin(outgoing: Outgoing, fail: (error: Error) => void, sink: Omit<Parameters<LocalServer['call']>[1], 'abort'>): LocalExchange {
     const { signal, timeoutMs } = outgoing
     if (this.#isClosed) throw new ClientClosedError()
     signal?.throwIfAborted()
@@ -112,7 +112,7 @@ export class LocalTransport implements Exchanger {
         settle()
         sink.end()
       },
-      cut: () => {
+      abort: () => {
         settle()
         fail(withCode('the server stops', 'ECONNRESET'))
       },
@@ -120,13 +120,13 @@ export class LocalTransport implements Exchanger {
     const timer = setTimeout(() => end(withCode('no answer in time', 'UND_ERR_HEADERS_TIMEOUT')), timeoutMs)
     const release = signal && onAbort(signal, () => end(asError(signal.reason)))
     this.#active.add(end)
-    return { took: bytes => call.took(bytes), leave, end }
+    return { consumed: bytes => call.consumed(bytes), leave, end }
   }
 }
 
 /** What is under way. */
 type LocalExchange = {
-  took(bytes: number): void
+  consumed(bytes: number): void
   /** Nobody waits for the answer any more. */
   leave(): void
   /** The same, and says why. */

@@ -36,7 +36,7 @@ import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { type AdmissionPlugin, PagedLists, type Services } from './rest/index.ts'
 import { Reviews, roleGuards } from './review/index.ts'
-import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeWhole } from './storage/index.ts'
+import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeAtomically } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
 export type ServerOptions = {
@@ -56,9 +56,9 @@ export type ServerOptions = {
    */
   authorize?: OwnAuthorizer
   /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
-  guards?: ReadonlyMap<string, AdmissionHook>
+  admission?: ReadonlyMap<string, AdmissionHook>
   /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
-  names?: readonly string[]
+  tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
   namespaceDefaults?: boolean
   storage?: { synchronous?: 'FULL' | 'OFF' }
@@ -77,7 +77,7 @@ export type ApiServer = {
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
   issueToken(user: TokenRequest): string
   /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
-  peek(table: string, namespace: string | undefined, name: string): KubeObject | undefined
+  getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   stats(): ServerStats
   /** What `/metrics` serves, in Prometheus' format, without what is about the process. */
   metrics(): string
@@ -101,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silentLog, mounts = [], storage } = options
   const dataDir = resolve(options.dataDir)
   const pkiDir = join(dataDir, 'pki')
-  makeDirectories(dataDir, pkiDir)
+  createDirectories(dataDir, pkiDir)
 
   const store = await Store.open({
     dataDir,
@@ -120,10 +120,10 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const services: Services = { store, registry, quotas, watches, pages: new PagedLists(), maxWatchBufferBytes }
     const serviceAccounts = new ServiceAccountTokens(
       store,
-      writable(dataDir, () => new SigningKey(pkiDir)),
+      withWriteErrors(dataDir, () => new SigningKey(pkiDir)),
     )
-    const tokens = writable(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
-    const certificates = await readCertificates(pkiDir, host, store.nowMs, options.names)
+    const tokens = withWriteErrors(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
+    const certificates = await readCertificates(pkiDir, host, store.nowMs, options.tlsNames)
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,
@@ -135,7 +135,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     let isStopping = false
     let url = ''
     const fairness = new Fairness(options.limits)
-    const strangers = new UnauthenticatedConnections()
+    const unauthenticated = new UnauthenticatedConnections()
     let connections: (() => number) | undefined
     const requestMetrics = new RequestMetrics()
     const stats = (): ServerStats => {
@@ -180,22 +180,22 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       tokens,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
-      guards: new Map([...roleGuards(rbac, authorization), ...ownGuards(options.guards)]),
+      admissionPlugins: new Map([...roleGuards(rbac, authorization), ...customAdmission(options.admission)]),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
-      strangers,
+      unauthenticated,
       requestMetrics,
       metrics,
-      health: { storageFault: () => store.fault, isStopping: () => isStopping },
+      health: { storageFailure: () => store.failure, isStopping: () => isStopping },
       onInternalError: (error, request) =>
         log.error({ err: error, method: request.method, url: request.url?.split('?')[0] }, 'a request failed'),
     })
     const listener = makeListener({
-      strangers,
+      unauthenticated,
       tls: certificates,
       handler,
-      nodePrefixes: allMounts.map(mount => mount.prefix),
+      nodeHttpPrefixes: allMounts.map(mount => mount.prefix),
       onTlsError: error => log.debug({ err: error }, 'a TLS handshake failed'),
     })
     const locals = new LocalConnections(handler, path => allMounts.some(({ prefix }) => path.startsWith(prefix)))
@@ -205,7 +205,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const { port: actualPort } = https.address() as AddressInfo
     url = `https://${urlHost(host)}:${actualPort}`
     const kubeconfigPath = join(dataDir, 'kubeconfig')
-    writable(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
+    withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
     log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
 
@@ -218,14 +218,14 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       kubeconfigPath,
       connect: () => locals.connect(),
       issueToken: user => tokens.issue(user, store.nowMs),
-      peek(table, namespace, name) {
+      getObject(table, namespace, name) {
         const entry = store.table(table).get(namespace ? `${namespace}/${name}` : name)
         return entry && parseEntry(entry)
       },
       stats,
       metrics,
       backUp: path =>
-        writeWhole(
+        writeAtomically(
           resolve(path),
           temporary => store.backUp(temporary),
           () => {},
@@ -255,7 +255,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   }
 }
 
-function ownGuards(guards: ReadonlyMap<string, AdmissionHook> = new Map()): [string, AdmissionPlugin][] {
+function customAdmission(guards: ReadonlyMap<string, AdmissionHook> = new Map()): [string, AdmissionPlugin][] {
   return [...guards]
     .filter(([table]) => !table.endsWith(`.${rbacGroup}`))
     .map(([table, guard]) => [
@@ -271,15 +271,15 @@ function ownGuards(guards: ReadonlyMap<string, AdmissionHook> = new Map()): [str
     ])
 }
 
-function makeDirectories(dataDir: string, pkiDir: string): void {
-  writable(dataDir, () => {
+function createDirectories(dataDir: string, pkiDir: string): void {
+  withWriteErrors(dataDir, () => {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     mkdirSync(pkiDir, { recursive: true, mode: 0o700 })
   })
 }
 
 /** Says what goes wrong with the data directory in words that help. */
-function writable<T>(dataDir: string, write: () => T): T {
+function withWriteErrors<T>(dataDir: string, write: () => T): T {
   try {
     return write()
   } catch (error) {
@@ -300,24 +300,27 @@ function writable<T>(dataDir: string, write: () => T): T {
 function listenOn(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      const what = listenFaults[error.code ?? '']
+      const what = listenErrors[error.code ?? '']
       reject(what ? new ServerStartError(what.code, `${host}:${port} ${what.text}`, { cause: error }) : error)
     })
     server.listen(port, host, () => resolve())
   })
 }
 
-const noAddress = { code: 'AddressInvalid', text: 'is no address of this machine: choose another, such as 127.0.0.1 or 0.0.0.0' } as const
-const listenFaults: Readonly<Record<string, { code: ServerStartErrorCode; text: string }>> = {
+const unknownAddress = {
+  code: 'AddressInvalid',
+  text: 'is no address of this machine: choose another, such as 127.0.0.1 or 0.0.0.0',
+} as const
+const listenErrors: Readonly<Record<string, { code: ServerStartErrorCode; text: string }>> = {
   EADDRINUSE: {
     code: 'AddressInUse',
     text: 'is in use by another process: stop the other process, or choose another address (port 0 picks a free one)',
   },
   EACCES: { code: 'AddressInvalid', text: 'may not be listened on by this user: choose a port of 1024 or above' },
-  EADDRNOTAVAIL: noAddress,
-  ENOTFOUND: noAddress,
-  EAI_AGAIN: noAddress,
-  EINVAL: noAddress,
+  EADDRNOTAVAIL: unknownAddress,
+  ENOTFOUND: unknownAddress,
+  EAI_AGAIN: unknownAddress,
+  EINVAL: unknownAddress,
 }
 
 /** Counts open connections; `getConnections` of node:net answers only later. */

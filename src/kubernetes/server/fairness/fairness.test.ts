@@ -8,11 +8,11 @@ function makeServer(limits: Partial<FairnessLimits> = {}) {
   const fairness = new Fairness(limits)
   const begun: string[] = []
   const send = (name: string, { user = name.replace(/\d+$/, ''), isLease = false, bodyBytes = 0 } = {}) => {
-    const entered = fairness.enter(user, isLease, bodyBytes)
+    const entered = fairness.acquire(user, isLease, bodyBytes)
     if (!(entered instanceof Promise)) begun.push(name)
     return Promise.resolve(entered).then(flow => {
       if (entered instanceof Promise) begun.push(name)
-      return () => fairness.leave(flow, bodyBytes)
+      return () => fairness.release(flow, bodyBytes)
     })
   }
   return { fairness, begun, send }
@@ -28,7 +28,7 @@ test('nobody waits while there is room', async () => {
 })
 
 test('a flood of one user in one turn does not stop the request of another in it; what waits goes on in order', async () => {
-  const { fairness, begun, send } = makeServer({ perTurn: 10, perTurnAlone: 50 })
+  const { fairness, begun, send } = makeServer({ startsPerTick: 10, startsPerTickAlone: 50 })
   const flood = Array.from({ length: 300 }, (_, index) => send(`a${index}`))
   const other = send('b0')
   assert.deepEqual(begun.slice(49), ['a49', 'b0'], 'b begins after what a may begin in a turn')
@@ -42,7 +42,7 @@ test('a flood of one user in one turn does not stop the request of another in it
 })
 
 test('once two are active, a request never waits for more than perTurn of another user in a turn', async () => {
-  const { begun, send } = makeServer({ perTurn: 10, perTurnAlone: 50 })
+  const { begun, send } = makeServer({ startsPerTick: 10, startsPerTickAlone: 50 })
   const flood = Array.from({ length: 500 }, (_, index) => send(`a${index}`))
   const all: Promise<() => void>[] = [...flood]
   let last = begun.length
@@ -93,7 +93,7 @@ test('large bodies of one user wait for each other, one at a time at least', asy
 test('what takes long is spread over turns; what is quick is never behind more than one of it', async () => {
   const { fairness, begun, send } = makeServer()
   const leave = await send('slow0')
-  fairness.spent(fairness.enter('slow', false, 0) as Flow, 50)
+  fairness.recordCost(fairness.acquire('slow', false, 0) as Flow, 50)
   leave()
   await turn()
   begun.length = 0
@@ -111,8 +111,8 @@ test('what takes long is spread over turns; what is quick is never behind more t
   assert.equal(fairness.stats().waiting, 0)
   await turn()
   // Long ago is forgotten.
-  const flow = fairness.enter('slow', false, 0) as Flow
-  for (let i = 0; i < 100; i++) fairness.spent(flow, 0.1)
+  const flow = fairness.acquire('slow', false, 0) as Flow
+  for (let i = 0; i < 100; i++) fairness.recordCost(flow, 0.1)
   assert.ok(flow.costMs < 1)
 })
 
@@ -121,7 +121,7 @@ test('too many that wait are refused with 429; the Lease of the same user is not
   await send('a0')
   void send('a1')
   void send('a2')
-  assert.throws(() => fairness.enter('a', false, 0), { code: 429, details: { retryAfterSeconds: 1 } })
+  assert.throws(() => fairness.acquire('a', false, 0), { code: 429, details: { retryAfterSeconds: 1 } })
   assert.equal(fairness.stats().rejected, 1)
   await send('a3', { isLease: true })
   assert.equal(begun.at(-1), 'a3')
@@ -129,8 +129,8 @@ test('too many that wait are refused with 429; the Lease of the same user is not
 
 test('watches are counted apart, by user and in all', () => {
   const fairness = new Fairness({ watchesPerUser: 2, watches: 3 })
-  const a = fairness.enter('a', false, 0) as Flow
-  const b = fairness.enter('b', false, 0) as Flow
+  const a = fairness.acquire('a', false, 0) as Flow
+  const b = fairness.acquire('b', false, 0) as Flow
   const close = fairness.openWatch(a)
   fairness.openWatch(a)
   assert.throws(() => fairness.openWatch(a), { code: 429 })
@@ -142,7 +142,7 @@ test('watches are counted apart, by user and in all', () => {
 
 test('users that come and go are forgotten (invariant 10)', () => {
   const fairness = new Fairness()
-  for (let i = 0; i < 25_000; i++) fairness.leave(fairness.enter(`user${i}`, false, 0) as Flow, 0)
+  for (let i = 0; i < 25_000; i++) fairness.release(fairness.acquire(`user${i}`, false, 0) as Flow, 0)
   assert.ok(fairness.stats().flows <= 10_000)
 })
 

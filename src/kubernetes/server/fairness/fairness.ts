@@ -10,9 +10,9 @@ export type FairnessLimits = {
   /** Requests of one flow that wait; the next is answered with 429. Default 2,000. */
   waitingPerFlow: number
   /** Requests of one flow that begin in one turn of the event loop while other flows are active. Default 32. */
-  perTurn: number
+  startsPerTick: number
   /** The same while no other flow is active. Default 256. */
-  perTurnAlone: number
+  startsPerTickAlone: number
   /** Open watches of one user; the next is answered with 429. Default 15,000. */
   watchesPerUser: number
   /** Open watches of all users. Default 30,000. */
@@ -25,9 +25,9 @@ const bodyBytesPerMs = 8 * 1024
 const smallBodyBytes = 4 * 1024
 const quickMs = 1
 /** What is expected to take long begins in a turn up to this much, and one in any case. */
-const slowMsPerTurn = 8
+const slowMsPerTick = 8
 /** How much of the last cost of a user is forgotten with each quick request. */
-const forgotten = 0.1
+const costDecay = 0.1
 
 export type FairnessStats = { inFlight: number; waiting: number; rejected: number; flows: number }
 
@@ -38,32 +38,32 @@ export type Flow = {
   bodyBytes: number
   watches: number
   /** The turn in which `begun` was counted. */
-  turn: number
-  begun: number
+  tick: number
+  started: number
   /** What its requests took lately, in milliseconds: at once as much as the slowest, falling slowly. */
   costMs: number
-  readonly waiting: Waiting[]
+  readonly waiting: QueuedRequest[]
   /** Waiting from here on: taken ones are cut off in bulk. */
   next: number
 }
 
-type Waiting = { readonly bodyBytes: number; readonly resolve: (flow: Flow) => void }
+type QueuedRequest = { readonly bodyBytes: number; readonly resolve: (flow: Flow) => void }
 
 const defaults: FairnessLimits = {
   inFlight: 2_000,
   inFlightPerFlow: 1_000,
   bodyBytesPerFlow: 32 * 1024 * 1024,
   waitingPerFlow: 2_000,
-  perTurn: 32,
-  perTurnAlone: 256,
+  startsPerTick: 32,
+  startsPerTickAlone: 256,
   watchesPerUser: 15_000,
   watches: 30_000,
 }
 
 /** How many turns a server counts as shared after two flows were active in one. */
-const sharedForTurns = 64
+const sharedForTicks = 64
 /** Waiting requests that begin in one turn, all flows together: new requests are read in between. */
-const resumedPerTurn = 256
+const maxResumedPerTick = 256
 /** Above this many flows, idle ones are forgotten. */
 const maxIdleFlows = 10_000
 
@@ -85,12 +85,12 @@ export class Fairness {
   readonly #leaseFlows = new Map<string, Flow>()
   /** Flows with requests that wait, in the order of their turns. */
   #queue: Flow[] = []
-  #turn = 1
-  #flowsInTurn = 0
+  #tick = 1
+  #flowsInTick = 0
   /** Milliseconds that what began in this turn is expected to take, quick requests not counted. */
-  #slowMsInTurn = 0
-  #sharedUntil = 0
-  #isArmed = false
+  #slowMsInTick = 0
+  #sharedUntilTick = 0
+  #isTickEndScheduled = false
   #inFlight = 0
   #waiting = 0
   #watches = 0
@@ -101,15 +101,15 @@ export class Fairness {
   }
 
   /**
-   * Lets a request begin: at once (its flow is returned), or when it is its turn. Call {@link leave} at its end, always.
+   * Lets a request begin: at once (its flow is returned), or when it is its turn. Call {@link release} at its end, always.
    * @param bodyBytes the length of its body, as far as the client has said.
    * @throws {StatusError} TooManyRequests when too many wait already.
    */
-  enter(user: string, isLease: boolean, bodyBytes: number): Flow | Promise<Flow> {
+  acquire(user: string, isLease: boolean, bodyBytes: number): Flow | Promise<Flow> {
     const flow = this.#flowOf(user, isLease ? this.#leaseFlows : this.#flows)
-    if (flow.turn !== this.#turn) this.#beginTurn(flow)
-    if (flow.next === flow.waiting.length && this.#mayBegin(flow, bodyBytes)) {
-      this.#begin(flow, bodyBytes)
+    if (flow.tick !== this.#tick) this.#enterTick(flow)
+    if (flow.next === flow.waiting.length && this.#canStart(flow, bodyBytes)) {
+      this.#start(flow, bodyBytes)
       return flow
     }
     if (flow.waiting.length - flow.next >= this.#limits.waitingPerFlow) throw this.#reject(`${user} has too many requests that wait`)
@@ -120,16 +120,16 @@ export class Fairness {
     })
   }
 
-  leave(flow: Flow, bodyBytes: number): void {
+  release(flow: Flow, bodyBytes: number): void {
     flow.running--
     flow.bodyBytes -= bodyBytes
     this.#inFlight--
-    if (this.#waiting > 0) this.#arm()
+    if (this.#waiting > 0) this.#scheduleTickEnd()
   }
 
   /** Says how long a request of `flow` kept the event loop to itself. */
-  spent(flow: Flow, ms: number): void {
-    flow.costMs = ms >= flow.costMs ? ms : flow.costMs + (ms - flow.costMs) * forgotten
+  recordCost(flow: Flow, ms: number): void {
+    flow.costMs = ms >= flow.costMs ? ms : flow.costMs + (ms - flow.costMs) * costDecay
   }
 
   /**
@@ -160,71 +160,71 @@ export class Fairness {
         if (running === 0 && waiting.length === next && watches === 0) flows.delete(name)
       }
     }
-    flow = { user, running: 0, bodyBytes: 0, watches: 0, turn: 0, begun: 0, costMs: 0, waiting: [], next: 0 }
+    flow = { user, running: 0, bodyBytes: 0, watches: 0, tick: 0, started: 0, costMs: 0, waiting: [], next: 0 }
     flows.set(user, flow)
     return flow
   }
 
-  #beginTurn(flow: Flow): void {
-    flow.turn = this.#turn
-    flow.begun = 0
-    if (++this.#flowsInTurn === 2) this.#sharedUntil = this.#turn + sharedForTurns
+  #enterTick(flow: Flow): void {
+    flow.tick = this.#tick
+    flow.started = 0
+    if (++this.#flowsInTick === 2) this.#sharedUntilTick = this.#tick + sharedForTicks
   }
 
-  #mayBegin(flow: Flow, bodyBytes: number): boolean {
-    const { inFlight, inFlightPerFlow, bodyBytesPerFlow, perTurn, perTurnAlone } = this.#limits
-    const slow = slowMs(flow, bodyBytes)
+  #canStart(flow: Flow, bodyBytes: number): boolean {
+    const { inFlight, inFlightPerFlow, bodyBytesPerFlow, startsPerTick, startsPerTickAlone } = this.#limits
+    const slow = expectedMs(flow, bodyBytes)
     return (
-      flow.begun < (this.#turn < this.#sharedUntil ? perTurn : perTurnAlone) &&
+      flow.started < (this.#tick < this.#sharedUntilTick ? startsPerTick : startsPerTickAlone) &&
       flow.running < inFlightPerFlow &&
       this.#inFlight < inFlight &&
       (flow.bodyBytes + bodyBytes <= bodyBytesPerFlow || flow.bodyBytes === 0) &&
-      (slow === 0 || this.#slowMsInTurn === 0 || this.#slowMsInTurn + slow <= slowMsPerTurn)
+      (slow === 0 || this.#slowMsInTick === 0 || this.#slowMsInTick + slow <= slowMsPerTick)
     )
   }
 
-  #begin(flow: Flow, bodyBytes: number): void {
-    flow.begun++
+  #start(flow: Flow, bodyBytes: number): void {
+    flow.started++
     flow.running++
     flow.bodyBytes += bodyBytes
     this.#inFlight++
-    this.#slowMsInTurn += slowMs(flow, bodyBytes)
+    this.#slowMsInTick += expectedMs(flow, bodyBytes)
     // Whatever begins in a turn ends with it.
-    this.#arm()
+    this.#scheduleTickEnd()
   }
 
-  #arm(): void {
-    if (this.#isArmed) return
-    this.#isArmed = true
-    setImmediate(this.#endTurn)
+  #scheduleTickEnd(): void {
+    if (this.#isTickEndScheduled) return
+    this.#isTickEndScheduled = true
+    setImmediate(this.#endTick)
   }
 
-  readonly #endTurn = (): void => {
-    this.#isArmed = false
-    this.#turn++
-    this.#flowsInTurn = 0
-    this.#slowMsInTurn = 0
+  readonly #endTick = (): void => {
+    this.#isTickEndScheduled = false
+    this.#tick++
+    this.#flowsInTick = 0
+    this.#slowMsInTick = 0
     if (this.#waiting > 0) this.#resume()
   }
 
   /** One request of each flow that waits, round and round, as far as limits allow. */
   #resume(): void {
-    if (this.#queue.length > 1) this.#sharedUntil = this.#turn + sharedForTurns
+    if (this.#queue.length > 1) this.#sharedUntilTick = this.#tick + sharedForTicks
     const held: Flow[] = []
     let resumed = 0
     for (let index = 0; index < this.#queue.length; index++) {
       const flow = this.#queue[index]!
-      if (resumed >= resumedPerTurn) {
+      if (resumed >= maxResumedPerTick) {
         held.push(flow)
         continue
       }
-      if (flow.turn !== this.#turn) this.#beginTurn(flow)
+      if (flow.tick !== this.#tick) this.#enterTick(flow)
       const first = flow.waiting[flow.next]!
-      if (!this.#mayBegin(flow, first.bodyBytes)) {
+      if (!this.#canStart(flow, first.bodyBytes)) {
         held.push(flow)
         continue
       }
-      this.#begin(flow, first.bodyBytes)
+      this.#start(flow, first.bodyBytes)
       this.#waiting--
       resumed++
       first.resolve(flow)
@@ -250,6 +250,6 @@ export class Fairness {
 }
 
 /** 0 for a request that is expected to be quick. */
-function slowMs({ costMs }: Flow, bodyBytes: number): number {
+function expectedMs({ costMs }: Flow, bodyBytes: number): number {
   return (costMs > quickMs ? costMs : 0) + (bodyBytes > smallBodyBytes ? bodyBytes / bodyBytesPerMs : 0)
 }

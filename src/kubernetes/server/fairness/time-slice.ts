@@ -8,7 +8,7 @@ export async function yieldEvery<T>(items: Iterable<T>, visit: (item: T) => void
   const pace = new TimeSlice()
   for (const item of items) {
     visit(item)
-    if (pace.isOver) await pace.rest()
+    if (pace.isExpired) await pace.yield()
   }
 }
 
@@ -16,12 +16,12 @@ export async function yieldEvery<T>(items: Iterable<T>, visit: (item: T) => void
 export class TimeSlice {
   #startMs = performance.now()
 
-  get isOver(): boolean {
+  get isExpired(): boolean {
     return performance.now() - this.#startMs >= sliceMs
   }
 
-  async rest(): Promise<void> {
-    await nextSlice()
+  async yield(): Promise<void> {
+    await nextIteration()
     this.#startMs = performance.now()
   }
 }
@@ -29,7 +29,7 @@ export class TimeSlice {
 // One for each turn of the event loop, whoever waits: ten long lists at once take ten times as long, and no more of a turn than one.
 const waiting: (() => void)[] = []
 
-function nextSlice(): Promise<void> {
+function nextIteration(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (waiting.push(resolve) === 1) setImmediate(release)
   return promise

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { StatusError } from '../../object/index.ts'
 import type { Authorizer } from '../auth/index.ts'
-import { type Store, writeWhole } from '../storage/index.ts'
+import { type Store, writeAtomically } from '../storage/index.ts'
 import { sendError } from '../wire/index.ts'
 import type { Mount } from './handler-types.ts'
 
@@ -43,7 +43,7 @@ export function backupMount({ store, dataDir, authorize, onInternalError }: Back
           })
         isBusy = true
         try {
-          await writeWhole(
+          await writeAtomically(
             copy,
             temporary => store.backUp(temporary),
             () => {},

@@ -4,7 +4,7 @@ import type { User } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 
 /** What the server reads of a request, whatever brought it. */
-export type Incoming = {
+export type HttpRequest = {
   readonly method?: string
   readonly url?: string
   readonly headers: IncomingHttpHeaders
@@ -19,7 +19,7 @@ export type Incoming = {
 }
 
 /** Answers one request. Never throws, and leaves none unanswered. */
-export type Handler = (request: Incoming, reply: Reply) => void
+export type Handler = (request: HttpRequest, reply: Reply) => void
 
 /**
  * A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide.

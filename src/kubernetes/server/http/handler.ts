@@ -17,14 +17,14 @@ import {
 } from '../rest/index.ts'
 import type { Reviews } from '../review/index.ts'
 import type { Store } from '../storage/index.ts'
-import type { MayGoOn } from '../watch/index.ts'
+import type { Revalidate } from '../watch/index.ts'
 import { negotiate, type Reply, type Representation, send, sendDocument, sendError } from '../wire/index.ts'
-import type { Handler, Incoming, Mount } from './handler-types.ts'
-import { type HealthAnswer, type HealthChecks, isHealthPath, readHealth } from './health.ts'
-import { measured } from './measure.ts'
+import type { Handler, HttpRequest, Mount } from './handler-types.ts'
+import { type HealthChecks, type HealthResponse, isHealthPath, readHealth } from './health.ts'
+import { withRequestMetrics } from './measure.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { maxBodyBytes, readBody } from './read-body.ts'
-import { selectedName, verbToAllow } from './request-info.ts'
+import { authorizationVerb, selectedName } from './request-info.ts'
 import { type Route, readRoute } from './route.ts'
 import type { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
@@ -35,16 +35,16 @@ export type HandlerOptions = {
   authorize: Authorizer
   reviews: Reviews
   /** By table: what else decides whether an object may be written. */
-  guards: ReadonlyMap<string, AdmissionPlugin>
+  admissionPlugins: ReadonlyMap<string, AdmissionPlugin>
   openId: (path: string) => OpenIdDocument | undefined
   mounts: readonly Mount[]
   fairness: Fairness
-  strangers: UnauthenticatedConnections
+  unauthenticated: UnauthenticatedConnections
   requestMetrics: RequestMetrics
   /** What `/metrics` says beside the process. */
   metrics: () => string
   health: HealthChecks
-  onInternalError: (error: unknown, request: Incoming) => void
+  onInternalError: (error: unknown, request: HttpRequest) => void
 }
 
 const longYaml = new LongYaml()
@@ -57,7 +57,7 @@ export function makeHandler(options: HandlerOptions): Handler {
     // A client that goes away is not our error, and an unheard 'error' event would end the process.
     response.on('error', () => {})
     try {
-      const done = answer(options, request, response)
+      const done = dispatch(options, request, response)
       if (done) done.catch(fail)
     } catch (error) {
       fail(error)
@@ -65,7 +65,7 @@ export function makeHandler(options: HandlerOptions): Handler {
   }
 }
 
-function answer(options: HandlerOptions, request: Incoming, response: Reply): Promise<void> | undefined {
+function dispatch(options: HandlerOptions, request: HttpRequest, response: Reply): Promise<void> | undefined {
   const { tokens, mounts, services } = options
   const url = request.url ?? '/'
   if (url.length > maxUrlLength)
@@ -74,7 +74,7 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   const path = question < 0 ? url : url.slice(0, question)
 
   const authentication = authenticate(request, tokens, services.store.nowMs)
-  if (typeof authentication !== 'string') options.strangers.delete(request.socket)
+  if (typeof authentication !== 'string') options.unauthenticated.delete(request.socket)
   for (const mount of mounts) {
     if (!path.startsWith(mount.prefix)) continue
     const user = typeof authentication === 'string' ? undefined : authentication.user
@@ -91,11 +91,11 @@ function answer(options: HandlerOptions, request: Incoming, response: Reply): Pr
   }
   const { user } = authentication
   const inTurn = () => answerInTurn(options, route, query, user, request, response)
-  return measured(options.requestMetrics, services.registry, route, query, request, response, inTurn)
+  return withRequestMetrics(options.requestMetrics, services.registry, route, query, request, response, inTurn)
 }
 
 /** @throws {StatusError} Forbidden: who asks to act as another must not act as themselves instead. */
-function checkImpersonation({ headers }: Incoming): void {
+function checkImpersonation({ headers }: HttpRequest): void {
   if (headers['impersonate-user'] === undefined && headers['impersonate-group'] === undefined && headers['impersonate-uid'] === undefined)
     return
   throw new StatusError(
@@ -109,12 +109,12 @@ async function answerInTurn(
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
   user: User,
-  request: Incoming,
+  request: HttpRequest,
   response: Reply,
 ): Promise<void> {
   const { fairness } = options
   const bodyBytes = declaredBytes(request)
-  const entered = fairness.enter(user.name, route.plural === 'leases', bodyBytes)
+  const entered = fairness.acquire(user.name, route.plural === 'leases', bodyBytes)
   const flow = entered instanceof Promise ? await entered : entered
   let done: Promise<void> | undefined
   try {
@@ -124,25 +124,25 @@ async function answerInTurn(
     // A watch goes on for long, a list as long as its reader takes: what makes others wait is done when they return.
     if (request.method !== 'GET') await done
   } finally {
-    fairness.leave(flow, bodyBytes)
+    fairness.release(flow, bodyBytes)
   }
   await done
 }
 
 /** How long the body may become as far as is known before it is read. */
-function declaredBytes({ method, headers }: Incoming): number {
+function declaredBytes({ method, headers }: HttpRequest): number {
   if (method === 'GET') return 0
   const length = headers['content-length']
   return length === undefined ? (headers['transfer-encoding'] === undefined ? 0 : maxBodyBytes) : Number(length)
 }
 
 async function answerResource(
-  { services, authorize, reviews, guards, fairness, tokens }: HandlerOptions,
+  { services, authorize, reviews, admissionPlugins, fairness, tokens }: HandlerOptions,
   flow: Flow,
   route: Route & { type: 'resource' },
   query: URLSearchParams | undefined,
   user: User,
-  request: Incoming,
+  request: HttpRequest,
   response: Reply,
 ): Promise<void> {
   const { group, version, plural, namespace, name, subresource } = route
@@ -150,7 +150,7 @@ async function answerResource(
   const within = namespace || (plural === 'namespaces' && group === '' ? name : '')
   const method = request.method ?? 'GET'
   const verb = verbOf(method, name, subresource, query)
-  const asked = verbToAllow(method, name, query)
+  const asked = authorizationVerb(method, name, query)
   const askedName = name || selectedName(asked, query)
   const attributes: Attributes = {
     user,
@@ -223,8 +223,8 @@ async function answerResource(
             if (mayCreate !== true) throw forbidden(user, 'create', { ...route, namespace: within }, mayCreate)
           }
         : undefined,
-    guard: guards.get(kind.storageName),
-    mayGoOn: verb === 'watch' ? revalidate(request, tokens, services.store, authorize, attributes) : undefined,
+    admit: admissionPlugins.get(kind.storageName),
+    revalidate: verb === 'watch' ? revalidate(request, tokens, services.store, authorize, attributes) : undefined,
   }
   // All that a request computes happens before it first waits.
   const startMs = performance.now()
@@ -234,13 +234,13 @@ async function answerResource(
     else if (subresource === 'token') reviews.answerTokenRequest(call)
     else done = perform(services, call)
   } finally {
-    fairness.spent(flow, performance.now() - startMs)
+    fairness.recordCost(flow, performance.now() - startMs)
   }
   await done
 }
 
 /** Whether who opened a watch is still known by what they showed, and may still watch. */
-function revalidate(request: Incoming, tokens: Tokens, store: Store, authorize: Authorizer, attributes: Attributes): MayGoOn {
+function revalidate(request: HttpRequest, tokens: Tokens, store: Store, authorize: Authorizer, attributes: Attributes): Revalidate {
   return what => {
     const known = authenticate(request, tokens, store.nowMs)
     return typeof known !== 'string' && (what === 'credential' || authorize({ ...attributes, user: known.user }) === true)
@@ -299,7 +299,7 @@ function answerAnonymous(
   { health, discovery }: HandlerOptions,
   path: string,
   query: URLSearchParams | undefined,
-  request: Incoming,
+  request: HttpRequest,
   response: Reply,
 ): boolean {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
@@ -316,7 +316,7 @@ function answerPath(
   path: string,
   query: URLSearchParams | undefined,
   user: User,
-  request: Incoming,
+  request: HttpRequest,
   response: Reply,
 ): Promise<void> | undefined {
   const verb = (request.method ?? 'get').toLowerCase()
@@ -353,7 +353,7 @@ function answerPath(
   return sendDocument(response, found, String(acceptEncoding ?? ''))
 }
 
-function sendHealth(response: Reply, health: HealthAnswer | undefined): boolean {
+function sendHealth(response: Reply, health: HealthResponse | undefined): boolean {
   if (health) send(response, health.code, 'text/plain; charset=utf-8', health.text)
   return health !== undefined
 }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isHealthPath, readHealth } from './health.ts'
 
-const well = { storageFault: () => undefined, isStopping: () => false }
-const broken = { ...well, storageFault: () => 'the storage thread ended' }
+const well = { storageFailure: () => undefined, isStopping: () => false }
+const broken = { ...well, storageFailure: () => 'the storage thread ended' }
 const stopping = { ...well, isStopping: () => true }
 
 for (const { what, path, query, checks = well, says } of [

@@ -1,11 +1,11 @@
 /** What is looked at; `readyz` alone also minds that the server is stopping. */
 export type HealthChecks = {
   /** Why nothing can be written any more, if so: only a restart helps. */
-  storageFault(): string | undefined
+  storageFailure(): string | undefined
   isStopping(): boolean
 }
 
-export type HealthAnswer = { code: 200 | 404 | 500; text: string }
+export type HealthResponse = { code: 200 | 404 | 500; text: string }
 
 const endpoints = new Set(['healthz', 'livez', 'readyz'])
 
@@ -18,12 +18,12 @@ export function isHealthPath(path: string): boolean {
  * Answers `/livez`, `/readyz?verbose`, `/readyz?exclude=storage` and `/livez/ping` as kube-apiserver does; undefined for any other
  * path.
  */
-export function readHealth(path: string, query: URLSearchParams | undefined, checks: HealthChecks): HealthAnswer | undefined {
+export function readHealth(path: string, query: URLSearchParams | undefined, checks: HealthChecks): HealthResponse | undefined {
   const [, endpoint = '', name, ...more] = path.split('/')
   if (!endpoints.has(endpoint) || more.length > 0) return undefined
   const all: [name: string, fault: string | undefined][] = [
     ['ping', undefined],
-    ['storage', checks.storageFault()],
+    ['storage', checks.storageFailure()],
   ]
   if (endpoint === 'readyz') all.push(['shutdown', checks.isStopping() ? 'process is shutting down' : undefined])
   if (name !== undefined) {

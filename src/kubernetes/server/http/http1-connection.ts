@@ -1,55 +1,55 @@
 import type { Socket } from 'node:net'
-import type { Handler, Incoming } from './handler-types.ts'
-import { Http1Reply, type ReplyCarrier } from './http1-reply.ts'
+import type { Handler, HttpRequest } from './handler-types.ts'
+import { Http1Reply, type ReplyConnection } from './http1-reply.ts'
 import { type Head, maxHeadBytes, readHead } from './read-head.ts'
 
 export type Http1Options = {
   handler: Handler
   /** Paths that begin with one of these are for node:http. */
-  isForNode: (url: string) => boolean
+  usesNodeHttp: (url: string) => boolean
   /** Takes over a connection that says something unusual, from the first byte that was not read here. */
-  onUnusual: (socket: Socket, rest: Buffer) => void
+  onDelegate: (socket: Socket, rest: Buffer) => void
   onClose: (connection: Http1Connection) => void
 }
 
 const headEnd = Buffer.from('\r\n\r\n')
-const nothing = Buffer.alloc(0)
+const emptyBuffer = Buffer.alloc(0)
 /** Requests under way on one connection; the next one is read when the first of them is answered. */
 const maxPipelined = 128
 /**
  * A body up to this length is read before it is known whose it is, so a stranger may make us hold that much. A longer one is for
  * node:http, which leaves it on the wire until the request has its turn.
  */
-const maxWaitingBodyBytes = 64 * 1024
+const maxBufferedBodyBytes = 64 * 1024
 /** More than this that the client does not take: its next request waits. */
-const maxBacklogBytes = 1024 * 1024
+const maxUnsentBytes = 1024 * 1024
 /** Answers up to this length wait for the end of the turn, to leave together. */
-const maxJoinedLength = 64 * 1024
+const maxBatchedLength = 64 * 1024
 
 /**
  * HTTP/1.1 in its plainest form, which is how API clients speak it: one buffer in, one string out, pipelining, and nothing made that
  * a request does not need. Requests are read by {@link readHead}; at the first that is not plain the connection goes to node:http
  * for good. Answers that are ready in one turn of the event loop leave in one write: one TLS record, one system call.
  */
-export class Http1Connection implements ReplyCarrier {
+export class Http1Connection implements ReplyConnection {
   readonly #socket: Socket
   readonly #options: Http1Options
-  #unread: Buffer = nothing
+  #unread: Buffer = emptyBuffer
   /** Chunks behind `#unread`, put together when there are `#wantedBytes`. */
   #chunks: Buffer[] | undefined
   #unreadBytes = 0
-  #wantedBytes = 0
+  #neededBytes = 0
   #last: Head | undefined
   readonly #replies: Http1Reply[] = []
   #out = ''
   #isFlushScheduled = false
   #isPaused = false
   #isReading = false
-  #isLeaving = false
+  #isDelegating = false
   #isStopping = false
   #isClosed = false
   #hasAnswered = false
-  #quietSweeps = 0
+  #sweepsWithoutInput = 0
 
   constructor(socket: Socket, options: Http1Options) {
     this.#socket = socket
@@ -73,20 +73,20 @@ export class Http1Connection implements ReplyCarrier {
    */
   sweep(idleSweeps: number, slowSweeps: number): void {
     if (this.#replies.length > 0) return
-    this.#quietSweeps++
+    this.#sweepsWithoutInput++
     if (this.#unreadBytes > 0) {
-      if (this.#quietSweeps > slowSweeps) this.#refuse('408 Request Timeout')
-    } else if (this.#quietSweeps > (this.#hasAnswered ? idleSweeps : slowSweeps)) this.#end()
+      if (this.#sweepsWithoutInput > slowSweeps) this.#reject('408 Request Timeout')
+    } else if (this.#sweepsWithoutInput > (this.#hasAnswered ? idleSweeps : slowSweeps)) this.#end()
   }
 
-  carry(_reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
+  send(_reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
     if (this.#isClosed) return true
-    if (typeof data === 'string' && encoding === 'latin1' && data.length <= maxJoinedLength) {
+    if (typeof data === 'string' && encoding === 'latin1' && data.length <= maxBatchedLength) {
       this.#out += data
       if (!this.#isFlushScheduled) {
         this.#isFlushScheduled = true
         process.nextTick(this.#flush)
-      } else if (this.#out.length > maxJoinedLength) this.#flushNow()
+      } else if (this.#out.length > maxBatchedLength) this.#flushNow()
       return !this.#socket.writableNeedDrain
     }
     this.#flushNow()
@@ -95,13 +95,13 @@ export class Http1Connection implements ReplyCarrier {
 
   finish(_reply: Http1Reply): void {
     this.#hasAnswered = true
-    this.#quietSweeps = 0
+    this.#sweepsWithoutInput = 0
     const replies = this.#replies
     do {
       replies.shift()?.close(false)
-    } while (replies[0]?.takeTurn())
+    } while (replies[0]?.activate())
     if (replies.length === 0 && this.#isStopping) this.#end()
-    else if (replies.length === 0 && this.#isLeaving) this.#leave()
+    else if (replies.length === 0 && this.#isDelegating) this.#delegate()
     else if (this.#unreadBytes > 0 || this.#isPaused) this.#readSoon()
   }
 
@@ -109,15 +109,15 @@ export class Http1Connection implements ReplyCarrier {
     return this.#isStopping && this.#replies.at(-1) === reply
   }
 
-  backlog(): number {
+  bufferedBytes(): number {
     return this.#out.length + this.#socket.writableLength
   }
 
   /** Also what waits behind the answer that is being sent: bytes of all requests that came one after another. */
   get writableLength(): number {
     let held = 0
-    for (const reply of this.#replies) held += reply.heldBytes
-    return held + this.backlog()
+    for (const reply of this.#replies) held += reply.deferredBytes
+    return held + this.bufferedBytes()
   }
 
   destroy(): void {
@@ -126,19 +126,19 @@ export class Http1Connection implements ReplyCarrier {
 
   readonly #onData = (chunk: Buffer) => {
     if (this.#unreadBytes === 0) {
-      this.#quietSweeps = 0
+      this.#sweepsWithoutInput = 0
       this.#unread = chunk
     } else {
       this.#chunks ??= []
       this.#chunks.push(chunk)
     }
     this.#unreadBytes += chunk.length
-    if (this.#unreadBytes >= this.#wantedBytes) this.#read()
+    if (this.#unreadBytes >= this.#neededBytes) this.#read()
   }
 
   #read(): void {
     // An answer may be finished while its request is still being handed on.
-    if (this.#isReading || this.#isClosed || this.#isLeaving || this.#isStopping) return
+    if (this.#isReading || this.#isClosed || this.#isDelegating || this.#isStopping) return
     this.#isReading = true
     if (this.#chunks) {
       this.#unread = Buffer.concat([this.#unread, ...this.#chunks], this.#unreadBytes)
@@ -146,36 +146,36 @@ export class Http1Connection implements ReplyCarrier {
     }
     const bytes = this.#unread
     let at = 0
-    this.#wantedBytes = 0
+    this.#neededBytes = 0
     while (at < bytes.length && this.#mayRead()) {
       const end = bytes.indexOf(headEnd, at)
       if (end < 0 && bytes.length - at <= maxHeadBytes) break
       const head = end < 0 || end - at > maxHeadBytes ? undefined : readHead(bytes.toString('latin1', at, end), this.#last)
-      if (!head || head.contentLength > maxWaitingBodyBytes || this.#options.isForNode(head.url)) {
-        this.#isLeaving = true
+      if (!head || head.contentLength > maxBufferedBodyBytes || this.#options.usesNodeHttp(head.url)) {
+        this.#isDelegating = true
         break
       }
       const bodyAt = end + headEnd.length
       const next = bodyAt + head.contentLength
       if (next > bytes.length) {
-        this.#wantedBytes = next - at
+        this.#neededBytes = next - at
         break
       }
       this.#last = head
       at = next
-      this.#hand(head, head.contentLength > 0 ? bytes.subarray(bodyAt, next) : nothing)
+      this.#dispatch(head, head.contentLength > 0 ? bytes.subarray(bodyAt, next) : emptyBuffer)
     }
-    this.#unread = at === bytes.length ? nothing : bytes.subarray(at)
+    this.#unread = at === bytes.length ? emptyBuffer : bytes.subarray(at)
     this.#unreadBytes = bytes.length - at
     this.#isReading = false
-    if (this.#isLeaving) {
+    if (this.#isDelegating) {
       this.#pause(true)
-      if (this.#replies.length === 0) this.#leave()
+      if (this.#replies.length === 0) this.#delegate()
     } else this.#pause(!this.#mayRead())
   }
 
   #mayRead(): boolean {
-    return this.#replies.length < maxPipelined && this.#socket.writableLength <= maxBacklogBytes && !this.#isStopping && !this.#isClosed
+    return this.#replies.length < maxPipelined && this.#socket.writableLength <= maxUnsentBytes && !this.#isStopping && !this.#isClosed
   }
 
   #pause(isPaused: boolean): void {
@@ -185,19 +185,19 @@ export class Http1Connection implements ReplyCarrier {
     else this.#socket.resume()
   }
 
-  #hand({ method, url, headers }: Head, body: Buffer): void {
+  #dispatch({ method, url, headers }: Head, body: Buffer): void {
     const reply = new Http1Reply(this, method === 'HEAD')
-    if (this.#replies.length > 0) reply.wait()
+    if (this.#replies.length > 0) reply.defer()
     this.#replies.push(reply)
     this.#options.handler(new Http1Request(method, url, headers, this.#socket, body), reply)
   }
 
   // Not at once: thousands of pipelined requests that are answered at once would call themselves ever deeper.
   #readSoon(): void {
-    if (!this.#isReading && this.#unreadBytes >= this.#wantedBytes) process.nextTick(() => this.#read())
+    if (!this.#isReading && this.#unreadBytes >= this.#neededBytes) process.nextTick(() => this.#read())
   }
 
-  #leave(): void {
+  #delegate(): void {
     this.#flushNow()
     const socket = this.#socket
     this.#isClosed = true
@@ -207,10 +207,10 @@ export class Http1Connection implements ReplyCarrier {
     socket.off('close', this.#onClose)
     socket.off('error', this.#onError)
     this.#options.onClose(this)
-    if (!socket.destroyed) this.#options.onUnusual(socket, this.#unread)
+    if (!socket.destroyed) this.#options.onDelegate(socket, this.#unread)
   }
 
-  #refuse(status: string): void {
+  #reject(status: string): void {
     this.#flushNow()
     this.#socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
     this.#socket.destroySoon()
@@ -237,7 +237,7 @@ export class Http1Connection implements ReplyCarrier {
   readonly #onDrain = () => {
     const [first] = this.#replies
     first?.emit('drain')
-    if (this.#isPaused && !this.#isLeaving) this.#readSoon()
+    if (this.#isPaused && !this.#isDelegating) this.#readSoon()
   }
 
   // What is under way is for nobody any more, as with node:http.
@@ -256,7 +256,7 @@ export class Http1Connection implements ReplyCarrier {
   readonly #onError = () => {}
 }
 
-class Http1Request implements Incoming {
+class Http1Request implements HttpRequest {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

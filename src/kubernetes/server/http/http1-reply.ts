@@ -6,15 +6,15 @@ import type { HeaderValue, Reply } from '../wire/index.ts'
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** What a reply needs of its connection. */
-export type ReplyCarrier = {
+export type ReplyConnection = {
   /** Hands over bytes of `reply`, in order; false when it should wait for `drain`. */
-  carry(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean
+  send(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean
   /** `reply` has no more. */
   finish(reply: Http1Reply): void
   /** True when nothing comes after `reply` on this connection. */
   isLast(reply: Http1Reply): boolean
   /** Bytes that wait for the client. */
-  backlog(): number
+  bufferedBytes(): number
   destroy(): void
 }
 
@@ -22,15 +22,15 @@ const forbiddenInValue = /[^\t\x20-\x7e\x80-\xff]/
 
 /** One answer on a connection of our own HTTP/1.1. */
 export class Http1Reply extends EventEmitter implements Reply {
-  readonly #carrier: ReplyCarrier
+  readonly #connection: ReplyConnection
   #hasBody: boolean
   #headers: Map<string, [name: string, value: HeaderValue]> | undefined
   /** The head, until the first bytes of the body go with it. */
   #headText = ''
   #isChunked = false
   /** What waits until the answers before this one are sent. */
-  #held: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
-  #heldBytes = 0
+  #deferred: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
+  #deferredBytes = 0
   headersSent = false
   statusCode = 0
   writableEnded = false
@@ -39,19 +39,19 @@ export class Http1Reply extends EventEmitter implements Reply {
   readonly writable = true
 
   /** @param isHead it answers a HEAD: the body stays here. */
-  constructor(carrier: ReplyCarrier, isHead: boolean) {
+  constructor(carrier: ReplyConnection, isHead: boolean) {
     super()
-    this.#carrier = carrier
+    this.#connection = carrier
     this.#hasBody = !isHead
   }
 
   /** Bytes that wait for the answers before this one. */
-  get heldBytes(): number {
-    return this.#heldBytes
+  get deferredBytes(): number {
+    return this.#deferredBytes
   }
 
   get writableLength(): number {
-    return this.#heldBytes + this.#carrier.backlog()
+    return this.#deferredBytes + this.#connection.bufferedBytes()
   }
 
   setHeader(name: string, value: HeaderValue): this {
@@ -90,7 +90,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     if (code === 204 || code === 304) this.#hasBody = false
     this.#isChunked = !isSized && this.#hasBody
     if (this.#isChunked) text += 'Transfer-Encoding: chunked\r\n'
-    if (this.#carrier.isLast(this)) text += 'Connection: close\r\n'
+    if (this.#connection.isLast(this)) text += 'Connection: close\r\n'
     this.#headText = `${text}${dateField()}\r\n`
     this.headersSent = true
     return this
@@ -99,7 +99,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   flushHeaders(): void {
     const head = this.#headText
     this.#headText = ''
-    if (head) this.#carry(head, 'latin1')
+    if (head) this.#send(head, 'latin1')
   }
 
   write(data: string | Uint8Array, encoding?: BufferEncoding | (() => void)): boolean {
@@ -111,7 +111,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   writeFramed(framed: Buffer, done?: () => void): boolean {
     if (!this.#isChunked || this.writableEnded) return false
     this.flushHeaders()
-    this.#carry(framed, 'latin1', done)
+    this.#send(framed, 'latin1', done)
     return true
   }
 
@@ -122,28 +122,28 @@ export class Http1Reply extends EventEmitter implements Reply {
     if (!this.headersSent) this.writeHead(200, ['Content-Length', typeof body === 'string' ? Buffer.byteLength(body, as) : body.length])
     this.#body(body, as, typeof body === 'string' && this.#isChunked ? Buffer.byteLength(body, as) : body.length, true)
     this.writableEnded = true
-    if (this.#held === undefined) this.#carrier.finish(this)
+    if (this.#deferred === undefined) this.#connection.finish(this)
     return this
   }
 
   destroy(): this {
-    this.#carrier.destroy()
+    this.#connection.destroy()
     return this
   }
 
   /** The answers before this one are sent: from now on it writes to the connection. True when it is over with that. */
-  takeTurn(): boolean {
-    const held = this.#held
-    this.#held = undefined
-    this.#heldBytes = 0
-    for (const { data, encoding, done } of held ?? []) this.#carrier.carry(this, data, encoding, done)
+  activate(): boolean {
+    const held = this.#deferred
+    this.#deferred = undefined
+    this.#deferredBytes = 0
+    for (const { data, encoding, done } of held ?? []) this.#connection.send(this, data, encoding, done)
     if (!this.writableEnded && held && held.length > 0) this.emit('drain')
     return this.writableEnded
   }
 
   /** Others are answered first. */
-  wait(): void {
-    this.#held = []
+  defer(): void {
+    this.#deferred = []
   }
 
   /** It has ended, or its client is gone (`isCut`). */
@@ -158,22 +158,22 @@ export class Http1Reply extends EventEmitter implements Reply {
     if (!this.headersSent) this.writeHead(200, [])
     const head = this.#headText
     this.#headText = ''
-    if (!this.#hasBody) return head ? this.#carry(head, 'latin1') : true
+    if (!this.#hasBody) return head ? this.#send(head, 'latin1') : true
     const open = this.#isChunked && length > 0 ? `${head}${length.toString(16)}\r\n` : head
     const close = !this.#isChunked ? '' : length === 0 ? (isEnd ? '0\r\n\r\n' : '') : isEnd ? '\r\n0\r\n\r\n' : '\r\n'
     // The head is ASCII and may take the encoding of its body.
-    if (typeof data === 'string') return this.#carry(`${open}${data}${close}`, encoding)
-    if (open) this.#carry(open, 'latin1')
-    const isReady = this.#carry(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1', done)
-    if (close) this.#carry(close, 'latin1')
+    if (typeof data === 'string') return this.#send(`${open}${data}${close}`, encoding)
+    if (open) this.#send(open, 'latin1')
+    const isReady = this.#send(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1', done)
+    if (close) this.#send(close, 'latin1')
     return isReady
   }
 
-  #carry(data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
+  #send(data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean {
     if (this.closed) return true
-    if (this.#held === undefined) return this.#carrier.carry(this, data, encoding, done)
-    this.#held.push({ data, encoding, done })
-    this.#heldBytes += data.length
+    if (this.#deferred === undefined) return this.#connection.send(this, data, encoding, done)
+    this.#deferred.push({ data, encoding, done })
+    this.#deferredBytes += data.length
     return false
   }
 }

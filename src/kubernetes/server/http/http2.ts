@@ -3,19 +3,19 @@ import type { Http2Server, Http2Session, IncomingHttpHeaders, OutgoingHttpHeader
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { HeaderValue, Reply } from '../wire/index.ts'
-import type { Handler, Incoming } from './handler-types.ts'
-import type { Backlogs } from './send-buffer-limiter.ts'
+import type { Handler, HttpRequest } from './handler-types.ts'
+import type { SendBufferLimiter } from './send-buffer-limiter.ts'
 
 export type Http2Options = {
   handler: Handler
   /** Paths that begin with one of these are for `onNode`. */
-  isForNode: (url: string) => boolean
+  usesNodeHttp: (url: string) => boolean
   /** Answers with the API that node:http2 has in common with node:http. */
-  onNode: (request: unknown, response: unknown) => void
+  onCompatRequest: (request: unknown, response: unknown) => void
   maxHeaderBytes: number
   requestTimeoutMs: number
   idleTimeoutMs: number
-  backlogs: Backlogs
+  sendBuffers: SendBufferLimiter
 }
 
 /** Requests and watches of one client at once, as Go's servers have it; its transport opens another connection for more. */
@@ -32,10 +32,10 @@ export type Http2 = {
 /** node:http2 is loaded when the first client speaks it: an idle server does without. */
 export async function openHttp2(options: Http2Options): Promise<Http2> {
   const { createServer, constants } = await import('node:http2')
-  const { handler, isForNode, onNode, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs, backlogs } = options
+  const { handler, usesNodeHttp, onCompatRequest, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs, sendBuffers } = options
   const server: Http2Server = createServer({ settings: { maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes } })
   // Mounted routes get the compatible API from a server of their own: it makes an object of its own for every stream.
-  const compatible = createServer(onNode as Parameters<typeof createServer>[0] & (() => void))
+  const compatible = createServer(onCompatRequest as Parameters<typeof createServer>[0] & (() => void))
   const sessions = new Map<Http2Session, TLSSocket>()
   let accepted: TLSSocket | undefined
   server.on('session', session => {
@@ -58,10 +58,10 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
     const socket = session && sessions.get(session)
     // Gone already.
     if (!socket || stream.destroyed) return
-    backlogs.add(stream)
-    stream.once('close', () => backlogs.delete(stream))
+    sendBuffers.add(stream)
+    stream.once('close', () => sendBuffers.delete(stream))
     const url = String(headers[':path'] ?? '/')
-    if (isForNode(url)) {
+    if (usesNodeHttp(url)) {
       compatible.emit('stream', stream, headers, flags, rawHeaders)
       return
     }
@@ -91,7 +91,7 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
   }
 }
 
-class Http2Request implements Incoming {
+class Http2Request implements HttpRequest {
   readonly #stream: ServerHttp2Stream
   readonly method: string
   readonly url: string

@@ -5,7 +5,7 @@
  */
 export { backupMount } from './backup-mount.ts'
 export { type HandlerOptions, makeHandler } from './handler.ts'
-export type { Handler, Incoming, Mount } from './handler-types.ts'
+export type { Handler, HttpRequest, Mount } from './handler-types.ts'
 export { type Listener, makeListener } from './listener.ts'
 export { type LocalConnection, LocalConnections } from './local-connection.ts'
 export { maxBodyBytes } from './read-body.ts'

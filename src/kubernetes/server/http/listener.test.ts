@@ -11,7 +11,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import fc from 'fast-check'
 import { readCertificates } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
-import type { Incoming } from './handler-types.ts'
+import type { HttpRequest } from './handler-types.ts'
 import { type Listener, type ListenerOptions, makeListener } from './listener.ts'
 import { readBody } from './read-body.ts'
 import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
@@ -24,14 +24,14 @@ before(async () => {
 after(() => rmSync(dir, { recursive: true }))
 
 /** What a request came as: `own` HTTP/1.1, `node` for node:http, `h2`. */
-const wayOf = (request: Incoming) => (request.body ? 'own' : request instanceof IncomingMessage ? 'node' : 'h2')
+const wayOf = (request: HttpRequest) => (request.body ? 'own' : request instanceof IncomingMessage ? 'node' : 'h2')
 
 type Opened = { listener: Listener; port: number; held: Map<string, Reply> }
 
 /** Says which way a request came and its body; `/hold/NAME` waits in `held`, `/stream` sends three pieces. */
 async function withListener(run: (opened: Opened) => Promise<void>, options: Partial<ListenerOptions> = {}): Promise<void> {
   const held = new Map<string, Reply>()
-  const handler = (request: Incoming, reply: Reply) => {
+  const handler = (request: HttpRequest, reply: Reply) => {
     const url = request.url ?? ''
     if (url.startsWith('/hold/')) held.set(url.slice(6), reply)
     else if (url === '/stream') {
@@ -40,7 +40,7 @@ async function withListener(run: (opened: Opened) => Promise<void>, options: Par
       reply.end()
     } else void readBody(request).then(body => answer(reply, `${request.method} ${url} ${wayOf(request)} ${body}`))
   }
-  const listener = makeListener({ tls, handler, nodePrefixes: ['/mounted/'], onTlsError() {}, ...options })
+  const listener = makeListener({ tls, handler, nodeHttpPrefixes: ['/mounted/'], onTlsError() {}, ...options })
   listener.server.listen(0, '127.0.0.1')
   await once(listener.server, 'listening')
   try {
@@ -273,7 +273,7 @@ for (const [what, first, again, isRead] of [
 }
 
 test('of connections that nobody has said a word of who they are, the oldest goes when there are too many', async () => {
-  const strangers = new UnauthenticatedConnections(3)
+  const unauthenticated = new UnauthenticatedConnections(3)
   await withListener(
     async ({ port }) => {
       const first = await open(port)
@@ -281,10 +281,10 @@ test('of connections that nobody has said a word of who they are, the oldest goe
       const others = [await open(port), await open(port), await open(port)]
       await gone
       first.socket.on('error', () => {})
-      assert.equal(strangers.size, 3)
+      assert.equal(unauthenticated.size, 3)
       for (const { socket } of others) socket.destroy()
     },
-    { strangers },
+    { unauthenticated },
   )
 })
 
@@ -332,7 +332,7 @@ for (const way of ['http/1.1', 'h2']) {
         for (let i = 0; i < 40; i++) reply.write('x'.repeat(1024 * 1024), 'latin1')
         await cut.promise
       },
-      { backlogLimits: { stalledSweeps: 1 } },
+      { sendBufferLimits: { stalledSweeps: 1 } },
     )
   })
 }

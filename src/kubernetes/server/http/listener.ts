@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Handler } from './handler-types.ts'
 import { Http1Connection } from './http1-connection.ts'
 import { type Http2, openHttp2 } from './http2.ts'
-import { type BacklogLimits, Backlogs } from './send-buffer-limiter.ts'
+import { SendBufferLimiter, type SendBufferLimits } from './send-buffer-limiter.ts'
 import { UnauthenticatedConnections } from './unauthenticated-connections.ts'
 
 export type ListenerOptions = {
@@ -12,13 +12,13 @@ export type ListenerOptions = {
   tls: { certificate: string; key: string; ca: string }
   handler: Handler
   /** Prefixes of paths whose handlers want node:http's own objects. */
-  nodePrefixes: readonly string[]
+  nodeHttpPrefixes: readonly string[]
   onTlsError: (error: Error) => void
   /** Is told of connections; whoever authenticates requests takes them off. Default: one of its own. */
-  strangers?: UnauthenticatedConnections
+  unauthenticated?: UnauthenticatedConnections
   /** Connections beyond are not accepted. Default 35,000: as many watches as there may be, and some. */
   maxConnections?: number
-  backlogLimits?: Partial<BacklogLimits>
+  sendBufferLimits?: Partial<SendBufferLimits>
 }
 
 /** The TLS listener of the API server. */
@@ -33,7 +33,7 @@ const headersTimeoutMs = 30_000
 const requestTimeoutMs = 60_000
 const maxHeaderBytes = 32 * 1024
 const sweepEveryMs = 5_000
-const backlogSweepEveryMs = 1_000
+const sendBufferSweepMs = 1_000
 const handshakeTimeoutMs = 10_000
 const defaultMaxConnections = 35_000
 
@@ -45,12 +45,12 @@ export function makeListener(options: ListenerOptions): Listener {
   const {
     tls,
     handler,
-    nodePrefixes,
+    nodeHttpPrefixes,
     onTlsError,
-    strangers = new UnauthenticatedConnections(),
+    unauthenticated = new UnauthenticatedConnections(),
     maxConnections = defaultMaxConnections,
   } = options
-  const backlogs = new Backlogs(options.backlogLimits)
+  const sendBuffers = new SendBufferLimiter(options.sendBufferLimits)
   const server = createServer(
     {
       cert: tls.certificate,
@@ -71,48 +71,48 @@ export function makeListener(options: ListenerOptions): Listener {
     (request: IncomingMessage, response: ServerResponse) => handler(request, response),
   )
   server.maxConnections = maxConnections
-  const isForNode = (url: string) => nodePrefixes.some(prefix => url.startsWith(prefix))
+  const usesNodeHttp = (url: string) => nodeHttpPrefixes.some(prefix => url.startsWith(prefix))
   const connections = new Set<Http1Connection>()
   let http2: Promise<Http2> | undefined
   let isStopping = false
 
   // node:http's own way to take over a connection.
-  const [toNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
+  const [delegateToNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', socket => {
-    strangers.add(socket)
+    unauthenticated.add(socket)
     if (socket.alpnProtocol === 'h2') {
       // Until node:http2 is there.
       socket.on('error', () => {})
       http2 ??= openHttp2({
         handler,
-        isForNode,
-        onNode: (request, response) => handler(request as IncomingMessage, response as ServerResponse),
+        usesNodeHttp,
+        onCompatRequest: (request, response) => handler(request as IncomingMessage, response as ServerResponse),
         maxHeaderBytes,
         requestTimeoutMs,
         idleTimeoutMs: keepAliveTimeoutMs,
-        backlogs,
+        sendBuffers,
       })
       void http2.then(({ accept }) => (isStopping || socket.destroyed ? socket.destroy() : accept(socket)))
       return
     }
     const connection = new Http1Connection(socket, {
       handler,
-      isForNode,
-      onUnusual: (taken, rest) => {
-        backlogs.add(taken)
-        taken.once('close', () => backlogs.delete(taken))
+      usesNodeHttp,
+      onDelegate: (taken, rest) => {
+        sendBuffers.add(taken)
+        taken.once('close', () => sendBuffers.delete(taken))
         taken.unshift(rest)
-        toNodeHttp?.call(server, taken)
+        delegateToNodeHttp?.call(server, taken)
         taken.resume()
       },
       onClose: closed => {
         connections.delete(closed)
-        backlogs.delete(closed)
+        sendBuffers.delete(closed)
       },
     })
     connections.add(connection)
-    backlogs.add(connection)
+    sendBuffers.add(connection)
   })
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
@@ -123,8 +123,8 @@ export function makeListener(options: ListenerOptions): Listener {
     for (const connection of connections) connection.sweep(keepAliveTimeoutMs / sweepEveryMs, headersTimeoutMs / sweepEveryMs)
   }, sweepEveryMs)
   sweep.unref()
-  const backlogSweep = setInterval(() => backlogs.sweep(), backlogSweepEveryMs)
-  backlogSweep.unref()
+  const sendBufferSweep = setInterval(() => sendBuffers.sweep(), sendBufferSweepMs)
+  sendBufferSweep.unref()
 
   return {
     server,
@@ -133,7 +133,7 @@ export function makeListener(options: ListenerOptions): Listener {
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       onClosing()
       clearInterval(sweep)
-      clearInterval(backlogSweep)
+      clearInterval(sendBufferSweep)
       for (const connection of connections) connection.stop()
       const opened = await http2
       opened?.stop()

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HeaderValue, Reply } from '../wire/index.ts'
-import type { Handler, Incoming } from './handler-types.ts'
+import type { Handler, HttpRequest } from './handler-types.ts'
 import { maxBodyBytes } from './read-body.ts'
 
 /** A request of this process to its own server. */
@@ -21,12 +21,12 @@ export type LocalSink = {
   data(chunk: string | Buffer): void
   end(): void
   /** There is no more, though there should be: the server stops, or the reader was too slow. */
-  cut(): void
+  abort(): void
 }
 
 export type LocalCall = {
   /** The reader has done with as much, by the `length` of what it was given. What it does not take holds the server back, or gets a watch cut. */
-  took(bytes: number): void
+  consumed(bytes: number): void
   /** Nobody waits for the answer any more. */
   cancel(): void
 }
@@ -37,22 +37,22 @@ export type LocalConnection = {
 }
 
 /** More than this that the reader has not taken: the server waits for it. */
-const backlogBytes = 1024 * 1024
+const highWaterMarkBytes = 1024 * 1024
 /** So many are begun in one turn of the event loop, so that those who come by the network have theirs. */
-const begunAtOnce = 32
+const maxStartsPerIteration = 32
 
 /** Connections of this process to its own server. */
 export class LocalConnections {
   readonly #handler: Handler
   /** True for paths of mounts, which need node:http. */
-  readonly #isForNode: (path: string) => boolean
+  readonly #usesNodeHttp: (path: string) => boolean
   readonly #open = new Set<LocalReply>()
-  #waiting: [LocalIncoming, LocalReply][] = []
+  #waiting: [LocalHttpRequest, LocalReply][] = []
   #isClosed = false
 
-  constructor(handler: Handler, isForNode: (path: string) => boolean) {
+  constructor(handler: Handler, usesNodeHttp: (path: string) => boolean) {
     this.#handler = handler
-    this.#isForNode = isForNode
+    this.#usesNodeHttp = usesNodeHttp
   }
 
   connect(): LocalConnection {
@@ -69,26 +69,26 @@ export class LocalConnections {
   }
 
   #call(request: LocalRequest, sink: LocalSink, socket: Socket): LocalCall {
-    if (this.#isForNode(request.path)) throw new TypeError(`${request.path} is served to the network only`)
+    if (this.#usesNodeHttp(request.path)) throw new TypeError(`${request.path} is served to the network only`)
     const reply = new LocalReply(sink, request.method === 'HEAD')
     reply.once('close', () => this.#open.delete(reply))
     this.#open.add(reply)
     if (this.#isClosed) setImmediate(() => reply.destroy())
     else {
-      this.#waiting.push([new LocalIncoming(request, socket), reply])
-      if (this.#waiting.length === 1) setImmediate(() => this.#begin())
+      this.#waiting.push([new LocalHttpRequest(request, socket), reply])
+      if (this.#waiting.length === 1) setImmediate(() => this.#start())
     }
-    return { took: bytes => reply.took(bytes), cancel: () => reply.cancel() }
+    return { consumed: bytes => reply.consumed(bytes), cancel: () => reply.cancel() }
   }
 
-  #begin(): void {
-    const some = this.#waiting.splice(0, begunAtOnce)
-    if (this.#waiting.length > 0) setImmediate(() => this.#begin())
+  #start(): void {
+    const some = this.#waiting.splice(0, maxStartsPerIteration)
+    if (this.#waiting.length > 0) setImmediate(() => this.#start())
     for (const [incoming, reply] of some) if (!reply.closed) this.#handler(incoming, reply)
   }
 }
 
-class LocalIncoming implements Incoming {
+class LocalHttpRequest implements HttpRequest {
   readonly method: string
   readonly url: string
   readonly headers: Record<string, string | string[]>
@@ -125,7 +125,7 @@ class LocalReply extends EventEmitter implements Reply {
   /** As much as the reader has not taken: bytes, or characters of a text. */
   writableLength = 0
   /** To be told when the reader has taken enough, or is gone. */
-  #onTaken: (() => void)[] = []
+  #onDrained: (() => void)[] = []
 
   constructor(sink: LocalSink, isHead: boolean) {
     super()
@@ -170,8 +170,8 @@ class LocalReply extends EventEmitter implements Reply {
     const chunk = typeof data === 'string' ? data : done ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     this.writableLength += chunk.length
     this.#sink.data(chunk)
-    const isFull = this.writableLength >= backlogBytes
-    if (done && isFull && !this.closed) this.#onTaken.push(done)
+    const isFull = this.writableLength >= highWaterMarkBytes
+    if (done && isFull && !this.closed) this.#onDrained.push(done)
     else if (done) setImmediate(done)
     return !isFull
   }
@@ -186,18 +186,18 @@ class LocalReply extends EventEmitter implements Reply {
     return this
   }
 
-  took(bytes: number): void {
-    const wasFull = this.writableLength >= backlogBytes
+  consumed(bytes: number): void {
+    const wasFull = this.writableLength >= highWaterMarkBytes
     this.writableLength -= bytes
-    if (!wasFull || this.writableLength >= backlogBytes || this.closed) return
-    this.#tellTaken()
+    if (!wasFull || this.writableLength >= highWaterMarkBytes || this.closed) return
+    this.#notifyDrained()
     this.emit('drain')
   }
 
   destroy(): this {
     if (this.closed) return this
     this.cancel()
-    this.#sink.cut()
+    this.#sink.abort()
     return this
   }
 
@@ -210,11 +210,11 @@ class LocalReply extends EventEmitter implements Reply {
   #close(): void {
     if (this.closed) return
     this.closed = true
-    this.#tellTaken()
+    this.#notifyDrained()
     this.emit('close')
   }
 
-  #tellTaken(): void {
-    for (const done of this.#onTaken.splice(0)) setImmediate(done)
+  #notifyDrained(): void {
+    for (const done of this.#onDrained.splice(0)) setImmediate(done)
   }
 }

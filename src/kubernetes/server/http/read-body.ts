@@ -1,5 +1,5 @@
 import { badRequest, StatusError } from '../../object/index.ts'
-import type { Incoming } from './handler-types.ts'
+import type { HttpRequest } from './handler-types.ts'
 
 /** What an object and a patch may be long at most: 3 MB, as in Kubernetes. */
 export const maxBodyBytes = 3 * 1024 * 1024
@@ -10,7 +10,7 @@ const empty = Buffer.alloc(0)
  * Reads the body of a request.
  * @throws {StatusError} RequestEntityTooLarge, or BadRequest when the client gave up in the middle.
  */
-export function readBody(request: Incoming): Promise<Buffer> {
+export function readBody(request: HttpRequest): Promise<Buffer> {
   if (request.body) return Promise.resolve(request.body)
   const declared = Number(request.headers['content-length'] ?? 0)
   if (declared > maxBodyBytes) return Promise.reject(tooLarge(`${declared}`))

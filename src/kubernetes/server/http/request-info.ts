@@ -5,7 +5,7 @@ import { readBoolean } from '../rest/index.ts'
  * The verb that a request for a resource is allowed or refused by, whether or not it is served, as kube-apiserver's request
  * info has it.
  */
-export function verbToAllow(method: string, name: string, query: URLSearchParams | undefined): string {
+export function authorizationVerb(method: string, name: string, query: URLSearchParams | undefined): string {
   switch (method) {
     case 'GET':
     case 'HEAD':

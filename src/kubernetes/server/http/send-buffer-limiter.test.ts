@@ -1,8 +1,8 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { Backlogs } from './send-buffer-limiter.ts'
+import { SendBufferLimiter } from './send-buffer-limiter.ts'
 
-function outlets(lengths: Record<string, number>, backlogs: Backlogs) {
+function outlets(lengths: Record<string, number>, backlogs: SendBufferLimiter) {
   const cut: string[] = []
   const all = Object.entries(lengths).map(([name, writableLength]) => ({ name, writableLength, destroy: () => cut.push(name) }))
   for (const outlet of all) backlogs.add(outlet)
@@ -13,7 +13,7 @@ function outlets(lengths: Record<string, number>, backlogs: Backlogs) {
 }
 
 test('together they may not hold more than there is room for: the longest go', () => {
-  const backlogs = new Backlogs({ totalBytes: 100 })
+  const backlogs = new SendBufferLimiter({ totalBytes: 100 })
   const { cut, set } = outlets({ a: 10, b: 60, c: 30, d: 0 }, backlogs)
   backlogs.sweep()
   deepEqual(cut, [])
@@ -25,7 +25,7 @@ test('together they may not hold more than there is room for: the longest go', (
 })
 
 test('who takes nothing for long goes; who takes something now and then, or has taken all, stays', () => {
-  const backlogs = new Backlogs({ stalledSweeps: 3 })
+  const backlogs = new SendBufferLimiter({ stalledSweeps: 3 })
   const { cut, set } = outlets({ stuck: 10, growing: 10, slow: 100, quiet: 0 }, backlogs)
   for (let i = 0; i < 9; i++) {
     set('growing', 11 + i)

@@ -1,7 +1,7 @@
 import { setCondition } from '../../object/index.ts'
 import { yieldEvery } from '../fairness/index.ts'
 import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { WorkQueue } from './work-queue.ts'
 
@@ -61,7 +61,7 @@ export class Definitions {
       if (!crd?.metadata.deletionTimestamp || !finalizers?.includes(crdFinalizer)) return { answer: undefined }
       const kept = finalizers.filter(finalizer => finalizer !== crdFinalizer)
       const next = { ...crd, metadata: { ...crd.metadata, finalizers: kept.length > 0 ? kept : undefined } }
-      return isFinished(next) ? { remove: next } : { put: next }
+      return isDeletionComplete(next) ? { remove: next } : { put: next }
     })
   }
 

@@ -1,6 +1,6 @@
 import type { KubeObject, OwnerReference } from '../../object/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { WorkQueue } from './work-queue.ts'
 
@@ -159,7 +159,7 @@ export class GarbageCollector {
       if (!object || object.metadata.uid !== entry.uid || !finalizers?.includes(finalizer)) return { answer: undefined }
       const kept = finalizers.filter(name => name !== finalizer)
       const next = withMeta(object, { finalizers: kept.length > 0 ? kept : undefined })
-      return isFinished(next) ? { remove: next } : { put: next }
+      return isDeletionComplete(next) ? { remove: next } : { put: next }
     })
   }
 

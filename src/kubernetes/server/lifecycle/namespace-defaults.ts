@@ -30,7 +30,7 @@ export class NamespaceDefaults {
   }
 
   start(): void {
-    this.#namespaces.created = ({ name }) => this.#ensure(name)
+    this.#namespaces.onCreate = ({ name }) => this.#ensure(name)
     for (const { name } of this.#namespaces.values()) this.#ensure(name)
   }
 

@@ -3,7 +3,7 @@ import { trackUpdate } from '../../apply/index.ts'
 import { type Condition, equalJson, type KubeObject, rfc3339 } from '../../object/index.ts'
 import { yieldEvery } from '../fairness/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
-import { deleteEntry, isFinished, mutate } from '../rest/index.ts'
+import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import { namespaceConditions, type RemainingContent } from './namespace-conditions.ts'
 import type { WorkQueue } from './work-queue.ts'
@@ -148,7 +148,7 @@ export class Namespaces {
       const spec = (namespace.spec ?? {}) as { finalizers?: string[] }
       if (!spec.finalizers?.includes(finalizer)) return { answer: undefined }
       const next: KubeObject = { ...namespace, spec: { ...spec, finalizers: spec.finalizers.filter(other => other !== finalizer) } }
-      return isFinished(next) ? { remove: namespace } : { put: next }
+      return isDeletionComplete(next) ? { remove: namespace } : { put: next }
     })
   }
 }

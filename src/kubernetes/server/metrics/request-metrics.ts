@@ -38,13 +38,13 @@ export class RequestMetrics {
     this.#maxSeries = maxSeries
   }
 
-  /** A request has begun; {@link ended} must follow. */
-  began(isMutating: boolean): void {
+  /** A request has begun; {@link requestFinished} must follow. */
+  requestStarted(isMutating: boolean): void {
     const kind = isMutating ? 'mutating' : 'readOnly'
     if (++this.#inFlight[kind] > this.#highest[kind]) this.#highest[kind] = this.#inFlight[kind]
   }
 
-  ended(isMutating: boolean): void {
+  requestFinished(isMutating: boolean): void {
     this.#inFlight[isMutating ? 'mutating' : 'readOnly']--
   }
 
@@ -59,7 +59,7 @@ export class RequestMetrics {
   }
 
   /** A watch has begun; call what is returned when it ends. */
-  opened(labels: RequestLabels): () => void {
+  watchOpened(labels: RequestLabels): () => void {
     const series = this.#of(labels)
     series.open++
     return () => {

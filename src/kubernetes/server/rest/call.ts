@@ -4,9 +4,9 @@ import type { Quotas } from '../quota/index.ts'
 import type { Kind, Registry, Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
-import type { MayGoOn, WatchHub } from '../watch/index.ts'
+import type { Revalidate, WatchHub } from '../watch/index.ts'
 import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
-import type { Outcome } from './mutate.ts'
+import type { WriteResult } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
 
 /** What every handler works with. */
@@ -41,9 +41,9 @@ export type Call = {
   /** Of updates and patches that may create: throws when this user may not. */
   readonly checkCreate?: () => void
   /** Of watches: see `MayGoOn`. */
-  readonly mayGoOn?: MayGoOn
+  readonly revalidate?: Revalidate
   /** Has a say in what is written of this kind. */
-  readonly guard?: AdmissionPlugin
+  readonly admit?: AdmissionPlugin
 }
 
 /**
@@ -57,7 +57,7 @@ export function keyOf(call: { namespace: string; name: string }): string {
 }
 
 /** Answers a write with the object it left. */
-export function sendOutcome(call: Call, outcome: Outcome, code: number, warnings: readonly string[], nowMs: number): void {
+export function sendOutcome(call: Call, outcome: WriteResult, code: number, warnings: readonly string[], nowMs: number): void {
   if (outcome.entry) sendEntry(call, outcome.entry, code, warnings, nowMs)
   else sendObject(call, outcome.object!, code, warnings)
 }

@@ -7,9 +7,9 @@ const depth = 1_000
  * 4 microseconds in a write, in which nobody else is served.
  */
 const nodes = 100_000
-const ofObject: SizeLimits = { depth, nodes }
+const objectLimits: SizeLimits = { depth, nodes }
 /** Of a body as it comes: managedFields name every field once more. */
-const ofText: SizeLimits = { depth, nodes: 3 * nodes }
+const textLimits: SizeLimits = { depth, nodes: 3 * nodes }
 /** A text up to here is within the limits of an object, if it is within those of a text. */
 const maxSmallText = nodes
 
@@ -18,9 +18,9 @@ const maxSmallText = nodes
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkText(text: string): void {
-  refuse(exceededTextSize(text, ofText), ofText)
+  throwIfExceeded(exceededTextSize(text, textLimits), textLimits)
   const number = firstUnkeptNumber(text)
-  if (number !== undefined) throw unkept(number)
+  if (number !== undefined) throw unstorableNumber(number)
 }
 
 /**
@@ -28,7 +28,7 @@ export function checkText(text: string): void {
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkSize<T>(value: T): T {
-  refuse(exceededSize(withoutManagedFields(value), ofObject), ofObject)
+  throwIfExceeded(exceededSize(withoutManagedFields(value), objectLimits), objectLimits)
   return value
 }
 
@@ -38,13 +38,13 @@ export function checkParsed<T>(value: T, text: string): T {
 }
 
 /** A number that would be stored as another one is refused: a Go client might not even be able to read it. */
-export function unkept(number: string): StatusError {
+export function unstorableNumber(number: string): StatusError {
   return badRequest(
     `the number ${number.slice(0, 40)} cannot be stored exactly: integers beyond 2^53 (${Number.MAX_SAFE_INTEGER}) must be sent as strings`,
   )
 }
 
-function refuse(exceeded: keyof SizeLimits | undefined, limits: SizeLimits): void {
+function throwIfExceeded(exceeded: keyof SizeLimits | undefined, limits: SizeLimits): void {
   if (exceeded === 'depth') throw badRequest(`the body of the request must not nest deeper than ${limits.depth} levels`)
   if (exceeded === 'nodes') {
     throw new StatusError('RequestEntityTooLarge', `the body of the request must have at most ${limits.nodes} fields and items`)

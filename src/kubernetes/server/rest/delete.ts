@@ -16,9 +16,9 @@ import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
 import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call.ts'
-import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
-import { isFinished } from './prepare.ts'
-import { isLong, selectionOf } from './read.ts'
+import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
+import { isDeletionComplete } from './prepare.ts'
+import { mustStream, selectionOf } from './read.ts'
 import { streamList } from './stream-list.ts'
 
 export type Propagation = 'Background' | 'Foreground' | 'Orphan'
@@ -66,12 +66,12 @@ export async function removeCollection(services: Services, call: Call): Promise<
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
   const done: Promise<unknown>[] = []
-  await yieldEvery(entries, entry => done.push(quiet(deleteEntry(store, kind, table, entry, options))))
+  await yieldEvery(entries, entry => done.push(ignoreUnhandledRejection(deleteEntry(store, kind, table, entry, options))))
   await Promise.all(done)
   const { shard } = selection
   const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
   const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
-  if (isLong(entries, 0, entries.length)) {
+  if (mustStream(entries, 0, entries.length)) {
     await streamList(call, frame, { entries, from: 0, to: entries.length, nowMs: store.nowMs })
     return
   }
@@ -80,7 +80,7 @@ export async function removeCollection(services: Services, call: Call): Promise<
 }
 
 /** A failure is told when all is awaited together, not as one that nobody heard of. */
-function quiet<T>(promise: Promise<T>): Promise<T> {
+function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise
 }
@@ -94,7 +94,7 @@ export async function deleteEntry(store: Store, kind: Kind, table: Table, entry:
 }
 
 /** What deleting `object` comes to: gone, or marked and waiting for its finalizers. */
-function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): Decision {
+function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): WriteDecision {
   const { metadata } = object
   const isNamespace = kind.storageName === 'namespaces'
   if (options.uid !== undefined && options.uid !== metadata.uid) {
@@ -128,7 +128,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   // Grace that was given may be shortened, never drawn out.
   const graceWanted = kind.strategy.gracePeriodSeconds?.(object, options.graceSeconds) ?? 0
   const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
-  if (isMarked && isUnchanged && grace === graceBefore && !isFinished(object)) return { answer: undefined }
+  if (isMarked && isUnchanged && grace === graceBefore && !isDeletionComplete(object)) return { answer: undefined }
   // Kubernetes marks these two in a way of their own, without grace and generation.
   const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
@@ -144,7 +144,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
   if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
-  if (isFinished(marked))
+  if (isDeletionComplete(marked))
     return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.strategy.gracePeriodSeconds ? marked : object) }
   return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
 }

@@ -16,7 +16,7 @@ export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isLongYaml, LongYaml } from './long-yaml.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
-export { isFinished } from './prepare.ts'
+export { isDeletionComplete } from './prepare.ts'
 export { decodeBody } from './write.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
 

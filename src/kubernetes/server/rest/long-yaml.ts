@@ -5,11 +5,11 @@ import { checkText } from './check-size.ts'
 import type { YamlReply } from './yaml-thread.ts'
 
 /** YAML up to this length is read in place, which takes up to 20 ms; ten times that if it is built to. */
-const maxShortLength = 8 * 1024
+const maxInlineLength = 8 * 1024
 /** What takes longer is given up; 3 MB of plain lines take 5 s. */
-const limitMs = 15_000
+const timeoutMs = 15_000
 /** More texts than these do not wait for the thread. */
-const maxWaiting = 64
+const maxQueued = 64
 /** The thread ends when nobody sent any for so long. */
 const idleMs = 30_000
 /** As far as the thread may grow, whatever a text makes of itself. */
@@ -21,7 +21,7 @@ const isYamlType = (contentType: string): boolean => contentType.endsWith('yaml'
 
 /** True for YAML that would hold up everybody else while it is read. */
 export function isLongYaml(text: string, contentType: string): boolean {
-  return text.length > maxShortLength && isYamlType(contentType) && !isWholeJson(text)
+  return text.length > maxInlineLength && isYamlType(contentType) && !isWholeJson(text)
 }
 
 // kubectl sends JSON as YAML for server-side apply.
@@ -42,31 +42,31 @@ function isWholeJson(text: string): boolean {
  * @throws {StatusError} BadRequest for what is no YAML or takes too long, TooManyRequests when too many wait.
  */
 export class LongYaml {
-  readonly #waiting: Job[] = []
+  readonly #queue: Job[] = []
   #job: Job | undefined
   #worker: Worker | undefined
   #timer: NodeJS.Timeout | undefined
-  readonly #limitMs: number
+  readonly #timeoutMs: number
 
   constructor(limits: { limitMs?: number } = {}) {
-    this.#limitMs = limits.limitMs ?? limitMs
+    this.#timeoutMs = limits.limitMs ?? timeoutMs
   }
 
   /** The same as JSON. */
   toJson(text: string): Promise<string> {
-    if (this.#waiting.length >= maxWaiting) {
+    if (this.#queue.length >= maxQueued) {
       const why = 'too many long YAML texts wait to be read: try again later, or send JSON'
       return Promise.reject(new StatusError('TooManyRequests', why, { details: { retryAfterSeconds: 1 } }))
     }
     const { promise, resolve, reject } = Promise.withResolvers<string>()
-    this.#waiting.push({ text, resolve, reject })
+    this.#queue.push({ text, resolve, reject })
     this.#next()
     return promise
   }
 
   #next(): void {
     if (this.#job) return
-    this.#job = this.#waiting.shift()
+    this.#job = this.#queue.shift()
     clearTimeout(this.#timer)
     if (!this.#job) {
       this.#timer = setTimeout(() => this.#stop(), idleMs)
@@ -77,8 +77,8 @@ export class LongYaml {
     this.#worker.postMessage(this.#job.text)
     this.#timer = setTimeout(() => {
       this.#stop()
-      this.#end(job => job.reject(notYaml(`it takes longer than ${this.#limitMs} ms to read: send it as JSON`)))
-    }, this.#limitMs)
+      this.#finish(job => job.reject(notYaml(`it takes longer than ${this.#timeoutMs} ms to read: send it as JSON`)))
+    }, this.#timeoutMs)
     this.#timer.unref()
   }
 
@@ -88,7 +88,7 @@ export class LongYaml {
     const resourceLimits = { maxOldGenerationSizeMb: maxHeapMb }
     const worker = new Worker(new URL(script, import.meta.url), { execArgv: [], name: 'oarlock-yaml', resourceLimits })
     worker.on('message', (reply: YamlReply) => {
-      this.#end(job => {
+      this.#finish(job => {
         if ('json' in reply) job.resolve(reply.json)
         else job.reject('status' in reply ? StatusError.fromStatus(reply.status) : notYaml(reply.error))
       })
@@ -97,7 +97,7 @@ export class LongYaml {
     worker.on('error', () => {
       if (this.#worker !== worker) return
       this.#worker = undefined
-      this.#end(job => job.reject(new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be read as YAML')))
+      this.#finish(job => job.reject(new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be read as YAML')))
     })
     // Listening for messages takes hold of the process again.
     worker.unref()
@@ -109,7 +109,7 @@ export class LongYaml {
     this.#worker = undefined
   }
 
-  #end(tell: (job: Job) => void): void {
+  #finish(tell: (job: Job) => void): void {
     const job = this.#job
     this.#job = undefined
     if (job) tell(job)

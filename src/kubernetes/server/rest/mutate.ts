@@ -4,7 +4,7 @@ import { type Entry, parseEntry, type Store, type Table } from '../storage/index
 import { wireText } from '../wire/index.ts'
 
 /** What a write comes to, decided from the newest version of its object. */
-export type Decision =
+export type WriteDecision =
   /** Store `object` (in its stored form). */
   | { readonly put: KubeObject }
   /** Delete it: watchers see `remove` as its last state, the writer gets `answer`, which was never stored, if there is one. */
@@ -12,7 +12,7 @@ export type Decision =
   /** Nothing to store: a no-op, or a dry run, whose result is `object`. */
   | { readonly answer: KubeObject | undefined }
 
-export type Outcome = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
+export type WriteResult = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
 
 /**
  * Runs `decide` against the newest version of a key and makes its decision durable.
@@ -21,11 +21,16 @@ export type Outcome = { entry: Entry | undefined; object: KubeObject | undefined
  * answered without a write of its own (a refusal, a no-op) waits until that version is durable, and is decided again
  * if it was lost: nobody learns of a write that a crash could take back (invariant 5).
  */
-export async function mutate(store: Store, table: Table, key: string, decide: (head: Entry | undefined) => Decision): Promise<Outcome> {
+export async function mutate(
+  store: Store,
+  table: Table,
+  key: string,
+  decide: (head: Entry | undefined) => WriteDecision,
+): Promise<WriteResult> {
   for (;;) {
     const head = store.head(table, key)
     const settling = store.settled(table, key)
-    let decision: Decision
+    let decision: WriteDecision
     try {
       decision = decide(head)
     } catch (error) {

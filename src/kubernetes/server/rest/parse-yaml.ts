@@ -1,7 +1,7 @@
 import type { Node, Tags } from 'yaml'
 import { isKept, parseJsonStrict, StatusError } from '../../object/index.ts'
 import { yaml } from '../wire/index.ts'
-import { checkText, unkept } from './check-size.ts'
+import { checkText, unstorableNumber } from './check-size.ts'
 
 /** A small document could grow without bound by naming a large one again and again. */
 const maxAliasCount = 100
@@ -53,7 +53,8 @@ function checkKeys(root: Node | null): void {
   const pending: unknown[] = [root]
   while (pending.length > 0) {
     const node = pending.pop()
-    if (isScalar(node) && typeof node.value === 'number' && node.source !== undefined && !isKept(node.source)) throw unkept(node.source)
+    if (isScalar(node) && typeof node.value === 'number' && node.source !== undefined && !isKept(node.source))
+      throw unstorableNumber(node.source)
     if (isSeq(node)) for (const item of node.items) pending.push(item)
     if (!isMap(node)) continue
     const keys = new Set<unknown>()

@@ -26,10 +26,10 @@ import type { Decoded } from './decode.ts'
 import { goTypeError } from './go-type-error.ts'
 import type { WriteOptions } from './write-options.ts'
 
-export type Place = { namespace: string; name: string }
+export type NamespacedName = { namespace: string; name: string }
 
 /** Who decides `metadata.managedFields`: us by comparing, or server-side apply, which already did. */
-export type Ownership = 'tracked' | 'applied'
+export type FieldOwnership = 'tracked' | 'applied'
 
 /**
  * What a create stores: the sent object with the server's metadata, defaults, and a clean status.
@@ -39,14 +39,14 @@ export type Ownership = 'tracked' | 'applied'
 export function prepareCreate(
   kind: Kind,
   { object: decoded, sent }: Decoded,
-  place: Place,
-  ownership: Ownership,
+  place: NamespacedName,
+  ownership: FieldOwnership,
   options: WriteOptions,
 ): KubeObject {
   if (sent.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
-  checkPlace(kind, sent, place)
+  checkNamespacedName(kind, sent, place)
   const { generateName } = sent
-  const name = sent.name ?? (place.name || (generateName ? generateNameFrom(generateName) : ''))
+  const name = sent.name ?? (place.name || (generateName ? randomName(generateName) : ''))
   const metadata: ObjectMeta = {
     name,
     ...(generateName && { generateName }),
@@ -55,12 +55,12 @@ export function prepareCreate(
     resourceVersion: '',
     ...(kind.hasGeneration ? { generation: 1 } : sent.generation && { generation: sent.generation }),
     creationTimestamp: rfc3339(options.nowMs),
-    ...freeMeta(sent),
+    ...userMetadata(sent),
   }
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
   let object: KubeObject = { ...decoded, metadata }
   if (kind.hasStatus) delete object.status
-  object = completed(kind, object)
+  object = withDefaults(kind, object)
   object.metadata = metadata
   kind.strategy.prepareForWrite?.(object, undefined)
   // Nobody owns what is generated.
@@ -69,10 +69,10 @@ export function prepareCreate(
   const causes = generateName ? prefixCauses(kind, generateName) : []
   causes.push(...nameCauses(kind, metadata))
   causes.push(...causesOf(kind, object, undefined, options))
-  if (causes.length > 0) throw refused(kind, name || generateName || '', causes)
-  warnOfFinalizers(kind, object, undefined, options)
+  if (causes.length > 0) throw validationError(kind, name || generateName || '', causes)
+  addFinalizerWarnings(kind, object, undefined, options)
   if (ownership === 'tracked') {
-    track(kind, undefined, owned, '', options)
+    trackManagedFields(kind, undefined, owned, '', options)
     if (owned !== object) object.metadata.managedFields = owned.metadata.managedFields
   }
   if (kind.strategy.warnings) options.warnings.push(...kind.strategy.warnings(object, undefined))
@@ -88,14 +88,14 @@ export function prepareUpdate(
   kind: Kind,
   before: KubeObject,
   { object: decoded, sent, isPatched }: Decoded,
-  place: Place,
-  ownership: Ownership,
+  place: NamespacedName,
+  ownership: FieldOwnership,
   options: WriteOptions,
   subresource = '',
 ): KubeObject {
-  checkPlace(kind, sent, place)
+  checkNamespacedName(kind, sent, place)
   checkPreconditions(kind, before, sent, isPatched)
-  const metadata: ObjectMeta = { ...identityOf(before.metadata), ...freeMeta(sent) }
+  const metadata: ObjectMeta = { ...serverMetadata(before.metadata), ...userMetadata(sent) }
   // Clients echo what they read; kept as the very same list, it need not be read again.
   const stored = before.metadata.managedFields
   // What makes no sense is as if it had not been sent.
@@ -107,20 +107,26 @@ export function prepareUpdate(
     if (before.status === undefined) delete object.status
     else object.status = before.status
   }
-  object = completed(kind, object)
+  object = withDefaults(kind, object)
   object.metadata = metadata
   kind.strategy.prepareForWrite?.(object, before)
   const causes = causesOf(kind, object, before, options)
   causes.push(...newFinalizerCauses(before, object))
   if (isPatched) causes.push(...uidCauses(before, sent))
-  if (causes.length > 0) throw refused(kind, metadata.name, causes)
-  warnOfFinalizers(kind, object, before, options)
+  if (causes.length > 0) throw validationError(kind, metadata.name, causes)
+  addFinalizerWarnings(kind, object, before, options)
   if (kind.strategy.warnings) options.warnings.push(...kind.strategy.warnings(object, before))
   return finishUpdate(kind, before, object, subresource, ownership, options)
 }
 
 /** What a write through the finalize subresource of a namespace stores: an update that also takes the finalizers of the spec. */
-export function prepareFinalize(kind: Kind, before: KubeObject, decoded: Decoded, place: Place, options: WriteOptions): KubeObject {
+export function prepareFinalize(
+  kind: Kind,
+  before: KubeObject,
+  decoded: Decoded,
+  place: NamespacedName,
+  options: WriteOptions,
+): KubeObject {
   const strategy: Strategy = {
     ...kind.strategy,
     prepareForWrite: (object, live) => {
@@ -144,11 +150,11 @@ export function prepareStatus(
   kind: Kind,
   before: KubeObject,
   { object: decoded, sent, isPatched }: Decoded,
-  place: Place,
-  ownership: Ownership,
+  place: NamespacedName,
+  ownership: FieldOwnership,
   options: WriteOptions,
 ): KubeObject {
-  checkPlace(kind, sent, place)
+  checkNamespacedName(kind, sent, place)
   checkPreconditions(kind, before, sent, isPatched)
   const metadata: ObjectMeta = { ...before.metadata }
   if (ownership === 'applied' && sent.managedFields) metadata.managedFields = sent.managedFields
@@ -157,7 +163,7 @@ export function prepareStatus(
   else {
     // The rest is stored as it is already, and need not be walked for every status.
     const { apiVersion, kind: name } = before
-    object.status = completed(kind, { apiVersion, kind: name, metadata, status: decoded.status }).status
+    object.status = withDefaults(kind, { apiVersion, kind: name, metadata, status: decoded.status }).status
   }
   kind.strategy.prepareForStatusUpdate?.(object, before)
   const causes = schemaCauses(kind, object, before)
@@ -169,7 +175,7 @@ export function prepareStatus(
 }
 
 /** True when an object that is being deleted has nothing left to wait for. */
-export function isFinished(object: KubeObject): boolean {
+export function isDeletionComplete(object: KubeObject): boolean {
   const { deletionTimestamp, finalizers, deletionGracePeriodSeconds } = object.metadata
   if (!deletionTimestamp || finalizers?.length || (deletionGracePeriodSeconds ?? 0) > 0) return false
   const spec = object.spec as { finalizers?: string[] } | undefined
@@ -181,18 +187,24 @@ function finishUpdate(
   before: KubeObject,
   object: KubeObject,
   subresource: string,
-  ownership: Ownership,
+  ownership: FieldOwnership,
   options: WriteOptions,
 ): KubeObject {
-  if (isSame(before, object)) return before
-  if (kind.hasGeneration && subresource !== 'status' && isDesiredChanged(kind, before, object)) {
+  if (isUnchanged(before, object)) return before
+  if (kind.hasGeneration && subresource !== 'status' && isSpecChanged(kind, before, object)) {
     object.metadata.generation = (before.metadata.generation ?? 0) + 1
   }
-  if (ownership === 'tracked') track(kind, before, object, subresource, options)
+  if (ownership === 'tracked') trackManagedFields(kind, before, object, subresource, options)
   return object
 }
 
-function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, subresource: string, options: WriteOptions): void {
+function trackManagedFields(
+  kind: Kind,
+  before: KubeObject | undefined,
+  after: KubeObject,
+  subresource: string,
+  options: WriteOptions,
+): void {
   const { manager, nowMs } = options
   const entries = trackUpdate({
     before,
@@ -210,7 +222,7 @@ function track(kind: Kind, before: KubeObject | undefined, after: KubeObject, su
 }
 
 /** What a client may write freely. */
-function freeMeta({ labels, annotations, ownerReferences, finalizers }: Partial<ObjectMeta>): Partial<ObjectMeta> {
+function userMetadata({ labels, annotations, ownerReferences, finalizers }: Partial<ObjectMeta>): Partial<ObjectMeta> {
   const meta: Partial<ObjectMeta> = {}
   if (labels) meta.labels = labels
   if (annotations) meta.annotations = annotations
@@ -220,12 +232,12 @@ function freeMeta({ labels, annotations, ownerReferences, finalizers }: Partial<
 }
 
 /** What stays for the life of the object, whatever is sent. */
-function identityOf(before: ObjectMeta): ObjectMeta {
+function serverMetadata(before: ObjectMeta): ObjectMeta {
   const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, managedFields: _____, ...identity } = before
   return identity
 }
 
-function checkPlace(kind: Kind, sent: Partial<ObjectMeta>, place: Place): void {
+function checkNamespacedName(kind: Kind, sent: Partial<ObjectMeta>, place: NamespacedName): void {
   if (place.name && sent.name !== undefined && sent.name !== place.name) {
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${place.name})`)
   }
@@ -252,7 +264,8 @@ function causesOf(kind: Kind, object: KubeObject, before: KubeObject | undefined
   if (finalizers) causes.push(...finalizerErrors(finalizers, 'metadata.finalizers', { mayBeUnqualified: kind.isCustom }))
   if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
   // A check reads fields as the schema promises them.
-  if (kind.strategy.validate && (!causes.some(isAboutFields) || causes.length === 0)) causes.push(...kind.strategy.validate(object, before))
+  if (kind.strategy.validate && (!causes.some(isOutsideMetadata) || causes.length === 0))
+    causes.push(...kind.strategy.validate(object, before))
   if (kind.hasValidationRules) addRuleCauses(kind, object, before, options, causes)
   return causes
 }
@@ -277,13 +290,13 @@ function addRuleCauses(kind: Kind, object: KubeObject, before: KubeObject | unde
   options.warnings.push(...warnings)
 }
 
-function warnOfFinalizers(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): void {
+function addFinalizerWarnings(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): void {
   const { finalizers } = object.metadata
   if (!kind.isCustom || !finalizers) return
   options.warnings.push(...finalizerWarnings(finalizers, before?.metadata.finalizers ?? [], 'metadata.finalizers'))
 }
 
-function completed(kind: Kind, object: KubeObject): KubeObject {
+function withDefaults(kind: Kind, object: KubeObject): KubeObject {
   return kind.strategy.default ? kind.strategy.default(object) : (applyDefaults(kind.schema, object) as KubeObject)
 }
 
@@ -292,11 +305,11 @@ function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undef
   return kind.strategy.default ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
 }
 
-function refused(kind: Kind, name: string, causes: StatusCause[]): StatusError {
+function validationError(kind: Kind, name: string, causes: StatusCause[]): StatusError {
   return (kind.isCustom ? undefined : goTypeError(kind, causes)) ?? invalid(kind, name, causes)
 }
 
-const isAboutFields = ({ field }: StatusCause) => !field.startsWith('metadata.')
+const isOutsideMetadata = ({ field }: StatusCause) => !field.startsWith('metadata.')
 
 function nameCauses(kind: Kind, metadata: ObjectMeta): StatusCause[] {
   if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')]
@@ -327,7 +340,7 @@ function newFinalizerCauses(before: KubeObject, after: KubeObject): StatusCause[
 }
 
 // resourceVersion and the times in managedFields are ours; everything else counts.
-function isSame(before: KubeObject, after: KubeObject): boolean {
+function isUnchanged(before: KubeObject, after: KubeObject): boolean {
   const { metadata: beforeMeta, ...beforeRest } = before
   const { metadata: afterMeta, ...afterRest } = after
   if (!equalJson(beforeRest, afterRest)) return false
@@ -338,7 +351,7 @@ function isSame(before: KubeObject, after: KubeObject): boolean {
   return equalJson(timeless(beforeManaged) ?? [], timeless(afterManaged) ?? [])
 }
 
-function isDesiredChanged(kind: Kind, before: KubeObject, after: KubeObject): boolean {
+function isSpecChanged(kind: Kind, before: KubeObject, after: KubeObject): boolean {
   if (kind.strategy.incrementsGeneration) return kind.strategy.incrementsGeneration(after, before)
   const { metadata: _, status: beforeStatus, ...beforeRest } = before
   const { metadata: __, status: afterStatus, ...afterRest } = after
@@ -347,7 +360,7 @@ function isDesiredChanged(kind: Kind, before: KubeObject, after: KubeObject): bo
 
 const nameAlphabet = 'bcdfghjklmnpqrstvwxz2456789'
 
-function generateNameFrom(prefix: string): string {
+function randomName(prefix: string): string {
   let suffix = ''
   for (let i = 0; i < 5; i++) suffix += nameAlphabet[randomInt(nameAlphabet.length)]
   return prefix.slice(0, 58) + suffix

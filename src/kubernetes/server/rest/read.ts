@@ -21,7 +21,7 @@ export function get({ store }: Services, call: Call): void {
   const entry = call.table.get(keyOf(call))
   if (!entry) throw notFound(call.kind, call.name)
   const revision = readRevisionParameter(call.query)
-  if (revision !== undefined && revision > store.revision) throw tooLarge(revision, store.revision)
+  if (revision !== undefined && revision > store.revision) throw revisionTooLarge(revision, store.revision)
   sendEntry(call, entry, 200, [], store.nowMs)
 }
 
@@ -37,14 +37,14 @@ export async function list(services: Services, call: Call): Promise<void> {
   const end = limit > 0 ? Math.min(entries.length, offset + limit) : entries.length
   const meta: ListMeta = { resourceVersion: String(revision) }
   if (end < entries.length) {
-    const id = snapshot ?? pages.keep(scopeOf(call), entries, store.nowMs)
+    const id = snapshot ?? pages.save(scopeOf(call), entries, store.nowMs)
     meta.continue = writeContinueToken({ revision, start: keyAfter(entries[end - 1]!.key, call.namespace), snapshot: id })
     if (selection.isWhole || selection.shard?.isOnly) meta.remainingItemCount = entries.length - end
   } else if (snapshot !== undefined) pages.finish(snapshot, store.nowMs)
   if (selection.shard && call.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
 
   const frame = listFrame(kind, call.as, meta)
-  if (!isLong(entries, offset, end)) {
+  if (!mustStream(entries, offset, end)) {
     let text = frame.head
     for (let i = offset; i < end; i++) text += (i > offset ? ',' : '') + listItem(kind, entries[i]!, call.as, store.nowMs)
     await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
@@ -54,7 +54,7 @@ export async function list(services: Services, call: Call): Promise<void> {
 }
 
 /** True when these entries are better sent piece by piece. */
-export function isLong(entries: readonly Entry[], from: number, to: number): boolean {
+export function mustStream(entries: readonly Entry[], from: number, to: number): boolean {
   let bytes = 0
   for (let i = from; i < to && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
   return bytes > streamFromBytes
@@ -68,7 +68,7 @@ function readEntries({ store, pages }: Services, call: Call, selection: Selectio
   const token = query?.get('continue')
   const revision = readRevisionParameter(query)
   if (!token) {
-    if (revision !== undefined && revision > store.revision) throw tooLarge(revision, store.revision)
+    if (revision !== undefined && revision > store.revision) throw revisionTooLarge(revision, store.revision)
     const match = query?.get('resourceVersionMatch') ?? ''
     // Kubernetes' old rule: pages of a revision are pages of exactly that.
     const isExact = revision && (match === 'Exact' || (match === '' && limit > 0))
@@ -79,7 +79,7 @@ function readEntries({ store, pages }: Services, call: Call, selection: Selectio
   }
   if (revision) throw badRequest('specifying resource version is not allowed when using continue')
   const { revision: at, start, snapshot } = readContinueToken(token)
-  if (at > store.revision) throw tooLarge(at, store.revision)
+  if (at > store.revision) throw revisionTooLarge(at, store.revision)
   const kept = pages.find(snapshot, scopeOf(call), store.nowMs)
   const entries = kept ?? (at < 0 ? selectFrom(table, selection) : selectAt(table, selection, at))
   if (!entries) {
@@ -167,7 +167,7 @@ export function checkListOptions(query: URLSearchParams | undefined, isWatch: bo
   if (causes.length > 0) throw invalidOptions('ListOptions', causes)
 }
 
-export function tooLarge(revision: number, current: number): StatusError {
+export function revisionTooLarge(revision: number, current: number): StatusError {
   const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' } as StatusCause
   return new StatusError('Timeout', `Timeout: Too large resource version: ${revision}, current: ${current}`, {
     details: { retryAfterSeconds: 1, causes: [cause] },

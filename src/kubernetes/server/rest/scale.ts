@@ -19,10 +19,10 @@ import { renderEntry, send } from '../wire/index.ts'
 import { parseYaml } from './body.ts'
 import { type Call, keyOf, type Services } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
-import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
+import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
 import { prepareUpdate } from './prepare.ts'
 import { moveToParent, moveToScale } from './scale-managers.ts'
-import { decodeBody, patcher, undeterminedName } from './write.ts'
+import { decodeBody, patchFunction, undeterminedName } from './write.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
 /**
@@ -48,10 +48,10 @@ async function write({ store }: Services, call: Call, fields: ScaleFields): Prom
   const isUpdate = call.verb === 'update'
   const options = readWriteOptions(isUpdate ? 'UpdateOptions' : 'PatchOptions', call.query, call.userAgent, store.nowMs)
   const change = isUpdate
-    ? replaced(call, options)
+    ? replaceScale(call, options)
     : call.contentType === 'application/apply-patch+yaml'
-      ? applied(call, options)
-      : patched(call, options)
+      ? applyScale(call, options)
+      : patchScale(call, options)
   let result: KubeObject | undefined
   let base: Entry | undefined
   const { entry } = await mutate(store, call.table, keyOf(call), head => {
@@ -59,7 +59,7 @@ async function write({ store }: Services, call: Call, fields: ScaleFields): Prom
     if (!head) throw notFound(call.kind, call.name)
     base = head
     const before = readEntry(call.kind, head)
-    const { after, decision } = decide(call, before, change(scaleOf(before, fields, call.kind)), fields, options)
+    const { after, decision } = decideScaleWrite(call, before, change(scaleOf(before, fields, call.kind)), fields, options)
     result = after
     return decision
   })
@@ -67,31 +67,31 @@ async function write({ store }: Services, call: Call, fields: ScaleFields): Prom
 }
 
 /** A changed Scale: what the client asks for, and who owns the number from now on. */
-type Change = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; managers: ManagedFieldsEntry[] }
+type ScaleChange = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; managers: ManagedFieldsEntry[] }
 
-function replaced(call: Call, options: WriteOptions): Change {
+function replaceScale(call: Call, options: WriteOptions): ScaleChange {
   const kind = scaleKindFor(call.kind)
   // What makes no sense is refused before anyone looks whether the object is there.
   const decoded = decodeBody({ ...call, kind }, options)
   if (!decoded.sent.name) throw undeterminedName(call.name)
-  checkPlace(call, decoded.sent)
+  checkNamespacedName(call, decoded.sent)
   const warnings = [...options.warnings]
   return live => {
     options.warnings.push(...warnings)
-    return tracked(live, decoded, kind, options)
+    return trackScale(live, decoded, kind, options)
   }
 }
 
-function patched(call: Call, options: WriteOptions): Change {
+function patchScale(call: Call, options: WriteOptions): ScaleChange {
   const kind = scaleKindFor(call.kind)
-  const change = patcher({ ...call, kind })
-  return live => tracked(live, decode(kind, change(live as unknown as JsonObject), options), kind, options)
+  const change = patchFunction({ ...call, kind })
+  return live => trackScale(live, decode(kind, change(live as unknown as JsonObject), options), kind, options)
 }
 
-function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<Change> {
+function trackScale(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<ScaleChange> {
   const { manager, nowMs } = options
   // Zero is what a Scale without a number means, so nobody owns it.
-  const replicas = valueAt(formed(kind, object), ['spec', 'replicas'])
+  const replicas = valueAt(defaultScale(kind, object), ['spec', 'replicas'])
   const after = { ...live, spec: replicas ? { replicas } : {} }
   const managers = trackUpdate({
     before: live,
@@ -106,11 +106,11 @@ function tracked(live: KubeObject, { object, sent }: Decoded, kind: Kind, option
 }
 
 /** @throws {StatusError} BadRequest in the words of Go's decoder for what has the wrong type. */
-function formed(kind: Kind, scale: KubeObject): KubeObject {
+function defaultScale(kind: Kind, scale: KubeObject): KubeObject {
   return kind.strategy.default?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
 }
 
-function applied(call: Call, options: WriteOptions): Change {
+function applyScale(call: Call, options: WriteOptions): ScaleChange {
   const kind = scaleKindFor(call.kind)
   const { manager, isManagerGiven, force, nowMs } = options
   if (!isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
@@ -120,7 +120,7 @@ function applied(call: Call, options: WriteOptions): Change {
   return live => {
     const { object, sent, unknown } = decode(kind, body, options)
     if (unknown.length > 0) throw badRequest(`failed to create typed patch object: .${unknown[0]}: field not declared in schema`)
-    formed(kind, object)
+    defaultScale(kind, object)
     const { object: result, conflicts } = applyServerSide({
       live: live as unknown as JsonObject,
       applied: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: call.name }, spec: (object.spec ?? {}) as JsonObject },
@@ -138,13 +138,13 @@ function applied(call: Call, options: WriteOptions): Change {
   }
 }
 
-function decide(
+function decideScaleWrite(
   call: Call,
   before: KubeObject,
-  { scale: wanted, sent, managers }: ReturnType<Change>,
+  { scale: wanted, sent, managers }: ReturnType<ScaleChange>,
   fields: ScaleFields,
   options: WriteOptions,
-): { after: KubeObject; decision: Decision } {
+): { after: KubeObject; decision: WriteDecision } {
   const { kind, name, namespace } = call
   if (sent.name && sent.name !== name)
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
@@ -173,7 +173,7 @@ function decide(
   return { after, decision: isKept ? { answer: after === before ? undefined : after } : { put: storedForm(kind, after) } }
 }
 
-function checkPlace({ kind, name, namespace }: Call, sent: Decoded['sent']): void {
+function checkNamespacedName({ kind, name, namespace }: Call, sent: Decoded['sent']): void {
   if (sent.name && sent.name !== name)
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
   if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {

@@ -7,7 +7,7 @@ import type { Call } from './call.ts'
 const gzipChunkLength = 256 * 1024
 const chunkBytes = 128 * 1024
 /** One is filled while the other is on its way. */
-const chunksInTurn = 2
+const chunkCount = 2
 // The size of a chunk of HTTP/1.1 in front of it, with leading zeros, and the line end behind it.
 const sizeDigits = 8
 const headBytes = sizeDigits + 2
@@ -35,7 +35,7 @@ export async function streamList(call: Call, frame: ListFrame, part: ListPart): 
 }
 
 /** Gives `put` one item after the other and waits for what it promises; false when the client is gone. */
-async function eachItem(
+async function forEachItem(
   { kind, as, response }: Call,
   { entries, from, to, nowMs }: ListPart,
   put: (text: string, withComma: boolean) => Promise<void> | undefined,
@@ -45,7 +45,7 @@ async function eachItem(
     const isTaken = put(listItem(kind, entries[i]!, as, nowMs), i > from)
     if (isTaken) await isTaken
     // Little may come of much: a row of a table takes the whole object to be parsed.
-    if (as.form !== 'object' && pace.isOver) await pace.rest()
+    if (as.form !== 'object' && pace.isExpired) await pace.yield()
     if (response.destroyed) return false
   }
   return true
@@ -56,8 +56,9 @@ async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promis
   const chunks = new ChunkWriter(call.response)
   await chunks.write(frame.head)
   // Only a full chunk has to be waited for.
-  const put = (text: string, withComma: boolean) => (chunks.take(text, withComma) ? undefined : chunks.write(withComma ? `,${text}` : text))
-  if (!(await eachItem(call, part, put))) return
+  const put = (text: string, withComma: boolean) =>
+    chunks.tryWrite(text, withComma) ? undefined : chunks.write(withComma ? `,${text}` : text)
+  if (!(await forEachItem(call, part, put))) return
   await chunks.write(frame.end)
   chunks.flush()
   call.response.end()
@@ -66,20 +67,20 @@ async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promis
 class ChunkWriter {
   readonly #response: Call['response']
   readonly #free: Buffer[] = []
-  #made = 0
+  #allocated = 0
   #chunk: Buffer
   #at = headBytes
   #wake: (() => void) | undefined
 
   constructor(response: Call['response']) {
     this.#response = response
-    this.#chunk = this.#make()
+    this.#chunk = this.#allocate()
     // Nothing comes back from a client that is gone.
     response.on('close', () => this.#wake?.())
   }
 
   /** Takes ASCII that fits into the chunk at hand, with a comma before it; false when it does not fit. */
-  take(text: string, withComma: boolean): boolean {
+  tryWrite(text: string, withComma: boolean): boolean {
     if (this.#at + text.length + 1 > chunkBytes - tailBytes) return false
     if (withComma) this.#chunk[this.#at++] = 0x2c
     this.#at += this.#chunk.write(text, this.#at, 'latin1')
@@ -118,18 +119,18 @@ class ChunkWriter {
 
   async #next(): Promise<void> {
     this.#at = headBytes
-    while (this.#free.length === 0 && this.#made >= chunksInTurn && !this.#response.destroyed) {
+    while (this.#free.length === 0 && this.#allocated >= chunkCount && !this.#response.destroyed) {
       await new Promise<void>(resolve => {
         this.#wake = resolve
       })
       this.#wake = undefined
     }
-    this.#chunk = this.#free.pop() ?? this.#make()
+    this.#chunk = this.#free.pop() ?? this.#allocate()
     await new Promise(setImmediate)
   }
 
-  #make(): Buffer {
-    this.#made++
+  #allocate(): Buffer {
+    this.#allocated++
     return Buffer.allocUnsafeSlow(chunkBytes)
   }
 }
@@ -152,7 +153,7 @@ async function streamGzip(call: Call, frame: ListFrame, part: ListPart): Promise
     chunk += text
     return chunk.length < gzipChunkLength ? undefined : send()
   }
-  if (await eachItem(call, part, put)) gzip.end(chunk + frame.end, 'latin1')
+  if (await forEachItem(call, part, put)) gzip.end(chunk + frame.end, 'latin1')
 }
 
 /** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */

@@ -25,8 +25,8 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
   response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
   response.flushHeaders()
-  const { mayGoOn } = call
-  const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, mayGoOn }
+  const { revalidate } = call
+  const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate }
   const watcher = watches.open(options, timeoutMs)
   if (!missed) {
     // Also for a revision from the future: it comes from another life of this data, and listing again heals that.

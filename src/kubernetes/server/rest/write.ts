@@ -22,8 +22,16 @@ import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMe
 import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
 import { checkSize } from './check-size.ts'
 import { type Decoded, decode } from './decode.ts'
-import { type Decision, mutate, readEntry, storedForm } from './mutate.ts'
-import { isFinished, type Ownership, type Place, prepareCreate, prepareFinalize, prepareStatus, prepareUpdate } from './prepare.ts'
+import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
+import {
+  type FieldOwnership,
+  isDeletionComplete,
+  type NamespacedName,
+  prepareCreate,
+  prepareFinalize,
+  prepareStatus,
+  prepareUpdate,
+} from './prepare.ts'
 import { applyStrategicPatch } from './strategic-merge.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
@@ -38,10 +46,10 @@ export async function create(services: Services, call: Call): Promise<void> {
   const place = { namespace: call.namespace, name: call.name }
   checkNamespace(services, call, place.namespace, decoded.sent.name ?? decoded.sent.generateName)
   const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
-  call.guard?.(call, object, undefined)
+  call.admit?.(call, object, undefined)
   const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
-    const decision = toPut(services, call, object, undefined, options)
-    if (head) throw existsAlready(call, head.deleting, object.metadata.name)
+    const decision = decidePut(services, call, object, undefined, options)
+    if (head) throw alreadyExistsError(call, head.deleting, object.metadata.name)
     return decision
   })
   sendOutcome(call, outcome, 201, options.warnings, store.nowMs)
@@ -65,20 +73,20 @@ export async function update(services: Services, call: Call): Promise<void> {
       const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
       throw invalid({ group, plural, kind: plural }, call.name, [cause])
     }
-    return replace(services, call, readEntry(call.kind, head), decoded, 'tracked', options)
+    return decideUpdate(services, call, readEntry(call.kind, head), decoded, 'tracked', options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
 
-function createByUpdate(services: Services, call: Call, decoded: Decoded, options: WriteOptions): Decision {
+function createByUpdate(services: Services, call: Call, decoded: Decoded, options: WriteOptions): WriteDecision {
   call.checkCreate?.()
   const { uid, resourceVersion: _, ...sent } = decoded.sent
   if (uid) throw conflict(call.kind, call.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: `)
   checkNamespace(services, call, call.namespace)
   const place = { namespace: call.namespace, name: call.name }
   const object = prepareCreate(call.kind, { ...decoded, sent }, place, 'tracked', options)
-  call.guard?.(call, object, undefined)
-  return toPut(services, call, object, undefined, options)
+  call.admit?.(call, object, undefined)
+  return decidePut(services, call, object, undefined, options)
 }
 
 const patchTypes = [
@@ -97,23 +105,23 @@ export async function patch(services: Services, call: Call): Promise<void> {
     return
   }
   if (call.query?.has('force')) throw invalidOptions('PatchOptions', [forbiddenField('force', 'may not be specified for non-apply patch')])
-  const change = patcher(call)
+  const change = patchFunction(call)
   const outcome = await mutate(store, call.table, keyOf(call), head => {
     options.warnings.length = 0
     if (!head) throw notFound(call.kind, call.name)
     const live = readEntry(call.kind, head)
     const decoded = decode(call.kind, change(toJson(live)), options)
-    return replace(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
+    return decideUpdate(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
   sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
 }
 
-function existsAlready({ kind }: Call, isGoing: boolean, name: string): StatusError {
+function alreadyExistsError({ kind }: Call, isGoing: boolean, name: string): StatusError {
   const error = alreadyExists(kind, name)
   return isGoing ? new StatusError('AlreadyExists', `object is being deleted: ${error.message}`, { details: error.details }) : error
 }
 
-export function patcher(call: Call): (live: Json) => Json {
+export function patchFunction(call: Call): (live: Json) => Json {
   switch (call.contentType) {
     case 'application/json-patch+json': {
       const operations = parseJson(call.body)
@@ -159,14 +167,14 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
   if (unknown.length > 0) throw badRequest(`failed to create typed patch object ${what}: .${unknown[0]}: field not declared in schema`)
   if (!sent.name) throw undeterminedName(call.name)
   if (sent.managedFields?.length) throw badRequest('metadata.managedFields must be nil')
-  const place: Place = { namespace: call.namespace, name: call.name }
+  const place: NamespacedName = { namespace: call.namespace, name: call.name }
   const { resourceVersion, uid } = sent
   // Read-only metadata belongs to nobody, and the status only to its subresource.
   const { labels, annotations, finalizers, ownerReferences } = sent
   applied.metadata = {
     name: call.name,
     ...(kind.namespaced && { namespace: call.namespace }),
-    ...given({ labels, annotations, finalizers, ownerReferences }),
+    ...definedFields({ labels, annotations, finalizers, ownerReferences }),
     ...emptyFields(body.metadata),
   } as KubeObject['metadata']
   if (sent.name !== undefined && sent.name !== call.name) {
@@ -212,11 +220,11 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     else if (live) meta.resourceVersion = live.metadata.resourceVersion
     if (uid) meta.uid = uid
     const decoded: Decoded = { object, sent: meta, unknown: [] }
-    if (live) return replace(services, call, live, decoded, 'applied', options)
+    if (live) return decideUpdate(services, call, live, decoded, 'applied', options)
     const { resourceVersion: _, uid: __, ...fresh } = meta
     const created = prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options)
-    call.guard?.(call, created, undefined)
-    return toPut(services, call, created, undefined, options)
+    call.admit?.(call, created, undefined)
+    return decidePut(services, call, created, undefined, options)
   })
   sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
@@ -235,16 +243,16 @@ export function undeterminedName(name: string): StatusError {
 const typeFields = new Set(['apiVersion', 'kind'])
 const toJson = (object: KubeObject) => object as unknown as JsonObject
 
-function replace(
+function decideUpdate(
   services: Services,
   call: Call,
   before: KubeObject,
   decoded: Decoded,
-  ownership: Ownership,
+  ownership: FieldOwnership,
   options: WriteOptions,
-): Decision {
+): WriteDecision {
   const { kind, subresource } = call
-  const place: Place = { namespace: call.namespace, name: call.name }
+  const place: NamespacedName = { namespace: call.namespace, name: call.name }
   let after: KubeObject
   switch (subresource) {
     case '':
@@ -259,20 +267,20 @@ function replace(
       after = prepareFinalize(kind, before, decoded, place, options)
   }
   if (after === before) return { answer: undefined }
-  call.guard?.(call, after, before)
+  call.admit?.(call, after, before)
   // As in Kubernetes: what ends an object is answered, but never stored, so nobody else gets to see it.
-  if (isFinished(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
-  return toPut(services, call, after, before, options)
+  if (isDeletionComplete(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
+  return decidePut(services, call, after, before, options)
 }
 
 /** @throws {StatusError} Forbidden for what other objects, or a quota, leave no place for. */
-function toPut(
+function decidePut(
   { quotas }: Services,
   { kind, subresource }: Call,
   object: KubeObject,
   before: KubeObject | undefined,
   options: WriteOptions,
-): Decision {
+): WriteDecision {
   if (subresource === '') {
     kind.strategy.validateAdmission?.(object, before)
     if (kind.namespaced) quotas.admit(kind, object, before)
@@ -290,12 +298,12 @@ function omitVersion({ resourceVersion: _, ...metadata }: KubeObject['metadata']
 function emptyFields(metadata: unknown): Record<string, unknown> {
   if (!isJsonObject(metadata)) return {}
   const isEmpty = (value: unknown) => value === null || (isJsonObject(value) && Object.keys(value).length === 0)
-  return Object.fromEntries(Object.entries(metadata).filter(([name, value]) => freeFields.has(name) && isEmpty(value)))
+  return Object.fromEntries(Object.entries(metadata).filter(([name, value]) => userMetadataFields.has(name) && isEmpty(value)))
 }
 
-const freeFields = new Set(['labels', 'annotations', 'finalizers', 'ownerReferences'])
+const userMetadataFields = new Set(['labels', 'annotations', 'finalizers', 'ownerReferences'])
 
-function given<T extends object>(fields: T): Partial<T> {
+function definedFields<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 

@@ -76,8 +76,8 @@ test('after a restore versions rise above all that were handed out, and a watch 
     await first.close()
 
     assert.throws(() => restoreBackup({ file: path, dataDir: dataDir! }), /oarlock\.db exists: .*--force/)
-    const { objects, floor, replaced, leftOut } = restoreBackup({ file: path, dataDir: dataDir!, force: true })
-    assert.ok(objects > 5 && leftOut === undefined && replaced !== undefined && statSync(replaced).size > 0)
+    const { objects, floor, replacedPath, skipped } = restoreBackup({ file: path, dataDir: dataDir!, force: true })
+    assert.ok(objects > 5 && skipped === undefined && replacedPath !== undefined && statSync(replacedPath).size > 0)
 
     const second = await startTestServer({ dataDir })
     const { body: list } = await second.call(maps)
@@ -149,9 +149,9 @@ test('salvage keeps what can be read, says what is missing, and whose owners are
 
     const target = join(elsewhere!, 'new')
     assert.throws(() => restoreBackup({ file, dataDir: target }), { code: 'DataCorrupt' })
-    const { objects, leftOut, orphans } = restoreBackup({ file, dataDir: target, salvage: true })
+    const { objects, skipped, orphans } = restoreBackup({ file, dataDir: target, salvage: true })
     assert.ok(objects >= 90 && objects < 100)
-    assert.match(leftOut ?? '', new RegExp(`^${100 - objects} objects are damaged: `))
+    assert.match(skipped ?? '', new RegExp(`^${100 - objects} objects are damaged: `))
     assert.equal(orphans.get('things'), 1)
     const again = await Store.open({ dataDir: target })
     assert.equal(again.table('things').size, objects)

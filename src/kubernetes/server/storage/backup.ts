@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { startError } from './database.ts'
+import { toStartError } from './database.ts'
 import { inspect } from './inspect.ts'
 import { ServerStartError } from './start-error.ts'
 
@@ -20,7 +20,11 @@ export type BackupSummary = {
  * is there or nothing; an older file at `path` is replaced.
  * @throws what `copy` and `check` throw.
  */
-export async function writeWhole<T>(path: string, copy: (temporary: string) => Promise<void>, check: (temporary: string) => T): Promise<T> {
+export async function writeAtomically<T>(
+  path: string,
+  copy: (temporary: string) => Promise<void>,
+  check: (temporary: string) => T,
+): Promise<T> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   closeSync(openSync(temporary, 'wx', 0o600))
   try {
@@ -36,16 +40,16 @@ export async function writeWhole<T>(path: string, copy: (temporary: string) => P
 }
 
 /**
- * {@link writeWhole} for a backup, which is checked as a start checks a database. Reads all of it: for processes that have the
+ * {@link writeAtomically} for a backup, which is checked as a start checks a database. Reads all of it: for processes that have the
  * time, such as a command.
  * @throws {ServerStartError} DataCorrupt when the copy is damaged.
  */
 export function writeBackup(path: string, copy: (temporary: string) => Promise<void>): Promise<BackupSummary> {
-  return writeWhole(path, copy, temporary => {
-    const { objects, newestRevision, damage } = inspect(temporary)
+  return writeAtomically(path, copy, temporary => {
+    const { objects, newestRevision, corruption } = inspect(temporary)
     let count = 0
     for (const ofResource of objects.values()) count += ofResource
-    if (!damage.isEmpty) throw damage.toError(path, count)
+    if (!corruption.isEmpty) throw corruption.toError(path, count)
     return { path, bytes: statSync(temporary).size, objects: count, revision: newestRevision }
   })
 }
@@ -65,7 +69,7 @@ export async function backUpDataDirectory(dataDir: string, path: string): Promis
       db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
       await backup(db, temporary)
     } catch (error) {
-      throw startError(error, file)
+      throw toStartError(error, file)
     } finally {
       db?.close()
     }

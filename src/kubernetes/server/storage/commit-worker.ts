@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Database, startError } from './database.ts'
-import type { FromWorker, Row, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
-import type { Damage } from './read-rows.ts'
+import { Database, toStartError } from './database.ts'
+import type { FromStorageThread, Row, RowsBatch, StorageThreadOptions, ToStorageThread } from './protocol.ts'
+import type { Corruption } from './read-rows.ts'
 import { ServerStartError } from './start-error.ts'
 
 // The thread that owns the file: fsync stops this event loop, never the one that answers requests.
 const port = parentPort!
-const post = (message: FromWorker) => port.postMessage(message)
+const post = (message: FromStorageThread) => port.postMessage(message)
 const batchBytes = 512 * 1024
 const batchesAhead = 4
 
-const database = open(workerData as WorkerOptions)
+const database = open(workerData as StorageThreadOptions)
 if (database) {
   let backup: Promise<void> | undefined
   const close = () => {
@@ -18,7 +18,7 @@ if (database) {
     post({ type: 'closed' })
     port.close()
   }
-  port.on('message', (message: ToWorker) => {
+  port.on('message', (message: ToStorageThread) => {
     if (message.type === 'close') {
       if (backup) void backup.then(close)
       else close()
@@ -42,17 +42,17 @@ if (database) {
   })
 }
 
-function open(options: WorkerOptions): Database | undefined {
+function open(options: StorageThreadOptions): Database | undefined {
   try {
     const opened = new Database(options)
-    const damage = [...opened.faults().map(what => ({ what, rows: 0 })), ...readAll(opened, options)]
+    const corruptions = [...opened.structureErrors().map(what => ({ what, rows: 0 })), ...readAll(opened, options)]
     const { foundFormat, compactedBytes } = opened
-    post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), report: { foundFormat, compactedBytes, damage } })
+    post({ type: 'ready', revisions: opened.revisions(), floor: opened.floor(), report: { foundFormat, compactedBytes, corruptions } })
     // Nobody waits for this but the first write.
-    if (options.synchronous === 'FULL') opened.extendLog()
+    if (options.synchronous === 'FULL') opened.preallocateWal()
     return opened
   } catch (caught) {
-    const error = startError(caught, options.file)
+    const error = toStartError(caught, options.file)
     const message = error instanceof Error ? error.message : String(error)
     const code = error instanceof ServerStartError ? error.code : 'DataCorrupt'
     post({ type: 'refused', code, message })
@@ -61,8 +61,8 @@ function open(options: WorkerOptions): Database | undefined {
   }
 }
 
-function readAll(opened: Database, { takenBatches }: WorkerOptions): Damage[] {
-  const damage: Damage[] = []
+function readAll(opened: Database, { loadedBatches }: StorageThreadOptions): Corruption[] {
+  const corruptions: Corruption[] = []
   let rows: Row[] = []
   let bytes = 0
   let posted = 0
@@ -71,13 +71,13 @@ function readAll(opened: Database, { takenBatches }: WorkerOptions): Damage[] {
     rows = []
     bytes = 0
     posted++
-    for (let taken = Atomics.load(takenBatches, 0); posted - taken > batchesAhead; taken = Atomics.load(takenBatches, 0)) {
-      Atomics.wait(takenBatches, 0, taken, 1_000)
+    for (let taken = Atomics.load(loadedBatches, 0); posted - taken > batchesAhead; taken = Atomics.load(loadedBatches, 0)) {
+      Atomics.wait(loadedBatches, 0, taken, 1_000)
     }
   }
   for (const read of opened.rows()) {
-    if ('damage' in read) {
-      damage.push(read.damage)
+    if ('corruption' in read) {
+      corruptions.push(read.corruption)
       continue
     }
     rows.push(read.row)
@@ -85,7 +85,7 @@ function readAll(opened: Database, { takenBatches }: WorkerOptions): Damage[] {
     if (bytes >= batchBytes) postRows()
   }
   if (rows.length > 0) post(toRowsBatch(rows))
-  return damage
+  return corruptions
 }
 
 function toRowsBatch(rows: readonly Row[]): RowsBatch {

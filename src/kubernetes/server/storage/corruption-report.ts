@@ -1,14 +1,14 @@
 import { dirname } from 'node:path'
-import type { Damage } from './read-rows.ts'
+import type { Corruption } from './read-rows.ts'
 import { ServerStartError } from './start-error.ts'
 
-const named = 5
+const maxListed = 5
 
 /** Gathers what is damaged, names the first of it and counts the rest. */
-export class DamageReport {
-  readonly #named: string[] = []
+export class CorruptionReport {
+  readonly #listed: string[] = []
   #rows = 0
-  #isRowsKnown = true
+  #isRowCountExact = true
   #count = 0
 
   get isEmpty(): boolean {
@@ -20,19 +20,19 @@ export class DamageReport {
     return this.#rows
   }
 
-  add({ what, rows }: Damage): void {
-    if (this.#named.length < named) this.#named.push(what)
+  add({ what, rows }: Corruption): void {
+    if (this.#listed.length < maxListed) this.#listed.push(what)
     this.#count++
     this.#rows += rows ?? 0
-    if (rows === undefined) this.#isRowsKnown = false
+    if (rows === undefined) this.#isRowCountExact = false
   }
 
   /** Such as `at least 3 objects are damaged: …`. */
   get text(): string {
-    const more = this.#count - this.#named.length
-    const details = `${this.#named.join('; ')}${more > 0 ? `; and ${more} more` : ''}`
-    if (this.#rows === 0 && this.#isRowsKnown) return details
-    const rows = this.#isRowsKnown ? `${this.#rows}` : `at least ${this.#rows}`
+    const more = this.#count - this.#listed.length
+    const details = `${this.#listed.join('; ')}${more > 0 ? `; and ${more} more` : ''}`
+    if (this.#rows === 0 && this.#isRowCountExact) return details
+    const rows = this.#isRowCountExact ? `${this.#rows}` : `at least ${this.#rows}`
     return `${rows} object${rows === '1' ? ' is' : 's are'} damaged: ${details}`
   }
 
@@ -40,13 +40,13 @@ export class DamageReport {
   toError(file: string, readable: number): ServerStartError {
     return new ServerStartError(
       'DataCorrupt',
-      `${file} is damaged: ${readable} objects can be read, but ${this.text}. Nothing was changed. ${adviceFor(file)}`,
+      `${file} is damaged: ${readable} objects can be read, but ${this.text}. Nothing was changed. ${recoveryAdvice(file)}`,
     )
   }
 }
 
 /** What to do about a damaged database. */
-export function adviceFor(file: string): string {
+export function recoveryAdvice(file: string): string {
   const data = dirname(file)
   return (
     `Restore a backup (oarlock restore BACKUP --data ${data} --force), ` +

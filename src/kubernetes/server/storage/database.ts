@@ -2,10 +2,10 @@ import { chmodSync, closeSync, existsSync, openSync, statfsSync, statSync } from
 import { dirname } from 'node:path'
 import { backup, DatabaseSync, type StatementSync } from 'node:sqlite'
 import { checksumSeed, rowChecksum } from './checksum.ts'
-import { adviceFor } from './corruption-report.ts'
+import { recoveryAdvice } from './corruption-report.ts'
 import { formatVersion, migrate } from './format.ts'
-import type { CommitBatch, WorkerOptions } from './protocol.ts'
-import { type RowOrDamage, readRows } from './read-rows.ts'
+import type { CommitBatch, StorageThreadOptions } from './protocol.ts'
+import { type RowOrCorruption, readRows } from './read-rows.ts'
 import {
   sqliteBusy,
   sqliteCantOpen,
@@ -22,7 +22,7 @@ import { ServerStartError } from './start-error.ts'
  * Secrets lie in here as they are, and the directory may be one that others can read (invariant 9). SQLite gives the files beside it
  * the same mode. What goes wrong here goes wrong again when SQLite opens it, and SQLite says it better, but for a read-only disk.
  */
-function makePrivate(file: string): void {
+function restrictPermissions(file: string): void {
   try {
     closeSync(openSync(file, 'a', 0o600))
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600)
@@ -35,16 +35,16 @@ function makePrivate(file: string): void {
 }
 
 /** Free space worth a compaction at the start. */
-const worthBytes = 64 * 1024 * 1024
+const minCompactionBytes = 64 * 1024 * 1024
 /** One step of a backup: 1 MiB, during which a commit waits. */
-const pagesPerStep = 256
+const backupPagesPerStep = 256
 
 /** A commit that brings the log to this length also writes its pages to where they belong, and everyone waits for that. */
 const checkpointPages = 2_000
 const cacheKib = 2_048
-const fillCacheKib = 256
+const preallocationCacheKib = 256
 /** The log is not made longer ahead of need on a disk with less room than this. */
-const roomyBytes = 256 * 1024 * 1024
+const minFreeDiskBytes = 256 * 1024 * 1024
 
 /**
  * The file under the store. Objects are rows with an integer key and nothing else to look up by: every lookup is
@@ -62,17 +62,17 @@ export class Database {
   readonly #commit: StatementSync
   readonly #seeds = new Map<string, number>()
   /** The file and its log as they were after the first write: what others of these names would be, nobody will read. */
-  #written: string | undefined
+  #fileIds: string | undefined
   /** The format that was found when it was opened; 0 for a new database. */
   readonly foundFormat: number
   /** What compaction gave back to the disk. */
   readonly compactedBytes: number
 
   /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
-  constructor({ file, synchronous }: Pick<WorkerOptions, 'file' | 'synchronous'>) {
+  constructor({ file, synchronous }: Pick<StorageThreadOptions, 'file' | 'synchronous'>) {
     this.#file = file
     try {
-      makePrivate(file)
+      restrictPermissions(file)
       this.#db = new DatabaseSync(file, { timeout: 250 })
       this.#db.exec(`PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=${synchronous === 'OFF' ? 'OFF' : 'FULL'};
         PRAGMA wal_autocheckpoint=${checkpointPages}; PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-${cacheKib}; BEGIN IMMEDIATE`)
@@ -88,7 +88,7 @@ export class Database {
       this.#begin = this.#db.prepare('BEGIN IMMEDIATE')
       this.#commit = this.#db.prepare('COMMIT')
     } catch (error) {
-      throw startError(error, file)
+      throw toStartError(error, file)
     }
   }
 
@@ -96,14 +96,14 @@ export class Database {
    * Makes the write-ahead log as long as it will be between checkpoints, with a transaction that is taken back: a commit into a file
    * that does not grow waits for its own pages only. Measured on ext4: p50 of a commit of 8 objects 0.16 ms instead of 0.34 ms.
    */
-  extendLog(): void {
+  preallocateWal(): void {
     try {
       const { bavail, bsize } = statfsSync(dirname(this.#file))
-      if (bavail * bsize < roomyBytes) return
+      if (bavail * bsize < minFreeDiskBytes) return
       const blobBytes = 64_000
       // What the cache holds at the end never gets to the log; and what it needs now is not given back to the machine.
-      const blobs = Math.ceil((checkpointPages * 4_096 + fillCacheKib * 1_024) / blobBytes) + 1
-      this.#db.exec(`PRAGMA cache_size=-${fillCacheKib}; BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)`)
+      const blobs = Math.ceil((checkpointPages * 4_096 + preallocationCacheKib * 1_024) / blobBytes) + 1
+      this.#db.exec(`PRAGMA cache_size=-${preallocationCacheKib}; BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)`)
       const insert = this.#db.prepare(`INSERT INTO scratch VALUES (zeroblob(${blobBytes}))`)
       for (let i = 0; i < blobs; i++) insert.run()
     } catch {
@@ -119,7 +119,7 @@ export class Database {
     const pageSize = read('page_size')
     const freeBytes = read('freelist_count') * pageSize
     const bytes = read('page_count') * pageSize
-    if (freeBytes < worthBytes || freeBytes < bytes / 2) return 0
+    if (freeBytes < minCompactionBytes || freeBytes < bytes / 2) return 0
     try {
       this.#db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
     } catch (error) {
@@ -131,7 +131,7 @@ export class Database {
   }
 
   /** What SQLite finds wrong with the structure of the file; empty when it is sound. */
-  faults(): string[] {
+  structureErrors(): string[] {
     try {
       const found = this.#db.prepare('PRAGMA quick_check(20)').all() as { quick_check: string }[]
       return found.map(row => row.quick_check).filter(text => text !== 'ok')
@@ -141,7 +141,7 @@ export class Database {
     }
   }
 
-  rows(): Generator<RowOrDamage> {
+  rows(): Generator<RowOrCorruption> {
     return readRows(this.#db, formatVersion)
   }
 
@@ -163,7 +163,7 @@ export class Database {
 
   /** Copies the database to `path` while writes go on; the copy holds every commit that was done when this was called. */
   async backUp(path: string): Promise<void> {
-    await backup(this.#db, path, { rate: pagesPerStep })
+    await backup(this.#db, path, { rate: backupPagesPerStep })
   }
 
   /** The newest revision of each resource, deletions included. */
@@ -191,7 +191,7 @@ export class Database {
       }
       for (const [index, name] of resources.entries()) this.#setRevision.run(name, newest[index]!)
       this.#commit.run()
-      this.#checkIsThere()
+      this.#checkFileIdentity()
     } catch (error) {
       // SQLite rolls some failures back by itself, and then there is no transaction to end.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
@@ -203,10 +203,10 @@ export class Database {
    * SQLite writes on into files that were deleted, moved away or replaced, and all of it is gone with the process: what cannot be
    * found by name again must not be acknowledged.
    */
-  #checkIsThere(): void {
+  #checkFileIdentity(): void {
     const found = [this.#file, `${this.#file}-wal`].map(path => statSync(path, { throwIfNoEntry: false })?.ino ?? 'gone').join(' ')
-    this.#written ??= found
-    if (found === this.#written && !found.includes('gone')) return
+    this.#fileIds ??= found
+    if (found === this.#fileIds && !found.includes('gone')) return
     throw new Error(
       `${this.#file} or its -wal was removed or replaced while the server runs: put it back and restart, or restore a backup; nothing more is stored`,
     )
@@ -227,7 +227,7 @@ export class Database {
 }
 
 /** Says SQLite's errors at start-up the way {@link ServerStartError} does; returns others as they are. */
-export function startError(error: unknown, file: string): unknown {
+export function toStartError(error: unknown, file: string): unknown {
   const message = error instanceof Error ? error.message : String(error)
   const because = (code: ConstructorParameters<typeof ServerStartError>[0], text: string) =>
     new ServerStartError(code, text, { cause: error })
@@ -244,7 +244,7 @@ export function startError(error: unknown, file: string): unknown {
       )
     case sqliteCorrupt:
     case sqliteNotADatabase:
-      return because('DataCorrupt', `${file} is damaged (${message}). Nothing was changed. ${adviceFor(file)}`)
+      return because('DataCorrupt', `${file} is damaged (${message}). Nothing was changed. ${recoveryAdvice(file)}`)
     case sqliteIoError:
       return because('DataDirectoryUnwritable', `${file} cannot be read or written (${message}): check the disk`)
     default:

@@ -4,7 +4,7 @@
  * Not here: what a resource may look like (registry/), who may write it (auth/), how it travels (http/, watch/).
  * Invariants: 5 (nothing is seen before it is on disk) and 6 (revisions rise, history has no holes above its floor).
  */
-export { type BackupSummary, backUpDataDirectory, writeBackup, writeWhole } from './backup.ts'
+export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
 export { asciiJson, type Entry, type FieldReader, parseEntry } from './entry.ts'
 export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'

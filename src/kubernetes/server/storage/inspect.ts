@@ -1,10 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
-import { DamageReport } from './corruption-report.ts'
-import { startError } from './database.ts'
+import { CorruptionReport } from './corruption-report.ts'
+import { toStartError } from './database.ts'
 import { formatVersion, readFormat } from './format.ts'
 import { sqliteCode, sqliteCorrupt } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
-import { soundRows } from './valid-rows.ts'
+import { validRows } from './valid-rows.ts'
 
 /** What a database file holds, and what of it is damaged. */
 export type Inspection = {
@@ -12,7 +12,7 @@ export type Inspection = {
   /** Sound objects by resource. */
   readonly objects: ReadonlyMap<string, number>
   readonly newestRevision: number
-  readonly damage: DamageReport
+  readonly corruption: CorruptionReport
 }
 
 /**
@@ -25,7 +25,7 @@ export function inspect(file: string): Inspection {
     db = new DatabaseSync(file, { timeout: 250 })
     return inspectOpen(db, file)
   } catch (error) {
-    throw startError(error, file)
+    throw toStartError(error, file)
   } finally {
     db?.close()
   }
@@ -40,15 +40,15 @@ function inspectOpen(db: DatabaseSync, file: string): Inspection {
     )
   }
   if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is no database of oarlock: name a file that "oarlock backup" made`)
-  const damage = new DamageReport()
+  const corruption = new CorruptionReport()
   const objects = new Map<string, number>()
   let newestRevision = newestKnown(db, format)
-  for (const { row } of soundRows(db, format, found => damage.add(found))) {
+  for (const { row } of validRows(db, format, found => corruption.add(found))) {
     const [, resource, , revision] = row
     objects.set(resource, (objects.get(resource) ?? 0) + 1)
     newestRevision = Math.max(newestRevision, revision)
   }
-  return { format, objects, newestRevision, damage }
+  return { format, objects, newestRevision, corruption }
 }
 
 function newestKnown(db: DatabaseSync, format: number): number {

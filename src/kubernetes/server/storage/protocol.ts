@@ -1,4 +1,4 @@
-import type { Damage } from './read-rows.ts'
+import type { Corruption } from './read-rows.ts'
 import type { ServerStartErrorCode } from './start-error.ts'
 
 /** One row of the database. Its key stands in its text too, and both must agree. */
@@ -17,7 +17,7 @@ export type RowsBatch = {
 export type OpenReport = {
   /** The format that was found; 0 for a new database. */
   readonly foundFormat: number
-  readonly damage: readonly Damage[]
+  readonly corruptions: readonly Corruption[]
   /** What compaction gave back to the disk, in bytes. */
   readonly compactedBytes: number
 }
@@ -35,9 +35,9 @@ export type CommitBatch = {
   readonly texts: readonly string[]
 }
 
-export type ToWorker = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
+export type ToStorageThread = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
 
-export type FromWorker =
+export type FromStorageThread =
   | RowsBatch
   | { type: 'ready'; revisions: [resource: string, revision: number][]; floor: number; report: OpenReport }
   | { type: 'refused'; code: ServerStartErrorCode; message: string }
@@ -46,9 +46,9 @@ export type FromWorker =
   | { type: 'backedUp'; error: string | undefined }
   | { type: 'closed' }
 
-export type WorkerOptions = {
+export type StorageThreadOptions = {
   file: string
   synchronous: 'FULL' | 'OFF'
   /** How many batches of rows were taken over: the thread reads only a few ahead, or the whole database would wait in memory. */
-  takenBatches: Int32Array<SharedArrayBuffer>
+  loadedBatches: Int32Array<SharedArrayBuffer>
 }

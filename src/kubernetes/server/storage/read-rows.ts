@@ -4,21 +4,21 @@ import type { Row } from './protocol.ts'
 import { sqliteCode, sqliteCorrupt, sqliteIoError } from './sqlite-codes.ts'
 
 /** Rows that cannot be read: one whose content is not what was written, or all that lie on unreadable pages. */
-export type Damage = { readonly what: string; readonly rows: number | undefined }
+export type Corruption = { readonly what: string; readonly rows: number | undefined }
 
-export type RowOrDamage = { readonly row: Row } | { readonly damage: Damage }
+export type RowOrCorruption = { readonly row: Row } | { readonly corruption: Corruption }
 
 type StoredRow = [id: number, resource: string, key: string, revision: number, text: string, checksum: number | null]
 
 /** How many ids are tried one by one behind an unreadable page: some seconds. */
-const maxProbes = 1_000_000
+const maxProbedIds = 1_000_000
 
 /**
  * Every row that can be read and is what was written, in the order of ids; and what is damaged, where it lies. Reading goes on
  * behind a damaged page: rows are found by their id, on a way through the tree that may avoid it.
  * @param format of the database: before 2 there were no checksums.
  */
-export function* readRows(db: DatabaseSync, format: number): Generator<RowOrDamage> {
+export function* readRows(db: DatabaseSync, format: number): Generator<RowOrCorruption> {
   const columns = `SELECT id, resource, key, revision, value, ${format < 2 ? 'NULL' : 'checksum'} FROM object`
   const seeds = new Map<string, number>()
   const range = db.prepare(`${columns} WHERE id > ? ORDER BY id`)
@@ -35,25 +35,25 @@ export function* readRows(db: DatabaseSync, format: number): Generator<RowOrDama
       }
       return
     } catch (error) {
-      if (!isDamage(error)) throw error
+      if (!isCorruptionError(error)) throw error
       const reason = (error as Error).message
       // Ids begin at 1, and everything up to `last` has been read.
       const from = Math.max(last, 0) + 1
-      const newest = newestId(db) ?? from + maxProbes
+      const newest = newestId(db) ?? from + maxProbedIds
       let next = from
       let found: StoredRow | undefined
-      for (; next <= newest && probes < maxProbes; next++, probes++) {
+      for (; next <= newest && probes < maxProbedIds; next++, probes++) {
         try {
           found = single.get(next) as unknown as StoredRow | undefined
           break
         } catch (again) {
-          if (!isDamage(again)) throw again
+          if (!isCorruptionError(again)) throw again
         }
       }
-      const isEnd = next > newest || probes >= maxProbes
+      const isEnd = next > newest || probes >= maxProbedIds
       if (next > from || isEnd) {
         const until = isEnd ? 'the end' : `${next - 1}`
-        yield { damage: { what: `rows ${from} to ${until} cannot be read (${reason})`, rows: isEnd ? undefined : next - from } }
+        yield { corruption: { what: `rows ${from} to ${until} cannot be read (${reason})`, rows: isEnd ? undefined : next - from } }
       }
       if (isEnd) return
       last = next
@@ -62,7 +62,7 @@ export function* readRows(db: DatabaseSync, format: number): Generator<RowOrDama
   }
 }
 
-function check(stored: StoredRow, seeds: Map<string, number>): RowOrDamage {
+function check(stored: StoredRow, seeds: Map<string, number>): RowOrCorruption {
   const [id, resource, key, revision, text, checksum] = stored
   if (checksum !== null) {
     let seed = seeds.get(resource)
@@ -71,13 +71,13 @@ function check(stored: StoredRow, seeds: Map<string, number>): RowOrDamage {
       seeds.set(resource, seed)
     }
     if (rowChecksum(seed, text) !== checksum) {
-      return { damage: { what: `${resource} ${key} (row ${id}) is not what was written: its checksum differs`, rows: 1 } }
+      return { corruption: { what: `${resource} ${key} (row ${id}) is not what was written: its checksum differs`, rows: 1 } }
     }
   }
   return { row: [id, resource, key, revision, text] }
 }
 
-function isDamage(error: unknown): boolean {
+function isCorruptionError(error: unknown): boolean {
   const code = sqliteCode(error)
   return code === sqliteCorrupt || code === sqliteIoError
 }

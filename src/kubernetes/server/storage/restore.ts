@@ -3,13 +3,13 @@ import { chmodSync, copyFileSync, constants as copyMode, existsSync, mkdirSync, 
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncPath } from './backup.ts'
-import { Database, startError } from './database.ts'
+import { Database, toStartError } from './database.ts'
 import { type Inspection, inspect } from './inspect.ts'
 import type { Row } from './protocol.ts'
 import { nextRevision, readRevision } from './revision.ts'
 import { sqliteBusy, sqliteCode } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
-import { soundRows } from './valid-rows.ts'
+import { validRows } from './valid-rows.ts'
 
 export type RestoreOptions = {
   /** A file that a backup made; with `salvage` also a damaged `oarlock.db`. It is not changed. */
@@ -26,13 +26,13 @@ export type RestoreOptions = {
 export type RestoreSummary = {
   readonly objects: number
   /** What was left out (`salvage`), in words; undefined when nothing was. */
-  readonly leftOut: string | undefined
+  readonly skipped: string | undefined
   /** Objects by resource whose owners are not there: the garbage collector deletes them when a server starts. */
   readonly orphans: ReadonlyMap<string, number>
   /** Resource versions go on above this one; who watches from before it is told to list again (410 Gone). */
   readonly floor: number
   /** Where the database is kept that was there before. */
-  readonly replaced: string | undefined
+  readonly replacedPath: string | undefined
 }
 
 /**
@@ -60,20 +60,26 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
   try {
     copyWithLog(file, copy)
     const found = inspect(copy)
-    const { damage } = found
-    if (!damage.isEmpty && !salvage) throw damage.toError(file, count(found.objects))
+    const { corruption } = found
+    if (!corruption.isEmpty && !salvage) throw corruption.toError(file, count(found.objects))
     const replacedRevision = isThere ? lastRevisionOf(target) : 0
     const last = Math.max(found.newestRevision, replacedRevision)
     const floor = nextRevision(last, nowMs, readRevision(found.newestRevision).partition)
     const orphans = fill(fresh, copy, found, floor)
     syncPath(fresh)
     const replaced = isThere ? `${target}.replaced-${stamp}` : undefined
-    if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfThere(target + suffix, replaced + suffix)
+    if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfExists(target + suffix, replaced + suffix)
     renameSync(fresh, target)
     syncPath(dirname(target))
-    return { objects: count(found.objects), leftOut: damage.isEmpty ? undefined : damage.text, orphans, floor, replaced }
+    return {
+      objects: count(found.objects),
+      skipped: corruption.isEmpty ? undefined : corruption.text,
+      orphans,
+      floor,
+      replacedPath: replaced,
+    }
   } catch (error) {
-    throw startError(error, file)
+    throw toStartError(error, file)
   } finally {
     for (const path of [copy, fresh]) for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(path + suffix, { force: true })
   }
@@ -139,7 +145,7 @@ function fill(fresh: string, copy: string, { format }: Inspection, floor: number
     rows = []
   }
   try {
-    for (const { row, object } of soundRows(from, format, () => {})) {
+    for (const { row, object } of validRows(from, format, () => {})) {
       uids.add(object.metadata.uid)
       const owners = object.metadata.ownerReferences?.map(owner => owner.uid) ?? []
       if (owners.length > 0) owned.push({ resource: row[1], owners })
@@ -159,7 +165,7 @@ function fill(fresh: string, copy: string, { format }: Inspection, floor: number
   return orphans
 }
 
-function moveIfThere(from: string, to: string): void {
+function moveIfExists(from: string, to: string): void {
   if (existsSync(from)) renameSync(from, to)
 }
 

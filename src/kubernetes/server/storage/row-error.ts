@@ -2,7 +2,7 @@ import type { KubeObject } from '../../object/index.ts'
 import type { Row } from './protocol.ts'
 
 /** Why a stored row is none that this server wrote; undefined when it is sound. `object` is its parsed text. */
-export function rowFault([id, resource, key, revision]: Row, object: KubeObject): string | undefined {
+export function rowError([id, resource, key, revision]: Row, object: KubeObject): string | undefined {
   // A start asks this for every object: nothing is made that a sound one does not need.
   const at = () => `${resource} ${key} (row ${id})`
   // What the types promise is what is checked here.

@@ -21,7 +21,7 @@ export class ServerStartError extends Error {
   }
 
   /** The address to listen on is the trouble; otherwise the data directory is. */
-  get isAboutAddress(): boolean {
+  get isAddressError(): boolean {
     return this.code === 'AddressInUse' || this.code === 'AddressInvalid'
   }
 }

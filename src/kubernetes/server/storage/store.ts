@@ -2,11 +2,11 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type KubeObject, StatusError } from '../../object/index.ts'
-import { DamageReport } from './corruption-report.ts'
+import { CorruptionReport } from './corruption-report.ts'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
-import type { CommitBatch, FromWorker, OpenReport, Row, RowsBatch, ToWorker, WorkerOptions } from './protocol.ts'
+import type { CommitBatch, FromStorageThread, OpenReport, Row, RowsBatch, StorageThreadOptions, ToStorageThread } from './protocol.ts'
 import { nextRevision } from './revision.ts'
-import { rowFault } from './row-error.ts'
+import { rowError } from './row-error.ts'
 import { sqliteFull } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
 import { type HistoryLimits, type StoredEvent, Table } from './table.ts'
@@ -75,7 +75,7 @@ const defaultMaxQueuedBytes = 64 * 1024 * 1024
  */
 export class Store {
   readonly #worker: Worker
-  readonly #takenBatches: Int32Array<SharedArrayBuffer>
+  readonly #loadedBatches: Int32Array<SharedArrayBuffer>
   readonly #tables = new Map<string, Table>()
   readonly #heads = new Map<Table, Map<string, Write>>()
   readonly #commitListeners: CommitListener[] = []
@@ -96,14 +96,14 @@ export class Store {
   #closing: { resolve(): void } | undefined
   #closed: Promise<void> | undefined
   #backup: { resolve(): void; reject(error: Error): void } | undefined
-  readonly #damage = new DamageReport()
+  readonly #corruption = new CorruptionReport()
   #report: OpenReport | undefined
   #forgetting: NodeJS.Timeout | undefined
   #stats = { writes: 0, commits: 0, failedWrites: 0, lastCommitMs: 0 }
 
-  private constructor(worker: Worker, takenBatches: Int32Array<SharedArrayBuffer>, options: StoreOptions) {
+  private constructor(worker: Worker, loadedBatches: Int32Array<SharedArrayBuffer>, options: StoreOptions) {
     this.#worker = worker
-    this.#takenBatches = takenBatches
+    this.#loadedBatches = loadedBatches
     this.#partition = options.partition ?? 0
     this.#history = options.history ?? defaultHistory
     this.#maxQueuedBytes = options.maxQueuedBytes ?? defaultMaxQueuedBytes
@@ -122,8 +122,8 @@ export class Store {
     refuseIfGone(dataDir, file)
     // The compiler leaves URLs alone, so the built package must say .js itself.
     const script = import.meta.url.endsWith('.ts') ? './commit-worker.ts' : './commit-worker.js'
-    const takenBatches = new Int32Array(new SharedArrayBuffer(4))
-    const workerData: WorkerOptions = { file, synchronous, takenBatches }
+    const loadedBatches = new Int32Array(new SharedArrayBuffer(4))
+    const workerData: StorageThreadOptions = { file, synchronous, loadedBatches }
     const worker = new Worker(new URL(script, import.meta.url), {
       workerData,
       // Flags of the process, such as --input-type, are not meant for this script.
@@ -131,14 +131,14 @@ export class Store {
       name: 'oarlock-store',
       resourceLimits: { maxYoungGenerationSizeMb: 2 },
     })
-    const store = new Store(worker, takenBatches, options)
+    const store = new Store(worker, loadedBatches, options)
     await new Promise<void>((resolve, reject) => {
-      worker.on('message', (message: FromWorker) => {
+      worker.on('message', (message: FromStorageThread) => {
         if (message.type === 'refused') reject(new ServerStartError(message.code, message.message))
         store.#receive(message)
         if (message.type !== 'ready') return
-        if (store.#damage.isEmpty) resolve()
-        else void worker.terminate().then(() => reject(store.#damage.toError(file, store.stats().objects)))
+        if (store.#corruption.isEmpty) resolve()
+        else void worker.terminate().then(() => reject(store.#corruption.toError(file, store.stats().objects)))
       })
       worker.on('error', (error: Error) => {
         store.#break(`the storage thread failed: ${error.message}`)
@@ -164,7 +164,7 @@ export class Store {
   }
 
   /** Why nothing can be written any more; only opening it again helps. */
-  get fault(): string | undefined {
+  get failure(): string | undefined {
     return this.#broken
   }
 
@@ -238,7 +238,7 @@ export class Store {
   put(table: Table, before: Entry | undefined, object: KubeObject): Promise<Entry> {
     const after = this.#entry(table, before, object)
     const durable = this.#enqueue(table, before, after, after)
-    if (!before) table.created?.(after)
+    if (!before) table.onCreate?.(after)
     return durable
   }
 
@@ -280,7 +280,7 @@ export class Store {
   #forgetHistory(): void {
     // A revision says when it was made.
     const revision = nextRevision(0, this.#nowMs() - historyMs, this.#partition)
-    for (const table of this.#tables.values()) table.forgetUntil(revision, lastingEvents)
+    for (const table of this.#tables.values()) table.compactHistory(revision, lastingEvents)
   }
 
   async #close(): Promise<void> {
@@ -346,16 +346,16 @@ export class Store {
     this.#post(toCommitBatch(batch))
   }
 
-  #post(message: ToWorker): void {
+  #post(message: ToStorageThread): void {
     this.#worker.postMessage(message)
   }
 
-  #receive(message: FromWorker): void {
+  #receive(message: FromStorageThread): void {
     switch (message.type) {
       case 'rows':
         this.#load(message)
-        Atomics.add(this.#takenBatches, 0, 1)
-        Atomics.notify(this.#takenBatches, 0)
+        Atomics.add(this.#loadedBatches, 0, 1)
+        Atomics.notify(this.#loadedBatches, 0)
         return
       case 'ready':
         this.#newestRevision = Math.max(this.#newestRevision, message.floor)
@@ -364,7 +364,7 @@ export class Store {
           this.#newestRevision = Math.max(this.#newestRevision, revision)
         }
         this.#report = message.report
-        for (const damage of message.report.damage) this.#damage.add(damage)
+        for (const corruption of message.report.corruptions) this.#corruption.add(corruption)
         this.#durableRevision = this.#newestRevision
         return
       case 'committed':
@@ -393,11 +393,11 @@ export class Store {
       try {
         const object = JSON.parse(text) as KubeObject
         const table = this.table(resource)
-        const fault = rowFault(row, object) ?? (table.get(key) && `${resource} ${key} is there twice`)
-        if (fault) this.#damage.add({ what: fault, rows: 1 })
+        const failure = rowError(row, object) ?? (table.get(key) && `${resource} ${key} is there twice`)
+        if (failure) this.#corruption.add({ what: failure, rows: 1 })
         else table.load(id, object, revision, text)
       } catch (error) {
-        this.#damage.add({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
+        this.#corruption.add({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
       }
     }
   }

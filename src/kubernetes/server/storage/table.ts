@@ -26,7 +26,7 @@ export class Table {
   readonly name: string
   readonly listeners = new Set<TableListener>()
   /** Told of a new object when its write is queued, so that what it writes too is in the same commit. Must not throw. */
-  created: ((entry: Entry) => void) | undefined
+  onCreate: ((entry: Entry) => void) | undefined
   readonly #limits: HistoryLimits
   #readFields: FieldReader | undefined
   #fieldNames: readonly string[] = []
@@ -36,7 +36,7 @@ export class Table {
   #addedKeys: string[] = []
   #removedKeys = 0
   #snapshot: Entry[] | undefined
-  #ofNamespace: { namespace: string; entries: readonly Entry[] } | undefined
+  #namespaceCache: { namespace: string; entries: readonly Entry[] } | undefined
   #events: StoredEvent[] = []
   #eventBytes = 0
   #floor = 0
@@ -92,13 +92,13 @@ export class Table {
 
   /** The objects of one namespace in key order, without touching the others. The last answer is kept until something changes. */
   inNamespace(namespace: string): readonly Entry[] {
-    if (this.#ofNamespace?.namespace === namespace) return this.#ofNamespace.entries
+    if (this.#namespaceCache?.namespace === namespace) return this.#namespaceCache.entries
     const keys = this.#keys()
     const prefix = `${namespace}/`
     const end = `${namespace}0` // '0' is the character after '/'
     const entries: Entry[] = []
     for (let i = lowerBound(keys, prefix); i < keys.length && keys[i]! < end; i++) entries.push(this.#entries.get(keys[i]!)!)
-    this.#ofNamespace = { namespace, entries }
+    this.#namespaceCache = { namespace, entries }
     return entries
   }
 
@@ -111,7 +111,7 @@ export class Table {
     for (const { entry, before } of since) if (!then.has(entry.key)) then.set(entry.key, before)
     const entries = this.snapshot().filter(entry => !then.has(entry.key))
     for (const entry of then.values()) if (entry) entries.push(entry)
-    return entries.sort((a, b) => byCode(a.key, b.key))
+    return entries.sort((a, b) => compareKeys(a.key, b.key))
   }
 
   /** The events after `revision`, or undefined when some of them are no longer kept. */
@@ -143,7 +143,7 @@ export class Table {
       this.#entries.set(entry.key, { ...entry, fields: object && readFields?.(object) })
     }
     this.#snapshot = undefined
-    this.#ofNamespace = undefined
+    this.#namespaceCache = undefined
   }
 
   get readFields(): FieldReader | undefined {
@@ -179,7 +179,7 @@ export class Table {
    * Drops the history up to `revision`, but for the newest `keep` events: after a burst of changes its many versions would stay
    * for as long as nothing else happens.
    */
-  forgetUntil(revision: number, keep: number): void {
+  compactHistory(revision: number, keep: number): void {
     const most = this.#events.length - keep
     let drop = 0
     while (drop < most && this.#events[drop]!.revision <= revision) this.#eventBytes -= this.#events[drop++]!.entry.text.length
@@ -203,23 +203,23 @@ export class Table {
 
   #put(entry: Entry, before: Entry | undefined): void {
     this.#snapshot = undefined
-    this.#ofNamespace = undefined
+    this.#namespaceCache = undefined
     this.#entries.set(entry.key, entry)
     this.#bytes += entry.text.length - (before?.text.length ?? 0)
     if (!before) this.#addedKeys.push(entry.key)
-    if (before?.owners || entry.owners) this.#index(before, entry)
+    if (before?.owners || entry.owners) this.#updateOwnerIndex(before, entry)
   }
 
   #remove(before: Entry): void {
     this.#snapshot = undefined
-    this.#ofNamespace = undefined
+    this.#namespaceCache = undefined
     this.#entries.delete(before.key)
     this.#bytes -= before.text.length
     this.#removedKeys++
-    if (before.owners) this.#index(before, undefined)
+    if (before.owners) this.#updateOwnerIndex(before, undefined)
   }
 
-  #index(before: Entry | undefined, after: Entry | undefined): void {
+  #updateOwnerIndex(before: Entry | undefined, after: Entry | undefined): void {
     for (const uid of before?.owners ?? []) {
       const keys = this.#byOwner.get(uid)
       keys?.delete(before!.key)
@@ -249,7 +249,7 @@ export class Table {
   }
 }
 
-const byCode = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+const compareKeys = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
 function mergeSorted(left: string[], right: string[]): string[] {
   const merged: string[] = []

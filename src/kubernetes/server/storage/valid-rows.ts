@@ -1,19 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { KubeObject } from '../../object/index.ts'
 import type { Row } from './protocol.ts'
-import { type Damage, readRows } from './read-rows.ts'
-import { rowFault } from './row-error.ts'
+import { type Corruption, readRows } from './read-rows.ts'
+import { rowError } from './row-error.ts'
 
-/** Every row with its object, except those that are damaged: they go to `onDamage`. */
-export function* soundRows(
+/** Every row with its object, except those that are damaged: they go to `onCorruption`. */
+export function* validRows(
   db: DatabaseSync,
   format: number,
-  onDamage: (damage: Damage) => void,
+  onCorruption: (corruption: Corruption) => void,
 ): Generator<{ row: Row; object: KubeObject }> {
   const seen = new Map<string, Set<string>>()
   for (const read of readRows(db, format)) {
-    if ('damage' in read) {
-      onDamage(read.damage)
+    if ('corruption' in read) {
+      onCorruption(read.corruption)
       continue
     }
     const { row } = read
@@ -22,13 +22,13 @@ export function* soundRows(
     try {
       object = JSON.parse(text) as KubeObject
     } catch (error) {
-      onDamage({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
+      onCorruption({ what: `${resource} ${key} (row ${id}) cannot be read (${(error as Error).message})`, rows: 1 })
       continue
     }
     const keys = seen.get(resource) ?? new Set()
     seen.set(resource, keys)
-    const fault = rowFault(row, object) ?? (keys.has(key) ? `${resource} ${key} (row ${id}) is there twice` : undefined)
-    if (fault) onDamage({ what: fault, rows: 1 })
+    const fault = rowError(row, object) ?? (keys.has(key) ? `${resource} ${key} (row ${id}) is there twice` : undefined)
+    if (fault) onCorruption({ what: fault, rows: 1 })
     else {
       keys.add(key)
       yield { row, object }

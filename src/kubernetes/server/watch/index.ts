@@ -4,5 +4,5 @@
  * 10 (a slow watcher is cut off, not buffered without end).
  */
 export { WatchHub } from './watch-hub.ts'
-export type { MayGoOn } from './watcher.ts'
+export type { Revalidate } from './watcher.ts'
 export { Watcher } from './watcher.ts'

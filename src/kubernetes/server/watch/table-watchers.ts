@@ -24,13 +24,13 @@ export class TableWatchers {
   }
 
   /** True when every watcher has been handed all there is: only then does a bookmark say the truth. */
-  get isQuiet(): boolean {
+  get isIdle(): boolean {
     return this.#pending.length === 0 && !this.#isDelivering
   }
 
   /** `watcher` starts from what is committed now, so what waits here is not for it. */
   add(watcher: Watcher): void {
-    watcher.skips = this.#pending.length
+    watcher.skippedEvents = this.#pending.length
     this.#watchers.add(watcher)
   }
 

@@ -13,8 +13,8 @@ const sliceMs = 4
  * Deliveries rest at least as long as the last ones took, so that requests get half of the event loop, and up to this multiple of it while
  * that is not long: most of a write is spent outside of this program and does not depend on how much is written.
  */
-const longRest = 4
-const longRestMs = 4
+const maxPauseFactor = 4
+const maxLongPauseMs = 4
 
 /**
  * All open watches: hands them what is committed, ends them in time, tells quiet ones how far the store has come.
@@ -31,10 +31,10 @@ export class WatchHub {
   readonly #onError: (error: unknown) => void
   #pending = new Set<TableWatchers>()
   /** Deliveries under way, or about to be. */
-  #round: Generator<Watcher> | undefined
-  #restUntilMs = 0
+  #delivery: Generator<Watcher> | undefined
+  #pausedUntilMs = 0
   /** When tables of what tokens hang on were written last, as of the last sweep. */
-  #credentialsAt = 0
+  #credentialsRevision = 0
   #size = 0
 
   /** @param onError told why a watch that could not be served was ended. */
@@ -59,7 +59,7 @@ export class WatchHub {
       watchers = new TableWatchers(table, pending => this.#schedule(pending), this.#onError)
       this.#byTable.set(table, watchers)
     }
-    const watcher = new Watcher({ ...options, nowMs: () => this.#store.nowMs, onClose: closed => this.#forget(table, closed) })
+    const watcher = new Watcher({ ...options, nowMs: () => this.#store.nowMs, onClose: closed => this.#remove(table, closed) })
     watcher.deadlineMs = nowMs + timeoutMs
     // Spread, so that thousands of watches do not get their bookmarks at once.
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs * (0.5 + Math.random())
@@ -72,12 +72,12 @@ export class WatchHub {
   /** Hands out what waits, then ends all watches with a clean end of stream. */
   close(): void {
     clearInterval(this.#timer)
-    if (this.#round) for (const _ of this.#round);
+    if (this.#delivery) for (const _ of this.#delivery);
     for (const _ of this.#deliveries());
     for (const watchers of this.#byTable.values()) for (const watcher of [...watchers]) watcher.end()
   }
 
-  #forget(table: Table, watcher: Watcher): void {
+  #remove(table: Table, watcher: Watcher): void {
     const watchers = this.#byTable.get(table)
     if (!watchers) return
     watchers.remove(watcher)
@@ -90,9 +90,9 @@ export class WatchHub {
 
   #schedule(watchers: TableWatchers): void {
     this.#pending.add(watchers)
-    if (this.#round) return
-    this.#round = this.#deliveries()
-    const waitMs = this.#restUntilMs - performance.now()
+    if (this.#delivery) return
+    this.#delivery = this.#deliveries()
+    const waitMs = this.#pausedUntilMs - performance.now()
     const run = () => this.#run(0)
     // Timers know whole milliseconds only.
     if (waitMs < 0.5) setImmediate(run)
@@ -103,15 +103,15 @@ export class WatchHub {
   #run(beforeMs: number): void {
     const startMs = performance.now()
     let busyMs = 0
-    while (!this.#round?.next().done) {
+    while (!this.#delivery?.next().done) {
       busyMs = performance.now() - startMs
       if (busyMs < sliceMs) continue
       setImmediate(() => this.#run(beforeMs + busyMs))
       return
     }
-    this.#round = undefined
+    this.#delivery = undefined
     const tookMs = beforeMs + busyMs
-    this.#restUntilMs = startMs + busyMs + Math.max(tookMs, Math.min(tookMs * longRest, longRestMs))
+    this.#pausedUntilMs = startMs + busyMs + Math.max(tookMs, Math.min(tookMs * maxPauseFactor, maxLongPauseMs))
     const [next] = this.#pending
     if (next) this.#schedule(next)
   }
@@ -134,22 +134,22 @@ export class WatchHub {
     // Monotonic: a step of the wall clock must not end every watch.
     const nowMs = performance.now()
     const credentialsAt = Math.max(...credentialTables.map(name => this.#store.table(name).lastRevision))
-    const haveChanged = credentialsAt !== this.#credentialsAt
-    this.#credentialsAt = credentialsAt
+    const haveChanged = credentialsAt !== this.#credentialsRevision
+    this.#credentialsRevision = credentialsAt
     for (const watchers of this.#byTable.values()) {
-      const { isQuiet } = watchers
+      const { isIdle } = watchers
       for (const watcher of watchers) {
-        if (watcher.deadlineMs <= nowMs || !this.#mayGoOn(watcher, nowMs, haveChanged)) watcher.end()
-        else if (isQuiet) this.#bookmark(watcher, this.#store.revision, nowMs)
+        if (watcher.deadlineMs <= nowMs || !this.#isStillAllowed(watcher, nowMs, haveChanged)) watcher.end()
+        else if (isIdle) this.#bookmark(watcher, this.#store.revision, nowMs)
       }
     }
   }
 
   // Its client asks again, and is told why it may not.
-  #mayGoOn(watcher: Watcher, nowMs: number, haveCredentialsChanged: boolean): boolean {
-    if (watcher.nextCheckMs > nowMs) return !haveCredentialsChanged || watcher.mayGoOn('credential')
+  #isStillAllowed(watcher: Watcher, nowMs: number, haveCredentialsChanged: boolean): boolean {
+    if (watcher.nextCheckMs > nowMs) return !haveCredentialsChanged || watcher.revalidate('credential')
     watcher.nextCheckMs = nowMs + this.#checkEveryMs
-    return watcher.mayGoOn('everything')
+    return watcher.revalidate('everything')
   }
 
   #bookmark(watcher: Watcher, revision: number, nowMs: number): void {

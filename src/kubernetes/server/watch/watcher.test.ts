@@ -8,7 +8,7 @@ import type { Entry, Store } from '../storage/index.ts'
 import { Table } from '../storage/index.ts'
 import { negotiate, type Reply } from '../wire/index.ts'
 import { WatchHub } from './watch-hub.ts'
-import type { MayGoOn, Watcher } from './watcher.ts'
+import type { Revalidate, Watcher } from './watcher.ts'
 
 const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
 
@@ -20,7 +20,11 @@ function entryAt(revision: number): Entry {
 }
 
 async function withWatchers(
-  run: (open: (reads: boolean, mayGoOn?: MayGoOn) => Promise<Opened>, write: (revision: number) => void, hub: WatchHub) => Promise<void>,
+  run: (
+    open: (reads: boolean, revalidate?: Revalidate) => Promise<Opened>,
+    write: (revision: number) => void,
+    hub: WatchHub,
+  ) => Promise<void>,
 ) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
   const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
@@ -31,11 +35,11 @@ async function withWatchers(
   const server = createServer(socket => {
     sockets.add(socket)
     const handler = (_request: unknown, reply: Reply) => void replies.push(reply)
-    new Http1Connection(socket, { handler, isForNode: () => false, onUnusual() {}, onClose() {} })
+    new Http1Connection(socket, { handler, usesNodeHttp: () => false, onDelegate() {}, onClose() {} })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const open = async (reads: boolean, mayGoOn?: MayGoOn): Promise<Opened> => {
+  const open = async (reads: boolean, revalidate?: Revalidate): Promise<Opened> => {
     const socket = connect(port, '127.0.0.1')
     socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
     while (replies.length === 0) await new Promise(setImmediate)
@@ -45,7 +49,7 @@ async function withWatchers(
     let text = ''
     if (reads) socket.on('data', chunk => (text += chunk))
     const as = negotiate(undefined, undefined)
-    const common = { kind, table, as, response, wantsBookmarks: false, mayGoOn }
+    const common = { kind, table, as, response, wantsBookmarks: false, revalidate }
     const watcher = hub.open({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 }, 60_000)
     return {
       watcher,

@@ -12,7 +12,7 @@ export type WatcherOptions = {
   wantsBookmarks: boolean
   nowMs: () => number
   /** Default: always true. */
-  mayGoOn?: MayGoOn | undefined
+  revalidate?: Revalidate | undefined
   /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
   maxBufferedBytes: number
   onClose: (watcher: Watcher) => void
@@ -22,20 +22,20 @@ export type WatcherOptions = {
  * False when who opened a watch would not get another one by now: as what they showed does not hold any more (`credential`: cheap, asked
  * whenever one may have been revoked), or also as they may not watch any more (`everything`: asked now and then).
  */
-export type MayGoOn = (what: 'credential' | 'everything') => boolean
+export type Revalidate = (what: 'credential' | 'everything') => boolean
 
 const initialChunkBytes = 128 * 1024
-const replayedAtOnce = 64
+const replayBatchSize = 64
 
 /** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
 export class Watcher {
   readonly #options: WatcherOptions
   #isFirst = true
   /** Events that came while the initial objects were still being sent. */
-  #waiting: StoredEvent[] | undefined
+  #buffered: StoredEvent[] | undefined
   #isClosed = false
   /** How many of the events that come first were there before this watch. */
-  skips = 0
+  skippedEvents = 0
   deadlineMs = Number.POSITIVE_INFINITY
   nextBookmarkMs = Number.POSITIVE_INFINITY
   nextCheckMs = Number.POSITIVE_INFINITY
@@ -45,12 +45,12 @@ export class Watcher {
     options.response.on('close', () => this.#release())
   }
 
-  mayGoOn(what: 'credential' | 'everything'): boolean {
-    return this.#options.mayGoOn?.(what) ?? true
+  revalidate(what: 'credential' | 'everything'): boolean {
+    return this.#options.revalidate?.(what) ?? true
   }
 
   get wantsBookmarks(): boolean {
-    return this.#options.wantsBookmarks && this.#waiting === undefined
+    return this.#options.wantsBookmarks && this.#buffered === undefined
   }
 
   /**
@@ -59,13 +59,13 @@ export class Watcher {
    */
   async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
     const { kind, as, response } = this.#options
-    this.#waiting = []
+    this.#buffered = []
     const pace = new TimeSlice()
     let text = ''
     for (const entry of entries) {
       text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
       this.#isFirst = false
-      if (pace.isOver) await pace.rest()
+      if (pace.isExpired) await pace.yield()
       if (this.#isClosed) return
       if (text.length < initialChunkBytes) continue
       const isReady = response.write(text, asEncoding(as))
@@ -75,34 +75,34 @@ export class Watcher {
     }
     if (initialEndRevision !== undefined) text += renderBookmark(kind, initialEndRevision, as, true)
     if (text) response.write(text, asEncoding(as))
-    this.#goOn()
+    this.#goLive()
   }
 
   // From the past to the present.
-  #goOn(): void {
-    const waiting = this.#waiting ?? []
-    this.#waiting = undefined
+  #goLive(): void {
+    const waiting = this.#buffered ?? []
+    this.#buffered = undefined
     this.#send(waiting)
   }
 
   /** Sends past events of the table, oldest first, then everything since. */
   async replay(events: readonly StoredEvent[]): Promise<void> {
     const { response } = this.#options
-    this.#waiting = []
+    this.#buffered = []
     const pace = new TimeSlice()
-    for (let at = 0; at < events.length && !this.#isClosed; at += replayedAtOnce) {
-      const some = events.slice(at, at + replayedAtOnce)
+    for (let at = 0; at < events.length && !this.#isClosed; at += replayBatchSize) {
+      const some = events.slice(at, at + replayBatchSize)
       const chunk = this.#render(some)
       for (const event of some) event.encoded = undefined
       if (chunk) writeChunk(response, chunk)
       if (response.writableLength > initialChunkBytes) await drained(response)
-      if (pace.isOver) await pace.rest()
+      if (pace.isExpired) await pace.yield()
     }
-    this.#goOn()
+    this.#goLive()
   }
 
   bookmark(revision: number): void {
-    if (this.#waiting || this.#isClosed) return
+    if (this.#buffered || this.#isClosed) return
     const { kind, as, response } = this.#options
     response.write(renderBookmark(kind, revision, as, false), asEncoding(as))
   }
@@ -118,23 +118,23 @@ export class Watcher {
 
   /** Sends what happened to its table since the last time; the same array to every watcher of it. */
   deliver(events: readonly StoredEvent[]): void {
-    const { skips } = this
-    this.skips = 0
-    this.#send(skips > 0 ? events.slice(skips) : events)
+    const { skippedEvents } = this
+    this.skippedEvents = 0
+    this.#send(skippedEvents > 0 ? events.slice(skippedEvents) : events)
   }
 
   #send(events: readonly StoredEvent[]): void {
     if (this.#isClosed || events.length === 0) return
     const { maxBufferedBytes, response } = this.#options
-    if (this.#waiting) {
-      this.#waiting.push(...events)
-      if (this.#waiting.length * 1_000 > maxBufferedBytes) this.#cutOff()
+    if (this.#buffered) {
+      this.#buffered.push(...events)
+      if (this.#buffered.length * 1_000 > maxBufferedBytes) this.#disconnect()
       return
     }
     const chunk = this.#chunkOf(events)
     if (!chunk) return
     // What it has not taken since the last time counts; how much comes at once is not its fault.
-    if (response.writableLength > maxBufferedBytes) this.#cutOff()
+    if (response.writableLength > maxBufferedBytes) this.#disconnect()
     else writeChunk(response, chunk)
   }
 
@@ -170,7 +170,7 @@ export class Watcher {
     return text ? frame(text, as) : undefined
   }
 
-  #cutOff(): void {
+  #disconnect(): void {
     this.#release()
     this.#options.response.destroy()
   }
@@ -178,7 +178,7 @@ export class Watcher {
   #release(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#waiting = undefined
+    this.#buffered = undefined
     this.#options.onClose(this)
   }
 }
