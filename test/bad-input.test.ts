@@ -252,7 +252,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.env[0].name',
     came: /"OARLOCK_EPOCH"/,
-    allowed: /names that start with OARLOCK_ are set by Oarlock/,
+    allowed: /names that start with OARLOCK_ are reserved/,
   },
 ]
 

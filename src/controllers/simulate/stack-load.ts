@@ -1,7 +1,7 @@
 import type { Run } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { type RunRequest, requestOf } from '../dispatch/index.ts'
-import { backoffMs, jitteredIntervalMs, jitterOf, runClass, type Settings } from '../stack/index.ts'
+import { jitteredIntervalMs, jitterOf, priorityClassOf, retryDelayMs, type Settings } from '../stack/index.ts'
 
 /** Why a Run is made, as far as it matters for load: a retry is a Run of the same cause. */
 export type RunCause = 'DriftCheck' | 'Change'
@@ -62,7 +62,7 @@ function requestFor(key: string, cause: RunCause, epochMs: number): RunRequest {
       inputsDigest: '',
       reason,
       pool,
-      priorityClass: runClass(stack, { type: 'Apply', reason, atMs: 0 }, [], undefined),
+      priorityClass: priorityClassOf(stack, { type: 'Apply', reason, atMs: 0 }, [], undefined),
       priority: 0,
     },
   }
@@ -88,7 +88,7 @@ export function afterRun(load: StackLoad, isFailed: boolean, settings: Settings,
   if (isFailed) {
     load.failures++
     if (load.failures > settings.retryLimit) return undefined
-    return { cause: load.cause, atMs: nowMs + backoffMs(settings, load.failures) }
+    return { cause: load.cause, atMs: nowMs + retryDelayMs(settings, load.failures) }
   }
   load.failures = 0
   const { intervalMs } = settings

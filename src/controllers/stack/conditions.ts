@@ -1,59 +1,58 @@
-import type { Run, StackStatus } from '../../api/index.ts'
+import type { StackStatus } from '../../api/index.ts'
 import { type Condition, findCondition, setCondition } from '../../kubernetes/object/index.ts'
-import { quotedChars } from './limits.ts'
-import { phaseOf } from './run-facts.ts'
 
 export type StackEvent = { type: 'Normal' | 'Warning'; reason: string; message: string }
 
-type Word = { readonly reason: string; readonly message: string }
+/** Reason and message of a condition. */
+export type ConditionDetail = { readonly reason: string; readonly message: string }
 
-/** What the conditions of a Stack say, kstatus' way: what is absent here is absent there. */
+/** The conditions of a Stack by kstatus' conventions. A condition that is absent here is removed from the status. */
 export type ConditionUpdate = {
-  readonly ready: Word & { readonly status: 'True' | 'False' }
-  readonly reconciling?: Word
-  readonly stalled?: Word
-  readonly awaitingApproval?: Word
+  readonly ready: ConditionDetail & { readonly status: 'True' | 'False' }
+  readonly reconciling?: ConditionDetail
+  readonly stalled?: ConditionDetail
+  readonly awaitingApproval?: ConditionDetail
 }
 
 export function readyCondition(reason: string, message: string): ConditionUpdate {
   return { ready: { status: 'True', reason, message } }
 }
 
-/** Not Ready, and Oarlock goes on by itself. */
+/** Not Ready, and the controller continues on its own. */
 export function reconcilingCondition(reason: string, message: string): ConditionUpdate {
   return { ready: { status: 'False', reason, message }, reconciling: { reason, message } }
 }
 
-/** Not Ready, and nothing gets better until somebody changes something. */
+/** Not Ready, and it stays so until a user changes something. */
 export function stalledCondition(reason: string, message: string): ConditionUpdate {
   return { ready: { status: 'False', reason, message }, stalled: { reason, message } }
 }
 
-/** Not Ready, on purpose. */
-export function pausedCondition(reason: string, message: string): ConditionUpdate {
-  return { ready: { status: 'False', reason, message } }
+/** Not Ready on purpose: neither reconciling nor stalled. */
+export function suspendedCondition(message: string): ConditionUpdate {
+  return { ready: { status: 'False', reason: 'Suspended', message } }
 }
 
-const owned = ['Ready', 'Reconciling', 'Stalled', 'AwaitingApproval'] as const
+const ownedTypes = ['Ready', 'Reconciling', 'Stalled', 'AwaitingApproval'] as const
 
-/** Puts what is said into the conditions of `status`, and returns the events that tell of the transitions. */
+/** Applies `update` to the conditions of `status`, and returns them with the events for the transitions. */
 export function setConditions(
   status: StackStatus,
-  say: ConditionUpdate,
+  update: ConditionUpdate,
   generation: number,
   nowMs: number,
 ): { conditions: Condition[]; events: StackEvent[] } {
-  const before = status.conditions
-  const words: Record<(typeof owned)[number], (Word & { status: 'True' | 'False' }) | undefined> = {
-    Ready: say.ready,
-    Reconciling: say.reconciling && { status: 'True', ...say.reconciling },
-    Stalled: say.stalled && { status: 'True', ...say.stalled },
-    AwaitingApproval: say.awaitingApproval && { status: 'True', ...say.awaitingApproval },
+  const previous = status.conditions
+  const details: Record<(typeof ownedTypes)[number], (ConditionDetail & { status: 'True' | 'False' }) | undefined> = {
+    Ready: update.ready,
+    Reconciling: update.reconciling && { status: 'True', ...update.reconciling },
+    Stalled: update.stalled && { status: 'True', ...update.stalled },
+    AwaitingApproval: update.awaitingApproval && { status: 'True', ...update.awaitingApproval },
   }
-  let conditions: Condition[] = before ?? []
-  for (const type of owned) {
-    const word = words[type]
-    if (word) conditions = setCondition(conditions, { type, ...word, observedGeneration: generation }, nowMs)
+  let conditions: Condition[] = previous ?? []
+  for (const type of ownedTypes) {
+    const detail = details[type]
+    if (detail) conditions = setCondition(conditions, { type, ...detail, observedGeneration: generation }, nowMs)
     else conditions = conditions.filter(condition => condition.type !== type)
   }
   conditions = conditions.map(condition =>
@@ -61,56 +60,18 @@ export function setConditions(
   )
 
   const events: StackEvent[] = []
-  const isNews = (type: string, word: Word) => {
-    const old = findCondition(before, type)
-    return old?.status !== 'True' || old.reason !== word.reason || old.message !== word.message
+  const isTransition = (type: string, detail: ConditionDetail) => {
+    const old = findCondition(previous, type)
+    return old?.status !== 'True' || old.reason !== detail.reason || old.message !== detail.message
   }
-  if (say.stalled && isNews('Stalled', say.stalled)) events.push({ type: 'Warning', ...say.stalled })
-  if (say.awaitingApproval && isNews('AwaitingApproval', say.awaitingApproval)) events.push({ type: 'Normal', ...say.awaitingApproval })
-  if (say.reconciling && waitingReasons.has(say.reconciling.reason) && isNews('Reconciling', say.reconciling)) {
-    events.push({ type: 'Warning', ...say.reconciling })
+  const { stalled, awaitingApproval, reconciling } = update
+  if (stalled && isTransition('Stalled', stalled)) events.push({ type: 'Warning', ...stalled })
+  if (awaitingApproval && isTransition('AwaitingApproval', awaitingApproval)) events.push({ type: 'Normal', ...awaitingApproval })
+  if (reconciling && blockedReasons.has(reconciling.reason) && isTransition('Reconciling', reconciling)) {
+    events.push({ type: 'Warning', ...reconciling })
   }
   return { conditions, events }
 }
 
-// Waits that a person may have to end. The others (a Run in progress, a retry) have events of their own.
-const waitingReasons = new Set(['DependencyNotFound', 'InputNotFound', 'SourceUnavailable', 'DependentsExist'])
-
-/** `3 added, 1 changed, 0 destroyed`. */
-export function formatDone({ add, change, destroy }: { add: number; change: number; destroy: number }): string {
-  return `${add} added, ${change} changed, ${destroy} destroyed`
-}
-
-/** `3 to add, 1 to change, 0 to destroy`. */
-export function formatPlanned({ add, change, destroy }: { add: number; change: number; destroy: number }): string {
-  return `${add} to add, ${change} to change, ${destroy} to destroy`
-}
-
-/** `Run app-3f2a1-4 (Apply) is Queued: no worker is free`. */
-export function formatActive(run: Run): string {
-  const phase = phaseOf(run)
-  const why = (phase === 'Queued' || phase === 'Assigned') && run.status?.message ? `: ${quote(run.status.message)}` : ''
-  return `Run ${run.metadata.name} (${run.spec.type}) is ${phase}${why}`
-}
-
-/** `Run app-3f2a1-4 failed: <message>`, ending in a full stop. */
-export function formatFailed(run: Run): string {
-  const { message, reason } = run.status ?? {}
-  const text = quote(message || reason || 'it gave no message').replace(/[.\s]+$/, '')
-  return `Run ${run.metadata.name} failed: ${text}.`
-}
-
-/** `10:31:05 UTC`. */
-export function formatTime(ms: number): string {
-  return `${new Date(ms).toISOString().slice(11, 19)} UTC`
-}
-
-/** Engines give digests of 64 characters; 12 are enough to tell two apart. */
-export function formatDigest(digest: string): string {
-  return digest.length <= 24 ? digest : `${digest.slice(0, digest.indexOf(':') + 13)}…`
-}
-
-export function quote(text: string): string {
-  const trimmed = text.trim()
-  return trimmed.length <= quotedChars ? trimmed : `${trimmed.slice(0, quotedChars)}…`
-}
+// Reasons that may need a user to act. The others (a Run in progress, a retry) have events of their own.
+const blockedReasons = new Set(['DependencyNotFound', 'InputNotFound', 'SourceUnavailable', 'DependentsExist'])

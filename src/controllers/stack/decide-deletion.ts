@@ -1,92 +1,95 @@
 import { annotations, isEnded, isMutating, type Run, type Stack, type StackStatus } from '../../api/index.ts'
-import type { Want } from './choose-run.ts'
-import { type ConditionUpdate, formatActive, formatFailed, formatTime, pausedCondition, reconcilingCondition } from './conditions.ts'
-import { engineRecheckMs, lostLimit } from './limits.ts'
-import { endedAtMs, type Inputs, isLost, lostInARow, mayHaveWritten, phaseOf } from './run-facts.ts'
-import { backoffMs, type Settings } from './settings.ts'
+import type { PlannedRun } from './choose-run.ts'
+import { type ConditionUpdate, reconcilingCondition, stalledCondition, suspendedCondition } from './conditions.ts'
+import { engineRecheckMs, lostRunLimit } from './constants.ts'
+import type { Inputs } from './inputs.ts'
+import { formatActiveRun, formatFailure, formatTime } from './messages.ts'
+import { consecutiveLostRuns, endedAtMs, isLost, mayHaveWritten, phaseOf } from './run-status.ts'
+import { retryDelayMs, type Settings } from './settings.ts'
 
 export type DeletionInput = {
   readonly stack: Stack
   readonly status: StackStatus
   readonly runs: readonly Run[]
   readonly settings: Settings
-  /** What a Destroy Run would work with; undefined while the source is not resolved and nothing was ever applied. */
+  /** The inputs of a Destroy Run; undefined while the source is not resolved and nothing was ever applied. */
   readonly inputs: Inputs | undefined
   readonly dependents: readonly string[]
   readonly nowMs: number
 }
 
 export type DeletionStep =
-  /** Nothing is left to do: the Stack may go. */
+  /** Nothing is left to destroy: the finalizer can be removed. */
   | { readonly kind: 'release' }
-  | { readonly kind: 'wait'; readonly say: ConditionUpdate; readonly cancelRun?: string }
-  | { readonly kind: 'run'; readonly want: Want; readonly say: ConditionUpdate }
+  | { readonly kind: 'wait'; readonly conditions: ConditionUpdate; readonly cancelRun?: string }
+  | { readonly kind: 'run'; readonly planned: PlannedRun; readonly conditions: ConditionUpdate }
+
+const orphanHint = 'set spec.deletion to Orphan to keep the resources'
 
 /**
- * The next step on the way out of a Stack that is being deleted: the active Run ends (a Plan, and what no worker has
- * yet, is canceled; an Apply finishes), dependents go first, what was made is destroyed, and only then the Stack goes.
- * A Destroy that fails is tried again for ever, ever slower: only a person can say that its rest may stay.
+ * The next step of a Stack that is being deleted. First the active Run ends: a Plan and a Run without a worker are canceled,
+ * an Apply finishes. Then the dependents are deleted, then the resources are destroyed, then the finalizer is removed.
+ * A Destroy that fails is retried without limit, with backoff: only a user can decide to orphan the remaining resources.
  */
 export function decideDeletion(input: DeletionInput): DeletionStep {
   const { stack, status, runs, settings, inputs, dependents, nowMs } = input
   const active = runs.find(run => !isEnded(run))
   if (active) {
     const isDestroy = active.spec.type === 'Destroy'
-    const mayCancel = !isDestroy && (active.spec.type === 'Plan' || active.spec.workerName === undefined)
-    const say = reconcilingCondition('Deleting', isDestroy ? formatActive(active) : `Deletion waits: ${formatActive(active)}`)
-    return { kind: 'wait', say, ...(mayCancel && !active.spec.cancel && { cancelRun: active.metadata.name }) }
+    const isCancelable = !isDestroy && (active.spec.type === 'Plan' || active.spec.workerName === undefined)
+    const message = isDestroy ? formatActiveRun(active) : `Deletion is waiting: ${formatActiveRun(active)}`
+    const conditions = reconcilingCondition('Deleting', message)
+    return { kind: 'wait', conditions, ...(isCancelable && !active.spec.cancel && { cancelRun: active.metadata.name }) }
   }
-  if (settings.orphan || !isSomethingLeft(status, runs)) return { kind: 'release' }
+  if (settings.orphanOnDelete || !hasResources(status, runs)) return { kind: 'release' }
   if (dependents.length > 0) {
-    const say = reconcilingCondition(
-      'DependentsExist',
-      `Deletion waits until the Stacks that depend on it are gone: ${dependents.join(', ')}`,
-    )
-    return { kind: 'wait', say }
+    const message = `Deletion is waiting until the dependent Stacks are deleted: ${dependents.join(', ')}`
+    return { kind: 'wait', conditions: reconcilingCondition('DependentsExist', message) }
   }
   if (settings.suspended) {
-    const message = 'Deletion waits: the Stack is suspended. Set spec.suspend to false, or spec.deletion to Orphan to leave what it made'
-    return { kind: 'wait', say: pausedCondition('Suspended', message) }
+    const message = `Deletion is waiting: the Stack is suspended. Set spec.suspend to false to destroy the resources, or ${orphanHint}`
+    return { kind: 'wait', conditions: suspendedCondition(message) }
   }
-  if (!inputs) return { kind: 'wait', say: reconcilingCondition('Deleting', 'Deletion waits until the source is resolved') }
+  if (!inputs) {
+    return { kind: 'wait', conditions: reconcilingCondition('Deleting', 'Deletion is waiting until the source is resolved') }
+  }
 
   const request = stack.metadata.annotations?.[annotations.requestedRun]
   const isRequested = request !== undefined && request !== '' && request !== status.handledRequest
   const last = runs.findLast(run => run.spec.type === 'Destroy')
   if (isRequested || !last || last.spec.stackRef.generation !== inputs.generation) {
-    const want: Want = { type: 'Destroy', reason: 'Deleted', atMs: nowMs, ...(isRequested && { request }) }
-    return { kind: 'run', want, say: reconcilingCondition('Deleting', 'The Stack is being deleted') }
+    const planned: PlannedRun = { type: 'Destroy', reason: 'Deleted', atMs: nowMs, ...(isRequested && { request }) }
+    return { kind: 'run', planned, conditions: reconcilingCondition('Deleting', 'The Stack is being deleted') }
   }
+  return retryDestroy(input, last)
+}
+
+function retryDestroy({ stack, status, runs, settings, nowMs }: DeletionInput, last: Run): DeletionStep {
   const { name } = last.metadata
   if (phaseOf(last) === 'Canceled') {
-    const hint = `ask for it again: oarlock run ${stack.metadata.name}, or set spec.deletion to Orphan to leave what it made`
-    const word = { reason: 'RunCanceled', message: `Deletion waits: Run ${name} was canceled; ${hint}` }
-    return { kind: 'wait', say: { ready: { status: 'False', ...word }, stalled: word } }
+    const message = `Deletion is waiting: Run ${name} was canceled; request another Run with oarlock run ${stack.metadata.name}, or ${orphanHint}`
+    return { kind: 'wait', conditions: stalledCondition('RunCanceled', message) }
   }
   if (isLost(last)) {
-    const lost = lostInARow(runs, run => run.spec.type === 'Destroy')
-    const atMs = lost < lostLimit ? nowMs : endedAtMs(last) + backoffMs(settings, lost - lostLimit + 1)
-    const say = reconcilingCondition('Deleting', `Run ${name} was lost. Trying again at ${formatTime(atMs)}`)
-    return { kind: 'run', want: { type: 'Destroy', reason: 'RecoveredFrom', recoveredFrom: name, atMs }, say }
+    const lost = consecutiveLostRuns(runs, run => run.spec.type === 'Destroy')
+    const atMs = lost < lostRunLimit ? nowMs : endedAtMs(last) + retryDelayMs(settings, lost - lostRunLimit + 1)
+    const conditions = reconcilingCondition('Deleting', `Run ${name} was lost. Next attempt at ${formatTime(atMs)}`)
+    return { kind: 'run', planned: { type: 'Destroy', reason: 'RecoveredFrom', recoveredFrom: name, atMs }, conditions }
   }
   const failures = status.failures ?? 1
   const reason = last.status?.reason ?? 'DestroyFailed'
-  const isFinal = last.status?.retryable === false || failures > settings.retryLimit
-  const waitMs =
-    reason === 'EngineNotFound'
-      ? engineRecheckMs
-      : last.status?.retryable === false
-        ? settings.retryMaxMs
-        : backoffMs(settings, Math.max(1, failures))
-  const atMs = endedAtMs(last) + waitMs
-  const message = `Deletion waits: ${formatFailed(last)} Trying again at ${formatTime(atMs)}; set spec.deletion to Orphan to leave what is left`
-  const word = { reason, message }
-  const say: ConditionUpdate = { ready: { status: 'False', ...word }, ...(isFinal ? { stalled: word } : { reconciling: word }) }
-  return { kind: 'run', want: { type: 'Destroy', reason: 'Retry', atMs }, say }
+  const isRetryable = last.status?.retryable !== false
+  const delayMs =
+    reason === 'EngineNotFound' ? engineRecheckMs : isRetryable ? retryDelayMs(settings, Math.max(1, failures)) : settings.retryMaxMs
+  const atMs = endedAtMs(last) + delayMs
+  const message = `Deletion is waiting: ${formatFailure(last)}. Next attempt at ${formatTime(atMs)}; ${orphanHint} that remain`
+  const isStalled = !isRetryable || failures > settings.retryLimit
+  const conditions = (isStalled ? stalledCondition : reconcilingCondition)(reason, message)
+  return { kind: 'run', planned: { type: 'Destroy', reason: 'Retry', atMs }, conditions }
 }
 
-/** False when the Stack never made anything, or the last thing that happened was a Destroy that succeeded. */
-function isSomethingLeft(status: StackStatus, runs: readonly Run[]): boolean {
+/** False when the Stack never created anything, or the last mutating Run was a Destroy that succeeded. */
+function hasResources(status: StackStatus, runs: readonly Run[]): boolean {
   const last = runs.findLast(run => isMutating(run.spec.type))
   if (last?.spec.type === 'Destroy' && phaseOf(last) === 'Succeeded') return false
   return status.applied !== undefined || (status.resources ?? 0) > 0 || runs.some(mayHaveWritten)

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isEnded, type RunPhase, runPhases, type StackSpec } from '../../api/index.ts'
-import { phaseOf } from './run-facts.ts'
+import { phaseOf } from './run-status.ts'
 import { Simulator } from './simulator.testing.ts'
 
-// The simulator checks after each decision: at most one active Run (invariant 1), rising epochs (invariant 3), no name
-// twice, no Apply without approval, no Run of a suspended Stack, no Stack gone while a Run is active, and that deciding
-// again on its own outcome changes nothing.
+// The simulator checks after each decision: at most one active Run (invariant 1), increasing epochs (invariant 3), unique
+// Run names, no Apply without approval, no Run of a suspended Stack, no finalizer removed while a Run is active, and that
+// deciding again on the outcome changes nothing.
 
 type Step =
   | { do: 'put'; name: string; change: Partial<StackSpec> }
@@ -116,7 +116,7 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
       simulator.annotate(next.name, 'approvedPlan', (next.digest === 'newest' && stack?.status?.plan?.digest) || 'sha256:other')
       return
     case 'deleteRun': {
-      // One that a worker has is kept by its finalizer until it ended.
+      // The finalizer of a Run with a worker keeps it until it has ended.
       const run = simulator.runsOf(next.name).find(one => isEnded(one) || !one.spec.workerName)
       if (run) simulator.deleteRun(run.metadata.name)
       return
@@ -137,7 +137,7 @@ function play(simulator: Simulator, next: Step, outputs: { count: number }): voi
   }
 }
 
-test('whatever happens, in whatever order, with crashes: the invariants hold', () => {
+test('the invariants hold for any sequence of events and crashes', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), steps => {
       const simulator = new Simulator()
@@ -148,7 +148,7 @@ test('whatever happens, in whatever order, with crashes: the invariants hold', (
   )
 })
 
-test('once nothing disturbs any more, every Stack comes to rest: in sync, stalled, waiting for a person or for time', () => {
+test('without further events every Stack settles: in sync, stalled, awaiting approval or scheduled', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), steps => {
       const simulator = new Simulator()
@@ -172,14 +172,14 @@ test('once nothing disturbs any more, every Stack comes to rest: in sync, stalle
       for (const { metadata, spec, status } of simulator.stacks()) {
         const condition = (type: string) => status?.conditions?.find(one => one.type === type)
         const ready = condition('Ready')
-        const isAtRest =
+        const isSettled =
           ready?.status === 'True' ||
           condition('Stalled') !== undefined ||
           condition('AwaitingApproval') !== undefined ||
           status?.nextRunAt !== undefined ||
           spec.suspend === true ||
           ['DependencyNotFound', 'DependencyNotReady', 'DependentsExist'].includes(ready?.reason ?? '')
-        assert.ok(isAtRest, `${metadata.name} is ${JSON.stringify(status)}`)
+        assert.ok(isSettled, `${metadata.name} is ${JSON.stringify(status)}`)
       }
     }),
     { numRuns: Number(process.env.OARLOCK_FUZZ_RUNS ?? 150) },

@@ -24,10 +24,10 @@ for (const [edges, name, want] of [
   ['a>b,c b>c c>a', 'a', 'a c a'],
   ['a>b,c b>d c>d d>', 'a', undefined],
 ] as const) {
-  test(`cycle of ${name} in ${edges}: ${want ?? 'none'}`, () => assert.equal(findCycle(name, graph(edges))?.join(' '), want))
+  test(`findCycle of ${name} in ${edges} is ${want ?? 'undefined'}`, () => assert.equal(findCycle(name, graph(edges))?.join(' '), want))
 }
 
-test('a chain of 5,000 Stacks is walked without recursion', () => {
+test('findCycle traverses a chain of 5,000 Stacks without recursion', () => {
   const edges = Array.from({ length: 5_000 }, (_, i) => `s${i}>s${i + 1}`)
   assert.equal(findCycle('s0', graph(edges.join(' '))), undefined)
 })

@@ -1,10 +1,10 @@
 import type { Stack, StackSpec } from '../../api/index.ts'
 import { findCondition } from '../../kubernetes/object/index.ts'
 
-/** A Stack that another one depends on, as far as it exists. */
+/** A Stack that another one depends on; `stack` is undefined if it does not exist. */
 export type Dependency = { readonly name: string; readonly stack: Stack | undefined }
 
-/** The Stacks (same namespace) that must be Ready first: `dependsOn` and every `variablesFrom[].stackRef`, each once, in order. */
+/** The Stacks (same namespace) that must be Ready first: `dependsOn` and every `variablesFrom[].stackRef`, in order, without duplicates. */
 export function dependencyNames(spec: StackSpec): string[] {
   const names = (spec.dependsOn ?? []).map(({ name }) => name)
   for (const { stackRef } of spec.variablesFrom ?? []) if (stackRef) names.push(stackRef.name)
@@ -13,58 +13,58 @@ export function dependencyNames(spec: StackSpec): string[] {
 
 /**
  * The shortest cycle that `name` is part of, as a path that starts and ends with it, such as `['a', 'b', 'a']`.
- * A Stack that only depends on a cycle is not part of it. `specOf` gives undefined for a Stack that does not exist.
+ * A Stack that only depends on a cycle is not part of it. `specOf` returns undefined for a Stack that does not exist.
  */
 export function findCycle(name: string, specOf: (name: string) => StackSpec | undefined): string[] | undefined {
-  const cameFrom = new Map<string, string>()
-  let edge = [name]
-  while (edge.length > 0) {
+  const predecessors = new Map<string, string>()
+  let frontier = [name]
+  while (frontier.length > 0) {
     const next: string[] = []
-    for (const from of edge) {
+    for (const from of frontier) {
       const spec = specOf(from)
       if (!spec) continue
       for (const to of dependencyNames(spec)) {
         if (to === name) {
           const path = [name]
-          for (let at: string | undefined = from; at !== undefined && at !== name; at = cameFrom.get(at)) path.unshift(at)
+          for (let at: string | undefined = from; at !== undefined && at !== name; at = predecessors.get(at)) path.unshift(at)
           return [name, ...path]
         }
-        if (cameFrom.has(to)) continue
-        cameFrom.set(to, from)
+        if (predecessors.has(to)) continue
+        predecessors.set(to, from)
         next.push(to)
       }
     }
-    edge = next
+    frontier = next
   }
   return undefined
 }
 
-/** Why a Stack has to wait for its dependencies; undefined when all are Ready. A missing one is named before one that is not Ready. */
+/** Why a Stack must wait for its dependencies; undefined when all are Ready. Missing ones take precedence over those that are not Ready. */
 export function dependencyGate(spec: StackSpec, dependencies: readonly Dependency[]): { reason: string; message: string } | undefined {
   const missing = dependencies.filter(({ stack }) => !stack).map(({ name }) => name)
   if (missing.length > 0) {
-    const what = missing.map(name => `${fieldOf(spec, name)}: Stack "${name}" does not exist in this namespace`).join('; ')
-    return { reason: 'DependencyNotFound', message: `${what}; create it, or correct the name` }
+    const causes = missing.map(name => `${fieldOf(spec, name)}: Stack "${name}" does not exist in this namespace`).join('; ')
+    return { reason: 'DependencyNotFound', message: `${causes}; create it or correct the name` }
   }
-  const waits = dependencies.flatMap(({ name, stack }) => {
-    const why = notReady(stack!)
-    return why === undefined ? [] : [`${name} (${why})`]
+  const notReady = dependencies.flatMap(({ name, stack }) => {
+    const reason = notReadyReason(stack!)
+    return reason === undefined ? [] : [`${name} (${reason})`]
   })
-  return waits.length === 0 ? undefined : { reason: 'DependencyNotReady', message: `Waits for ${waits.join(', ')}` }
+  return notReady.length === 0 ? undefined : { reason: 'DependencyNotReady', message: `Waiting for ${notReady.join(', ')}` }
 }
 
-/** The field that names a dependency: of several the first. */
+/** The first field that names a dependency. */
 function fieldOf({ dependsOn = [], variablesFrom = [] }: StackSpec, name: string): string {
   const index = dependsOn.findIndex(entry => entry.name === name)
   if (index >= 0) return `spec.dependsOn[${index}].name`
   return `spec.variablesFrom[${variablesFrom.findIndex(({ stackRef }) => stackRef?.name === name)}].stackRef.name`
 }
 
-// Only the reason is told, not the message: messages change often, and each change would be a write here.
-function notReady(stack: Stack): string | undefined {
+// Only the reason, not the message: messages change often, and each change would write this Stack's status.
+function notReadyReason(stack: Stack): string | undefined {
   if (stack.metadata.deletionTimestamp) return 'being deleted'
   const ready = findCondition(stack.status?.conditions, 'Ready')
-  if (!ready || stack.status?.observedGeneration !== stack.metadata.generation) return 'not looked at yet'
+  if (!ready || stack.status?.observedGeneration !== stack.metadata.generation) return 'not reconciled yet'
   if (ready.status === 'True') return undefined
   return findCondition(stack.status?.conditions, 'Stalled')?.status === 'True' ? `stalled: ${ready.reason}` : ready.reason
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Stack, StackSpec } from '../../api/index.ts'
-import { type InputSources, type KeyDigests, keyDigests, namedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
+import { type InputSources, type KeyDigests, keyDigests, referencedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
 
 const source = { inline: { files: { 'main.tf': '' } } }
 const spec = (more: Partial<StackSpec>): StackSpec => ({ engine: 'terraform', source, ...more })
@@ -17,7 +17,7 @@ function resolve(of: StackSpec, sources: Partial<InputSources> = {}) {
   return { digest, errors: errors.map(({ field, message }) => `${field}: ${message}`) }
 }
 
-describe('the digest changes exactly when something changes that feeds the Stack', () => {
+describe('the digest changes exactly when an input of the Stack changes', () => {
   const both = spec({
     variablesFrom: [{ stackRef: { name: 'up' } }, { configMapRef: { name: 'c' } }],
     env: [{ name: 'A', secretKeyRef: { name: 's', key: 'a' } }],
@@ -34,7 +34,7 @@ describe('the digest changes exactly when something changes that feeds the Stack
   ] as [string, Partial<InputSources>, boolean][]) {
     test(what, () => assert.equal(resolve(both, { ...sources, ...change }).digest === base, isSame))
   }
-  test('credentials of the source do not count', () => {
+  test('ignores the credentials of the source', () => {
     const git = spec({ source: { git: { url: 'https://example.com/a.git', secretRef: { name: 's' } } } })
     assert.equal(
       resolve(git, { secret: () => keys({ password: '1' }) }).digest,
@@ -43,22 +43,22 @@ describe('the digest changes exactly when something changes that feeds the Stack
   })
 })
 
-test('what is missing is named with its field', () => {
+test('reports missing objects and keys with their field', () => {
   const all = spec({
     variablesFrom: [{ secretRef: { name: 'gone' } }, { configMapRef: { name: 'gone' } }, { stackRef: { name: 'gone' } }],
     env: [{ name: 'A', secretKeyRef: { name: 's', key: 'z' } }],
     source: { git: { url: 'https://example.com/a.git', secretRef: { name: 'gone' } } },
   })
   assert.deepEqual(resolve(all, { secret: name => (name === 's' ? keys({ a: '1', b: '2' }) : undefined) }).errors, [
-    'spec.variablesFrom[0].secretRef.name: Secret "gone" does not exist in namespace "ns"; create it, or correct the name',
-    'spec.variablesFrom[1].configMapRef.name: ConfigMap "gone" does not exist in namespace "ns"; create it, or correct the name',
+    'spec.variablesFrom[0].secretRef.name: Secret "gone" does not exist in namespace "ns"; create it or correct the name',
+    'spec.variablesFrom[1].configMapRef.name: ConfigMap "gone" does not exist in namespace "ns"; create it or correct the name',
     'spec.env[0].secretKeyRef.key: Secret "s" has no key "z"; it has a, b',
-    'spec.source.git.secretRef.name: Secret "gone" does not exist in namespace "ns"; create it, or correct the name',
+    'spec.source.git.secretRef.name: Secret "gone" does not exist in namespace "ns"; create it or correct the name',
   ])
-  assert.deepEqual(namedInputs(all), ['secret/gone', 'configMap/gone', 'secret/s'])
+  assert.deepEqual(referencedInputs(all), ['secret/gone', 'configMap/gone', 'secret/s'])
 })
 
-test('the cache of a controller holds no secret value (invariant 9)', () => {
+test('withoutValues drops the values of a Secret (invariant 9)', () => {
   const metadata = {
     name: 's',
     namespace: 'ns',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Stack, StackSpec } from '../../api/index.ts'
 import type { KubeObject, StatusCause } from '../../kubernetes/object/index.ts'
 
-/** What is kept of a Secret or ConfigMap: no values, only digests of them by key (invariant 9). */
+/** A Secret or ConfigMap as cached: digests of its values by key, never the values (invariant 9). */
 export type KeyDigests = { readonly keys: { readonly [key: string]: string } }
 
 export type InputSources = {
@@ -12,9 +12,9 @@ export type InputSources = {
 }
 
 export type StackInputs = {
-  /** Changes when anything changes that feeds variables or environment. */
+  /** Changes when any source of variables or environment changes. */
   readonly digest: string
-  /** What is named and does not exist. */
+  /** References to objects and keys that do not exist. */
   readonly errors: readonly StatusCause[]
 }
 
@@ -26,14 +26,14 @@ export function keyDigests(data: { readonly [key: string]: string } | undefined)
 }
 
 /**
- * Digests everything outside of a Stack that feeds it: outputs of other Stacks, Secrets, ConfigMaps. Missing Secrets,
- * keys and ConfigMaps are errors; a missing Stack is not, as waiting for dependencies says that better.
+ * Digests the inputs of a Stack from other objects: outputs of other Stacks, Secrets, ConfigMaps. Missing Secrets, keys and
+ * ConfigMaps are errors; a missing Stack is not, because the dependency gate reports it.
  */
 export function resolveInputs(spec: StackSpec, sources: InputSources, namespace: string): StackInputs {
   const parts: unknown[] = []
   const errors: StatusCause[] = []
   const missing = (field: string, kind: string, name: string) => {
-    const message = `${kind} "${name}" does not exist in namespace "${namespace}"; create it, or correct the name`
+    const message = `${kind} "${name}" does not exist in namespace "${namespace}"; create it or correct the name`
     errors.push({ reason: 'FieldValueNotFound', field, message })
   }
   const secretKey = (field: string, name: string, key: string | undefined): string | undefined => {
@@ -59,7 +59,7 @@ export function resolveInputs(spec: StackSpec, sources: InputSources, namespace:
     if (!secretKeyRef) continue
     parts.push(['env', name, secretKey(`spec.env[${index}].secretKeyRef`, secretKeyRef.name, secretKeyRef.key) ?? null])
   }
-  // Credentials are needed, and a new password is no reason to apply again.
+  // Credentials must exist, but a new password is no reason to apply again.
   const { git } = spec.source
   if (git?.secretRef) secretKey('spec.source.git.secretRef', git.secretRef.name, undefined)
   const kubeconfig = spec.manifests?.kubeconfigSecretRef
@@ -67,8 +67,8 @@ export function resolveInputs(spec: StackSpec, sources: InputSources, namespace:
   return { digest: `sha256:${sha256(JSON.stringify(parts))}`, errors }
 }
 
-/** Names of the Secrets and ConfigMaps that a Stack speaks of, as `secret/<name>` and `configMap/<name>`. */
-export function namedInputs(spec: StackSpec): string[] {
+/** Names of the Secrets and ConfigMaps that a Stack references, as `secret/<name>` and `configMap/<name>`. */
+export function referencedInputs(spec: StackSpec): string[] {
   const names: string[] = []
   for (const { secretRef, configMapRef } of spec.variablesFrom ?? []) {
     if (secretRef) names.push(`secret/${secretRef.name}`)
@@ -80,7 +80,7 @@ export function namedInputs(spec: StackSpec): string[] {
   return [...new Set(names)]
 }
 
-/** A transform for informers: keeps digests, drops values. */
+/** A transform for informers that keeps digests and drops values. */
 export function withoutValues(object: KubeObject<unknown>): KubeObject<KeyDigests> {
   const { data, binaryData } = object as KubeObject<{ data?: Record<string, string>; binaryData?: Record<string, string> }>
   const { managedFields: _, annotations: _a, ...metadata } = object.metadata

@@ -11,7 +11,7 @@ const run = (memory: string | undefined, reason: string, of: Stack, generation =
     status: { phase: 'Failed', reason },
   }) as unknown as Run
 
-test('after OutOfMemory the next Run gets twice the memory, up to autoRaise; a later one keeps it until the spec changes', () => {
+test('doubles the memory after OutOfMemory, up to autoRaise, and keeps it until the spec changes', () => {
   const raising = stack({ memory: '256Mi', pids: 9, autoRaise: { memory: '640Mi' } })
   const memory = (runs: Run[], of = raising) => withRaisedMemory(of, runs).resources?.memory
   assert.equal(memory([]), '256Mi')
@@ -19,8 +19,8 @@ test('after OutOfMemory the next Run gets twice the memory, up to autoRaise; a l
   assert.equal(withRaisedMemory(raising, [run('256Mi', 'OutOfMemory', raising)]).resources?.pids, 9)
   assert.equal(memory([run('512Mi', 'OutOfMemory', raising)]), '640Mi')
   assert.equal(memory([run('640Mi', 'OutOfMemory', raising)]), '640Mi')
-  assert.equal(memory([run('512Mi', 'ApplyFailed', raising)]), '512Mi', 'another failure keeps what was given')
+  assert.equal(memory([run('512Mi', 'ApplyFailed', raising)]), '512Mi', 'another failure keeps the raised memory')
   assert.equal(memory([run('512Mi', 'OutOfMemory', raising)], stack({ memory: '300Mi', autoRaise: { memory: '1Gi' } }, 2)), '300Mi')
   const fixed = stack({ memory: '256Mi' })
-  assert.equal(memory([run('256Mi', 'OutOfMemory', fixed)], fixed), '256Mi', 'without autoRaise nothing is raised')
+  assert.equal(memory([run('256Mi', 'OutOfMemory', fixed)], fixed), '256Mi', 'without autoRaise the memory is not raised')
 })

@@ -1,10 +1,13 @@
 import { type Run, type RunSpec, raisedMemory, type Stack } from '../../api/index.ts'
 
-/** The spec that the next Run freezes: after OutOfMemory with more memory, which the Runs after it keep until the Stack's spec changes. */
+/**
+ * The spec that the next Run freezes. After OutOfMemory its memory limit is raised; later Runs keep the raised limit until the
+ * Stack's spec changes.
+ */
 export function withRaisedMemory({ spec, metadata }: Stack, runs: readonly Run[]): RunSpec['stack'] {
   const last = runs.findLast(run => run.spec.stackRef.generation === metadata.generation)
   if (!last || spec.resources?.autoRaise === undefined) return spec
-  const given = last.spec.stack.resources
-  const memory = (last.status?.reason === 'OutOfMemory' && raisedMemory(given)) || given?.memory
+  const previous = last.spec.stack.resources
+  const memory = (last.status?.reason === 'OutOfMemory' && raisedMemory(previous)) || previous?.memory
   return memory === undefined || memory === spec.resources.memory ? spec : { ...spec, resources: { ...spec.resources, memory } }
 }

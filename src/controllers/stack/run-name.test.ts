@@ -16,7 +16,7 @@ for (const [name, number, want] of [
   test(`Run ${number} of ${name} is ${want}`, () => assert.equal(runName(stack(name), number), want))
 }
 
-test('every Stack that may exist gives names that may exist', () => {
+test('every valid Stack name gives valid Run names and labels', () => {
   const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?$/)
   fc.assert(
     fc.property(fc.array(part, { minLength: 1, maxLength: 8 }), fc.integer({ min: 1, max: 1e9 }), (parts, number) => {

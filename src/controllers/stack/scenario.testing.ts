@@ -3,8 +3,8 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { Simulator } from './simulator.testing.ts'
 
 /**
- * Plays one scenario: blocks of commands, each followed by `----` and by everything that happened then, up to an empty
- * line. Returns the same text with what happened now. Lines that start with # are remarks.
+ * Plays one scenario: blocks of commands, each followed by `----` and the lines that the commands produced, up to an empty
+ * line. Returns the text with the lines produced by this run. Lines that start with # are comments.
  */
 export function playScenario(text: string): string {
   const simulator = new Simulator()
@@ -14,20 +14,22 @@ export function playScenario(text: string): string {
     const end = lines.indexOf('----')
     const commands = end < 0 ? lines : lines.slice(0, end)
     for (const line of commands) if (line.trim() && !line.startsWith('#')) play(simulator, line)
-    const outcome = simulator.takeLines()
-    const isRemark = commands.every(line => line.startsWith('#'))
-    played.push([...commands, ...(isRemark ? [] : ['----', ...outcome])].join('\n'))
+    const output = simulator.drainLines()
+    const isComment = commands.every(line => line.startsWith('#'))
+    played.push([...commands, ...(isComment ? [] : ['----', ...output])].join('\n'))
   }
   return `${played.join('\n\n')}\n`
 }
 
 function play(simulator: Simulator, line: string): void {
-  const words = [...line.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) => word)
-  const [command = '', name = '', ...rest] = words
+  const tokens = [...line.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([token]) => token)
+  const [command = '', name = '', ...rest] = tokens
   const options = Object.fromEntries(
-    rest.filter(word => word.includes('=')).map(word => [word.slice(0, word.indexOf('=')), unquote(word.slice(word.indexOf('=') + 1))]),
+    rest
+      .filter(token => token.includes('='))
+      .map(token => [token.slice(0, token.indexOf('=')), unquote(token.slice(token.indexOf('=') + 1))]),
   )
-  const bare = rest.filter(word => !word.includes('='))
+  const positional = rest.filter(token => !token.includes('='))
   switch (command) {
     case 'stack':
       simulator.put(name, specOf(options))
@@ -37,13 +39,13 @@ function play(simulator: Simulator, line: string): void {
         name,
         options.error
           ? { error: { reason: options.error, message: options.message ?? '', retryable: options.retryable !== 'false' } }
-          : bare[0],
+          : positional[0],
       )
       return
     case 'secret': {
       const field = 'spec.variablesFrom[0].secretRef.name'
-      const missing = bare[0] === 'missing' ? [{ field, reason: 'FieldValueNotFound' as const, message: 'Secret "s" not found' }] : []
-      simulator.setSecret(name, bare[0] ?? '', missing)
+      const missing = positional[0] === 'missing' ? [{ field, reason: 'FieldValueNotFound' as const, message: 'Secret "s" not found' }] : []
+      simulator.setSecret(name, positional[0] ?? '', missing)
       return
     }
     case 'annotate': {
@@ -52,7 +54,7 @@ function play(simulator: Simulator, line: string): void {
       return
     }
     case 'phase':
-      simulator.report(name, bare[0] as RunPhase)
+      simulator.report(name, positional[0] as RunPhase)
       return
     case 'succeed':
       simulator.report(name, 'Succeeded', resultOf(options))

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { playScenario } from './scenario.testing.ts'
 
-// OARLOCK_REWRITE=1 writes what happened into the files: look at the difference before you commit it.
+// OARLOCK_REWRITE=1 rewrites the files with the actual output: review the diff before you commit it.
 const directory = join(import.meta.dirname, 'testdata')
 
-describe('a Stack, played on virtual time', () => {
+describe('Stack scenarios on virtual time', () => {
   for (const file of readdirSync(directory).sort()) {
     test(file.replace('.txt', '').replaceAll('-', ' '), () => {
       const path = join(directory, file)

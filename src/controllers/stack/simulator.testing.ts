@@ -1,40 +1,42 @@
 import assert from 'node:assert/strict'
 import { annotations, isEnded, isMutating, type Run, type RunPhase, type RunStatus, type Stack, type StackSpec } from '../../api/index.ts'
 import { type Condition, equalJson, formatDuration, rfc3339, type StatusCause } from '../../kubernetes/object/index.ts'
-import { decideStack, type RevisionError, type StackDecision, type StackInput } from './decide-stack.ts'
+import { decideStack } from './decide-stack.ts'
+import type { RevisionError, StackDecision, StackInput } from './decision.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
-import { ownRuns, phaseOf } from './run-facts.ts'
+import { ownRuns, phaseOf } from './run-status.ts'
 import { specErrors } from './spec-errors.ts'
 
-/** Where the next reconcile dies: after the Run is created, or after the status is written. */
+/** Where the next reconcile crashes: after the Run is created, or after the status is written. */
 export type CrashPoint = 'afterRun' | 'afterStatus'
 
-type Known = { revision: StackInput['revision']; inputErrors: StatusCause[]; secret: string; wakeAtMs: number | undefined }
+/** What the shell knows of a Stack besides the objects. */
+type StackEnvironment = { revision: StackInput['revision']; inputErrors: StatusCause[]; secret: string; requeueAtMs: number | undefined }
 
 /**
- * Stacks and Runs on virtual time, moved by the real decider: for scenario and property tests. It does what the shell
- * does (create the Run, write the status, delete, wake up) and checks after every decision what must always hold.
+ * Stacks and Runs on virtual time, driven by the real decider, for scenario and property tests. It acts as the shell does
+ * (creates the Run, writes the status, deletes, requeues) and checks the invariants after every decision.
  */
 export class Simulator {
   readonly #startMs = Date.parse('2026-06-01T10:00:00Z')
   readonly #stacks = new Map<string, Stack>()
-  readonly #known = new Map<string, Known>()
-  readonly #everCreated = new Map<string, string>()
+  readonly #environments = new Map<string, StackEnvironment>()
+  readonly #createdRuns = new Map<string, string>()
   #runs: Run[] = []
   #nowMs = this.#startMs
   #uids = 0
   #lines: string[] = []
   jitter = 0.5
   crash: CrashPoint | undefined
-  /** Set: no reconcile happens until `settle` is called. */
+  /** While true, no reconcile happens. */
   isPaused = false
 
   get nowMs(): number {
     return this.#nowMs
   }
 
-  /** What happened since the last call. */
-  takeLines(): string[] {
+  /** Returns the lines logged since the last call. */
+  drainLines(): string[] {
     return this.#lines.splice(0)
   }
 
@@ -73,30 +75,30 @@ export class Simulator {
         },
         spec: { engine: 'terraform', source: { inline: { files: { 'main.tf': '' } } }, ...change },
       })
-      this.#known.set(name, { revision: 'r1', inputErrors: [], secret: '', wakeAtMs: undefined })
+      this.#environments.set(name, { revision: 'r1', inputErrors: [], secret: '', requeueAtMs: undefined })
     }
     this.settle()
   }
 
   annotate(name: string, key: keyof typeof annotations, value: string): void {
-    const stack = this.#must(name)
+    const stack = this.#getStack(name)
     this.#replace({ ...stack, metadata: { ...stack.metadata, annotations: { ...stack.metadata.annotations, [annotations[key]]: value } } })
     this.settle()
   }
 
   setRevision(name: string, revision: string | undefined | { error: RevisionError }): void {
-    const known = this.#known.get(name)
-    if (known) known.revision = revision
+    const environment = this.#environments.get(name)
+    if (environment) environment.revision = revision
     this.settle()
   }
 
   setSecret(name: string, secret: string, inputErrors: StatusCause[]): void {
-    Object.assign(this.#known.get(name)!, { secret, inputErrors })
+    Object.assign(this.#environments.get(name)!, { secret, inputErrors })
     this.settle()
   }
 
   delete(name: string): void {
-    const stack = this.#must(name)
+    const stack = this.#getStack(name)
     if (!stack.metadata.finalizers?.length) this.#remove(name)
     else {
       const generation = (stack.metadata.generation ?? 1) + 1
@@ -105,7 +107,7 @@ export class Simulator {
     this.settle()
   }
 
-  /** What dispatch and the worker do: the active Run of the Stack goes to `phase`. */
+  /** Acts as dispatch and the worker: the active Run of the Stack changes to `phase`. */
   report(name: string, phase: RunPhase, status: Omit<Partial<RunStatus>, 'phase'> = {}): void {
     const run = this.activeRun(name)
     assert.ok(run, `${name} has no active Run`)
@@ -124,11 +126,11 @@ export class Simulator {
     this.settle()
   }
 
-  /** Moves the clock; whoever asked to be woken in between is. */
+  /** Advances the clock, with the reconciles that were requeued for a time in between. */
   advance(ms: number): void {
     const endMs = this.#nowMs + ms
     for (;;) {
-      const due = [...this.#known.values()].map(({ wakeAtMs }) => wakeAtMs ?? Infinity)
+      const due = [...this.#environments.values()].map(({ requeueAtMs }) => requeueAtMs ?? Infinity)
       const nextMs = Math.min(endMs, ...due)
       this.#nowMs = Math.max(this.#nowMs, nextMs)
       if (nextMs >= endMs || this.isPaused) break
@@ -142,7 +144,7 @@ export class Simulator {
   settle(): void {
     if (this.isPaused) return
     for (let pass = 0; ; pass++) {
-      assert.ok(pass < 50, `the Stacks do not come to rest:\n${this.#lines.slice(-10).join('\n')}`)
+      assert.ok(pass < 50, `the Stacks do not settle:\n${this.#lines.slice(-10).join('\n')}`)
       let isChanged = false
       for (const name of [...this.#stacks.keys()]) isChanged = this.#reconcile(name) || isChanged
       if (!isChanged) return
@@ -152,17 +154,17 @@ export class Simulator {
   #reconcile(name: string): boolean {
     const stack = this.#stacks.get(name)
     if (!stack) return false
-    const known = this.#known.get(name)!
+    const environment = this.#environments.get(name)!
     const decision = decideStack(this.#input(name))
-    known.wakeAtMs = decision.requeueAfterMs === undefined ? undefined : this.#nowMs + decision.requeueAfterMs
+    environment.requeueAtMs = decision.requeueAfterMs === undefined ? undefined : this.#nowMs + decision.requeueAfterMs
     if (!isAction(decision) && equalJson(decision.status, stack.status ?? {})) return false
-    this.#act(name, stack, decision)
+    this.#execute(name, stack, decision)
     return true
   }
 
   #input(name: string): StackInput {
-    const stack = this.#must(name)
-    const { revision, inputErrors, secret } = this.#known.get(name)!
+    const stack = this.#getStack(name)
+    const { revision, inputErrors, secret } = this.#environments.get(name)!
     const dependencies = dependencyNames(stack.spec).map(other => ({ name: other, stack: this.#stacks.get(other) }))
     const outputs = (stack.spec.variablesFrom ?? []).map(({ stackRef }) => this.#stacks.get(stackRef?.name ?? '')?.status?.outputsDigest)
     return {
@@ -182,35 +184,35 @@ export class Simulator {
     }
   }
 
-  #act(name: string, stack: Stack, decision: StackDecision): void {
+  #execute(name: string, stack: Stack, decision: StackDecision): void {
     const { crash } = this
-    for (const { type, reason, message } of decision.events) this.#say(name, `${type === 'Warning' ? '!' : '·'} ${reason}: ${message}`)
-    if (decision.addFinalizer) this.#patchMeta(name, { finalizers: [...(stack.metadata.finalizers ?? []), 'oarlock.dev/finalizer'] })
+    for (const { type, reason, message } of decision.events) this.#log(name, `${type === 'Warning' ? '!' : '·'} ${reason}: ${message}`)
+    if (decision.addFinalizer) this.#patchMetadata(name, { finalizers: [...(stack.metadata.finalizers ?? []), 'oarlock.dev/finalizer'] })
     if (decision.supersedeRun) this.#supersede(decision.supersedeRun)
     if (decision.createRun) this.#create(name, stack, decision.createRun)
     if (decision.createRun && crash === 'afterRun') {
-      this.#die(name)
+      this.#logCrash(name)
       return
     }
     if (decision.cancelRun) this.#cancel(decision.cancelRun, name)
     if (!equalJson(decision.status, stack.status ?? {})) {
       const before = formatConditions(stack.status?.conditions)
-      this.#replace({ ...this.#must(name), status: decision.status })
+      this.#replace({ ...this.#getStack(name), status: decision.status })
       const after = formatConditions(decision.status.conditions)
-      if (after !== before) this.#say(name, after)
+      if (after !== before) this.#log(name, after)
     }
     if (crash === 'afterStatus') {
-      this.#die(name)
+      this.#logCrash(name)
       return
     }
     for (const run of decision.deleteRuns) {
       assert.ok(isEnded(this.#runs.find(({ metadata }) => metadata.name === run)!), `${run} is deleted before it ended`)
-      this.#say(name, `delete Run ${run}`)
+      this.#log(name, `delete Run ${run}`)
       this.#runs = this.#runs.filter(({ metadata }) => metadata.name !== run)
     }
     if (decision.removeFinalizer) {
-      assert.ok(!this.activeRun(name), `${name} goes while a Run is active`)
-      this.#say(name, 'is gone')
+      assert.ok(!this.activeRun(name), `the finalizer of ${name} is removed while a Run is active`)
+      this.#log(name, 'finalizer removed')
       this.#remove(name)
     } else this.#checkStable(name)
   }
@@ -218,8 +220,8 @@ export class Simulator {
   #create(name: string, stack: Stack, { name: runName, spec }: NonNullable<StackDecision['createRun']>): void {
     const active = this.activeRun(name)
     assert.ok(!active, `invariant 1: ${runName} is created while ${active?.metadata.name} is active`)
-    assert.ok(this.#must(name).metadata.finalizers?.length, `${runName} is created before the finalizer is there`)
-    assert.ok(!this.#everCreated.has(runName), `${runName} is created twice`)
+    assert.ok(this.#getStack(name).metadata.finalizers?.length, `${runName} is created before the finalizer is set`)
+    assert.ok(!this.#createdRuns.has(runName), `${runName} is created twice`)
     const epochs = ownRuns(this.#runs, stack.metadata.uid).map(run => run.spec.epoch)
     assert.ok(
       epochs.every(epoch => epoch < spec.epoch),
@@ -230,14 +232,14 @@ export class Simulator {
       assert.equal(stack.metadata.annotations?.[annotations.approvedPlan], spec.approvedPlan?.digest, `${runName} applies without approval`)
       assert.ok(spec.approvedPlan)
     }
-    this.#everCreated.set(runName, name)
+    this.#createdRuns.set(runName, name)
     this.#runs.push({
       apiVersion: 'oarlock.dev/v1alpha1',
       kind: 'Run',
       metadata: {
         name: runName,
         namespace: 'default',
-        uid: `run-${this.#everCreated.size}`,
+        uid: `run-${this.#createdRuns.size}`,
         resourceVersion: '1',
         creationTimestamp: rfc3339(this.#nowMs),
       },
@@ -248,43 +250,43 @@ export class Simulator {
   #supersede({ name: runName, by }: NonNullable<StackDecision['supersedeRun']>): void {
     this.#runs = this.#runs.map(run => {
       if (run.metadata.name !== runName) return run
-      assert.equal(run.spec.workerName, undefined, `${runName} is replaced though it has a worker`)
+      assert.equal(run.spec.workerName, undefined, `${runName} is superseded although it has a worker`)
       return { ...run, status: { phase: 'Canceled', reason: 'Superseded', supersededBy: by, finishedAt: rfc3339(this.#nowMs) } }
     })
   }
 
   #cancel({ name: runName, reason }: NonNullable<StackDecision['cancelRun']>, name: string): void {
-    this.#say(name, `cancel Run ${runName}`)
+    this.#log(name, `cancel Run ${runName}`)
     this.#runs = this.#runs.map(run => {
       if (run.metadata.name !== runName) return run
       const spec = { ...run.spec, cancel: true, ...(reason && { cancelReason: reason }) }
-      // dispatch/ ends at once what no worker has.
+      // controllers/dispatch/ immediately ends a Run without a worker.
       return run.spec.workerName ? { ...run, spec } : { ...run, spec, status: { phase: 'Canceled', finishedAt: rfc3339(this.#nowMs) } }
     })
   }
 
   #checkStable(name: string): void {
-    const again = decideStack(this.#input(name))
-    const now = this.#must(name).status ?? {}
+    const repeated = decideStack(this.#input(name))
+    const now = this.#getStack(name).status ?? {}
     if (
       this.#runs.some(
         run => run.spec.cancel && isEnded(run) && now.lastRun?.name === run.metadata.name && now.lastRun.phase !== phaseOf(run),
       )
     )
       return
-    if (again.removeFinalizer) return
-    assert.deepEqual(again.status, now, `${name}: deciding again on its own outcome changes the status`)
-    assert.ok(!isAction(again), `${name}: deciding again on its own outcome acts: ${JSON.stringify({ ...again, status: undefined })}`)
+    if (repeated.removeFinalizer) return
+    assert.deepEqual(repeated.status, now, `${name}: deciding again on its own outcome changes the status`)
+    assert.ok(!isAction(repeated), `${name}: deciding again on its own outcome acts: ${JSON.stringify({ ...repeated, status: undefined })}`)
   }
 
-  #die(name: string): void {
+  #logCrash(name: string): void {
     this.crash = undefined
-    this.#say(name, 'crash')
+    this.#log(name, 'crash')
   }
 
-  #must(name: string): Stack {
+  #getStack(name: string): Stack {
     const stack = this.#stacks.get(name)
-    assert.ok(stack, `there is no Stack ${name}`)
+    assert.ok(stack, `Stack ${name} does not exist`)
     return stack
   }
 
@@ -292,19 +294,19 @@ export class Simulator {
     this.#stacks.set(stack.metadata.name, stack)
   }
 
-  #patchMeta(name: string, meta: Partial<Stack['metadata']>): void {
-    const stack = this.#must(name)
-    this.#replace({ ...stack, metadata: { ...stack.metadata, ...meta } })
+  #patchMetadata(name: string, patch: Partial<Stack['metadata']>): void {
+    const stack = this.#getStack(name)
+    this.#replace({ ...stack, metadata: { ...stack.metadata, ...patch } })
   }
 
   #remove(name: string): void {
-    const { uid } = this.#must(name).metadata
+    const { uid } = this.#getStack(name).metadata
     this.#stacks.delete(name)
-    this.#known.delete(name)
+    this.#environments.delete(name)
     this.#runs = this.#runs.filter(run => run.spec.stackRef.uid !== uid)
   }
 
-  #say(name: string, text: string): void {
+  #log(name: string, text: string): void {
     const ms = this.#nowMs - this.#startMs
     this.#lines.push(`${ms === 0 ? '0s' : formatDuration(ms)} ${name} ${text}`)
   }
@@ -315,7 +317,7 @@ function isAction(decision: StackDecision): boolean {
   return Boolean(createRun || cancelRun || addFinalizer || removeFinalizer || deleteRuns.length || events.length)
 }
 
-/** `Ready=False Progressing "…" +Reconciling`: conditions with the reason and message of Ready are named only. */
+/** `Ready=False Progressing "…" +Reconciling`: reason and message of a condition are omitted where they equal those of Ready. */
 function formatConditions(conditions: readonly Condition[] | undefined): string {
   const ready = conditions?.find(({ type }) => type === 'Ready')
   if (!ready) return 'no conditions'

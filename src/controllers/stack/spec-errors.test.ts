@@ -6,23 +6,23 @@ import { specErrors } from './spec-errors.ts'
 const source = { inline: { files: { 'main.tf': '' } } }
 
 for (const [what, spec, want] of [
-  ['a plain Stack', {}, []],
+  ['a valid Stack', {}, []],
   [
-    'variables from nowhere',
+    'an entry of variablesFrom without a source',
     { variablesFrom: [{}] },
-    ['spec.variablesFrom[0]: Required value: exactly one of stackRef, secretRef, configMapRef is needed'],
+    ['spec.variablesFrom[0]: Required value: exactly one of stackRef, secretRef, configMapRef is required'],
   ],
   [
-    'variables from two places at once',
+    'an entry of variablesFrom with two sources',
     { variablesFrom: [{ secretRef: { name: 'a' } }, { secretRef: { name: 'a' }, configMapRef: { name: 'b' } }] },
     [
-      'spec.variablesFrom[1]: Forbidden: exactly one of stackRef, secretRef, configMapRef is allowed, got secretRef and configMapRef; make them two entries',
+      'spec.variablesFrom[1]: Forbidden: exactly one of stackRef, secretRef, configMapRef is allowed, got secretRef and configMapRef; use an entry for each',
     ],
   ],
   [
     'an env variable without a value',
     { env: [{ name: 'A' }] },
-    ['spec.env[0]: Required value: variable A needs a value or a secretKeyRef'],
+    ['spec.env[0]: Required value: variable A requires a value or a secretKeyRef'],
   ],
   [
     'an env variable with two values',
@@ -30,19 +30,19 @@ for (const [what, spec, want] of [
     ['spec.env[0]: Forbidden: variable A has both value and secretKeyRef; keep one'],
   ],
   [
-    'an env variable of ours',
+    'an env variable with a reserved name',
     { env: [{ name: 'OARLOCK_TOKEN', value: 'x' }] },
-    ['spec.env[0].name: Invalid value: "OARLOCK_TOKEN": names that start with OARLOCK_ are set by Oarlock'],
+    ['spec.env[0].name: Invalid value: "OARLOCK_TOKEN": names that start with OARLOCK_ are reserved'],
   ],
   [
-    'engine command without a command',
+    'engine command without a program',
     { engine: 'command' },
-    ['spec.command.apply: Required value: engine command needs a program to apply with, such as ["./apply.sh"]'],
+    ['spec.command.apply: Required value: engine command requires a program to apply with, such as ["./apply.sh"]'],
   ],
   [
     'a section of another engine',
     { engine: 'opentofu', manifests: {} },
-    ['spec.manifests: Forbidden: only for engine manifests, this Stack has engine opentofu'],
+    ['spec.manifests: Forbidden: only allowed for engine manifests, got engine opentofu'],
   ],
 ] as [string, Partial<StackSpec>, string[]][]) {
   test(what, () =>

@@ -1,28 +1,30 @@
 import type { StackSpec } from '../../api/index.ts'
 import { forbiddenField, invalidValue, requiredValue, type StatusCause } from '../../kubernetes/object/index.ts'
 
-const froms = ['stackRef', 'secretRef', 'configMapRef'] as const
+const variableSources = ['stackRef', 'secretRef', 'configMapRef'] as const
 
-/** What is wrong with a Stack's spec beyond what its schema can say. Sources are checked by `workspace/`. */
+/** Errors in a Stack's spec that its schema cannot express. Sources are checked by `execution/workspace/`. */
 export function specErrors(spec: StackSpec): StatusCause[] {
   const causes: StatusCause[] = []
   for (const [index, entry] of (spec.variablesFrom ?? []).entries()) {
     const field = `spec.variablesFrom[${index}]`
-    const given = froms.filter(name => entry[name] !== undefined)
-    if (given.length === 0) causes.push(requiredValue(field, `exactly one of ${froms.join(', ')} is needed`))
+    const given = variableSources.filter(name => entry[name] !== undefined)
+    if (given.length === 0) causes.push(requiredValue(field, `exactly one of ${variableSources.join(', ')} is required`))
     else if (given.length > 1) {
-      causes.push(forbiddenField(field, `exactly one of ${froms.join(', ')} is allowed, got ${given.join(' and ')}; make them two entries`))
+      causes.push(
+        forbiddenField(field, `exactly one of ${variableSources.join(', ')} is allowed, got ${given.join(' and ')}; use an entry for each`),
+      )
     }
   }
   for (const [index, { name, value, secretKeyRef }] of (spec.env ?? []).entries()) {
     const field = `spec.env[${index}]`
-    if (value === undefined && !secretKeyRef) causes.push(requiredValue(field, `variable ${name} needs a value or a secretKeyRef`))
+    if (value === undefined && !secretKeyRef) causes.push(requiredValue(field, `variable ${name} requires a value or a secretKeyRef`))
     if (value !== undefined && secretKeyRef)
       causes.push(forbiddenField(field, `variable ${name} has both value and secretKeyRef; keep one`))
-    if (name.startsWith('OARLOCK_')) causes.push(invalidValue(`${field}.name`, name, 'names that start with OARLOCK_ are set by Oarlock'))
+    if (name.startsWith('OARLOCK_')) causes.push(invalidValue(`${field}.name`, name, 'names that start with OARLOCK_ are reserved'))
   }
   if (spec.engine === 'command' && !spec.command?.apply) {
-    causes.push(requiredValue('spec.command.apply', 'engine command needs a program to apply with, such as ["./apply.sh"]'))
+    causes.push(requiredValue('spec.command.apply', 'engine command requires a program to apply with, such as ["./apply.sh"]'))
   }
   for (const [section, engines] of [
     ['command', ['command']],
@@ -30,7 +32,7 @@ export function specErrors(spec: StackSpec): StatusCause[] {
     ['terraform', ['terraform', 'opentofu']],
   ] as const) {
     if (spec[section] !== undefined && !(engines as readonly string[]).includes(spec.engine)) {
-      causes.push(forbiddenField(`spec.${section}`, `only for engine ${engines.join(' or ')}, this Stack has engine ${spec.engine}`))
+      causes.push(forbiddenField(`spec.${section}`, `only allowed for engine ${engines.join(' or ')}, got engine ${spec.engine}`))
     }
   }
   return causes

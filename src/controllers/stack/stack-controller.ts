@@ -26,33 +26,35 @@ import {
   type StatusCause,
 } from '../../kubernetes/object/index.ts'
 import { pendingRequest } from './choose-run.ts'
-import { decideStack, jitterOf, type StackDecision } from './decide-stack.ts'
+import { stackFinalizer } from './constants.ts'
+import { decideStack } from './decide-stack.ts'
+import type { StackDecision } from './decision.ts'
 import { dependencyNames, findCycle } from './dependencies.ts'
-import { type KeyDigests, namedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
-import { stackFinalizer } from './limits.ts'
+import { type KeyDigests, referencedInputs, resolveInputs, withoutValues } from './inputs-digest.ts'
+import { jitterOf } from './jitter.ts'
 import { isNamespaceTerminating, namespaceTerminating } from './namespace-terminating.ts'
-import { Revisions } from './revisions.ts'
+import { RevisionCache } from './revision-cache.ts'
 import { stackLabel } from './run-name.ts'
 import { specErrors } from './spec-errors.ts'
 
 export type StackControllerOptions = {
-  /** The revision of a Stack's source as it is now; rejects with `{ reason, message, retryable }`. */
+  /** Resolves the current revision of a Stack's source; rejects with `{ reason, message, retryable }`. */
   resolveRevision(stack: Stack): Promise<string>
-  /** What is wrong with a Stack's source, as far as that can be seen without reading it. */
+  /** Errors in a Stack's source that can be found without reading it. */
   checkSource(stack: Stack): StatusCause[]
-  /** Forgets what was kept of a Stack that is gone (state, plans). Not called where `deletion: Orphan` leaves its things standing. */
+  /** Deletes the stored data (states, plans) of a deleted Stack. Not called for `deletion: Orphan`, which keeps the resources. */
   removeStackData?(stackUid: string): Promise<void>
   /** Wall clock in milliseconds. */
   nowMs?: () => number
-  /** Stacks worked on at the same time, most of which wait for a write; default 64. */
+  /** Maximum number of concurrent reconciles, most of which wait for a write; default 64. */
   maxConcurrent?: number
 }
 
-/** A reconcile waits for the revision of a source for so long; a slow repository brings another reconcile. */
-const lookUpMs = 20
+/** How long a reconcile waits for the revision of a source; a slower lookup triggers another reconcile. */
+const lookupTimeoutMs = 20
 
-/** The caches are looked at again after so long when they were behind the server. */
-const behindMs = 20
+/** Delay before the next reconcile when the caches lagged behind the server. */
+const staleCacheRetryMs = 20
 
 type StackBody = { spec: Stack['spec']; status?: Stack['status'] }
 type RunBody = { spec: Run['spec']; status?: Run['status'] }
@@ -61,12 +63,12 @@ const core = { group: '', version: 'v1', scope: 'Namespaced' } as const
 const secretResource: Resource<KeyDigests> = describeResource({ ...core, kind: 'Secret', plural: 'secrets' })
 const configMapResource: Resource<KeyDigests> = describeResource({ ...core, kind: 'ConfigMap', plural: 'configmaps' })
 
-/** Adds the controller that makes Runs for Stacks and writes their status. */
+/** Adds the controller that creates Runs for Stacks and writes their status. */
 export function addStackController(manager: Manager, options: StackControllerOptions): void {
   manager.add(new StackReconciler(manager, options).controller)
 }
 
-/** The shell around {@link decideStack}: reads caches, writes what was decided, in an order that survives a crash after each step. */
+/** The shell around {@link decideStack}: reads caches and executes the decision in an order that survives a crash after each step. */
 class StackReconciler {
   readonly controller: Controller
   readonly #manager: Manager
@@ -75,13 +77,13 @@ class StackReconciler {
   readonly #runs: Informer<RunBody>
   readonly #secrets: Informer<KeyDigests>
   readonly #configMaps: Informer<KeyDigests>
-  readonly #revisions: Revisions
+  readonly #revisions: RevisionCache
   readonly #events: EventRecorder
   readonly #nowMs: () => number
-  /** Uids of Stacks that were let go, and that the cache still has: there is nothing left to do for them. */
+  /** Uids of Stacks whose finalizer was removed and that are still in the cache: nothing is left to do for them. */
   readonly #released = new Set<string>()
-  /** By key: the version of a Stack that a write was refused at, until the cache has a newer one. */
-  readonly #refusedAt = new Map<string, string>()
+  /** By key: the resourceVersion at which a status write conflicted, until the cache has a newer one. */
+  readonly #conflictedAt = new Map<string, string>()
 
   constructor(manager: Manager, options: StackControllerOptions) {
     this.#manager = manager
@@ -90,26 +92,26 @@ class StackReconciler {
     this.#events = new EventRecorder({ client: manager.leaderClient, component: 'oarlock-stack' })
     const indexes = {
       dependsOn: (stack: KubeObject<StackBody>) => dependencyNames(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
-      namedInputs: (stack: KubeObject<StackBody>) => namedInputs(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
+      referencedInputs: (stack: KubeObject<StackBody>) => referencedInputs(stack.spec).map(name => `${stack.metadata.namespace}/${name}`),
     }
     this.#stacks = manager.informer(stackResource, { indexes })
     this.#runs = manager.informer(runResource, { indexes: { stackUid: run => [run.spec.stackRef.uid] } })
     this.#secrets = manager.informer(secretResource, { transform: withoutValues })
     this.#configMaps = manager.informer(configMapResource, { transform: withoutValues })
-    this.#revisions = new Revisions({
+    this.#revisions = new RevisionCache({
       resolve: options.resolveRevision,
-      onAnswer: stack => this.controller.enqueue(objectKey(stack)),
+      onResolved: stack => this.controller.enqueue(objectKey(stack)),
       nowMs: this.#nowMs,
     })
     const usersOf = (kind: string) => (object: KubeObject<KeyDigests>) =>
-      this.#stacks.byIndex('namedInputs', `${object.metadata.namespace}/${kind}/${object.metadata.name}`).map(objectKey)
+      this.#stacks.byIndex('referencedInputs', `${object.metadata.namespace}/${kind}/${object.metadata.name}`).map(objectKey)
     this.controller = controller({
       name: 'stack',
       for: stackResource,
-      predicates: [isAsked],
+      predicates: [needsReconcile],
       owns: [runResource],
       watches: [
-        watching(stackResource, stack => this.#neighbours(stack), { predicate: isNewsToNeighbours }),
+        watching(stackResource, stack => this.#relatedStacks(stack), { predicate: isRelevantToRelatedStacks }),
         watching(secretResource, usersOf('secret'), { predicate: haveKeysChanged, informer: { transform: withoutValues } }),
         watching(configMapResource, usersOf('configMap'), { predicate: haveKeysChanged, informer: { transform: withoutValues } }),
       ],
@@ -119,14 +121,14 @@ class StackReconciler {
     })
     this.#stacks.onChange({
       deleted: ({ metadata }) => {
-        this.#revisions.forget(metadata.uid)
+        this.#revisions.delete(metadata.uid)
         this.#released.delete(metadata.uid)
-        this.#refusedAt.delete(objectKey({ metadata }))
+        this.#conflictedAt.delete(objectKey({ metadata }))
       },
     })
   }
 
-  #neighbours(stack: KubeObject<StackBody>): string[] {
+  #relatedStacks(stack: KubeObject<StackBody>): string[] {
     const { namespace } = stack.metadata
     const dependents = this.#stacks.byIndex('dependsOn', objectKey(stack)).map(objectKey)
     return [...dependents, ...dependencyNames(stack.spec).map(name => `${namespace}/${name}`)]
@@ -135,9 +137,9 @@ class StackReconciler {
   async #reconcile({ key, namespace = '' }: ReconcileRequest): Promise<Result> {
     const stack = this.#stacks.get(key)
     if (!stack || this.#released.has(stack.metadata.uid)) return
-    // The same would be refused again.
-    if (this.#refusedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: behindMs }
-    this.#refusedAt.delete(key)
+    // A write would conflict again.
+    if (this.#conflictedAt.get(key) === stack.metadata.resourceVersion) return { requeueAfterMs: staleCacheRetryMs }
+    this.#conflictedAt.delete(key)
     const inNamespace = (name: string) => this.#stacks.get(`${namespace}/${name}`)
     const inputs = resolveInputs(
       stack.spec,
@@ -149,7 +151,8 @@ class StackReconciler {
       namespace,
     )
     const causes = [...specErrors(stack.spec), ...this.#options.checkSource(stack)]
-    const { revision, checkInMs } = causes.length > 0 ? { revision: undefined, checkInMs: undefined } : await this.#lookAt(stack)
+    const { revision, recheckAfterMs } =
+      causes.length > 0 ? { revision: undefined, recheckAfterMs: undefined } : await this.#revisionOf(stack)
     const decision = decideStack({
       stack,
       runs: await this.#runsOf(stack),
@@ -166,30 +169,30 @@ class StackReconciler {
     try {
       await this.#act(stack, decision)
     } catch (error) {
-      // The caches were behind: decided again with what is there, which the watch brings within moments.
-      if (isReason(error, 'Conflict') || error instanceof RunExistsError) return { requeueAfterMs: behindMs }
+      // The caches lagged: decide again with the current objects, which the watch delivers within milliseconds.
+      if (isReason(error, 'Conflict') || error instanceof RunExistsError) return { requeueAfterMs: staleCacheRetryMs }
       if (!isNamespaceTerminating(error)) throw error
-      // The deletion of a namespace cannot be taken back: only a change of the Stack helps, which comes by the watch.
+      // The deletion of a namespace cannot be undone: only a change of the Stack helps, and the watch reports it.
       const present = this.#stacks.get(key) ?? stack
       await this.#act(present, { ...namespaceTerminating(present, this.#nowMs()), deleteRuns: [] })
       return undefined
     }
-    const again = [decision.requeueAfterMs, checkInMs].filter(ms => ms !== undefined)
-    return again.length > 0 ? { requeueAfterMs: Math.min(...again) } : undefined
+    const delays = [decision.requeueAfterMs, recheckAfterMs].filter(ms => ms !== undefined)
+    return delays.length > 0 ? { requeueAfterMs: Math.min(...delays) } : undefined
   }
 
-  async #lookAt(stack: Stack): Promise<ReturnType<Revisions['get']>> {
-    const look = () => this.#revisions.get(stack, pendingRequest(stack, stack.status ?? {})?.value)
-    const seen = look()
-    if (seen.revision !== undefined) return seen
-    // What is in the Stack itself is known at once: not worth a status that says that it is being looked up.
-    await this.#revisions.soon(stack.metadata.uid, lookUpMs)
-    return look()
+  async #revisionOf(stack: Stack): Promise<ReturnType<RevisionCache['get']>> {
+    const get = () => this.#revisions.get(stack, pendingRequest(stack, stack.status ?? {})?.value)
+    const cached = get()
+    if (cached.revision !== undefined) return cached
+    // An inline source is resolved within this time, which saves a status write with reason ResolvingSource.
+    await this.#revisions.waitForLookup(stack.metadata.uid, lookupTimeoutMs)
+    return get()
   }
 
   /**
-   * The Stack's Runs. If the one that the status speaks of as active is not in the cache, the server is asked: two
-   * caches need not be equally new, and a Run taken for deleted would get a second one beside it (invariant 1).
+   * The Stack's Runs. If the active one that the status names is not in the cache, it is read from the server: one cache may
+   * lag behind the other, and a Run mistaken for deleted would get a second active one (invariant 1).
    */
   async #runsOf(stack: Stack): Promise<Run[]> {
     const { uid, namespace } = stack.metadata
@@ -223,27 +226,27 @@ class StackReconciler {
       try {
         present = await patchStatusIfChanged(stacks, present, decision.status)
       } catch (error) {
-        if (isReason(error, 'Conflict')) this.#refusedAt.set(objectKey(stack), resourceVersion)
+        if (isReason(error, 'Conflict')) this.#conflictedAt.set(objectKey(stack), resourceVersion)
         throw error
       }
       this.#stacks.applyLocal(present)
     }
-    // Only what is in the status may be told and forgotten.
-    this.#tell(stack, decision)
+    // Events are sent and Runs deleted only after the status that includes them is written.
+    this.#recordEvents(stack, decision)
     await Promise.all(decision.deleteRuns.map(name => this.#delete(stack, name)))
   }
 
   async #release(stack: Stack, decision: StackDecision): Promise<void> {
-    this.#tell(stack, decision)
+    this.#recordEvents(stack, decision)
     if (stack.spec.deletion !== 'Orphan') await this.#options.removeStackData?.(stack.metadata.uid)
     const released = await removeFinalizer(this.#manager.leaderClient.resource(stackResource), stack, stackFinalizer)
-    this.#revisions.forget(stack.metadata.uid)
-    // Where other finalizers hold it, it is still there.
+    this.#revisions.delete(stack.metadata.uid)
+    // With other finalizers the object still exists.
     if (released.metadata.finalizers?.length) this.#stacks.applyLocal(released)
     else if (this.#stacks.has(objectKey(stack))) this.#released.add(stack.metadata.uid)
   }
 
-  #tell(stack: Stack, { events }: StackDecision): void {
+  #recordEvents(stack: Stack, { events }: StackDecision): void {
     for (const { type, reason, message } of events) this.#events.record(stack, type, reason, message)
   }
 
@@ -260,7 +263,7 @@ class StackReconciler {
     }
     const existing = await runs.getOrUndefined(name, { namespace })
     if (existing?.spec.stackRef.uid === stack.metadata.uid) {
-      // A process before this one created it and died: its inputs may be older, so it is decided again with it in view.
+      // A previous process created it and crashed. Its inputs may be older, so decide again with it in the cache.
       this.#runs.applyLocal(existing)
       throw new RunExistsError(name)
     }
@@ -268,7 +271,7 @@ class StackReconciler {
     throw new RunExistsError(name)
   }
 
-  /** Another Stack, alike in the first 40 characters and the first 5 of the uid, has this name: the number is left out. */
+  /** A Stack with the same first 40 characters and first 5 of the uid has a Run of this name: skip the number. */
   async #skipNumber(stack: Stack, number: number, name: string): Promise<void> {
     const skipped = { name, type: 'Apply', phase: 'Canceled', reason: 'NameTaken', finishedAt: rfc3339(this.#nowMs()) }
     const status = { ...stack.status, lastRunNumber: number, lastRun: skipped }
@@ -276,10 +279,10 @@ class StackReconciler {
     this.#stacks.applyLocal(await patchStatusIfChanged(this.#manager.leaderClient.resource(stackResource), present, status))
   }
 
-  /** Refused with Conflict if it got a Worker meanwhile: then it runs, and it is decided again. */
+  /** Fails with Conflict if the Run was assigned to a Worker meanwhile: then it runs, and the decision is made again. */
   async #supersede(stack: Stack, { name, resourceVersion, by }: NonNullable<StackDecision['supersedeRun']>): Promise<void> {
     const { namespace } = stack.metadata
-    const message = `replaced by Run ${by} before it had a worker`
+    const message = `superseded by Run ${by} before it was assigned to a worker`
     const status = {
       phase: 'Canceled',
       reason: 'Superseded',
@@ -293,7 +296,7 @@ class StackReconciler {
     )
   }
 
-  /** Refused with Conflict if it has moved on: then it is decided again. */
+  /** Fails with Conflict if the Run changed meanwhile: then the decision is made again. */
   async #cancel(stack: Stack, { name, reason }: NonNullable<StackDecision['cancelRun']>): Promise<void> {
     const { namespace } = stack.metadata
     const run = this.#runs.get(`${namespace}/${name}`)
@@ -320,15 +323,15 @@ class StackReconciler {
   }
 }
 
-/** The Run was there already: not a failure, but the decision has to be made again with it in view. */
+/** The Run existed already: not a failure, but the decision must be made again with it in the cache. */
 class RunExistsError extends Error {
   constructor(name: string) {
-    super(`run ${name} exists already and is looked at again`)
+    super(`run ${name} already exists; reconciling again`)
   }
 }
 
-/** Own status writes are not looked at again: deciding on one's own outcome changes nothing. */
-const isAsked: Predicate<StackBody> = change => {
+/** Ignores the controller's own status writes: deciding on its own outcome changes nothing. */
+const needsReconcile: Predicate<StackBody> = change => {
   if (change.type !== 'updated') return true
   const [old, now] = [change.old.metadata, change.object.metadata]
   return (
@@ -339,16 +342,16 @@ const isAsked: Predicate<StackBody> = change => {
   )
 }
 
-/** What {@link dependencyGate}, inputs, cycles and the order of deletion look at in another Stack. */
-const isNewsToNeighbours: Predicate<StackBody> = change => {
+/** True for changes of the fields that {@link dependencyGate}, inputs, cycles and the deletion order read from another Stack. */
+const isRelevantToRelatedStacks: Predicate<StackBody> = change => {
   if (change.type !== 'updated') return true
-  const seen = ({ metadata, status }: KubeObject<StackBody>) => {
+  const relevantFields = ({ metadata, status }: KubeObject<StackBody>) => {
     const ready = findCondition(status?.conditions, 'Ready')
     const isStalled = findCondition(status?.conditions, 'Stalled')?.status === 'True'
     const { observedGeneration, outputsDigest } = status ?? {}
     return [metadata.generation, metadata.deletionTimestamp, observedGeneration, outputsDigest, ready?.status, ready?.reason, isStalled]
   }
-  return !equalJson(seen(change.old), seen(change.object))
+  return !equalJson(relevantFields(change.old), relevantFields(change.object))
 }
 
 const haveKeysChanged: Predicate<KeyDigests> = change => change.type !== 'updated' || !equalJson(change.old.keys, change.object.keys)

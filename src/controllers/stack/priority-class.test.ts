@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PriorityClass, Run, Stack } from '../../api/index.ts'
-import { runClass } from './run-class.ts'
+import { priorityClassOf } from './priority-class.ts'
 
 const stack = (priorityClass?: PriorityClass): Stack => ({
   apiVersion: 'oarlock.dev/v1alpha1',
@@ -27,9 +27,9 @@ const run = (name: string, priorityClass: PriorityClass): Run => ({
   },
 })
 
-test('the class of a Run: what its Stack says, else by what caused it', () => {
+test('the priority class of a Run is that of its Stack, else it follows from the reason of the Run', () => {
   const by = (reason: string, runs: Run[] = [], superseded?: Run) =>
-    runClass(stack(), { type: 'Apply', reason, atMs: 0, recoveredFrom: 'lost' }, runs, superseded)
+    priorityClassOf(stack(), { type: 'Apply', reason, atMs: 0, recoveredFrom: 'lost' }, runs, superseded)
   for (const [reason, want] of [
     ['Requested', 'Interactive'],
     ['Approved', 'Interactive'],
@@ -42,10 +42,14 @@ test('the class of a Run: what its Stack says, else by what caused it', () => {
   ] as const) {
     assert.equal(by(reason), want, reason)
   }
-  assert.equal(by('Retry', [run('a', 'Drift')]), 'Drift', 'a retry of a check is a check')
-  assert.equal(by('Retry', [run('a', 'Interactive')]), 'Change', 'nobody waits for a retry')
-  assert.equal(by('RecoveredFrom', [run('lost', 'Interactive')]), 'Interactive', 'what was under way goes on as what it was')
-  assert.equal(by('NewGeneration', [], run('old', 'Interactive')), 'Interactive', 'somebody still waits for what was replaced')
+  assert.equal(by('Retry', [run('a', 'Drift')]), 'Drift', 'a retried check stays a check')
+  assert.equal(by('Retry', [run('a', 'Interactive')]), 'Change', 'no user waits for a retry')
+  assert.equal(by('RecoveredFrom', [run('lost', 'Interactive')]), 'Interactive', 'a Run that continues a lost one keeps its class')
+  assert.equal(by('NewGeneration', [], run('old', 'Interactive')), 'Interactive', 'a user still waits for the superseded Run')
   assert.equal(by('NewGeneration', [], run('old', 'Drift')), 'Change')
-  assert.equal(runClass(stack('Drift'), { type: 'Apply', reason: 'Requested', atMs: 0 }, [], undefined), 'Drift', 'the Stack decides')
+  assert.equal(
+    priorityClassOf(stack('Drift'), { type: 'Apply', reason: 'Requested', atMs: 0 }, [], undefined),
+    'Drift',
+    'the class of the Stack takes precedence',
+  )
 })

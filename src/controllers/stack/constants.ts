@@ -1,0 +1,23 @@
+/** Maximum number of characters of a Stack's name that become part of the names of its Runs. */
+export const maxStackNameChars = 40
+
+/** After this many consecutive lost Runs the next one is delayed with the backoff of a failed Run. */
+export const lostRunLimit = 5
+
+/** Minimum age of a waiting Run before a newer one supersedes it, so that changes in quick succession create one Run. */
+export const supersedeAfterMs = 1_000
+
+/** Interval at which a Stack whose engine is not installed retries. */
+export const engineRecheckMs = 5 * 60_000
+
+/**
+ * Age from which the phases of a running Run are reported in the Stack's status. Of a shorter Run only start and end are
+ * reported, which saves a write for most Runs.
+ */
+export const reportProgressAfterMs = 2_000
+
+/** Maximum number of characters of a Run's message that a condition or an event quotes. */
+export const maxQuotedChars = 1_000
+
+/** Set on a Stack from its first reconcile until its resources are destroyed or orphaned on purpose. */
+export const stackFinalizer = 'oarlock.dev/finalizer'

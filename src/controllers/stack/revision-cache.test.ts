@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Stack, StackSource } from '../../api/index.ts'
+import { RevisionCache } from './revision-cache.ts'
+
+const git = { git: { url: 'https://example.com/a.git', branch: 'main' } }
+const stackWith = (source: StackSource, uid = 'u'): Stack => ({
+  apiVersion: 'oarlock.dev/v1alpha1',
+  kind: 'Stack',
+  metadata: { name: uid, namespace: 'ns', uid, resourceVersion: '1', creationTimestamp: '' },
+  spec: { engine: 'terraform', source },
+})
+
+/** A cache whose lookups the test completes: `resolveOldest('r1')` completes the oldest one in progress. */
+function harness(maxConcurrent = 8) {
+  const pending: { name: string; resolve(revision: string): void; reject(error: unknown): void }[] = []
+  const resolved: string[] = []
+  const clock = { nowMs: 0 }
+  const cache = new RevisionCache({
+    resolve: stack => new Promise((resolve, reject) => void pending.push({ name: stack.metadata.name, resolve, reject })),
+    onResolved: stack => resolved.push(stack.metadata.name),
+    nowMs: () => clock.nowMs,
+    maxConcurrent,
+  })
+  const nextTick = () => new Promise<void>(resolve => setImmediate(resolve))
+  const settle = async (act: (lookup: (typeof pending)[number]) => void) => {
+    await nextTick()
+    act(pending.shift()!)
+    await nextTick()
+  }
+  return {
+    cache,
+    pending,
+    resolved,
+    clock,
+    nextTick,
+    resolveOldest: (revision: string) => settle(lookup => lookup.resolve(revision)),
+    rejectOldest: (error: unknown) => settle(lookup => lookup.reject(error)),
+  }
+}
+
+test('reports a resolved revision and resolves it again at the interval', async () => {
+  const { cache, pending, resolved, clock, resolveOldest } = harness()
+  const stack = stackWith({ ...git, interval: '30s' })
+  assert.deepEqual(cache.get(stack, undefined), { revision: undefined })
+  assert.deepEqual(cache.get(stack, undefined), { revision: undefined })
+  await resolveOldest('c1')
+  assert.deepEqual(resolved, ['u'])
+  clock.nowMs = 10_000
+  assert.deepEqual(cache.get(stack, undefined), { revision: 'c1', recheckAfterMs: 20_000 })
+  clock.nowMs = 30_000
+  assert.deepEqual(cache.get(stack, undefined), { revision: 'c1' })
+  await resolveOldest('c2')
+  assert.deepEqual(cache.get(stack, undefined), { revision: 'c2', recheckAfterMs: 30_000 })
+  assert.equal(pending.length, 0)
+})
+
+test('resolves an immutable source once', async () => {
+  for (const source of [{ inline: { files: { a: 'a' } } }, { git: { ...git.git, commit: 'a'.repeat(40) } }]) {
+    const { cache, clock, resolveOldest, pending } = harness()
+    const stack = stackWith(source)
+    cache.get(stack, undefined)
+    await resolveOldest('r')
+    clock.nowMs = 1e9
+    assert.deepEqual(cache.get(stack, undefined), { revision: 'r' })
+    assert.equal(pending.length, 0)
+  }
+})
+
+test('ignores the late result of a lookup for a previous source', async () => {
+  const { cache, resolveOldest } = harness()
+  cache.get(stackWith(git), undefined)
+  const moved = stackWith({ git: { ...git.git, branch: 'next' } })
+  assert.deepEqual(cache.get(moved, undefined), { revision: undefined })
+  await resolveOldest('old')
+  assert.deepEqual(cache.get(moved, undefined), { revision: undefined })
+  await resolveOldest('new')
+  assert.equal(cache.get(moved, undefined).revision, 'new')
+})
+
+test('resolves the source once for a new request for a Run', async () => {
+  const { cache, resolveOldest } = harness()
+  cache.get(stackWith(git), undefined)
+  await resolveOldest('c1')
+  assert.deepEqual(cache.get(stackWith(git), 'apply:1'), { revision: undefined })
+  await resolveOldest('c2')
+  assert.equal(cache.get(stackWith(git), 'apply:1').revision, 'c2')
+})
+
+test('retries a retryable error with backoff and another error at the interval', async () => {
+  const { cache, clock, rejectOldest } = harness()
+  const stack = stackWith(git)
+  cache.get(stack, undefined)
+  await rejectOldest(new Error('could not resolve host'))
+  const unavailable = { error: { reason: 'SourceUnavailable', message: 'could not resolve host', retryable: true } }
+  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable, recheckAfterMs: 5_000 })
+  clock.nowMs = 5_000
+  cache.get(stack, undefined)
+  await rejectOldest(new Error('could not resolve host'))
+  assert.deepEqual(cache.get(stack, undefined), { revision: unavailable, recheckAfterMs: 10_000 })
+  clock.nowMs = 15_000
+  cache.get(stack, undefined)
+  await rejectOldest({ reason: 'SourceAuthFailed', message: 'bad password', retryable: false })
+  assert.deepEqual(cache.get(stack, undefined), {
+    revision: { error: { reason: 'SourceAuthFailed', message: 'bad password', retryable: false } },
+    recheckAfterMs: 60_000,
+  })
+})
+
+test('limits concurrent lookups, and inline sources do not queue behind them', async () => {
+  const { cache, pending, nextTick, resolveOldest } = harness(1)
+  cache.get(stackWith(git, 'a'), undefined)
+  cache.get(stackWith(git, 'b'), undefined)
+  cache.get(stackWith({ inline: { files: { x: 'x' } } }, 'c'), undefined)
+  await nextTick()
+  assert.deepEqual(
+    pending.map(({ name }) => name),
+    ['a', 'c'],
+  )
+  await resolveOldest('r')
+  assert.deepEqual(
+    pending.map(({ name }) => name),
+    ['c', 'b'],
+  )
+})

@@ -1,0 +1,67 @@
+import { isEnded, isMutating, type Run, type RunPhase } from '../../api/index.ts'
+
+/** The phase of a Run; Queued when it has no status yet. */
+export function phaseOf(run: Run): RunPhase {
+  return run.status?.phase ?? 'Queued'
+}
+
+/**
+ * True for a Run that a user requested and that is not part of the Stack's lifecycle: a Refresh, or a Plan of a Stack without
+ * manual approval. Its result is reported, but it is not retried and does not change whether the Stack is Ready.
+ */
+export function isAdHocRun(run: Pick<Run, 'spec'>): boolean {
+  const { type, reason, stack } = run.spec
+  return type === 'Refresh' || (type === 'Plan' && reason === 'Requested' && stack.approval !== 'Manual')
+}
+
+/** True for a Run that a newer one replaced before it was assigned to a worker: nothing was attempted. */
+export function isSuperseded(run: Pick<Run, 'status'>): boolean {
+  return run.status?.phase === 'Canceled' && run.status.reason === 'Superseded'
+}
+
+/** True for a Run whose result determines the Stack's next Run. */
+export function isLifecycleRun(run: Run): boolean {
+  return !isAdHocRun(run) && !isSuperseded(run)
+}
+
+/** True when the Run may have changed resources: its type is mutating, and a worker had it. */
+export function mayHaveWritten(run: Run): boolean {
+  return isMutating(run.spec.type) && (run.spec.workerName !== undefined || run.status?.startedAt !== undefined)
+}
+
+/** True when the Run found something to change. `changed` is checked as well because it covers outputs, which the plan does not count. */
+export function hasChanges(run: Run): boolean {
+  const { plan, changed } = run.status ?? {}
+  return changed === true || (plan !== undefined && plan.add + plan.change + plan.destroy > 0)
+}
+
+/** When an ended Run ended; its creation time if `finishedAt` is missing. */
+export function endedAtMs(run: Run): number {
+  return Date.parse(run.status?.finishedAt ?? run.metadata.creationTimestamp)
+}
+
+/** The Stack's own Runs, oldest first. Runs of a deleted Stack of the same name have another uid. */
+export function ownRuns(runs: readonly Run[], uid: string): Run[] {
+  return runs.filter(run => run.spec.stackRef.uid === uid).sort((a, b) => a.spec.epoch - b.spec.epoch)
+}
+
+/** Failure reasons caused by the worker and not by the Stack. */
+const workerLossReasons = new Set(['WorkerDrained', 'LeaseLost', 'SupervisorLost'])
+
+/** True for a Run that ended because its worker did. The next Run continues it immediately, and it does not count as a failure of the Stack. */
+export function isLost(run: Run): boolean {
+  const phase = phaseOf(run)
+  return phase === 'Lost' || (phase === 'Failed' && workerLossReasons.has(run.status?.reason ?? ''))
+}
+
+/** Number of consecutive lost Runs ({@link isLost}) among the newest ended Runs that satisfy `filter`. */
+export function consecutiveLostRuns(runs: readonly Run[], filter: (run: Run) => boolean): number {
+  let count = 0
+  for (let i = runs.length - 1; i >= 0; i--) {
+    const run = runs[i]!
+    if (!isEnded(run) || isSuperseded(run) || !filter(run)) continue
+    if (!isLost(run)) break
+    count++
+  }
+  return count
+}
