@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideHealth, type WorkerFacts } from './decide-health.ts'
-import { defaultLeaseTimings } from './lease-timings.ts'
+import { defaultLeaseTimings } from './lease/lease-timings.ts'
 
 const well: WorkerFacts = {
   isRegistered: true,

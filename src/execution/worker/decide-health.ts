@@ -1,5 +1,5 @@
 import type { DrainReason } from './decide-step.ts'
-import type { LeaseTimings } from './lease-timings.ts'
+import type { LeaseTimings } from './lease/lease-timings.ts'
 
 /** How a worker is; each is empty when all is well, else says why not. */
 export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }

@@ -5,16 +5,16 @@ import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
-import type { Execution } from './execute-run.ts'
+import type { Execution } from './run/execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
-import { Heartbeat } from './heartbeat.ts'
-import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease-timings.ts'
-import { RegisterError } from './registration.ts'
-import type { RunLog } from './run-log.ts'
-import type { StopCause } from './stop-cause.ts'
-import { createStoreAgent, openStoreConnection } from './store-connections.ts'
+import { Heartbeat } from './lease/heartbeat.ts'
+import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
+import { RegisterError } from './lease/registration.ts'
+import type { RunLog } from './run/run-log.ts'
+import type { StopCause } from './run/stop-cause.ts'
+import { createStoreAgent, openStoreConnection } from './run/store-connections.ts'
 import { bootMs, SupervisorClient } from './supervisor/index.ts'
-import { foundEngines, noTraits, type WorkerTraits } from './traits.ts'
+import { foundEngines, noTraits, type WorkerTraits } from './worker-capabilities.ts'
 import { type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 /** As much of a logger as a worker needs. */
@@ -168,7 +168,7 @@ class WorkerProcess {
     // Beside the registration, but behind it: what a Run needs, and the watch that brings it, should be there when the worker is ready.
     const registering = this.#heartbeat.start()
     const watchingRuns = this.#watchRuns()
-    Promise.all([import('./execute-run.ts'), import('./open-run-log.ts')]).catch(() => {})
+    Promise.all([import('./run/execute-run.ts'), import('./run/open-run-log.ts')]).catch(() => {})
     try {
       await registering
     } catch (error) {
@@ -349,7 +349,7 @@ class WorkerProcess {
       log,
     } = this.#options
     const key = objectKey(run)
-    const { executeRun } = await import('./execute-run.ts')
+    const { executeRun } = await import('./run/execute-run.ts')
     await this.#supervisor.ready
     log.info({ worker: name, run: key, type: run.spec.type }, 'begins')
     const runLog = this.#options.openLog?.(run) ?? (await this.#openLog(run))
@@ -383,7 +383,7 @@ class WorkerProcess {
   }
 
   async #openLog(run: Run): Promise<RunLog> {
-    const { openRunLog } = await import('./open-run-log.ts')
+    const { openRunLog } = await import('./run/open-run-log.ts')
     const { name, log } = this.#options
     return openRunLog({
       ...this.#options,

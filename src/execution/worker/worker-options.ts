@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
-import { traitsFromEnv, type WorkerTraits } from './traits.ts'
+import { traitsFromEnv, type WorkerTraits } from './worker-capabilities.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
 /** Everything a worker process is told from outside, apart from what its caller makes (client, log, signals). */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { WorkerSays } from './registration.ts'
+import type { WorkerSays } from './lease/registration.ts'
 import { sayAfterMs, type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 test('what could not be said is said again, as it is then, and after the end nothing is', async t => {

@@ -1,7 +1,7 @@
 import type { WorkerStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DrainReason } from './decide-step.ts'
-import type { WorkerSays } from './registration.ts'
+import type { WorkerSays } from './lease/registration.ts'
 
 /** What a worker does is said after so long, as it is then: Runs that come and go faster are no write each. */
 export const sayAfterMs = 500

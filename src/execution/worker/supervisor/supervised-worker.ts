@@ -3,7 +3,7 @@ import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
-import { decideFence, type FenceStep, type FenceTimes } from '../decide-fence.ts'
+import { decideFence, type FenceStep, type FenceTimes } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
 import { Reaper } from './reaper.ts'
 import {

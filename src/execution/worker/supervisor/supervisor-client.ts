@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readStartTime } from '../../workspace/process/index.ts'
-import type { FenceTimes } from '../decide-fence.ts'
+import type { FenceTimes } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
 import { connectToSupervisor } from './connect-supervisor.ts'
 import {

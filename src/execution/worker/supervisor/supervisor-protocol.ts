@@ -1,4 +1,4 @@
-import type { FenceTimes } from '../decide-fence.ts'
+import type { FenceTimes } from '../lease/decide-fence.ts'
 
 /** Where the supervisor saves a state file that the worker can no longer save. */
 export type SalvageTarget = {

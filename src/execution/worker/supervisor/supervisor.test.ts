@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { findRunProcesses, groupExists, readStartTime } from '../../workspace/index.ts'
-import type { LeaseTimings } from '../lease-timings.ts'
+import type { LeaseTimings } from '../lease/lease-timings.ts'
 import { bootMs } from './clock.ts'
-import type { SupervisedSetup } from './supervised.testing.ts'
+import type { SupervisedSetup } from './supervised-worker.testing.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-supervisor-'))
@@ -50,7 +50,7 @@ async function start(t: TestContext, script: string, more: Partial<SupervisedSet
   const endsByMs = more.endsInMs === undefined ? undefined : bootMs() + more.endsInMs
   const run = { uid, directory, endsByMs, salvage: { url, token: 'worker-token', epoch: 7, path } }
   const setup: SupervisedSetup = { timings, cacheDir: join(base, 'cache'), runsDir, run, script, renews: true, ...more }
-  const worker: ChildProcess = fork(join(import.meta.dirname, 'supervised.testing.ts'), [JSON.stringify(setup)], {
+  const worker: ChildProcess = fork(join(import.meta.dirname, 'supervised-worker.testing.ts'), [JSON.stringify(setup)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const messages: Message[] = []

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
-import { defaults, isMutating, type Run, type RunStatus, versionMatches } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
-import { type Json, parseDuration, rfc3339 } from '../../kubernetes/object/index.ts'
-import { LockedError, StaleEpochError, StateClient, type StateFileStream, streamStateFile } from '../../stores/state/index.ts'
-import { type ApplyResult, type Engine, type EngineContext, EngineError, loadEngine, type PlanResult } from '../engine/index.ts'
+import { defaults, isMutating, type Run, type RunStatus, versionMatches } from '../../../api/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import { type Json, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
+import { LockedError, StaleEpochError, StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
+import { type ApplyResult, type Engine, type EngineContext, EngineError, loadEngine, type PlanResult } from '../../engine/index.ts'
 import {
   createProcessRunner,
   createRunDirectory,
@@ -21,18 +21,18 @@ import {
   type RunIsolation,
   type RunUsage,
   signalGroup,
-} from '../workspace/index.ts'
-import type { FenceTimes } from './decide-fence.ts'
-import { type EngineEnvironment, selectEngineEnvironment } from './engine-environment.ts'
+} from '../../workspace/index.ts'
+import { type EngineEnvironment, selectEngineEnvironment } from '../engine-environment.ts'
+import type { FenceTimes } from '../lease/decide-fence.ts'
 import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
-import { startFence } from './fence.ts'
+import { startFence } from '../lease/fence-timer.ts'
 import { type Inputs, readInputs, textsOf } from './inputs.ts'
-import { cacheDirOf, causeOf, isolateRun } from './isolate.ts'
+import { cacheDirOf, causeOf, isolateRun } from './isolation.ts'
 import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
 import { isSilent, type StopCause, StopError } from './stop-cause.ts'
-import { bootMs, type SupervisedRun, type SupervisorClient } from './supervisor/index.ts'
+import { bootMs, type SupervisedRun, type SupervisorClient } from '../supervisor/index.ts'
 
 export type ExecuteOptions = {
   client: Client

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { labels, outputsSecretName, outputsSecretType, type Run, stackResource } from '../../api/index.ts'
-import { type Client, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
-import { isReason, type Json, type KubeObject, type OwnerReference } from '../../kubernetes/object/index.ts'
+import { labels, outputsSecretName, outputsSecretType, type Run, stackResource } from '../../../api/index.ts'
+import { type Client, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
+import { isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
 
 /** What an engine says a Stack gives to others. */
 export type Outputs = Record<string, { value: Json; sensitive: boolean }>

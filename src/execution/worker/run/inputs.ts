@@ -1,6 +1,6 @@
-import { outputsSecretName, type Run, type StackSpec, type VariablesFrom } from '../../api/index.ts'
-import { type Client, type ConfigMapBody, configMapResource, type SecretBody, secretResource } from '../../kubernetes/client/index.ts'
-import { getOwn, type Json, type KubeObject, setOwn } from '../../kubernetes/object/index.ts'
+import { outputsSecretName, type Run, type StackSpec, type VariablesFrom } from '../../../api/index.ts'
+import { type Client, type ConfigMapBody, configMapResource, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
+import { getOwn, type Json, type KubeObject, setOwn } from '../../../kubernetes/object/index.ts'
 import { InputError } from './input-error.ts'
 import { sensitiveAnnotation } from './outputs.ts'
 

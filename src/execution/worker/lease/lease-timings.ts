@@ -1,4 +1,4 @@
-import { defaults } from '../../api/index.ts'
+import { defaults } from '../../../api/index.ts'
 
 /** Times of a heartbeat, in milliseconds since before the last renewal that succeeded was sent (by `bootMs`, invariant 2). */
 export type LeaseTimings = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { foundEngines, traitsFromEnv } from './traits.ts'
+import { foundEngines, traitsFromEnv } from './worker-capabilities.ts'
 
 test('labels, engines, isolation and capacity of a worker come from its environment; the command line wins', () => {
   const env = {

@@ -1,4 +1,4 @@
-import type { WorkerIdentity } from './supervisor/index.ts'
+import type { WorkerIdentity } from '../supervisor/index.ts'
 
 /** What the heartbeat's thread is given. */
 export type HeartbeatData = {

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../../api/index.ts'
+import type { RunStatus } from '../../../api/index.ts'
 
 /** Where the lines of a Run go. Never blocks and never fails: a log that cannot be sent does not stop the engine. */
 export type RunLog = {

@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http'
-import type { Run } from '../../api/index.ts'
-import { createMasker, LogClient } from '../../stores/log/index.ts'
+import type { Run } from '../../../api/index.ts'
+import { createMasker, LogClient } from '../../../stores/log/index.ts'
 import type { RunLog } from './run-log.ts'
 
 export type OpenRunLogOptions = {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { isolationLevels, type Run, raisedMemory } from '../../api/index.ts'
-import { type ExceededLimit, parseRunLimits, probeIsolation, type RunDirectory, RunIsolation } from '../workspace/index.ts'
+import { isolationLevels, type Run, raisedMemory } from '../../../api/index.ts'
+import { type ExceededLimit, parseRunLimits, probeIsolation, type RunDirectory, RunIsolation } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
 

@@ -1,7 +1,7 @@
 /** A worker as far as its supervisor is concerned, for supervisor.test.ts: starts a supervisor and an engine, and does as it is told by messages. */
 import { Worker as Thread } from 'node:worker_threads'
 import { createProcessRunner } from '../../workspace/process/index.ts'
-import type { LeaseTimings } from '../lease-timings.ts'
+import type { LeaseTimings } from '../lease/lease-timings.ts'
 import { bootMs } from './clock.ts'
 import { SupervisorClient } from './supervisor-client.ts'
 import type { SupervisedRunSpec } from './supervisor-protocol.ts'

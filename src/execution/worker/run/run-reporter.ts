@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isEnded, type Run, type RunStatus, runPhases, runResource, waitsNoMore } from '../../api/index.ts'
-import { type Client, ConnectionError, compareResourceVersions } from '../../kubernetes/client/index.ts'
-import { equalJson, isReason, rfc3339, StatusError } from '../../kubernetes/object/index.ts'
+import { isEnded, type Run, type RunStatus, runPhases, runResource, waitsNoMore } from '../../../api/index.ts'
+import { type Client, ConnectionError, compareResourceVersions } from '../../../kubernetes/client/index.ts'
+import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
 import { StopError } from './stop-cause.ts'
 
 /** Progress is written at most this often. */

@@ -1,14 +1,14 @@
 import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
-import { systemNamespace } from '../../api/index.ts'
-import type { Client } from '../../kubernetes/client/index.ts'
-import { rfc3339 } from '../../kubernetes/object/index.ts'
+import { systemNamespace } from '../../../api/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import { rfc3339 } from '../../../kubernetes/object/index.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 import { deregister, type Registration, register, say, type WorkerSays } from './registration.ts'
-import { bootMs, type WorkerIdentity } from './supervisor/index.ts'
-import type { WorkerTraits } from './traits.ts'
+import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
+import type { WorkerTraits } from '../worker-capabilities.ts'
 
 export type HeartbeatOptions = {
   client: Client

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../../../api/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
-import { failureOfStop } from '../failure.ts'
-import type { RunReporter } from '../run-reporter.ts'
+import { failureOfStop } from '../run/failure.ts'
+import type { RunReporter } from '../run/run-reporter.ts'
 import type { HollowProfile } from './profile.ts'
 
 export type HollowWork = {

@@ -1,6 +1,6 @@
-import { labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../api/index.ts'
-import { type Client, leaseResource } from '../../kubernetes/client/index.ts'
-import { isReason, rfc3339Micro } from '../../kubernetes/object/index.ts'
+import { labels, systemNamespace, type Worker, type WorkerStatus, workerResource } from '../../../api/index.ts'
+import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
+import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 
 /** Why a worker could not register. */
 export class RegisterError extends Error {

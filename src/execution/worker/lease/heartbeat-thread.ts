@@ -9,8 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import { leaseRenewal } from './lease-renewal.ts'
-import { bootMs } from './supervisor/clock.ts'
-import type { SupervisorMessage } from './supervisor/supervisor-protocol.ts'
+import { bootMs } from '../supervisor/clock.ts'
+import type { SupervisorMessage } from '../supervisor/supervisor-protocol.ts'
 
 const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
 let { token } = workerData as HeartbeatData
