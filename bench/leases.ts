@@ -46,7 +46,7 @@ export async function bench(args: string[]): Promise<Bench> {
           workers: report.workers.registered,
           lost: report.workers.lost,
           'seconds in all': report.seconds,
-          renewals: renewals.answered,
+          renewals: renewals.succeeded,
           late: renewals.late,
           'p50 ms': renewals.p50Ms,
           'p99 ms': renewals.p99Ms,

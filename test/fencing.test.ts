@@ -19,20 +19,20 @@ import type { StateStore } from '../src/stores/state/index.ts'
 import { eventually } from './support/eventually.ts'
 import { processesOfRun } from './support/processes.ts'
 import type { WorkerChildSettings } from './support/worker-child.ts'
-import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-fixture.ts'
+import { keptAs, startWorkerFixture, type WorkerFixture } from './support/worker-fixture.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
 const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_900, terminateMs: 4_250, killMs: 4_600 }
 const network = whyNoNetwork()
 /** The server listens where the other namespace reaches it, too. */
 const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
-let rig: WorkerRig
+let rig: WorkerFixture
 let server: ApiServer
 let client: Client
 let states: StateStore
 
 before(async () => {
-  rig = await startWorkerRig(base, { host: hostAddress, isHolderGone: true })
+  rig = await startWorkerFixture(base, { host: hostAddress, isHolderGone: true })
   ;({ server, client, states } = rig)
 })
 after(async () => {

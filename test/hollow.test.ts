@@ -52,20 +52,20 @@ describe('hollow workers', () => {
     const fleet = new HollowFleet({
       ...{ client, prefix: 'h', workers: 20, pool, renewMs: 500, onError },
       profile: parseProfile({ phases: { preparing: '5ms', planning: { p0: '1ms', p99: '20ms' }, applying: '10ms' } }),
-      onRun: run => load.seen(run),
-      onEnd: (run, phase) => load.ended(run, phase),
+      onRunStarted: run => load.onRunAssigned(run),
+      onRunEnded: (run, phase) => load.onRunEnded(run, phase),
     })
     await fleet.start()
     assert.deepEqual(await leftOf(pool), { ...nothing, workers: 20, leases: 20 })
     load.start()
     await eventually(() => load.changes >= 40, '40 changes', 30_000)
     await load.stop(30_000)
-    assert.equal(load.underWay, 0)
-    const { begun, succeeded, registered, lost, taken } = fleet.counts
-    assert.deepEqual({ begun, registered, lost, taken }, { begun: succeeded, registered: 20, lost: 0, taken: 0 })
+    assert.equal(load.activeStacks, 0)
+    const { started, succeeded, registered, lost, revoked } = fleet.counts
+    assert.deepEqual({ started, registered, lost, revoked }, { started: succeeded, registered: 20, lost: 0, revoked: 0 })
     assert.ok(succeeded >= 40, `${succeeded} Runs`)
-    assert.equal(load.endedTimes.count, load.changes)
-    assert.ok(load.assignedTimes.percentile(50) <= load.endedTimes.percentile(50))
+    assert.equal(load.endedLatencies.count, load.changes)
+    assert.ok(load.assignedLatencies.percentile(50) <= load.endedLatencies.percentile(50))
     await eventually(() => fleet.counts.renewals >= 20, 'a renewal of each')
     let patchesOfNothing = 0
     const stopCounting = client.observeRequests(({ method, code }) => {
@@ -74,18 +74,18 @@ describe('hollow workers', () => {
     assert.equal(await load.remove(30_000), 0)
     stopCounting()
     assert.equal(patchesOfNothing, 0, 'what was let go is not let go again while the watch has not told that it is gone')
-    await fleet.end()
+    await fleet.stop()
     assert.deepEqual(await leftOf(pool), nothing)
     assert.deepEqual(errors, [])
   })
 
   test('a worker whose Lease is taken away is lost: it reports nothing more', async () => {
-    const { HollowFleet, noWork } = await hollowWorkers()
-    const fleet = new HollowFleet({ client, prefix: 'gone', workers: 2, pool: 'gone', renewMs: 200, profile: noWork })
+    const { HollowFleet, emptyProfile } = await hollowWorkers()
+    const fleet = new HollowFleet({ client, prefix: 'gone', workers: 2, pool: 'gone', renewMs: 200, profile: emptyProfile })
     await fleet.start()
     await client.resource(leaseResource).delete('gone-1', { namespace: systemNamespace })
     await eventually(() => fleet.counts.lost === 1, 'the loss is noticed')
-    await fleet.end()
+    await fleet.stop()
     await client.resource(workerResource).delete('gone-1')
     assert.deepEqual(await leftOf('gone'), nothing)
   })
@@ -97,8 +97,8 @@ describe('hollow workers', () => {
     const { code, stdout, stderr } = await runOarlock(['hollow', ...['--kubeconfig', hub.kubeconfigPath, '--profile', profile], ...args])
     assert.equal(code, 0, stderr)
     const report = JSON.parse(stdout) as HollowReport
-    assert.deepEqual(report.workers, { asked: 5, registered: 5, lost: 0 })
-    assert.ok(report.renewals.answered >= 5)
+    assert.deepEqual(report.workers, { requested: 5, registered: 5, lost: 0 })
+    assert.ok(report.renewals.succeeded >= 5)
     assert.ok(report.runs && report.runs.succeeded >= 5 && report.runs.failed === 0)
     assert.deepEqual(await leftOf('hollow'), nothing)
     assert.equal(await client.resource(workerPoolResource).getOrUndefined('hollow'), undefined)

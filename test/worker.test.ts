@@ -17,7 +17,7 @@ import type { LogStore } from '../src/stores/log/index.ts'
 import type { StateStore } from '../src/stores/state/index.ts'
 import { eventually } from './support/eventually.ts'
 import { skipWithout } from './support/run-program.ts'
-import { keptAs, startWorkerRig, type WorkerRig } from './support/worker-fixture.ts'
+import { keptAs, startWorkerFixture, type WorkerFixture } from './support/worker-fixture.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-worker-'))
 const runsDir = join(base, 'runs')
@@ -25,7 +25,7 @@ const runsDir = join(base, 'runs')
 const lease: LeaseTimings = { ...defaultLeaseTimings, renewMs: 1_000 }
 /** For a Lease that is to run out. */
 const shortLease: LeaseTimings = { durationMs: 5_000, renewMs: 500, interruptMs: 3_000, terminateMs: 3_700, killMs: 4_500 }
-let rig: WorkerRig
+let rig: WorkerFixture
 let server: ApiServer
 let client: Client
 let states: StateStore
@@ -33,7 +33,7 @@ let logs: LogStore
 let proxy: Proxy
 
 before(async () => {
-  rig = await startWorkerRig(base, { isHolderGone: false })
+  rig = await startWorkerFixture(base, { isHolderGone: false })
   ;({ server, client, states, logs } = rig)
   proxy = await startProxy(server.port)
 })
@@ -373,8 +373,8 @@ test('an engine whose version changed since the worker said it is not run in ano
   t.after(() => {
     delete process.env.OARLOCK_TOFU
   })
-  const traits = { labels: {}, engines: { opentofu: '1.9.2' }, capacity: undefined, isolation: undefined }
-  const worker = startWorker(t, { once: false, traits })
+  const capabilities = { labels: {}, engines: { opentofu: '1.9.2' }, capacity: undefined, isolation: undefined }
+  const worker = startWorker(t, { once: false, capabilities })
   const end = async (engineVersion?: string) => {
     const run = await giveRun(worker.name, { stack: { engine: 'opentofu', ...(engineVersion && { placement: { engineVersion } }) } })
     return await eventually(async () => {
@@ -586,7 +586,7 @@ test('a worker with two slots does two Runs at once; after as many Runs as its p
   equal(await worker.done, 0)
   equal((await get(last)).status?.phase, 'Succeeded')
   ok(
-    worker.said.some(line => line.startsWith('drains') && line.includes('RunsDone')),
+    worker.said.some(line => line.startsWith('drains') && line.includes('RunLimitReached')),
     worker.said.join('\n'),
   )
 })
@@ -597,7 +597,7 @@ test('a worker that holds more memory than its pool says ends after its Run; one
   equal(await fat.done, 0)
   equal((await get(given)).status?.phase, 'Succeeded')
   ok(
-    fat.said.some(line => line.includes('MemoryHigh')),
+    fat.said.some(line => line.includes('MemoryLimitReached')),
     fat.said.join('\n'),
   )
 

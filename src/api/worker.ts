@@ -12,7 +12,9 @@ const spec = Type.Object({
 
 const status = Type.Object({
   phase: Type.Enum(['Ready', 'Busy', 'Draining'], { default: 'Ready', description: 'Draining takes no new Run and ends.' }),
-  reason: Type.Optional(Type.String({ description: 'Why it drains: Drained (spec.drain), Signal, Idle, RunsDone, MemoryHigh, Fenced.' })),
+  reason: Type.Optional(
+    Type.String({ description: 'Why it drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced.' }),
+  ),
   idleSince: Type.Optional(Type.String({ format: 'date-time', description: 'Since when it has had no Run, by its own clock.' })),
   host: Type.Optional(Type.String()),
   pid: Type.Optional(Type.Integer()),

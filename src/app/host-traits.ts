@@ -1,5 +1,5 @@
 import { detectEngines } from '../execution/engine/index.ts'
-import { foundEngines } from '../execution/worker/index.ts'
+import { engineVersions } from '../execution/worker/index.ts'
 import { availableIsolationLevels } from '../execution/workspace/index.ts'
 
 /** Found out anew this often, when a worker is started: somebody may have installed something. */
@@ -25,7 +25,7 @@ export class HostTraits {
     this.#sinceMs = performance.now()
     detectEngines(process.env, { isFresh: true }).then(
       found => {
-        const pairs = Object.entries(foundEngines(found)).map(([name, version]) => `${name}=${version}`)
+        const pairs = Object.entries(engineVersions(found)).map(([name, version]) => `${name}=${version}`)
         this.#engines = pairs.join(',')
       },
       () => undefined,

@@ -21,7 +21,7 @@ export type WorkerProcessOptions = WorkerOverrides & {
 }
 
 /** How the worker gets in: what it is called there, and a credential that may change. */
-type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'traits'> & { token: string | (() => string); close(): void }
+type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'capabilities'> & { token: string | (() => string); close(): void }
 
 /** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
@@ -72,15 +72,15 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
 
 /** Undefined for what nobody foresaw. */
 function exitCodeOf(error: unknown): number | undefined {
-  if (error instanceof WorkerOptionError) return workerExitCodes.badSetting
+  if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
   const isRefused = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRefused?: unknown }).isRefused === true
-  if (isRefused) return workerExitCodes.notAdmitted
+  if (isRefused) return workerExitCodes.accessDenied
   const isUnreached = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
   return isUnreached ? workerExitCodes.notRegistered : undefined
 }
 
-const asItIs = ({ name, pool, caCertificate, token, traits }: WorkerSettings): Access => ({
-  traits,
+const asItIs = ({ name, pool, caCertificate, token, capabilities }: WorkerSettings): Access => ({
+  capabilities,
   name,
   pool,
   caCertificate,
@@ -90,7 +90,7 @@ const asItIs = ({ name, pool, caCertificate, token, traits }: WorkerSettings): A
 
 /** Exchanges a join token for a credential of its own, and keeps that fresh. */
 async function join(
-  { server, token: text, pool, traits }: WorkerSettings,
+  { server, token: text, pool, capabilities }: WorkerSettings,
   wanted: string | undefined,
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
 ): Promise<Access> {
@@ -100,14 +100,21 @@ async function join(
   if (!token) throw new WorkerOptionError('the join token is not whole: it has four parts, as "oarlock token create" printed it')
   if (!server.startsWith('https://')) throw new WorkerOptionError(`the server ${server} must be an https:// URL to be joined with a token`)
   const caCertificate = await fetchPinnedCa(server, token)
-  const admission = await bootstrapWorker(server, caCertificate, text, { name: wanted, labels: traits.labels })
+  const admission = await bootstrapWorker(server, caCertificate, text, { name: wanted, labels: capabilities.labels })
   log.info({ worker: admission.worker, pool: admission.pool, server }, 'joined')
   if (pool !== defaults.pool && pool !== admission.pool)
     log.warn({ pool }, `the join token is for pool ${admission.pool}, whatever --pool says`)
   const onError = (error: Error) => log.warn({ worker: admission.worker, error: error.message }, 'the credential could not be renewed')
   const credential = new Credential({ server, caCertificate, admission, onError })
   const { worker: name, labels } = admission
-  return { name, pool: admission.pool, caCertificate, token: credential.get, traits: { ...traits, labels }, close: () => credential.stop() }
+  return {
+    name,
+    pool: admission.pool,
+    caCertificate,
+    token: credential.get,
+    capabilities: { ...capabilities, labels },
+    close: () => credential.stop(),
+  }
 }
 
 const notYet = ['the worker has not registered yet']

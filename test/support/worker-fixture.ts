@@ -6,13 +6,13 @@ import { createLogHandler, type LogStore, openLogStore } from '../../src/stores/
 import { createStateHandler, openStateStore, type StateStore } from '../../src/stores/state/index.ts'
 
 /** What a worker needs around it; no controllers: a test gives the Runs itself. */
-export type WorkerRig = { server: ApiServer; client: Client; states: StateStore; logs: LogStore; close(): Promise<void> }
+export type WorkerFixture = { server: ApiServer; client: Client; states: StateStore; logs: LogStore; close(): Promise<void> }
 
 /** Starts an API server with Oarlock's kinds, the namespace `apps` and the stores of states and logs, all kept in `directory`. */
-export async function startWorkerRig(
+export async function startWorkerFixture(
   directory: string,
   { host = '127.0.0.1', isHolderGone }: { host?: string; isHolderGone: boolean },
-): Promise<WorkerRig> {
+): Promise<WorkerFixture> {
   const states = await openStateStore({ directory: join(directory, 'state'), key: Buffer.alloc(32, 7) })
   const logs = openLogStore({ directory: join(directory, 'logs') })
   const stateHandler = createStateHandler({

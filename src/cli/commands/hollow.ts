@@ -28,16 +28,16 @@ export type HollowOptions = AccessOptions & {
 
 /** What `-o json` prints at the end, and what the last line says. Times are in milliseconds. */
 export type HollowReport = {
-  workers: { asked: number; registered: number; lost: number }
-  renewals: { answered: number; late: number; failed: number; p50Ms: number; p99Ms: number; maxMs: number }
+  workers: { requested: number; registered: number; lost: number }
+  renewals: { succeeded: number; late: number; failed: number; p50Ms: number; p99Ms: number; maxMs: number }
   runs?: {
     changes: number
     skipped: number
-    begun: number
+    started: number
     succeeded: number
     failed: number
     canceled: number
-    taken: number
+    revoked: number
     changeToAssigned: { p50Ms: number; p99Ms: number; maxMs: number }
     changeToEnd: { p50Ms: number; p99Ms: number; maxMs: number }
   }
@@ -58,8 +58,8 @@ const progressEveryMs = 1_000
  * after --duration or with the first signal, and takes away what it made; a second signal ends it at once. Returns the exit code.
  */
 export async function hollow(options: HollowOptions): Promise<number> {
-  const { HollowFleet, StackLoad, noWork } = await hollowWorkers()
-  const profile = options.profile === undefined ? noWork : await readProfile(options.profile)
+  const { HollowFleet, StackLoad, emptyProfile } = await hollowWorkers()
+  const profile = options.profile === undefined ? emptyProfile : await readProfile(options.profile)
   const [client, renewalClient] = await Promise.all([connect(options), connect(options)])
   const stop = stopper(options.duration)
   const prefix = `hollow-${Math.floor(Math.random() * 36 ** 5)
@@ -80,15 +80,15 @@ export async function hollow(options: HollowOptions): Promise<number> {
     ...{ client, renewalClient, prefix, workers, pool, profile, onError },
     renewMs: parseDuration(options.renew),
     version: packageVersion(),
-    onRun: run => load?.seen(run),
-    onEnd: (run, phase) => load?.ended(run, phase),
+    onRunStarted: run => load?.onRunAssigned(run),
+    onRunEnded: (run, phase) => load?.onRunEnded(run, phase),
   })
   const startedMs = performance.now()
   let readyMs = Number.POSITIVE_INFINITY
   const report = () => {
     const nowMs = performance.now()
     const [seconds, loadSeconds] = [(nowMs - startedMs) / 1_000, Math.max(0, nowMs - readyMs) / 1_000]
-    return reportOf(fleet, load, { asked: workers, seconds, loadSeconds, errors: errors.count })
+    return reportOf(fleet, load, { requested: workers, seconds, loadSeconds, errors: errors.count })
   }
   const progress = showProgress(report, options.output === 'json')
   let isPoolOurs = false
@@ -97,7 +97,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
   try {
     isPoolOurs = await makePool(client, pool, workers)
     await Promise.race([fleet.start(), stop.stopped])
-    fleet.resetTimes()
+    fleet.resetLatencies()
     readyMs = performance.now()
     load?.start()
     stop.begin()
@@ -107,7 +107,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
     await load?.stop(endWithinMs)
     final = report()
     if (load && !options.keep) left = await load.remove(endWithinMs)
-    await fleet.end()
+    await fleet.stop()
     if (isPoolOurs && !options.keep) await client.resource(workerPoolResource).delete(pool).catch(onError)
     await Promise.all([client.close(), renewalClient.close()])
     progress.end()
@@ -198,19 +198,19 @@ class Errors {
 }
 
 function reportOf(
-  { counts, renewalTimes }: HollowFleet,
+  { counts, renewalLatencies }: HollowFleet,
   load: StackLoad | undefined,
-  { asked, seconds, loadSeconds, errors }: { asked: number; seconds: number; loadSeconds: number; errors: number },
+  { requested, seconds, loadSeconds, errors }: { requested: number; seconds: number; loadSeconds: number; errors: number },
 ): HollowReport {
-  const { registered, lost, renewals, lateRenewals, failedRenewals, begun, succeeded, failed, canceled, taken } = counts
+  const { registered, lost, renewals, lateRenewals, failedRenewals, started, succeeded, failed, canceled, revoked } = counts
   return {
-    workers: { asked, registered, lost },
-    renewals: { answered: renewals, late: lateRenewals, failed: failedRenewals, ...timesOf(renewalTimes) },
+    workers: { requested, registered, lost },
+    renewals: { succeeded: renewals, late: lateRenewals, failed: failedRenewals, ...timesOf(renewalLatencies) },
     ...(load && {
       runs: {
-        ...{ changes: load.changes, skipped: load.skipped, begun, succeeded, failed, canceled, taken },
-        changeToAssigned: timesOf(load.assignedTimes),
-        changeToEnd: timesOf(load.endedTimes),
+        ...{ changes: load.changes, skipped: load.skipped, started, succeeded, failed, canceled, revoked },
+        changeToAssigned: timesOf(load.assignedLatencies),
+        changeToEnd: timesOf(load.endedLatencies),
       },
     }),
     seconds: rounded(seconds),
@@ -232,11 +232,11 @@ const said = ({ p50Ms, p99Ms, maxMs }: { p50Ms: number; p99Ms: number; maxMs: nu
 function linesOf({ workers, renewals, runs, seconds, rssMb }: HollowReport): string[] {
   return [
     `workers   ${workers.registered} registered, ${workers.lost} lost; ${formatDuration(seconds * 1_000)}, ${rssMb} MB`,
-    `renewals  ${renewals.answered} answered, ${renewals.late} late, ${renewals.failed} failed; ${said(renewals)}`,
+    `renewals  ${renewals.succeeded} succeeded, ${renewals.late} late, ${renewals.failed} failed; ${said(renewals)}`,
     ...(runs
       ? [
           `changes   ${runs.changes} sent, ${runs.skipped} skipped`,
-          `runs      ${runs.begun} begun, ${runs.succeeded} succeeded, ${runs.failed} failed, ${runs.canceled} canceled, ${runs.taken} taken`,
+          `runs      ${runs.started} started, ${runs.succeeded} succeeded, ${runs.failed} failed, ${runs.canceled} canceled, ${runs.revoked} revoked`,
           `assigned  ${said(runs.changeToAssigned)} after the change`,
           `ended     ${said(runs.changeToEnd)} after the change`,
         ]
@@ -255,8 +255,8 @@ function showProgress(report: () => HollowReport, isQuiet: boolean): { end(): vo
       const perSecond = (what: (report: HollowReport) => number) => Math.round((what(now) - what(before)) / (now.seconds - before.seconds))
       const { workers, renewals, runs } = now
       const line = [
-        `${workers.registered}/${workers.asked} workers${workers.lost > 0 ? `, ${workers.lost} lost` : ''}`,
-        `${perSecond(({ renewals }) => renewals.answered)} renewals/s, p99 ${renewals.p99Ms} ms`,
+        `${workers.registered}/${workers.requested} workers${workers.lost > 0 ? `, ${workers.lost} lost` : ''}`,
+        `${perSecond(({ renewals }) => renewals.succeeded)} renewals/s, p99 ${renewals.p99Ms} ms`,
         ...(runs ? [`${perSecond(({ runs }) => runs?.succeeded ?? 0)} runs/s, ${runs.succeeded} succeeded, ${runs.skipped} skipped`] : []),
         ...(now.errors > 0 ? [`${now.errors} errors`] : []),
       ].join(' · ')

@@ -33,7 +33,7 @@ async function cancelDrain(client: Client, name: string): Promise<void> {
   // It says that it drains before it acts on it: only then is it known that no Run can get lost in between.
   const draining = await until(client, name, ({ status }) => status?.phase === 'Draining')
   const { reason } = draining.status ?? {}
-  if (reason !== 'Drained') {
+  if (reason !== 'DrainRequested') {
     throw new CliError(`worker "${name}" drains for another reason (${reason}), which cannot be taken back`, {
       exitCode: exitCodes.refused,
     })

@@ -1,9 +1,9 @@
 import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
-import { decideHealth, type WorkerFacts } from './decide-health.ts'
+import { decideHealth, type WorkerHealthInputs } from './decide-health.ts'
 import { defaultLeaseTimings } from './lease/lease-timings.ts'
 
-const well: WorkerFacts = {
+const well: WorkerHealthInputs = {
   isRegistered: true,
   sinceRenewalMs: 900,
   timings: defaultLeaseTimings,
@@ -29,6 +29,6 @@ for (const [what, facts, want] of [
     { live: [], ready: ['the supervisor beside the worker does not answer at the moment'], started: [] },
   ],
   ['no supervisor can be kept', { supervisor: 'lost' }, { live: [lost], ready: [lost], started: [] }],
-] as [string, Partial<WorkerFacts>, ReturnType<typeof decideHealth>][]) {
+] as [string, Partial<WorkerHealthInputs>, ReturnType<typeof decideHealth>][]) {
   test(`health: ${what}`, () => deepEqual(decideHealth({ ...well, ...facts }), want))
 }

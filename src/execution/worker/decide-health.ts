@@ -4,7 +4,7 @@ import type { LeaseTimings } from './lease/lease-timings.ts'
 /** How a worker is; each is empty when all is well, else says why not. */
 export type WorkerHealth = { readonly live: readonly string[]; readonly ready: readonly string[]; readonly started: readonly string[] }
 
-export type WorkerFacts = {
+export type WorkerHealthInputs = {
   readonly isRegistered: boolean
   /** Since before the last renewal that succeeded was sent. */
   readonly sinceRenewalMs: number
@@ -15,11 +15,11 @@ export type WorkerFacts = {
 }
 
 /** What the worker says of its own health. That its event loop turns is for somebody else to say. */
-export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReason, supervisor }: WorkerFacts): WorkerHealth {
+export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReason, supervisor }: WorkerHealthInputs): WorkerHealth {
   const { durationMs, interruptMs } = timings
   const started = isRegistered ? [] : ['the worker has not registered yet']
   const isLate = isRegistered && sinceRenewalMs >= interruptMs
-  const lease = isLate ? [`the Lease was renewed ${seconds(sinceRenewalMs)} ago; it lasts ${seconds(durationMs)}`] : []
+  const lease = isLate ? [`the Lease was renewed ${formatSeconds(sinceRenewalMs)} ago; it lasts ${formatSeconds(durationMs)}`] : []
   const lost =
     supervisor === 'lost' ? ['no supervisor can be kept beside the worker, so no engine may run: it ends when those that ran have'] : []
   const away = isRegistered && supervisor === 'away' ? ['the supervisor beside the worker does not answer at the moment'] : []
@@ -29,4 +29,4 @@ export function decideHealth({ isRegistered, sinceRenewalMs, timings, drainReaso
   return { started, live: [...(isOver ? lease : []), ...lost], ready: [...started, ...lease, ...lost, ...away, ...draining] }
 }
 
-export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`
+export const formatSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`

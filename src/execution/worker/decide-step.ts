@@ -1,13 +1,13 @@
 /** Why a worker takes no new Run any more; it stands in its status. */
-export type DrainReason = 'Drained' | 'Signal' | 'Idle' | 'RunsDone' | 'MemoryHigh' | 'Fenced'
+export type DrainReason = 'DrainRequested' | 'Signal' | 'Idle' | 'RunLimitReached' | 'MemoryLimitReached' | 'Fenced'
 
-export type WorkerView = {
+export type WorkerState = {
   readonly lifecycle: 'OneShot' | 'Warm'
   readonly slots: number
   /** Runs that it ever began, that it works on now, and that were given to it and are not begun. */
-  readonly begun: number
+  readonly started: number
   readonly running: number
-  readonly given: number
+  readonly assigned: number
   readonly isDraining: boolean
   /** Somebody may call this worker dead, or nobody keeps the deadline beside it (invariant 2). */
   readonly isFenced: boolean
@@ -20,22 +20,24 @@ export type WorkerView = {
 }
 
 /** `drain` is said to everyone first, and asked again then; `end` comes when nothing of it runs. */
-export type WorkerStep = { readonly kind: 'take' | 'wait' | 'end' | 'endFenced' } | { readonly kind: 'drain'; readonly reason: DrainReason }
+export type WorkerStep =
+  | { readonly kind: 'start' | 'wait' | 'exit' | 'exitFenced' }
+  | { readonly kind: 'drain'; readonly reason: DrainReason }
 
 /** What a worker does next. */
-export function decideStep(view: WorkerView): WorkerStep {
-  const { lifecycle, slots, begun, running, given, isDraining, isFenced } = view
-  if (isFenced) return { kind: running === 0 ? 'endFenced' : 'wait' }
+export function decideStep(view: WorkerState): WorkerStep {
+  const { lifecycle, slots, started, running, assigned, isDraining, isFenced } = view
+  if (isFenced) return { kind: running === 0 ? 'exitFenced' : 'wait' }
   // A Run keeps its worker for life: one that was given before the worker said that it drains is nobody else's.
-  const mayTake = running < slots && (lifecycle === 'Warm' || begun < slots)
-  if (given > 0 && mayTake) return { kind: 'take' }
-  if (isDraining) return { kind: running === 0 ? 'end' : 'wait' }
+  const mayTake = running < slots && (lifecycle === 'Warm' || started < slots)
+  if (assigned > 0 && mayTake) return { kind: 'start' }
+  if (isDraining) return { kind: running === 0 ? 'exit' : 'wait' }
   if (lifecycle === 'OneShot') {
-    if (begun > 0 && running === 0) return { kind: 'end' }
+    if (started > 0 && running === 0) return { kind: 'exit' }
   } else {
-    if (begun >= view.recycleAfterRuns) return { kind: 'drain', reason: 'RunsDone' }
+    if (started >= view.recycleAfterRuns) return { kind: 'drain', reason: 'RunLimitReached' }
     // Looked at between Runs: what an engine needs is its own, and ends with it.
-    if (begun > 0 && running < slots && view.memoryBytes > view.recycleAboveBytes) return { kind: 'drain', reason: 'MemoryHigh' }
+    if (started > 0 && running < slots && view.memoryBytes > view.recycleAboveBytes) return { kind: 'drain', reason: 'MemoryLimitReached' }
   }
   if (running === 0 && view.idleMs >= view.idleTimeoutMs) return { kind: 'drain', reason: 'Idle' }
   return { kind: 'wait' }

@@ -12,7 +12,7 @@ export { defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts
 export type { RunLog } from './run/run-log.ts'
 export { type RunWorkerOptions, runWorker, type WorkerLog } from './run-worker.ts'
 export { workerSignals } from './signals.ts'
-export { foundEngines, type WorkerTraits } from './worker-capabilities.ts'
+export { engineVersions, type WorkerCapabilities } from './worker-capabilities.ts'
 export { WorkerOptionError } from './worker-option-error.ts'
 export { type WorkerOverrides, type WorkerSettings, workerOptionsFromEnv } from './worker-options.ts'
 

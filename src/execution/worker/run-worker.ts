@@ -5,17 +5,17 @@ import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
-import type { Execution } from './run/execute-run.ts'
 import { workerExitCodes } from './exit-codes.ts'
 import { Heartbeat } from './lease/heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
-import { RegisterError } from './lease/registration.ts'
+import { RegistrationError } from './lease/registration.ts'
+import type { Execution } from './run/execute-run.ts'
 import type { RunLog } from './run/run-log.ts'
 import type { StopCause } from './run/stop-cause.ts'
-import { createStoreAgent, openStoreConnection } from './run/store-connections.ts'
+import { createStoreAgent, prewarmStoreConnection } from './run/store-connections.ts'
 import { bootMs, SupervisorClient } from './supervisor/index.ts'
-import { foundEngines, noTraits, type WorkerTraits } from './worker-capabilities.ts'
-import { type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
+import { engineVersions, noCapabilities, type WorkerCapabilities } from './worker-capabilities.ts'
+import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 /** As much of a logger as a worker needs. */
 export type WorkerLog = {
@@ -31,7 +31,7 @@ export type RunWorkerOptions = {
   /** Runs at once. Default: 1. */
   slots?: number
   /** What it says of itself. Default: nothing. */
-  traits?: WorkerTraits
+  capabilities?: WorkerCapabilities
   client: Client
   /** Where state and logs are kept, such as `https://127.0.0.1:7466`. */
   storeUrl: string
@@ -102,8 +102,8 @@ class WorkerProcess {
   /** As of the last renewal of the Lease, where it changes. */
   #credential: string | undefined
   /** Versions of the engines as they were said; undefined while nothing was. */
-  #engines: WorkerDoes['engines']
-  #isolation: WorkerDoes['isolation']
+  #engines: WorkerActivity['engines']
+  #isolation: WorkerActivity['isolation']
   /** Keys of the sources it has worked with. */
   #caches: readonly string[] = []
   readonly #voice: WorkerStatusReporter
@@ -112,8 +112,21 @@ class WorkerProcess {
   constructor(options: RunWorkerOptions, timings: LeaseTimings) {
     this.#options = options
     this.#timings = timings
-    const { client, token, caCertificate, name, pool, once, slots = 1, traits = noTraits, version, cacheDir, runsDir, log } = options
-    this.#engines = traits.engines
+    const {
+      client,
+      token,
+      caCertificate,
+      name,
+      pool,
+      once,
+      slots = 1,
+      capabilities = noCapabilities,
+      version,
+      cacheDir,
+      runsDir,
+      log,
+    } = options
+    this.#engines = capabilities.engines
     this.#supervisor = new SupervisorClient({
       times: timings,
       renewedAtMs: bootMs(),
@@ -135,20 +148,20 @@ class WorkerProcess {
       pool,
       once,
       slots,
-      traits,
+      capabilities,
       version,
       timings,
       // The stores come next: while dispatch looks for a Run.
-      onRegistered: () => openStoreConnection(this.#store, options.storeUrl),
+      onRegistered: () => prewarmStoreConnection(this.#store, options.storeUrl),
       onRenewed: atMs => {
         this.#supervisor.renewed(atMs)
         this.#renewCredential()
         for (const { execution } of this.#running.values()) execution?.renewed()
       },
-      onGone: () => {
+      onLeaseLost: () => {
         log.warn({ worker: name }, 'the Lease was taken away: somebody decided that this worker is dead')
         this.#isGone = true
-        this.#stopRuns({ kind: 'NotOurs', why: "the worker's Lease was taken away" })
+        this.#stopRuns({ kind: 'OwnershipLost', detail: "the worker's Lease was taken away" })
         this.#wake()
       },
       onError: error =>
@@ -157,7 +170,7 @@ class WorkerProcess {
     this.#store = createStoreAgent(options.storeUrl, caCertificate)
     this.#voice = new WorkerStatusReporter(
       () => this.#does(),
-      status => this.#heartbeat.say(status),
+      status => this.#heartbeat.reportStatus(status),
       error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'),
     )
     options.onHealth?.(() => this.#health())
@@ -174,12 +187,12 @@ class WorkerProcess {
     } catch (error) {
       this.#stop.abort()
       this.#store.destroy()
-      if (!(error instanceof RegisterError)) throw error
+      if (!(error instanceof RegistrationError)) throw error
       log.warn({ worker: name, error: error.message }, 'could not register')
-      this.#supervisor.goodbye()
-      await this.#heartbeat.end()
+      this.#supervisor.close()
+      await this.#heartbeat.deregister()
       await watchingRuns
-      return { exitCode: error.isRefused ? workerExitCodes.notAdmitted : workerExitCodes.notRegistered }
+      return { exitCode: error.isRefused ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
     }
     this.#isRegistered = true
     void this.#sayIsolation()
@@ -198,9 +211,9 @@ class WorkerProcess {
       signal.removeEventListener('abort', onDrain)
       interruptSignal?.removeEventListener('abort', onInterrupt)
       this.#stop.abort()
-      this.#supervisor.goodbye()
-      await this.#voice.end()
-      await this.#heartbeat.end()
+      this.#supervisor.close()
+      await this.#voice.close()
+      await this.#heartbeat.deregister()
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
     }
@@ -218,12 +231,12 @@ class WorkerProcess {
 
   /** Which isolation it can give, where nobody told it: Runs that need another than Process come only then. */
   async #sayIsolation(): Promise<void> {
-    const { traits, log, name } = this.#options
-    if (traits?.isolation !== undefined) return
+    const { capabilities, log, name } = this.#options
+    if (capabilities?.isolation !== undefined) return
     try {
       const { availableIsolationLevels } = await import('../workspace/index.ts')
       this.#isolation = await availableIsolationLevels()
-      await this.#voice.now()
+      await this.#voice.report()
     } catch (error) {
       log.warn({ worker: name, error: String(error) }, 'could not find out which isolation it can give')
     }
@@ -233,7 +246,7 @@ class WorkerProcess {
   #foundEngine(engine: string, version: string | undefined): void {
     if (!this.#engines || this.#engines[engine] === (version ?? null)) return
     this.#engines = { ...this.#engines, [engine]: version ?? null }
-    void this.#voice.now()
+    void this.#voice.report()
   }
 
   /**
@@ -241,12 +254,12 @@ class WorkerProcess {
    * leaves the time that costs to the Run, which looks for its own engine only.
    */
   async #sayEngines(): Promise<void> {
-    const { once, traits, log, name } = this.#options
-    if (once || traits === undefined || traits.engines !== undefined) return
+    const { once, capabilities, log, name } = this.#options
+    if (once || capabilities === undefined || capabilities.engines !== undefined) return
     try {
       const { detectEngines } = await import('../engine/index.ts')
-      this.#engines = foundEngines(await detectEngines(process.env))
-      await this.#voice.now()
+      this.#engines = engineVersions(await detectEngines(process.env))
+      await this.#voice.report()
     } catch (error) {
       log.warn({ worker: name, error: String(error) }, 'could not find out which engines it has')
     }
@@ -263,9 +276,9 @@ class WorkerProcess {
       const step = decideStep({
         lifecycle: once ? 'OneShot' : 'Warm',
         slots,
-        begun: this.#begun.size,
+        started: this.#begun.size,
         running: this.#running.size,
-        given: this.#given.size,
+        assigned: this.#given.size,
         isDraining: this.#drainReason !== undefined,
         isFenced: this.#isGone || this.#isSupervisorLost || this.#crash !== undefined || leaseLeftMs <= 0,
         idleMs,
@@ -274,12 +287,12 @@ class WorkerProcess {
         memoryBytes: process.memoryUsage.rss(),
         recycleAboveBytes: recycle.aboveMemoryBytes ?? Number.POSITIVE_INFINITY,
       })
-      if (step.kind === 'endFenced') {
+      if (step.kind === 'exitFenced') {
         if (this.#crash !== undefined) throw this.#crash
         this.#exitCode = workerExitCodes.fenced
         return
       }
-      if (step.kind === 'end') {
+      if (step.kind === 'exit') {
         // Dispatch gives no Run to a worker that drains, or that had its own. One that it gave just before is found here.
         const mayHaveMore = this.#drainReason !== undefined && !(once && this.#begun.size >= slots)
         if (!mayHaveMore || hasLooked) return
@@ -289,7 +302,7 @@ class WorkerProcess {
       }
       hasLooked = false
       if (step.kind === 'drain') await this.#drain(step.reason)
-      else if (step.kind === 'take') this.#begin()
+      else if (step.kind === 'start') this.#begin()
       else await this.#sleep(Math.max(0, Math.min(this.#running.size > 0 ? Infinity : idleTimeoutMs - idleMs, Math.max(leaseLeftMs, 50))))
     }
   }
@@ -322,11 +335,11 @@ class WorkerProcess {
       }
       this.#running.delete(uid)
       if (this.#running.size === 0) this.#idles()
-      this.#voice.changed()
+      this.#voice.schedule()
       this.#wake()
     }
     entry.done = this.#work(run, entry).then(() => end(), end)
-    this.#voice.changed()
+    this.#voice.schedule()
   }
 
   #idles(): void {
@@ -376,7 +389,7 @@ class WorkerProcess {
     if (this.#stopAll) execution.stop(this.#stopAll)
     const result = await execution.done
     log.info({ worker: name, run: key, result }, 'ends')
-    if (result !== 'silent') return
+    if (result !== 'abandoned') return
     // Somebody thinks otherwise about what is ours: no further Run, and the others may finish.
     this.#exitCode = workerExitCodes.fenced
     void this.#drain('Fenced')
@@ -410,7 +423,7 @@ class WorkerProcess {
     log.info({ worker: name, reason, runs: this.#running.size }, 'drains')
     const timer = setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
     if (mayTurnBack) this.#undrain = () => clearTimeout(timer)
-    await this.#voice.now()
+    await this.#voice.report()
     this.#wake()
   }
 
@@ -421,7 +434,7 @@ class WorkerProcess {
     this.#undrain = undefined
     this.#drainReason = undefined
     this.#options.log.info({ worker: this.#options.name, runs: this.#running.size }, 'takes Runs again')
-    this.#voice.changed()
+    this.#voice.schedule()
     this.#wake()
   }
 
@@ -436,7 +449,7 @@ class WorkerProcess {
     for (const { execution } of this.#running.values()) execution?.stop(cause)
   }
 
-  #does(): WorkerDoes {
+  #does(): WorkerActivity {
     const runs = [...this.#running.values()].map(({ key }) => key)
     return {
       runs,
@@ -478,7 +491,7 @@ class WorkerProcess {
   #onRunGone(run: Run): void {
     this.#given.delete(objectKey(run))
     // With a field selector this also means that spec.workerName is no longer this worker.
-    this.#running.get(run.metadata.uid)?.execution?.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
+    this.#running.get(run.metadata.uid)?.execution?.stop({ kind: 'OwnershipLost', detail: 'it was deleted or given to another worker' })
   }
 
   async #watchRuns(): Promise<void> {
@@ -490,7 +503,7 @@ class WorkerProcess {
         const here = new Set(runs.map(run => run.metadata.uid))
         for (const run of this.#given.values()) if (!here.has(run.metadata.uid)) this.#onRunGone(run)
         for (const [uid, { execution }] of this.#running)
-          if (!here.has(uid)) execution?.stop({ kind: 'NotOurs', why: 'it was deleted or given to another worker' })
+          if (!here.has(uid)) execution?.stop({ kind: 'OwnershipLost', detail: 'it was deleted or given to another worker' })
         for (const run of runs) this.#onRun(run)
       },
       onEvent: ({ type, object }) => {
@@ -508,7 +521,7 @@ class WorkerProcess {
     // A little later: the first Run may be here in a moment, and the watch begins with what was said meanwhile.
     await delay(watchWorkerAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {})
     const look = (worker: Worker): void => {
-      if (worker.spec.drain) void this.#drain('Drained', { mayTurnBack: true })
+      if (worker.spec.drain) void this.#drain('DrainRequested', { mayTurnBack: true })
       else this.#turnBack()
     }
     await listWatch(client, workerResource, {
@@ -518,7 +531,7 @@ class WorkerProcess {
       onEvent: ({ type, object }) => {
         if (type === 'ADDED' || type === 'MODIFIED') look(object)
         // Without it no Run is given to this process any more: it would wait for nothing.
-        else if (type === 'DELETED') void this.#drain('Drained')
+        else if (type === 'DELETED') void this.#drain('DrainRequested')
       },
       onError: error => log.warn({ worker: name, error: (error as Error).message }, 'the watch of the Worker broke'),
     })

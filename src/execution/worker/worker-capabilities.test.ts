@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { foundEngines, traitsFromEnv } from './worker-capabilities.ts'
+import { capabilitiesFromEnv, engineVersions } from './worker-capabilities.ts'
 
 test('labels, engines, isolation and capacity of a worker come from its environment; the command line wins', () => {
   const env = {
@@ -10,14 +10,14 @@ test('labels, engines, isolation and capacity of a worker come from its environm
     OARLOCK_MEMORY: '8Gi',
     OARLOCK_ISOLATION_LEVELS: 'Process,Sandbox',
   }
-  assert.deepEqual(traitsFromEnv(env, ['gpu=t4']), {
+  assert.deepEqual(capabilitiesFromEnv(env, ['gpu=t4']), {
     labels: { gpu: 't4', 'topology.kubernetes.io/zone': 'west' },
     engines: { terraform: '1.11.4', command: 'built in' },
     capacity: { cpu: '4', memory: '8Gi' },
     isolation: ['Process', 'Sandbox'],
   })
-  assert.deepEqual(traitsFromEnv({}), { labels: {}, engines: undefined, capacity: undefined, isolation: undefined })
-  assert.deepEqual(traitsFromEnv({ OARLOCK_ENGINES: '' }).engines, {}, 'told that it has none')
+  assert.deepEqual(capabilitiesFromEnv({}), { labels: {}, engines: undefined, capacity: undefined, isolation: undefined })
+  assert.deepEqual(capabilitiesFromEnv({ OARLOCK_ENGINES: '' }).engines, {}, 'told that it has none')
 })
 
 for (const [what, env, given, message] of [
@@ -32,12 +32,12 @@ for (const [what, env, given, message] of [
   ],
   ['a size that is none', { OARLOCK_MEMORY: 'much' }, [], /OARLOCK_MEMORY "much" must be a quantity such as 4, 500m or 8Gi/],
 ] as const) {
-  test(`refused: ${what}`, () => assert.throws(() => traitsFromEnv(env, given), message))
+  test(`refused: ${what}`, () => assert.throws(() => capabilitiesFromEnv(env, given), message))
 }
 
 test('only engines that were found are told', () => {
   assert.deepEqual(
-    foundEngines({
+    engineVersions({
       terraform: { found: true, version: '1.11.4', path: '/usr/bin/terraform' },
       opentofu: { found: false, lookedFor: ['tofu'], howToInstall: '' },
     }),

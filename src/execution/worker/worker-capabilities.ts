@@ -4,7 +4,7 @@ import type { Detection } from '../engine/index.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
 /** What a worker says of itself, so that it gets the Runs that it will do for (docs/queue.md). */
-export type WorkerTraits = {
+export type WorkerCapabilities = {
   /** Labels of its Worker object. */
   readonly labels: Readonly<Record<string, string>>
   /** Versions by engine; undefined when nobody said so. */
@@ -14,7 +14,7 @@ export type WorkerTraits = {
   readonly isolation: WorkerStatus['isolation']
 }
 
-export const noTraits: WorkerTraits = { labels: {}, engines: undefined, capacity: undefined, isolation: undefined }
+export const noCapabilities: WorkerCapabilities = { labels: {}, engines: undefined, capacity: undefined, isolation: undefined }
 
 /**
  * Reads OARLOCK_LABELS and OARLOCK_ENGINES (both `key=value,key=value`; `given` labels, from the command line, win), OARLOCK_CPU and
@@ -22,22 +22,22 @@ export const noTraits: WorkerTraits = { labels: {}, engines: undefined, capacity
  * tried again before a Run gets it).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
-export function traitsFromEnv(env: Readonly<Record<string, string | undefined>>, given: readonly string[] = []): WorkerTraits {
-  const own = { ...pairs('OARLOCK_LABELS', env.OARLOCK_LABELS?.split(',')), ...pairs('--label', given) }
+export function capabilitiesFromEnv(env: Readonly<Record<string, string | undefined>>, given: readonly string[] = []): WorkerCapabilities {
+  const own = { ...parsePairs('OARLOCK_LABELS', env.OARLOCK_LABELS?.split(',')), ...parsePairs('--label', given) }
   if (own[labels.pool] !== undefined) throw new WorkerOptionError(`the label ${labels.pool} is set by --pool`)
   const [wrong] = labelErrors(own, 'labels')
   if (wrong) throw new WorkerOptionError(`label ${wrong.field}: ${wrong.message}`)
-  const cpu = quantity('OARLOCK_CPU', env.OARLOCK_CPU)
-  const memory = quantity('OARLOCK_MEMORY', env.OARLOCK_MEMORY)
+  const cpu = checkQuantity('OARLOCK_CPU', env.OARLOCK_CPU)
+  const memory = checkQuantity('OARLOCK_MEMORY', env.OARLOCK_MEMORY)
   return {
     labels: own,
-    engines: env.OARLOCK_ENGINES === undefined ? undefined : pairs('OARLOCK_ENGINES', env.OARLOCK_ENGINES.split(',')),
-    isolation: levels('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS),
+    engines: env.OARLOCK_ENGINES === undefined ? undefined : parsePairs('OARLOCK_ENGINES', env.OARLOCK_ENGINES.split(',')),
+    isolation: parseLevels('OARLOCK_ISOLATION_LEVELS', env.OARLOCK_ISOLATION_LEVELS),
     capacity: cpu || memory ? { ...(cpu && { cpu }), ...(memory && { memory }) } : undefined,
   }
 }
 
-function pairs(name: string, words: readonly string[] = []): Record<string, string> {
+function parsePairs(name: string, words: readonly string[] = []): Record<string, string> {
   return Object.fromEntries(
     words.filter(Boolean).map(word => {
       const at = word.indexOf('=')
@@ -47,7 +47,7 @@ function pairs(name: string, words: readonly string[] = []): Record<string, stri
   )
 }
 
-function levels(name: string, text: string | undefined): WorkerTraits['isolation'] {
+function parseLevels(name: string, text: string | undefined): WorkerCapabilities['isolation'] {
   return text?.split(',').map(word => {
     const level = isolationLevels.find(each => each === word.trim())
     if (level) return level
@@ -55,7 +55,7 @@ function levels(name: string, text: string | undefined): WorkerTraits['isolation
   })
 }
 
-function quantity(name: string, text: string | undefined): string | undefined {
+function checkQuantity(name: string, text: string | undefined): string | undefined {
   if (!text) return undefined
   try {
     parseQuantity(text)
@@ -66,6 +66,6 @@ function quantity(name: string, text: string | undefined): string | undefined {
 }
 
 /** Versions of the engines that were found; those without a version of their own (command, manifests) go by Oarlock's. */
-export function foundEngines(detected: Readonly<Record<string, Detection>>): Record<string, string> {
+export function engineVersions(detected: Readonly<Record<string, Detection>>): Record<string, string> {
   return Object.fromEntries(Object.entries(detected).flatMap(([name, found]) => (found.found ? [[name, found.version]] : [])))
 }

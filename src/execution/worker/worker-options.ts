@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { defaults } from '../../api/index.ts'
 import { nameErrors, parseDuration, parseQuantity, quantityValue } from '../../kubernetes/object/index.ts'
 import { parseEngineEnvironment } from './engine-environment.ts'
-import { traitsFromEnv, type WorkerTraits } from './worker-capabilities.ts'
+import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
 /** Everything a worker process is told from outside, apart from what its caller makes (client, log, signals). */
@@ -14,7 +14,7 @@ export type WorkerSettings = {
   /** Undefined when nobody said so: then the pool does. */
   lifecycle: 'OneShot' | 'Warm' | undefined
   slots: number | undefined
-  traits: WorkerTraits
+  capabilities: WorkerCapabilities
   /** A worker that has had no Run for so long ends; undefined: never by itself. */
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
@@ -55,7 +55,7 @@ export type WorkerOverrides = {
 /**
  * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
  * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
- * OARLOCK_HEALTH (HOST:PORT), OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link traitsFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
+ * OARLOCK_HEALTH (HOST:PORT), OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link capabilitiesFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
  * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
@@ -69,7 +69,7 @@ export function workerOptionsFromEnv(env: Readonly<Record<string, string | undef
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
     lifecycle: overrides.once ? 'OneShot' : lifecycle(env.OARLOCK_LIFECYCLE),
-    traits: traitsFromEnv(env, overrides.label),
+    capabilities: capabilitiesFromEnv(env, overrides.label),
     slots: overrides.slots ?? count('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
     idleTimeoutMs: span('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
     recycleAfterRuns: count('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),

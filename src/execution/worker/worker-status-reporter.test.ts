@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { WorkerSays } from './lease/registration.ts'
-import { sayAfterMs, type WorkerDoes, WorkerStatusReporter } from './worker-status-reporter.ts'
+import type { WorkerStatusPatch } from './lease/registration.ts'
+import { reportDelayMs, type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 
 test('what could not be said is said again, as it is then, and after the end nothing is', async t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const said: WorkerSays[] = []
+  const said: WorkerStatusPatch[] = []
   const errors: unknown[] = []
-  let does: WorkerDoes = { runs: [], idleSinceMs: 0 }
+  let does: WorkerActivity = { runs: [], idleSinceMs: 0 }
   let isAway = true
   const voice = new WorkerStatusReporter(
     () => does,
@@ -23,8 +23,8 @@ test('what could not be said is said again, as it is then, and after the end not
     await turn()
   }
 
-  voice.changed()
-  await passes(sayAfterMs)
+  voice.schedule()
+  await passes(reportDelayMs)
   assert.deepEqual([said.length, errors.length], [0, 1])
   await passes(2_000)
   assert.equal(errors.length, 2, 'still away')
@@ -42,9 +42,9 @@ test('what could not be said is said again, as it is then, and after the end not
 
   isAway = true
   does = { runs: [], idleSinceMs: 0 }
-  await voice.now()
-  await voice.end()
-  voice.changed()
+  await voice.report()
+  await voice.close()
+  voice.schedule()
   isAway = false
   await passes(600_000)
   assert.equal(said.length, 1)

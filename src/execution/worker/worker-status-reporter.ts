@@ -1,17 +1,17 @@
 import type { WorkerStatus } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DrainReason } from './decide-step.ts'
-import type { WorkerSays } from './lease/registration.ts'
+import type { WorkerStatusPatch } from './lease/registration.ts'
 
 /** What a worker does is said after so long, as it is then: Runs that come and go faster are no write each. */
-export const sayAfterMs = 500
+export const reportDelayMs = 500
 /** Since when a worker is idle is said anew when it is off by so much: by it, pools let go of workers. */
 const idleAccuracyMs = 5_000
 /** What could not be said is said again, as it is then, after so long, and after twice as long each time. */
-const againAfterMs = 2_000
-const againAtMostMs = 60_000
+const retryDelayMs = 2_000
+const maxRetryDelayMs = 60_000
 
-export type WorkerDoes = {
+export type WorkerActivity = {
   /** Keys of the Runs it works on. */
   readonly runs: readonly string[]
   /** Wall clock; undefined while it works. */
@@ -28,11 +28,11 @@ export type WorkerDoes = {
 
 /** Says what a worker does: soon, in order, the newest only, and nothing that was said already. */
 export class WorkerStatusReporter {
-  readonly #does: () => WorkerDoes
-  readonly #say: (status: WorkerSays) => Promise<void>
+  readonly #does: () => WorkerActivity
+  readonly #say: (status: WorkerStatusPatch) => Promise<void>
   readonly #onError: (error: unknown) => void
   #said = ''
-  #againMs = againAfterMs
+  #againMs = retryDelayMs
   #isOver = false
   #saying: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
@@ -42,46 +42,46 @@ export class WorkerStatusReporter {
    * @param say writes it.
    * @param onError told why it could not be written; it is tried again.
    */
-  constructor(does: () => WorkerDoes, say: (status: WorkerSays) => Promise<void>, onError: (error: unknown) => void) {
+  constructor(does: () => WorkerActivity, say: (status: WorkerStatusPatch) => Promise<void>, onError: (error: unknown) => void) {
     this.#does = does
     this.#say = say
     this.#onError = onError
   }
 
   /** Something has changed. */
-  changed(): void {
-    this.#in(sayAfterMs)
+  schedule(): void {
+    this.#in(reportDelayMs)
   }
 
   #in(ms: number): void {
-    if (!this.#isOver) this.#timer ??= setTimeout(() => void this.now(), ms)
+    if (!this.#isOver) this.#timer ??= setTimeout(() => void this.report(), ms)
   }
 
   /** Says it at once; resolves when it is said. */
-  now(): Promise<void> {
+  report(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#saying = this.#saying.then(async () => {
       const does = this.#does()
-      const words = wordsOf(does)
+      const words = fingerprintOf(does)
       if (words === this.#said) return
       try {
         await this.#say(statusOf(does))
         this.#said = words
-        this.#againMs = againAfterMs
+        this.#againMs = retryDelayMs
       } catch (error) {
         // It may have been written, or not: what was said before is not known any more.
         this.#said = ''
         this.#onError(error)
         this.#in(this.#againMs)
-        this.#againMs = Math.min(againAtMostMs, this.#againMs * 2)
+        this.#againMs = Math.min(maxRetryDelayMs, this.#againMs * 2)
       }
     })
     return this.#saying
   }
 
   /** Says nothing more; resolves when what is being said has been. */
-  async end(): Promise<void> {
+  async close(): Promise<void> {
     this.#isOver = true
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -89,7 +89,7 @@ export class WorkerStatusReporter {
   }
 }
 
-function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation }: WorkerDoes): WorkerSays {
+function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation }: WorkerActivity): WorkerStatusPatch {
   return {
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
@@ -102,6 +102,6 @@ function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation
   }
 }
 
-function wordsOf({ idleSinceMs, ...does }: WorkerDoes): string {
+function fingerprintOf({ idleSinceMs, ...does }: WorkerActivity): string {
   return JSON.stringify([does, idleSinceMs === undefined ? null : Math.floor(idleSinceMs / idleAccuracyMs)])
 }

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Latencies } from './latencies.ts'
-import { noWork, parseProfile } from './profile.ts'
+import { emptyProfile, parseProfile } from './profile.ts'
 import { TimerWheel } from './timer-wheel.ts'
 
 test('a profile draws times from its percentiles', () => {
@@ -13,7 +13,7 @@ test('a profile draws times from its percentiles', () => {
   deepEqual([0, 0.25, 0.5, 0.75, 1].map(phases.planning), [1_000, 2_000, 4_000, 8_000, 16_000])
   deepEqual([phases.preparing(0.5), phases.applying(0.9), failureShare, changeShare], [0, 250, 0.02, 1])
   equal(parseProfile({ phases: { planning: { p50: '4s', p99: '9s' } } }).phases.planning(0.1), 4_000)
-  equal(noWork.phases.applying(0.5), 0)
+  equal(emptyProfile.phases.applying(0.5), 0)
 })
 
 test('a profile that cannot be meant is refused with the field, what came and what is allowed', () => {

@@ -6,5 +6,5 @@
  */
 export { type FleetCounts, HollowFleet, type HollowFleetOptions } from './hollow-fleet.ts'
 export type { Latencies } from './latencies.ts'
-export { type HollowProfile, noWork, ProfileError, parseProfile } from './profile.ts'
+export { emptyProfile, type HollowProfile, ProfileError, parseProfile } from './profile.ts'
 export { StackLoad, type StackLoadOptions } from './stack-load.ts'

@@ -29,30 +29,30 @@ const fields = [
  */
 export function parseProfile(value: unknown): HollowProfile {
   const profile = profileRecord('the profile', value)
-  onlyKnown('the profile', profile, fields)
+  rejectUnknownFields('the profile', profile, fields)
   const phases = profileRecord('phases', profile.phases ?? {})
-  onlyKnown('phases', phases, workPhases)
+  rejectUnknownFields('phases', phases, workPhases)
   return {
     phases: {
       preparing: timesOf('phases.preparing', phases.preparing),
       planning: timesOf('phases.planning', phases.planning),
       applying: timesOf('phases.applying', phases.applying),
     },
-    failureShare: share('failureShare', profile.failureShare, 0),
-    changeShare: share('changeShare', profile.changeShare, 1),
+    failureShare: parseShare('failureShare', profile.failureShare, 0),
+    changeShare: parseShare('changeShare', profile.changeShare, 1),
   }
 }
 
 /** No work at all: what is measured then is everything around it. */
-export const noWork = parseProfile({})
+export const emptyProfile = parseProfile({})
 
-function share(field: string, value: unknown, ifAbsent: number): number {
+function parseShare(field: string, value: unknown, ifAbsent: number): number {
   if (value === undefined) return ifAbsent
   if (typeof value === 'number' && value >= 0 && value <= 1) return value
   throw new ProfileError(`${field} ${JSON.stringify(value)} must be a number from 0 to 1`)
 }
 
-function onlyKnown(field: string, value: Record<string, unknown>, known: readonly string[]): void {
+function rejectUnknownFields(field: string, value: Record<string, unknown>, known: readonly string[]): void {
   const other = Object.keys(value).find(name => !known.includes(name))
   if (other !== undefined) throw new ProfileError(`${field} has ${JSON.stringify(other)}; allowed are ${known.join(', ')}`)
 }

@@ -22,9 +22,9 @@ const hollowLabel = 'oarlock.dev/hollow'
 
 /** How often the pace is looked at. */
 const tickMs = 10
-const atOnce = 32
+const deleteConcurrency = 32
 
-type Turn = { isMade: boolean; changedAtMs: number; generation: number; isUnderWay: boolean; isSeen: boolean }
+type LoadStack = { isCreated: boolean; changedAtMs: number; generation: number; isActive: boolean; isAssigned: boolean }
 
 /**
  * Makes Runs the way users do: by Stacks that are made, and then changed again and again, each when its Run before has ended.
@@ -32,12 +32,12 @@ type Turn = { isMade: boolean; changedAtMs: number; generation: number; isUnderW
  */
 export class StackLoad {
   readonly #options: StackLoadOptions
-  readonly #turns: Turn[]
+  readonly #stacks: LoadStack[]
   readonly #sending = new Set<Promise<void>>()
   /** Until a watcher sees that the change has a Run with a Worker. */
-  assignedTimes = new Latencies()
+  assignedLatencies = new Latencies()
   /** Until the Run's end is written. */
-  endedTimes = new Latencies()
+  endedLatencies = new Latencies()
   /** Changes sent so far. */
   changes = 0
   /** Changes that were due while the Run of every Stack was under way: the pace was not kept. */
@@ -47,17 +47,17 @@ export class StackLoad {
 
   constructor(options: StackLoadOptions) {
     this.#options = options
-    this.#turns = Array.from({ length: options.stacks }, () => ({
-      isMade: false,
+    this.#stacks = Array.from({ length: options.stacks }, () => ({
+      isCreated: false,
       changedAtMs: 0,
       generation: 0,
-      isUnderWay: false,
-      isSeen: false,
+      isActive: false,
+      isAssigned: false,
     }))
   }
 
-  get underWay(): number {
-    return this.#turns.reduce((sum, { isUnderWay }) => sum + (isUnderWay ? 1 : 0), 0)
+  get activeStacks(): number {
+    return this.#stacks.reduce((sum, { isActive }) => sum + (isActive ? 1 : 0), 0)
   }
 
   start(): void {
@@ -70,39 +70,39 @@ export class StackLoad {
   }
 
   /** Forgets the times so far. */
-  resetTimes(): void {
-    this.assignedTimes = new Latencies()
-    this.endedTimes = new Latencies()
+  resetLatencies(): void {
+    this.assignedLatencies = new Latencies()
+    this.endedLatencies = new Latencies()
   }
 
   /** To be told of each Run that a Worker of the fleet got. */
-  seen(run: Run): void {
-    const turn = this.#turnOf(run)
-    if (!turn || turn.isSeen || run.spec.stackRef.generation < turn.generation) return
-    turn.isSeen = true
-    this.assignedTimes.add(performance.now() - turn.changedAtMs)
+  onRunAssigned(run: Run): void {
+    const stack = this.#stackOf(run)
+    if (!stack || stack.isAssigned || run.spec.stackRef.generation < stack.generation) return
+    stack.isAssigned = true
+    this.assignedLatencies.add(performance.now() - stack.changedAtMs)
   }
 
   /** To be told of each Run that has ended, or was taken from its Worker: a Lost one is followed by another. */
-  ended(run: Run, phase: string | undefined): void {
-    const turn = this.#turnOf(run)
-    if (!turn || phase === undefined || run.spec.stackRef.generation < turn.generation) return
+  onRunEnded(run: Run, phase: string | undefined): void {
+    const stack = this.#stackOf(run)
+    if (!stack || phase === undefined || run.spec.stackRef.generation < stack.generation) return
     // A failed one is tried again by the Stack's own rules; the next change does not wait for that.
-    if (turn.isUnderWay) this.endedTimes.add(performance.now() - turn.changedAtMs)
-    turn.isUnderWay = false
+    if (stack.isActive) this.endedLatencies.add(performance.now() - stack.changedAtMs)
+    stack.isActive = false
   }
 
   /** Changes nothing more, and waits until what is under way has ended, at most so long. */
   async stop(waitMs: number): Promise<void> {
     clearInterval(this.#timer)
     await Promise.all(this.#sending)
-    for (const untilMs = performance.now() + waitMs; this.underWay > 0 && performance.now() < untilMs; ) await sleep(20)
+    for (const untilMs = performance.now() + waitMs; this.activeStacks > 0 && performance.now() < untilMs; ) await sleep(20)
   }
 
   /** Deletes the Stacks, with their Runs, and waits until they are gone, at most so long. Returns how many are left. */
   async remove(waitMs: number): Promise<number> {
     const { client, namespace, onError } = this.#options
-    const names = this.#turns.flatMap(({ isMade }, index) => (isMade ? [this.#nameOf(index)] : []))
+    const names = this.#stacks.flatMap(({ isCreated }, index) => (isCreated ? [this.#nameOf(index)] : []))
     const take = async () => {
       for (let name = names.pop(); name !== undefined; name = names.pop()) {
         await client
@@ -111,44 +111,44 @@ export class StackLoad {
           .catch(error => isReason(error, 'NotFound') || onError?.(error))
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, take))
+    await Promise.all(Array.from({ length: deleteConcurrency }, take))
     for (const untilMs = performance.now() + waitMs; ; await sleep(100)) {
-      const left = await this.#countLeft()
+      const left = await this.#countRemaining()
       if (left === 0 || performance.now() > untilMs) return left
     }
   }
 
-  async #countLeft(): Promise<number> {
+  async #countRemaining(): Promise<number> {
     const { client, namespace, prefix } = this.#options
     const stacks = await client.resource(stackResource).list({ namespace, labelSelector: `${hollowLabel}=${prefix}`, limit: 500 })
     if (stacks.items.length > 0) return stacks.items.length
     // Runs are removed after their Stack.
     const runs = await client.resource(runResource).listAll({ namespace, labelSelector: labels.stack })
-    return runs.items.filter(run => this.#turnOf(run) !== undefined).length
+    return runs.items.filter(run => this.#stackOf(run) !== undefined).length
   }
 
   #change(): void {
-    for (let tried = 0; tried < this.#turns.length; tried++) {
+    for (let tried = 0; tried < this.#stacks.length; tried++) {
       const index = this.#next
-      this.#next = (this.#next + 1) % this.#turns.length
-      const turn = this.#turns[index]!
-      if (turn.isUnderWay) continue
+      this.#next = (this.#next + 1) % this.#stacks.length
+      const stack = this.#stacks[index]!
+      if (stack.isActive) continue
       this.changes++
-      Object.assign(turn, { changedAtMs: performance.now(), generation: turn.generation + 1, isUnderWay: true, isSeen: false })
-      const sending = this.#send(index, turn).finally(() => this.#sending.delete(sending))
+      Object.assign(stack, { changedAtMs: performance.now(), generation: stack.generation + 1, isActive: true, isAssigned: false })
+      const sending = this.#send(index, stack).finally(() => this.#sending.delete(sending))
       this.#sending.add(sending)
       return
     }
     this.skipped++
   }
 
-  async #send(index: number, turn: Turn): Promise<void> {
+  async #send(index: number, stack: LoadStack): Promise<void> {
     const { client, namespace, prefix, pool, onError } = this.#options
     const stacks = client.resource(stackResource)
     const name = this.#nameOf(index)
-    const variables = { change: turn.generation }
+    const variables = { change: stack.generation }
     try {
-      if (turn.isMade) {
+      if (stack.isCreated) {
         await stacks.patch(name, { spec: { variables } }, { type: 'merge', namespace })
         return
       }
@@ -166,10 +166,10 @@ export class StackLoad {
           historyLimit: 1,
         },
       })
-      turn.isMade = true
+      stack.isCreated = true
     } catch (error) {
-      turn.isUnderWay = false
-      turn.generation--
+      stack.isActive = false
+      stack.generation--
       onError?.(error)
     }
   }
@@ -178,10 +178,10 @@ export class StackLoad {
     return `${this.#options.prefix}-${index}`
   }
 
-  #turnOf(run: Run): Turn | undefined {
+  #stackOf(run: Run): LoadStack | undefined {
     const { namespace, prefix } = this.#options
     const { name } = run.spec.stackRef
     const isOurs = run.metadata.namespace === namespace && name.startsWith(`${prefix}-`)
-    return isOurs ? this.#turns[Number(name.slice(prefix.length + 1))] : undefined
+    return isOurs ? this.#stacks[Number(name.slice(prefix.length + 1))] : undefined
   }
 }

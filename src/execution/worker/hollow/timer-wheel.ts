@@ -7,7 +7,7 @@ export class TimerWheel {
   readonly #periodMs: number
   readonly #startMs: number
   /** Turns given so far, over all periods. */
-  #given = 0
+  #fired = 0
 
   constructor(count: number, periodMs: number, startMs: number) {
     this.#count = count
@@ -21,9 +21,9 @@ export class TimerWheel {
    */
   due(nowMs: number, turn: (index: number, dueMs: number) => void): void {
     const until = Math.floor(((nowMs - this.#startMs) / this.#periodMs) * this.#count)
-    this.#given = Math.max(this.#given, until - this.#count)
-    for (; this.#given < until; this.#given++) {
-      turn(this.#given % this.#count, this.#startMs + ((this.#given + 1) / this.#count) * this.#periodMs)
+    this.#fired = Math.max(this.#fired, until - this.#count)
+    for (; this.#fired < until; this.#fired++) {
+      turn(this.#fired % this.#count, this.#startMs + ((this.#fired + 1) / this.#count) * this.#periodMs)
     }
   }
 }

@@ -5,7 +5,7 @@ import { decideFence, type FenceStep } from './decide-fence.ts'
 import { checkLeaseTimings, defaultLeaseTimings } from './lease-timings.ts'
 
 const never = Number.POSITIVE_INFINITY
-for (const [sinceRenewalMs, sent, send, againInMs] of [
+for (const [sinceRenewalMs, sent, send, recheckInMs] of [
   [0, 'none', 'none', 6_000],
   [5_999, 'none', 'none', 1],
   [6_000, 'none', 'SIGINT', 1_500],
@@ -18,7 +18,7 @@ for (const [sinceRenewalMs, sent, send, againInMs] of [
   [100, 'SIGINT', 'none', 7_400],
 ] as [number, FenceStep, FenceStep, number][]) {
   test(`${sinceRenewalMs} ms after the last renewal, ${sent} sent: ${send}`, () => {
-    assert.deepEqual(decideFence(sinceRenewalMs, sent, defaultLeaseTimings), { send, againInMs })
+    assert.deepEqual(decideFence(sinceRenewalMs, sent, defaultLeaseTimings), { send, recheckInMs })
   })
 }
 
@@ -28,12 +28,12 @@ test('invariant 2: whoever asks when told to has sent SIGKILL at +9.0 s, and eve
       let sent: FenceStep = 'none'
       const steps: [FenceStep, number][] = []
       for (let nowMs = startMs; nowMs !== never; ) {
-        const { send, againInMs } = decideFence(nowMs, sent, defaultLeaseTimings)
+        const { send, recheckInMs } = decideFence(nowMs, sent, defaultLeaseTimings)
         if (send !== 'none') {
           steps.push([send, nowMs])
           sent = send
         }
-        nowMs += againInMs
+        nowMs += recheckInMs
       }
       const last = steps.at(-1)!
       assert.equal(last[0], 'SIGKILL')

@@ -1,7 +1,7 @@
 /** What a fence has done so far. It only goes forward. */
 export type FenceStep = 'none' | 'SIGINT' | 'SIGTERM' | 'SIGKILL'
 
-export type FenceTimes = { interruptMs: number; terminateMs: number; killMs: number }
+export type FenceTimings = { interruptMs: number; terminateMs: number; killMs: number }
 
 const order: readonly FenceStep[] = ['none', 'SIGINT', 'SIGTERM', 'SIGKILL']
 
@@ -11,18 +11,18 @@ const order: readonly FenceStep[] = ['none', 'SIGINT', 'SIGTERM', 'SIGKILL']
  * A step that is late is not skipped to be polite: far past the end the answer is SIGKILL at once.
  * A second SIGINT makes terraform drop what it has not saved, so a step is never asked for twice.
  */
-export function decideFence(sinceRenewalMs: number, sent: FenceStep, times: FenceTimes): { send: FenceStep; againInMs: number } {
+export function decideFence(sinceRenewalMs: number, sent: FenceStep, times: FenceTimings): { send: FenceStep; recheckInMs: number } {
   const due: [FenceStep, number][] = [
     ['SIGINT', times.interruptMs],
     ['SIGTERM', times.terminateMs],
     ['SIGKILL', times.killMs],
   ]
   let send: FenceStep = 'none'
-  let againInMs = Number.POSITIVE_INFINITY
+  let recheckInMs = Number.POSITIVE_INFINITY
   for (const [step, atMs] of due) {
     if (order.indexOf(step) <= order.indexOf(sent)) continue
     if (sinceRenewalMs >= atMs) send = step
-    else againInMs = Math.min(againInMs, atMs - sinceRenewalMs)
+    else recheckInMs = Math.min(recheckInMs, atMs - sinceRenewalMs)
   }
-  return { send, againInMs }
+  return { send, recheckInMs }
 }

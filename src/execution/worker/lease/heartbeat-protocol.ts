@@ -18,5 +18,5 @@ export type HeartbeatData = {
 /** Whole milliseconds by `bootMs`: before the last renewal that succeeded was sent; when the main thread's event loop last turned. */
 export const sharedIndex = { renewedAtMs: 0, aliveAtMs: 1 } as const
 
-export type ToHeartbeat = { kind: 'halt' } | { kind: 'token'; token: string } | { kind: 'supervisor'; path: string }
-export type FromHeartbeat = { kind: 'renewed' } | { kind: 'gone' } | { kind: 'error'; message: string }
+export type ToHeartbeat = { kind: 'stop' } | { kind: 'token'; token: string } | { kind: 'supervisor'; path: string }
+export type FromHeartbeat = { kind: 'renewed' } | { kind: 'lost' } | { kind: 'error'; message: string }

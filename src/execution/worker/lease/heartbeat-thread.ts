@@ -7,10 +7,10 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
-import { leaseRenewal } from './lease-renewal.ts'
 import { bootMs } from '../supervisor/clock.ts'
 import type { SupervisorMessage } from '../supervisor/supervisor-protocol.ts'
+import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
+import { leaseRenewal } from './lease-renewal.ts'
 
 const { leaseUrl, leaseUid, caCertificate, worker, renewMs, stuckMs, shared } = workerData as HeartbeatData
 let { token } = workerData as HeartbeatData
@@ -26,7 +26,7 @@ let supervisor: Socket | undefined
 const tell = (message: FromHeartbeat): void => parentPort?.postMessage(message)
 
 parentPort?.on('message', (message: ToHeartbeat) => {
-  if (message.kind === 'halt') {
+  if (message.kind === 'stop') {
     stop.abort()
     supervisor?.destroy()
     agent.destroy()
@@ -88,7 +88,7 @@ async function beat(): Promise<void> {
     try {
       const { status, text } = await renew()
       if (status === 404 || status === 409) {
-        tell({ kind: 'gone' })
+        tell({ kind: 'lost' })
         return
       }
       if (status !== 200) throw new Error(`the Lease could not be renewed: ${status} ${text.slice(0, 300)}`)

@@ -4,11 +4,11 @@ import type { Worker as Thread } from 'node:worker_threads'
 import { systemNamespace } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
+import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
+import type { WorkerCapabilities } from '../worker-capabilities.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
 import type { LeaseTimings } from './lease-timings.ts'
-import { deregister, type Registration, register, say, type WorkerSays } from './registration.ts'
-import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
-import type { WorkerTraits } from '../worker-capabilities.ts'
+import { deregister, patchWorkerStatus, type Registration, register, type WorkerStatusPatch } from './registration.ts'
 
 export type HeartbeatOptions = {
   client: Client
@@ -19,7 +19,7 @@ export type HeartbeatOptions = {
   pool: string
   once: boolean
   slots: number
-  traits: WorkerTraits
+  capabilities: WorkerCapabilities
   version: string | undefined
   timings: LeaseTimings
   /** This process, as the supervisor knows it. */
@@ -31,12 +31,12 @@ export type HeartbeatOptions = {
   /** `atMs` is when the renewal was sent, by `bootMs`. */
   onRenewed(atMs: number): void
   /** The Lease is gone or another's: somebody has already decided that this worker is dead. */
-  onGone(): void
+  onLeaseLost(): void
   onError(error: unknown): void
 }
 
 /** What a worker says of itself is worth this long. */
-const sayMs = 10_000
+const statusTimeoutMs = 10_000
 
 /** How often the main thread shows that it turns. */
 const aliveEveryMs = 1_000
@@ -70,72 +70,80 @@ export class Heartbeat {
    * @throws {RegisterError} when the name is taken or the API refuses.
    */
   async start(): Promise<void> {
-    const { client, name, pool, once, slots, version, timings, traits } = this.#options
+    const { client, name, pool, once, slots, version, timings, capabilities } = this.#options
     const sentAtMs = bootMs()
     this.#registration = await register(client, {
       name,
       pool,
       slots,
       lifecycle: once ? 'OneShot' : 'Warm',
-      labels: traits.labels,
+      labels: capabilities.labels,
       leaseDurationMs: timings.durationMs,
     })
     Atomics.store(this.#times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
     this.#options.onRenewed(sentAtMs)
     this.#options.onRegistered?.()
-    this.#showAlive()
+    this.#recordProgress()
     this.#alive = setInterval(() => {
-      this.#showAlive()
-      const token = this.#tokenNow()
-      if (token !== this.#token) this.#tell({ kind: 'token', token })
+      this.#recordProgress()
+      const token = this.#currentToken()
+      if (token !== this.#token) this.#post({ kind: 'token', token })
       this.#token = token
     }, aliveEveryMs)
     // A little later: the first Run may be here in a moment, and the first renewal is not due yet.
     setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4).unref()
-    const { engines, capacity, isolation } = traits
+    const { engines, capacity, isolation } = capabilities
     const known = { ...(engines && { engines }), ...(capacity && { capacity }), ...(isolation && { isolation }) }
-    await this.say({ phase: 'Ready', idleSince: rfc3339(Date.now()), host: hostname(), pid: process.pid, version, runs: [], ...known })
+    await this.reportStatus({
+      phase: 'Ready',
+      idleSince: rfc3339(Date.now()),
+      host: hostname(),
+      pid: process.pid,
+      version,
+      runs: [],
+      ...known,
+    })
   }
 
   /** Sets the Worker's status. */
-  async say(status: WorkerSays): Promise<void> {
+  async reportStatus(status: WorkerStatusPatch): Promise<void> {
     // Where packets vanish, a worker that is fenced must not wait for its last words.
-    await say(this.#options.client, this.#options.name, status, AbortSignal.timeout(sayMs))
+    await patchWorkerStatus(this.#options.client, this.#options.name, status, AbortSignal.timeout(statusTimeoutMs))
   }
 
   /** The supervisor listens there now: it hears of each renewal from the thread itself. */
   useSupervisor(path: string): void {
     this.#supervisorSocket = path
-    this.#tell({ kind: 'supervisor', path })
+    this.#post({ kind: 'supervisor', path })
   }
 
   /** Stops renewing, then takes away Worker and Lease, in this order: no Run is given to a worker without a Lease. */
-  async end(): Promise<void> {
-    await this.halt()
+  async deregister(): Promise<void> {
+    await this.stopRenewing()
     const { client, name, onError } = this.#options
     if (this.#registration) await deregister(client, name, this.#registration, { signal: AbortSignal.timeout(5_000), onError })
   }
 
   /** Stops renewing and leaves everything as it is. */
-  async halt(): Promise<void> {
+  async stopRenewing(): Promise<void> {
     this.#isOver = true
     clearInterval(this.#alive)
-    this.#tell({ kind: 'halt' })
+    this.#post({ kind: 'stop' })
     await this.#thread?.terminate()
   }
 
-  #showAlive(): void {
+  #recordProgress(): void {
     Atomics.store(this.#times, sharedIndex.aliveAtMs, BigInt(Math.floor(bootMs())))
   }
 
-  #tokenNow(): string {
+  #currentToken(): string {
     const { token } = this.#options
     return typeof token === 'string' ? token : token()
   }
 
   #startThread(): void {
     const { client, name, caCertificate, worker, timings, stuckMs = 120_000, onError } = this.#options
-    this.#token = this.#tokenNow()
+    this.#token = this.#currentToken()
     const workerData: HeartbeatData = {
       leaseUrl: `${client.server}/apis/coordination.k8s.io/v1/namespaces/${systemNamespace}/leases/${name}`,
       ...{ leaseUid: this.#registration?.leaseUid ?? '', token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
@@ -159,19 +167,19 @@ export class Heartbeat {
       // A bug in it costs a heartbeat and not the Run.
       if (!this.#isOver && this.#thread === thread) setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4)
     })
-    if (this.#supervisorSocket) this.#tell({ kind: 'supervisor', path: this.#supervisorSocket })
+    if (this.#supervisorSocket) this.#post({ kind: 'supervisor', path: this.#supervisorSocket })
   }
 
   #onMessage(message: FromHeartbeat): void {
-    const { onRenewed, onGone, onError } = this.#options
+    const { onRenewed, onLeaseLost, onError } = this.#options
     if (message.kind === 'renewed') onRenewed(this.renewedAtMs)
-    else if (message.kind === 'gone') {
+    else if (message.kind === 'lost') {
       this.#isOver = true
-      onGone()
+      onLeaseLost()
     } else onError(new Error(message.message))
   }
 
-  #tell(message: ToHeartbeat): void {
+  #post(message: ToHeartbeat): void {
     this.#thread?.postMessage(message)
   }
 }

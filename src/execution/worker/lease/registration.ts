@@ -3,7 +3,7 @@ import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
 import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 
 /** Why a worker could not register. */
-export class RegisterError extends Error {
+export class RegistrationError extends Error {
   override readonly name = 'RegisterError'
   /** The API answered, and does not let this worker in: trying again with the same credential is of no use. */
   readonly isRefused: boolean
@@ -15,7 +15,7 @@ export class RegisterError extends Error {
 }
 
 /** What a worker registers as. */
-export type WorkerEntry = Pick<Worker['spec'], 'pool' | 'slots' | 'lifecycle'> & {
+export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifecycle'> & {
   readonly name: string
   /** Of the Worker, besides the one that names its pool. */
   readonly labels: Readonly<Record<string, string>>
@@ -27,9 +27,9 @@ export type Registration = { readonly leaseUid: string; readonly workerUid: stri
 
 /**
  * Makes the Lease and the Worker. It takes no Run before it has said that it is Ready.
- * @throws {RegisterError} when the name is taken or the API refuses.
+ * @throws {RegistrationError} when the name is taken or the API refuses.
  */
-export async function register(client: Client, entry: WorkerEntry): Promise<Registration> {
+export async function register(client: Client, entry: RegistrationRequest): Promise<Registration> {
   const { name, pool, slots, lifecycle, leaseDurationMs } = entry
   try {
     const [lease, worker] = await Promise.all([
@@ -52,17 +52,17 @@ export async function register(client: Client, entry: WorkerEntry): Promise<Regi
     const why = isReason(error, 'AlreadyExists')
       ? `worker name ${JSON.stringify(name)} is taken; choose another with --name, or wait until its Lease in ${systemNamespace} is removed`
       : `worker ${JSON.stringify(name)} could not register at ${client.server}: ${(error as Error).message}`
-    throw new RegisterError(why, { cause: error })
+    throw new RegistrationError(why, { cause: error })
   }
 }
 
 /** What a worker says of itself; null takes back what it said before. */
-export type WorkerSays = { readonly [Field in keyof Omit<WorkerStatus, 'engines'>]?: Readonly<WorkerStatus[Field]> | null } & {
+export type WorkerStatusPatch = { readonly [Field in keyof Omit<WorkerStatus, 'engines'>]?: Readonly<WorkerStatus[Field]> | null } & {
   readonly engines?: Readonly<Record<string, string | null>> | null
 }
 
 /** Sets the Worker's status. */
-export async function say(client: Client, name: string, status: WorkerSays, signal?: AbortSignal): Promise<void> {
+export async function patchWorkerStatus(client: Client, name: string, status: WorkerStatusPatch, signal?: AbortSignal): Promise<void> {
   await client.resource(workerResource).patchStatus(name, { status }, { signal })
 }
 

@@ -23,16 +23,16 @@ import {
   signalGroup,
 } from '../../workspace/index.ts'
 import { type EngineEnvironment, selectEngineEnvironment } from '../engine-environment.ts'
-import type { FenceTimes } from '../lease/decide-fence.ts'
-import { clip, type Failure, failureOf, failureOfStop } from './failure.ts'
-import { startFence } from '../lease/fence-timer.ts'
-import { type Inputs, readInputs, textsOf } from './inputs.ts'
-import { cacheDirOf, causeOf, isolateRun } from './isolation.ts'
-import { deleteOutputs, hideOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
+import type { FenceTimings } from '../lease/decide-fence.ts'
+import { startFenceTimer } from '../lease/fence-timer.ts'
+import { bootMs, type SupervisedRun, type SupervisorClient } from '../supervisor/index.ts'
+import { type Failure, failureOf, failureOfStop, truncateMessage } from './failure.ts'
+import { type RunInputs, readInputs, stringsIn } from './inputs.ts'
+import { createIsolation, runCacheDir, stopCauseOf } from './isolation.ts'
+import { deleteOutputs, markSecretOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
 import type { RunLog } from './run-log.ts'
 import { RunReporter } from './run-reporter.ts'
-import { isSilent, type StopCause, StopError } from './stop-cause.ts'
-import { bootMs, type SupervisedRun, type SupervisorClient } from '../supervisor/index.ts'
+import { forbidsWrites, type StopCause, StopError } from './stop-cause.ts'
 
 export type ExecuteOptions = {
   client: Client
@@ -51,7 +51,7 @@ export type ExecuteOptions = {
   sandboxBinds: readonly string[]
   /** Variables of this process's environment that the engine gets: names, or prefixes followed by `*`. */
   engineEnvironment: readonly string[]
-  times: FenceTimes
+  times: FenceTimings
   /** Milliseconds since before the last successful renewal was sent (invariant 2). */
   sinceRenewalMs(): number
   supervisor: SupervisorClient
@@ -62,9 +62,9 @@ export type ExecuteOptions = {
 
 /**
  * `reported`: the Run's end is written and everything is cleaned up. `unsaved`: it is written, but the supervisor still has to save the
- * state. `silent`: it is not ours to write; the supervisor cleans up.
+ * state. `abandoned`: it is not ours to write; the supervisor cleans up.
  */
-export type ExecuteResult = 'reported' | 'unsaved' | 'silent'
+export type ExecuteResult = 'reported' | 'unsaved' | 'abandoned'
 
 /** A Run that this worker works on. */
 export type Execution = {
@@ -87,7 +87,7 @@ const hastenMs = 1_500
 
 /**
  * Does one Run from Preparing to its end. What it started is gone, what the engine wrote is saved, the lock is released and the
- * directory removed before `done` resolves with `reported`; with `silent` the supervisor has to do that.
+ * directory removed before `done` resolves with `reported`; with `abandoned` the supervisor has to do that.
  */
 export function executeRun(options: ExecuteOptions): Execution {
   const execution = new RunExecution(options)
@@ -104,7 +104,7 @@ class RunExecution {
   readonly #options: ExecuteOptions
   readonly #reporter: RunReporter
   readonly #state: StateClient
-  readonly #fence: ReturnType<typeof startFence>
+  readonly #fence: ReturnType<typeof startFenceTimer>
   /** Aborted when the engine has to stop. */
   readonly #abort = new AbortController()
   /** Aborted when nothing may be written any more. */
@@ -136,7 +136,7 @@ class RunExecution {
       runName: run.metadata.name,
       epoch: run.spec.epoch,
     })
-    this.#fence = startFence({
+    this.#fence = startFenceTimer({
       times,
       sinceRenewalMs,
       onStep: step => {
@@ -153,8 +153,8 @@ class RunExecution {
     const { metadata, spec } = this.#options.run
     if (run.metadata.uid !== metadata.uid) return
     this.#reporter.observe(run)
-    if (run.spec.workerName !== spec.workerName) this.stop({ kind: 'NotOurs', why: 'it was given to another worker' })
-    else if (run.status?.phase === 'Lost') this.stop({ kind: 'NotOurs', why: 'it was declared Lost' })
+    if (run.spec.workerName !== spec.workerName) this.stop({ kind: 'OwnershipLost', detail: 'it was given to another worker' })
+    else if (run.status?.phase === 'Lost') this.stop({ kind: 'OwnershipLost', detail: 'it was declared Lost' })
     // A Run that is being deleted stays, by dispatch's finalizer, until it has ended (invariant 1).
     else if (run.spec.cancel || run.metadata.deletionTimestamp) this.stop({ kind: 'Canceled' })
   }
@@ -165,12 +165,12 @@ class RunExecution {
 
   stop(cause: StopCause): void {
     const isFirst = this.#cause === undefined
-    if (isFirst || isSilent(cause)) this.#cause = cause
+    if (isFirst || forbidsWrites(cause)) this.#cause = cause
     if (isFirst) {
       this.#supervised?.interrupted()
       this.#abort.abort(new StopError(cause))
     }
-    if (!isSilent(cause) || this.#dead.signal.aborted) return
+    if (!forbidsWrites(cause) || this.#dead.signal.aborted) return
     // Invariant 1: another Run of the Stack may begin at any moment.
     this.#dead.abort(new StopError(cause))
     setTimeout(() => this.#signalAll('SIGTERM'), hastenMs).unref()
@@ -188,9 +188,9 @@ class RunExecution {
     let end: Partial<RunStatus> & Pick<RunStatus, 'phase'>
     try {
       this.observe(run)
-      log.line(formatBegin(run))
+      log.append(formatBegin(run))
       // Beside each other: whoever is told that the Run is not its own has an older epoch, too, and gets no lock that counts.
-      const preparing = this.#reporter.begin()
+      const preparing = this.#reporter.reportStarted()
       preparing.catch(() => {})
       const timeout = run.spec.stack.timeout ?? defaults.timeout
       this.#timeout = setTimeout(() => this.stop({ kind: 'Timeout', timeout }), Math.min(parseDuration(timeout), 2 ** 31 - 1))
@@ -199,7 +199,8 @@ class RunExecution {
         const { broke } = await this.#state.lock({ signal: this.#abort.signal })
         isLocked = true
         await preparing
-        if (broke) log.line(`the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which is gone, was taken over`)
+        if (broke)
+          log.append(`the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which is gone, was taken over`)
       }
       await preparing
       directory = await createRunDirectory(this.#options.runsDir, run.metadata.uid)
@@ -217,7 +218,7 @@ class RunExecution {
     const { type, stack: spec } = run.spec
     const loading = loadEngine(spec.engine)
     loading.catch(() => {})
-    this.#isolation = await isolateRun({
+    this.#isolation = await createIsolation({
       ...this.#options,
       directory,
       cacheDir: this.#cacheDir,
@@ -229,7 +230,7 @@ class RunExecution {
     })
     const statePath = spec.state === 'External' ? undefined : join(directory.scratch, 'terraform.tfstate')
     const timeoutMs = parseDuration(spec.timeout ?? defaults.timeout)
-    this.#supervised = this.#options.supervisor.watch({
+    this.#supervised = this.#options.supervisor.supervise({
       uid: run.metadata.uid,
       directory: directory.root,
       salvage: isMutating(type) ? this.#salvage(statePath) : undefined,
@@ -242,7 +243,7 @@ class RunExecution {
     // Awaited whatever becomes of the others: what looks for processes of the Stack must not find those of its next Run.
     const [inputs, known] = await Promise.all([readInputs(client, run, signal), this.#state.read({ signal })]).finally(() => killing)
     // Our own token, too: an engine that is curious finds it in /proc.
-    log.hide([...inputs.secrets, ...this.#workerEnv.secrets, textOf(this.#options.token)])
+    log.addSecrets([...inputs.secrets, ...this.#workerEnv.secrets, textOf(this.#options.token)])
     if (known && statePath) {
       await writeFile(statePath, known.bytes, { mode: 0o600 })
       this.#saved(known.bytes)
@@ -291,37 +292,38 @@ class RunExecution {
     const { run, log } = this.#options
     if (!isMutating(run.spec.type)) return
     const left = await killStackWriters(run.spec.stackRef.uid)
-    if (left > 0) log.line(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
+    if (left > 0)
+      log.append(`${left} ${left === 1 ? 'process' : 'processes'} of an earlier Run of the Stack still ran and had to be killed`)
   }
 
   async #planAndApply(engine: Engine, context: EngineContext): Promise<Partial<RunStatus> & Pick<RunStatus, 'phase'>> {
     const { client, run, log } = this.#options
     const { type, approvedPlan } = run.spec
     // A plan writes nothing. What is wrong with what is said of it is known before anything is applied.
-    const planning = this.#reporter.phaseSoon({ phase: 'Planning', isolation: this.#isolation?.effective })
+    const planning = this.#reporter.reportPhaseSoon({ phase: 'Planning', isolation: this.#isolation?.effective })
     planning.catch(error => error instanceof StopError && this.stop(error.cause))
     const plan = approvedPlan
       ? await this.#approved(engine, context, approvedPlan.digest)
       : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
     this.#abort.signal.throwIfAborted()
     const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
-    for (const line of plan.summary) log.line(line)
+    for (const line of plan.summary) log.append(line)
     if (type === 'Plan') {
       if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
         await this.#state.putPlan(plan.digest, await readFile(plan.file), { signal: this.#dead.signal })
       }
       return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
     }
-    if (plan.hasChanges) await this.#reporter.phase({ phase: 'Applying', ...summary })
+    if (plan.hasChanges) await this.#reporter.reportPhase({ phase: 'Applying', ...summary })
     const result = await engine.apply(context, plan)
     return { phase: 'Succeeded', ...summary, ...(await this.#keepOutputs(client, run, result)), message: formatPlan(plan, '') }
   }
 
   async #keepOutputs(client: Client, run: Run, { outputs: made, resources, changed }: ApplyResult): Promise<Partial<RunStatus>> {
     const { log } = this.#options
-    log.hide(Object.values(made).flatMap(({ value, sensitive }) => (sensitive ? textsOf(value) : [])))
-    const { outputs, hidden } = hideOutputs(made, log.mask)
-    if (hidden.length > 0) log.line(`outputs that hold a value of a Secret are kept as sensitive: ${hidden.join(', ')}`)
+    log.addSecrets(Object.values(made).flatMap(({ value, sensitive }) => (sensitive ? stringsIn(value) : [])))
+    const { outputs, hidden } = markSecretOutputs(made, log.mask)
+    if (hidden.length > 0) log.append(`outputs that hold a value of a Secret are kept as sensitive: ${hidden.join(', ')}`)
     if (run.spec.type === 'Destroy') {
       await deleteOutputs(client, run)
       return { changed, resources }
@@ -342,7 +344,7 @@ class RunExecution {
     return plan
   }
 
-  async #fetch(directory: RunDirectory, inputs: Inputs): Promise<string> {
+  async #fetch(directory: RunDirectory, inputs: RunInputs): Promise<string> {
     const { run, cacheDir, allowPaths } = this.#options
     const { source } = run.spec.stack
     const secret = `${run.metadata.namespace}/${source.git?.secretRef?.name}`
@@ -356,7 +358,7 @@ class RunExecution {
     return fetched.directory
   }
 
-  #context(directory: RunDirectory, source: string, statePath: string | undefined, inputs: Inputs): EngineContext {
+  #context(directory: RunDirectory, source: string, statePath: string | undefined, inputs: RunInputs): EngineContext {
     const { client, run, log } = this.#options
     const { name, uid } = run.spec.stackRef
     return {
@@ -372,8 +374,9 @@ class RunExecution {
       sensitiveNames: inputs.sensitiveNames,
       run: this.#runner(directory),
       signal: this.#abort.signal,
-      log: line => log.line(line),
-      progress: progress => this.#reporter.progress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
+      log: line => log.append(line),
+      progress: progress =>
+        this.#reporter.reportProgress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
       client,
       kubeconfig: inputs.kubeconfig,
       cacheDir: this.#cacheDir,
@@ -436,13 +439,13 @@ class RunExecution {
   }
 
   get #cacheDir(): string {
-    return cacheDirOf(this.#options.run, this.#options.cacheDir)
+    return runCacheDir(this.#options.run, this.#options.cacheDir)
   }
 
   #onStateError(error: unknown): void {
-    if (error instanceof StaleEpochError) this.stop({ kind: 'NotOurs', why: error.message })
-    else if (error instanceof LockedError) this.stop({ kind: 'StateRefused', why: error.message })
-    else if (!(error instanceof StopError)) this.#options.log.line(`the state could not be saved yet: ${(error as Error).message}`)
+    if (error instanceof StaleEpochError) this.stop({ kind: 'OwnershipLost', detail: error.message })
+    else if (error instanceof LockedError) this.stop({ kind: 'StateRefused', detail: error.message })
+    else if (!(error instanceof StopError)) this.#options.log.append(`the state could not be saved yet: ${(error as Error).message}`)
   }
 
   #saved(bytes: Buffer): void {
@@ -472,7 +475,7 @@ class RunExecution {
   #failed(error: unknown): Failure {
     const { log } = this.#options
     this.#findKernelKill()
-    if (error instanceof StaleEpochError) this.stop({ kind: 'NotOurs', why: error.message })
+    if (error instanceof StaleEpochError) this.stop({ kind: 'OwnershipLost', detail: error.message })
     if (error instanceof StopError && this.#cause === undefined) this.#cause = error.cause
     if (!this.#cause) return failureOf(error)
     const isBare = error instanceof StopError || (error as Error)?.name === 'AbortError'
@@ -485,7 +488,7 @@ class RunExecution {
     if (this.#cause || !this.#isolation) return
     const { peakMemoryBytes } = this.#isolation.usage()
     if (this.#isolation.oomKills > 0) {
-      this.stop(causeOf(run, { kind: 'Memory', used: peakMemoryBytes, limit: this.#isolation.limits.memoryBytes ?? peakMemoryBytes }))
+      this.stop(stopCauseOf(run, { kind: 'Memory', used: peakMemoryBytes, limit: this.#isolation.limits.memoryBytes ?? peakMemoryBytes }))
     } else if (this.#wasKilled && machineOomKills() > this.#oomKillsBefore) {
       this.stop({ kind: 'MachineOutOfMemory', used: peakMemoryBytes })
     }
@@ -502,8 +505,8 @@ class RunExecution {
       if (directory) await killRunProcesses(run.metadata.uid)
       const usage = this.#isolation && roundUsage(this.#isolation.usage())
       await this.#isolation?.close()
-      if (isSilent(this.#cause) || this.#dead.signal.aborted) return await this.#leave()
-      log.line(formatEnd(end))
+      if (forbidsWrites(this.#cause) || this.#dead.signal.aborted) return await this.#leave()
+      log.append(formatEnd(end))
       if (isLocked) await this.#state.unlock({ signal: this.#dead.signal, deadlineMs: 5_000 }).catch(error => this.#onUnlockError(error))
       const status = {
         ...end,
@@ -511,9 +514,9 @@ class RunExecution {
         finishedAt: rfc3339(Date.now()),
         log: await this.#unlessDead(log.close()),
       }
-      if (status.message) status.message = clip(log.mask(status.message))
+      if (status.message) status.message = truncateMessage(log.mask(status.message))
       if (!this.#isUnsaved) await directory?.remove()
-      await this.#reporter.phase(status)
+      await this.#reporter.reportPhase(status)
       if (this.#isUnsaved) {
         await this.#supervised?.abandon(abandonMs)
         return 'unsaved'
@@ -546,12 +549,12 @@ class RunExecution {
   async #leave(): Promise<ExecuteResult> {
     // The supervisor first: where packets vanish, the log may take long, and a worker that keeps its Run is taken for one that is stopped.
     await Promise.all([this.#supervised?.abandon(abandonMs), this.#options.log.close().catch(() => {})])
-    return 'silent'
+    return 'abandoned'
   }
 
   // Not worth failing for: the next Run takes the lock of one that has ended (invariant 4).
   #onUnlockError(error: unknown): void {
-    this.#options.log.line(`the state lock could not be released: ${(error as Error).message}`)
+    this.#options.log.append(`the state lock could not be released: ${(error as Error).message}`)
   }
 }
 

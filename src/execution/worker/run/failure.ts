@@ -47,9 +47,9 @@ export function failureOfStop(cause: StopCause, during: string | undefined): Fai
     case 'SupervisorLost':
       return failed('SupervisorLost', `the worker's supervisor process could not be kept running, so the engine was stopped${said}`, true)
     case 'StateRefused':
-      return failed('StateRefused', `the state store refused a version, so the engine was stopped: ${cause.why}${said}`, true)
-    case 'NotOurs':
-      return failed('NotOurs', `the Run is not this worker's: ${cause.why}`, false)
+      return failed('StateRefused', `the state store refused a version, so the engine was stopped: ${cause.detail}${said}`, true)
+    case 'OwnershipLost':
+      return failed('OwnershipLost', `the Run is not this worker's: ${cause.detail}`, false)
   }
 }
 
@@ -85,6 +85,6 @@ function failed(reason: string, message: string, retryable: boolean): Failure {
 }
 
 /** Cuts a message to what a status may hold. Mask it first: half a secret is no longer recognised as one. */
-export function clip(text: string): string {
+export function truncateMessage(text: string): string {
   return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }

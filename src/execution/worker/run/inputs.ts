@@ -5,7 +5,7 @@ import { InputError } from './input-error.ts'
 import { sensitiveAnnotation } from './outputs.ts'
 
 /** What the cluster gives to a Run. */
-export type Inputs = {
+export type RunInputs = {
   variables: Record<string, Json>
   /** Names in `variables` whose values are secret. */
   sensitiveNames: string[]
@@ -26,11 +26,11 @@ type Reader = {
  * Reads every Secret, ConfigMap and output that the Run's spec names.
  * @throws {InputError} naming the field, the object and what to do.
  */
-export async function readInputs(client: Client, run: Run, signal: AbortSignal): Promise<Inputs> {
+export async function readInputs(client: Client, run: Run, signal: AbortSignal): Promise<RunInputs> {
   const { namespace = 'default' } = run.metadata
   const spec = run.spec.stack
   const read = createReader(client, namespace, signal)
-  const inputs: Inputs = { variables: {}, sensitiveNames: [], env: {}, secrets: [] }
+  const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secrets: [] }
   const sensitive = new Set<string>()
   const take = (name: string, value: Json, isSecret: boolean): void => {
     setOwn(inputs.variables, name, value)
@@ -39,7 +39,7 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
       return
     }
     sensitive.add(name)
-    inputs.secrets.push(...textsOf(value))
+    inputs.secrets.push(...stringsIn(value))
   }
   for (const [index, from] of (spec.variablesFrom ?? []).entries()) {
     await readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, take)
@@ -51,13 +51,13 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
   if (kubeconfig) {
     const field = 'spec.manifests.kubeconfigSecretRef'
     const { name, key = 'kubeconfig' } = kubeconfig
-    inputs.kubeconfig = textOf(keyOf(await read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
+    inputs.kubeconfig = decodeBase64(readKey(await read.secret(name, field), key, `${field}.key`, `${namespace}/${name}`))
     inputs.secrets.push(...kubeconfigSecrets(inputs.kubeconfig))
   }
   const gitSecret = spec.source.git?.secretRef
   if (gitSecret) {
     inputs.gitSecret = (await read.secret(gitSecret.name, 'spec.source.git.secretRef')).data ?? {}
-    for (const key of ['password', 'ssh-privatekey']) if (inputs.gitSecret[key]) inputs.secrets.push(textOf(inputs.gitSecret[key]))
+    for (const key of ['password', 'ssh-privatekey']) if (inputs.gitSecret[key]) inputs.secrets.push(decodeBase64(inputs.gitSecret[key]))
   }
   return inputs
 }
@@ -96,7 +96,7 @@ async function readVariables(
   }
   if (from.secretRef) {
     const { data = {} } = await read.secret(from.secretRef.name, `${field}.secretRef`)
-    for (const [key, value] of Object.entries(data)) take(key, textOf(value), true)
+    for (const [key, value] of Object.entries(data)) take(key, decodeBase64(value), true)
   } else if (from.configMapRef) {
     const { data = {} } = await read.configMap(from.configMapRef.name, `${field}.configMapRef`)
     for (const [key, value] of Object.entries(data)) take(key, value, false)
@@ -108,7 +108,7 @@ async function readVariables(
       if (error instanceof InputError) throw new InputError('OutputsNotFound', `${field}.stackRef`, hint)
       throw error
     })
-    const isSecret = secretOutputs(secret)
+    const isSecret = isSecretOutput(secret)
     const data = secret.data ?? {}
     for (const [output, variable] of Object.entries(outputs ?? Object.fromEntries(Object.keys(data).map(key => [key, key])))) {
       const value = getOwn(data, output)
@@ -120,13 +120,13 @@ async function readVariables(
           `Stack ${namespace}/${name} has no output ${JSON.stringify(output)}; it has: ${has}`,
         )
       }
-      take(variable, JSON.parse(textOf(value)) as Json, isSecret(output))
+      take(variable, JSON.parse(decodeBase64(value)) as Json, isSecret(output))
     }
   }
 }
 
 /** Which outputs are secret. A Secret that does not say so was not written by us as it is now: then all are. */
-function secretOutputs(secret: KubeObject<SecretBody>): (name: string) => boolean {
+function isSecretOutput(secret: KubeObject<SecretBody>): (name: string) => boolean {
   try {
     const names: unknown = JSON.parse(secret.metadata.annotations?.[sensitiveAnnotation] ?? 'null')
     return Array.isArray(names) ? name => names.includes(name) : () => true
@@ -135,7 +135,7 @@ function secretOutputs(secret: KubeObject<SecretBody>): (name: string) => boolea
   }
 }
 
-async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs: Inputs): Promise<void> {
+async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs: RunInputs): Promise<void> {
   for (const [index, { name, value, secretKeyRef }] of (spec.env ?? []).entries()) {
     const field = `spec.env[${index}]`
     if ((value === undefined) === (secretKeyRef === undefined)) {
@@ -151,13 +151,13 @@ async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs:
     }
     const where = `${field}.secretKeyRef`
     const secret = await read.secret(secretKeyRef.name, where)
-    const text = textOf(keyOf(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
+    const text = decodeBase64(readKey(secret, secretKeyRef.key, `${where}.key`, `${namespace}/${secretKeyRef.name}`))
     inputs.env[name] = text
     inputs.secrets.push(text)
   }
 }
 
-function keyOf(secret: KubeObject<SecretBody>, key: string, field: string, name: string): string {
+function readKey(secret: KubeObject<SecretBody>, key: string, field: string, name: string): string {
   const value = getOwn(secret.data, key)
   if (value !== undefined) return value
   const has =
@@ -167,14 +167,14 @@ function keyOf(secret: KubeObject<SecretBody>, key: string, field: string, name:
   throw new InputError('KeyNotFound', field, `Secret ${name} has no key ${JSON.stringify(key)}; it has: ${has}`)
 }
 
-const textOf = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
+const decodeBase64 = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
 
 /** Every text in a value, and the value itself as JSON when it is not one. */
-export function textsOf(value: Json): string[] {
+export function stringsIn(value: Json): string[] {
   if (typeof value === 'string') return [value]
   if (value === null || typeof value === 'boolean') return []
   if (typeof value === 'number') return [String(value)]
-  return Object.values(value).flatMap(textsOf)
+  return Object.values(value).flatMap(stringsIn)
 }
 
 // Lines of a kubeconfig such as "kind: Config" are no secrets; masking them would garble the log.

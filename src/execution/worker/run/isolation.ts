@@ -4,7 +4,7 @@ import { type ExceededLimit, parseRunLimits, probeIsolation, type RunDirectory, 
 import { InputError } from './input-error.ts'
 import type { StopCause } from './stop-cause.ts'
 
-export type IsolateOptions = {
+export type IsolationOptions = {
   run: Run
   directory: RunDirectory
   /** Where caches are that this Run may read. */
@@ -18,7 +18,7 @@ export type IsolateOptions = {
  * The isolation that the Run's spec asks for.
  * @throws {InputError} IsolationUnavailable when this worker cannot give it: nothing weaker is ever taken instead.
  */
-export async function isolateRun({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolateOptions): Promise<RunIsolation> {
+export async function createIsolation({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
   const { isolation, resources = {} } = run.spec.stack
   const level = isolationLevels.find(each => each === isolation?.level) ?? 'Process'
   const network = isolation?.network !== 'None'
@@ -37,8 +37,8 @@ export async function isolateRun({ run, directory, cacheDir, sandboxBinds, onExc
     limits,
     runUid: run.metadata.uid,
     directory,
-    readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), ...pluginCaches(cacheDir)],
-    onExceeded: exceeded => onExceeded(causeOf(run, exceeded)),
+    readable: [...sandboxBinds, ...(process.env.TF_CLI_CONFIG_FILE ? [process.env.TF_CLI_CONFIG_FILE] : []), ...pluginCacheDirs(cacheDir)],
+    onExceeded: exceeded => onExceeded(stopCauseOf(run, exceeded)),
   })
 }
 
@@ -54,14 +54,14 @@ function readLimits(resources: Parameters<typeof parseRunLimits>[0]): ReturnType
  * Caches that programs in a sandbox write end up in those of other Runs (a provider is a program): a sandboxed Run shares them with
  * those of its namespace only.
  */
-export function cacheDirOf(run: Run, cacheDir: string): string {
+export function runCacheDir(run: Run, cacheDir: string): string {
   if (run.spec.stack.isolation?.level !== 'Sandbox') return cacheDir
   return join(cacheDir, 'namespaces', run.metadata.namespace ?? 'default')
 }
 
-const pluginCaches = (cacheDir: string) => ['terraform', 'opentofu'].map(name => join(cacheDir, `${name}-plugins`))
+const pluginCacheDirs = (cacheDir: string) => ['terraform', 'opentofu'].map(name => join(cacheDir, `${name}-plugins`))
 
-export function causeOf(run: Run, { kind, used, limit }: ExceededLimit): StopCause {
+export function stopCauseOf(run: Run, { kind, used, limit }: ExceededLimit): StopCause {
   switch (kind) {
     case 'Memory':
       return { kind: 'OutOfMemory', used, limit, raise: raisedMemory(run.spec.stack.resources) }

@@ -21,7 +21,7 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
   let lines = 0
   let bytes = 0
   return {
-    line(text) {
+    append(text) {
       // The masker needs whole lines; a text with several is several lines.
       for (const line of masker.mask(text).split('\n')) {
         client.append(line)
@@ -29,7 +29,7 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
         bytes += Buffer.byteLength(line) + 1
       }
     },
-    hide(secrets) {
+    addSecrets(secrets) {
       for (const secret of secrets) masker.add(secret)
     },
     mask: text => masker.mask(text),

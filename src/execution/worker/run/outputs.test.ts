@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { textsOf } from './inputs.ts'
-import { hideOutputs, type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
+import { stringsIn } from './inputs.ts'
+import { markSecretOutputs, type Outputs, outputsData, outputsDigest, publicOutputs } from './outputs.ts'
 
 const outputs: Outputs = { url: { value: 'http://x', sensitive: false }, key: { value: { a: ['s3cret', 7, null, true] }, sensitive: true } }
 
@@ -18,14 +18,14 @@ test('an output that holds a known secret becomes sensitive, whatever its engine
     dsn: { value: { at: ['db://a:s3cret@b'] }, sensitive: false },
     ...outputs,
   }
-  const { outputs: marked, hidden } = hideOutputs(given, mask)
+  const { outputs: marked, hidden } = markSecretOutputs(given, mask)
   assert.deepEqual(hidden, ['dsn'])
   assert.deepEqual(publicOutputs(marked), { plain: 'x', url: 'http://x' })
   assert.equal(outputsDigest(marked), outputsDigest(given))
 })
 
 test('every text in a secret value is masked, however deep', () => {
-  assert.deepEqual(textsOf(outputs.key!.value), ['s3cret', '7'])
+  assert.deepEqual(stringsIn(outputs.key!.value), ['s3cret', '7'])
 })
 
 for (const [name, bad, says] of [

@@ -29,16 +29,16 @@ export function outputsDigest(outputs: Outputs): string {
   const entries = Object.keys(outputs)
     .sort()
     .map(name => [name, outputs[name]!.value])
-  return `sha256:${createHash('sha256').update(sorted(entries)).digest('hex')}`
+  return `sha256:${createHash('sha256').update(canonicalJson(entries)).digest('hex')}`
 }
 
-function sorted(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(sorted).join(',')}]`
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null)
   const object = value as Record<string, unknown>
   return `{${Object.keys(object)
     .sort()
-    .map(key => `${JSON.stringify(key)}:${sorted(object[key])}`)
+    .map(key => `${JSON.stringify(key)}:${canonicalJson(object[key])}`)
     .join(',')}}`
 }
 
@@ -46,7 +46,7 @@ function sorted(value: unknown): string {
  * Makes outputs sensitive that `mask` finds a secret in: an engine passes on what it was given, and need not know that it is
  * one (invariant 9). `hidden` names those that did not say so themselves.
  */
-export function hideOutputs(outputs: Outputs, mask: (text: string) => string): { outputs: Outputs; hidden: string[] } {
+export function markSecretOutputs(outputs: Outputs, mask: (text: string) => string): { outputs: Outputs; hidden: string[] } {
   const hidden = Object.keys(outputs).filter(name => {
     const { value, sensitive } = outputs[name]!
     const text = JSON.stringify(value)
@@ -107,7 +107,7 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs): 
     const existing = await secrets.getOrUndefined(name, { namespace })
     try {
       if (!existing) await secrets.create({ metadata, type: outputsSecretType, data })
-      else if (ownerOf(existing) === uid) {
+      else if (ownerUidOf(existing) === uid) {
         await secrets.update({ metadata: { ...metadata, resourceVersion: existing.metadata.resourceVersion }, type: existing.type, data })
       } else if (existing.type === outputsSecretType) {
         // Left by a Stack of the same name that is gone.
@@ -129,7 +129,7 @@ export async function deleteOutputs(client: Client, run: Run): Promise<void> {
   const { namespace } = run.metadata
   const name = outputsSecretName(run.spec.stackRef.name)
   const existing = await client.resource(secretResource).getOrUndefined(name, { namespace })
-  if (!existing || ownerOf(existing) !== run.spec.stackRef.uid) return
+  if (!existing || ownerUidOf(existing) !== run.spec.stackRef.uid) return
   await client
     .resource(secretResource)
     .delete(name, { namespace, preconditions: { uid: existing.metadata.uid } })
@@ -138,6 +138,6 @@ export async function deleteOutputs(client: Client, run: Run): Promise<void> {
     })
 }
 
-function ownerOf(secret: KubeObject<SecretBody>): string | undefined {
+function ownerUidOf(secret: KubeObject<SecretBody>): string | undefined {
   return secret.metadata.ownerReferences?.find(({ kind }) => kind === stackResource.kind)?.uid
 }

@@ -5,15 +5,15 @@ import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/o
 import { StopError } from './stop-cause.ts'
 
 /** Progress is written at most this often. */
-export const progressEveryMs = 500
+export const progressIntervalMs = 500
 
 /** A phase that writes nothing outside is told after so long, and not at all if it is over by then. */
-export const soonMs = 250
+export const coalesceDelayMs = 250
 
 /** What is said of a Run; null takes back what was said before. */
 type Report = { readonly [Field in keyof RunStatus]?: RunStatus[Field] | null } & { readonly phase: RunStatus['phase'] }
 
-export type ReporterOptions = {
+export type RunReporterOptions = {
   client: Client
   run: Run
   workerName: string
@@ -28,7 +28,7 @@ export type ReporterOptions = {
  * which became Lost, Canceled or another worker's meanwhile is never written over.
  */
 export class RunReporter {
-  readonly #options: ReporterOptions
+  readonly #options: RunReporterOptions
   readonly #key: { name: string; namespace: string }
   #run: Run
   #queue: Promise<unknown> = Promise.resolve()
@@ -38,7 +38,7 @@ export class RunReporter {
   /** Goes with the next write. */
   #noted: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
 
-  constructor(options: ReporterOptions) {
+  constructor(options: RunReporterOptions) {
     this.#options = options
     this.#run = options.run
     this.#key = { name: options.run.metadata.name, namespace: options.run.metadata.namespace ?? 'default' }
@@ -56,17 +56,17 @@ export class RunReporter {
 
   /**
    * Says that the worker has begun.
-   * @throws {StopError} as {@link phase}.
+   * @throws {StopError} as {@link reportPhase}.
    */
-  async begin(): Promise<void> {
-    await this.phase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...waitsNoMore })
+  async reportStarted(): Promise<void> {
+    await this.reportPhase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...waitsNoMore })
   }
 
   /**
    * Writes a phase and what belongs to it, and what was noted for it, again and again until it is there.
-   * @throws {StopError} NotOurs when the Run is not ours (any more), LeaseLost when time ran out.
+   * @throws {StopError} OwnershipLost when the Run is not ours (any more), LeaseLost when time ran out.
    */
-  async phase(report: Report): Promise<void> {
+  async reportPhase(report: Report): Promise<void> {
     clearTimeout(this.#progressTimer)
     this.#progressTimer = undefined
     this.#progress = undefined
@@ -79,22 +79,22 @@ export class RunReporter {
   }
 
   /**
-   * Notes a phase in which nothing outside is written: it is told after {@link soonMs}, or together with the next one if that comes
+   * Notes a phase in which nothing outside is written: it is told after {@link coalesceDelayMs}, or together with the next one if that comes
    * sooner. Resolves and rejects as that write does.
    */
-  phaseSoon(report: Report): Promise<void> {
+  reportPhaseSoon(report: Report): Promise<void> {
     const written = this.#noted?.written ?? Promise.withResolvers<void>()
     clearTimeout(this.#noted?.timer)
-    const timer = setTimeout(() => void this.phase(report).catch(() => {}), soonMs)
+    const timer = setTimeout(() => void this.reportPhase(report).catch(() => {}), coalesceDelayMs)
     this.#noted = { report: { ...this.#noted?.report, ...report }, timer, written }
     return written.promise
   }
 
   /** Notes progress; written soon, if nothing newer comes first. Never fails. */
-  progress(progress: NonNullable<RunStatus['progress']>): void {
+  reportProgress(progress: NonNullable<RunStatus['progress']>): void {
     this.#progress = progress
     if (this.#progressTimer) return
-    const waitMs = Math.max(0, this.#progressAtMs + progressEveryMs - performance.now())
+    const waitMs = Math.max(0, this.#progressAtMs + progressIntervalMs - performance.now())
     this.#progressTimer = setTimeout(() => this.#flushProgress(), waitMs)
   }
 
@@ -128,7 +128,7 @@ export class RunReporter {
         await this.#attempt(status)
         return
       } catch (error) {
-        if (isReason(error, 'NotFound')) throw new StopError({ kind: 'NotOurs', why: 'it was deleted' })
+        if (isReason(error, 'NotFound')) throw new StopError({ kind: 'OwnershipLost', detail: 'it was deleted' })
         if (isReason(error, 'Conflict')) {
           this.#run = await this.#get()
           continue
@@ -153,7 +153,7 @@ export class RunReporter {
         .resource(runResource)
         .get(name, { namespace, signal: AbortSignal.timeout(this.#options.attemptMs ?? 3_000) })
     } catch (error) {
-      if (isReason(error, 'NotFound')) throw new StopError({ kind: 'NotOurs', why: 'it was deleted' })
+      if (isReason(error, 'NotFound')) throw new StopError({ kind: 'OwnershipLost', detail: 'it was deleted' })
       if (isTransient(error)) return this.#run
       throw error
     }
@@ -167,7 +167,7 @@ export class RunReporter {
 
   #check({ phase }: Pick<RunStatus, 'phase'>): void {
     const { spec, status, metadata } = this.#run
-    const refuse = (why: string): StopError => new StopError({ kind: 'NotOurs', why })
+    const refuse = (detail: string): StopError => new StopError({ kind: 'OwnershipLost', detail })
     if (metadata.uid !== this.#options.run.metadata.uid) throw refuse('it was deleted and made anew')
     if (spec.workerName !== this.#options.workerName) throw refuse(`it belongs to worker ${spec.workerName ?? '(none)'}`)
     if (isEnded(this.#run)) throw refuse(`it is already ${status?.phase}`)

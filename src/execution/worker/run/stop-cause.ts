@@ -16,9 +16,9 @@ export type StopCause =
   /** No supervisor could be kept running. */
   | { kind: 'SupervisorLost' }
   /** The state store takes nothing more of this Run, since somebody else holds the lock now. */
-  | { kind: 'StateRefused'; why: string }
+  | { kind: 'StateRefused'; detail: string }
   /** The Run is not ours any more: lost, deleted, ended by somebody, or a newer Run has begun (invariant 3). Nothing is written. */
-  | { kind: 'NotOurs'; why: string }
+  | { kind: 'OwnershipLost'; detail: string }
 
 /** Carried by the AbortSignal of a Run. */
 export class StopError extends Error {
@@ -32,4 +32,4 @@ export class StopError extends Error {
 }
 
 /** True when nothing may be written about the Run any more: not its status, not its lock. */
-export const isSilent = (cause: StopCause | undefined): boolean => cause?.kind === 'NotOurs'
+export const forbidsWrites = (cause: StopCause | undefined): boolean => cause?.kind === 'OwnershipLost'

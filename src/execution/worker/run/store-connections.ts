@@ -17,7 +17,7 @@ export function createStoreAgent(storeUrl: string, caCertificate: string | undef
  * Opens a connection before there is a Run: a TLS handshake takes as long as the first three requests of one. The answer is of no
  * interest, and a connection that cannot be opened is tried again by who needs it.
  */
-export function openStoreConnection(agent: Agent, storeUrl: string): void {
+export function prewarmStoreConnection(agent: Agent, storeUrl: string): void {
   const request = moduleFor(storeUrl).get(`${storeUrl}/livez`, { agent, timeout: openWithinMs })
   request.on('response', response => response.resume())
   request.on('timeout', () => request.destroy())

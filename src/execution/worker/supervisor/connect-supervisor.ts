@@ -9,18 +9,18 @@ import { fileURLToPath } from 'node:url'
 import { readStartTime } from '../../workspace/process/index.ts'
 
 /** The link in a supervisor's directory that names the socket of the present supervisor. */
-export const currentSocket = 'supervisor.sock'
-const startingMark = 'starting'
+export const currentSocketName = 'supervisor.sock'
+const startLockName = 'starting'
 
 /** A supervisor that does not answer for so long after its start has failed. */
-const startMs = 15_000
+const startTimeoutMs = 15_000
 /**
  * Measured from a checkout: 81 MB RSS (38 of them its own) without the compile cache, since stripping types loads a WebAssembly
  * module; 53 MB (19) with it, the same as plain JavaScript. The cache also takes the start from 240 to 100 ms on two busy cores.
  */
 const supervisorFlags = ['--max-semi-space-size=1']
 /** A supervisor greets at once; on a machine that is very busy, soon. */
-const greetingMs = 3_000
+const replyTimeoutMs = 3_000
 /** The longest path a Unix socket may have (sockaddr_un), less a socket's name. */
 const maxDirectoryLength = 80
 
@@ -41,11 +41,11 @@ export function supervisorDirectory(cacheDir: string): string {
  */
 export async function connectToSupervisor(cacheDir: string): Promise<{ socket: Socket; path: string }> {
   const directory = supervisorDirectory(cacheDir)
-  const deadline = performance.now() + startMs
+  const deadline = performance.now() + startTimeoutMs
   for (let waitMs = 2; performance.now() < deadline; waitMs = Math.min(waitMs * 1.5, 50)) {
     const found = await tryConnect(directory)
     if (found) return found
-    if (mayStart(directory)) startSupervisor(directory, cacheDir)
+    if (acquireStartLock(directory)) startSupervisor(directory, cacheDir)
     await delay(waitMs)
   }
   throw new Error(`no supervisor process could be started for ${directory}`)
@@ -54,14 +54,14 @@ export async function connectToSupervisor(cacheDir: string): Promise<{ socket: S
 async function tryConnect(directory: string): Promise<{ socket: Socket; path: string } | undefined> {
   let path: string
   try {
-    path = join(directory, readlinkSync(join(directory, currentSocket)))
+    path = join(directory, readlinkSync(join(directory, currentSocketName)))
   } catch {
     return undefined
   }
   return await new Promise(resolve => {
     const socket = connect(path)
     // One that is stopped takes the connection and says nothing.
-    const silent = setTimeout(() => socket.destroy(new Error('the supervisor says nothing')), greetingMs)
+    const silent = setTimeout(() => socket.destroy(new Error('the supervisor says nothing')), replyTimeoutMs)
     socket.once('error', () => {
       clearTimeout(silent)
       resolve(undefined)
@@ -75,8 +75,8 @@ async function tryConnect(directory: string): Promise<{ socket: Socket; path: st
 }
 
 /** One of the workers that find no supervisor starts it; the mark of one that died, or whose supervisor did not come, does not count. */
-function mayStart(directory: string): boolean {
-  const mark = join(directory, startingMark)
+function acquireStartLock(directory: string): boolean {
+  const mark = join(directory, startLockName)
   const me = `${process.pid} ${readStartTime(process.pid) ?? ''}`
   try {
     writeFileSync(mark, me, { flag: 'wx', mode: 0o600 })
@@ -86,7 +86,7 @@ function mayStart(directory: string): boolean {
   }
   try {
     const [pid = '', startTime] = readFileSync(mark, 'utf8').split(' ')
-    const isOld = Date.now() - statSync(mark).mtimeMs > startMs / 3
+    const isOld = Date.now() - statSync(mark).mtimeMs > startTimeoutMs / 3
     if (isOld || readStartTime(Number(pid)) !== startTime) rmSync(mark, { force: true })
   } catch {
     // Removed by the supervisor that has come.
@@ -109,6 +109,6 @@ function startSupervisor(directory: string, cacheDir: string): void {
 }
 
 /** Called by a supervisor that listens. */
-export function forgetStarting(directory: string): void {
-  rmSync(join(directory, startingMark), { force: true })
+export function removeStartLock(directory: string): void {
+  rmSync(join(directory, startLockName), { force: true })
 }

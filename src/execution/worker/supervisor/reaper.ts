@@ -49,7 +49,7 @@ export class Reaper {
   }
 
   /** Sends it home, before the pipe closes. */
-  dismiss(): void {
+  cancel(): void {
     this.#child.kill('SIGKILL')
     if (this.#fifo !== undefined) closeSync(this.#fifo)
     this.#fifo = undefined

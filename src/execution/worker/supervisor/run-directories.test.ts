@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { readStartTime } from '../../workspace/index.ts'
 import { sweepRunDirectories } from './run-directories.ts'
-import { keeperPrefix, unsavedMark } from './supervisor-protocol.ts'
+import { ownerPrefix, unsavedMarkerName } from './supervisor-protocol.ts'
 
 const runsDir = mkdtempSync(join(tmpdir(), 'oarlock-sweep-'))
 after(() => rmSync(runsDir, { recursive: true, force: true }))
@@ -21,16 +21,16 @@ function directory(name: string, files: Record<string, string>, ageMs = 0): void
 
 test('only directories that nobody keeps are removed, with what runs for them', async () => {
   const hourMs = 3_600_000
-  const me = { [keeperPrefix + process.pid]: readStartTime(process.pid) ?? '' }
-  const dead = { [`${keeperPrefix}2147483646`]: '1' }
+  const me = { [ownerPrefix + process.pid]: readStartTime(process.pid) ?? '' }
+  const dead = { [`${ownerPrefix}2147483646`]: '1' }
   directory('kept-by-us', me)
-  directory('pid-reused', { [keeperPrefix + process.pid]: '1' })
+  directory('pid-reused', { [ownerPrefix + process.pid]: '1' })
   directory('dead', dead)
   directory('dead-and-us', { ...dead, ...me })
   directory('being-made', {})
   directory('never-made', {}, 2 * 60_000)
-  directory('unsaved', { ...dead, [unsavedMark]: '' }, hourMs)
-  directory('unsaved-old', { ...dead, [unsavedMark]: '' }, 25 * hourMs)
+  directory('unsaved', { ...dead, [unsavedMarkerName]: '' }, hourMs)
+  directory('unsaved-old', { ...dead, [unsavedMarkerName]: '' }, 25 * hourMs)
   const stray = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'dead' }, detached: true, stdio: 'ignore' })
   const strayEnd = once(stray, 'exit')
 

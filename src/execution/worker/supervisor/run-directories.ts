@@ -3,11 +3,11 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cgroupOfRun, killRunProcesses, readStartTime } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
-import { keepForPerson, salvage } from './supervised-worker.ts'
-import { keeperPrefix, recordName, type SupervisedRunSpec, unsavedMark } from './supervisor-protocol.ts'
+import { keepForRecovery, salvageUnlessSaved } from './supervised-worker.ts'
+import { ownerPrefix, recordName, type SupervisedRunSpec, unsavedMarkerName } from './supervisor-protocol.ts'
 
 /** A directory that names no keeper is being made, or its maker was killed while making it. */
-const unnamedMs = 60_000
+const unownedGraceMs = 60_000
 /** Worker and supervisor died at once, perhaps with the store: the next sweep tries again, so this one need not wait long. */
 const salvageMs = 20_000
 
@@ -18,19 +18,19 @@ const salvageMs = 20_000
  */
 export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs = 24 * 3_600_000): Promise<string[]> {
   const removed: string[] = []
-  for (const name of list(runsDir)) {
+  for (const name of listDirectory(runsDir)) {
     const root = join(runsDir, name)
     const atMs = (await stat(root).catch(() => undefined))?.mtimeMs
     if (atMs === undefined) continue
-    const keepers = list(root).filter(entry => entry.startsWith(keeperPrefix))
-    if (keepers.length === 0 ? nowMs - atMs < unnamedMs : keepers.some(keeper => isAlive(root, keeper))) continue
+    const keepers = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
+    if (keepers.length === 0 ? nowMs - atMs < unownedGraceMs : keepers.some(keeper => isAlive(root, keeper))) continue
     await killRunProcesses(name)
     await cgroupOfRun(name)?.remove()
-    const isKept = list(root).includes(unsavedMark)
+    const isKept = listDirectory(root).includes(unsavedMarkerName)
     if (isKept && nowMs - atMs < keepMs) continue
-    const why = isKept ? undefined : await whyUnsaved(root)
+    const why = isKept ? undefined : await saveState(root)
     if (why !== undefined) {
-      keepForPerson(root, recordName, why)
+      keepForRecovery(root, recordName, why)
       continue
     }
     await removeTree(root)
@@ -39,7 +39,7 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
   return removed
 }
 
-async function whyUnsaved(root: string): Promise<string | undefined> {
+async function saveState(root: string): Promise<string | undefined> {
   let run: SupervisedRunSpec
   try {
     run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as SupervisedRunSpec
@@ -47,11 +47,11 @@ async function whyUnsaved(root: string): Promise<string | undefined> {
     // Killed before it was supervised: no engine has started.
     return undefined
   }
-  return run.salvage && (await salvage(run.salvage, undefined, salvageMs))
+  return run.salvage && (await salvageUnlessSaved(run.salvage, undefined, salvageMs))
 }
 
 function isAlive(root: string, keeper: string): boolean {
-  const pid = Number(keeper.slice(keeperPrefix.length))
+  const pid = Number(keeper.slice(ownerPrefix.length))
   const startTime = readStartTime(pid)
   if (startTime !== undefined) return startTime === readFileSync(join(root, keeper), 'utf8')
   if (process.platform === 'linux') return false
@@ -63,7 +63,7 @@ function isAlive(root: string, keeper: string): boolean {
   }
 }
 
-function list(directory: string): string[] {
+function listDirectory(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch {

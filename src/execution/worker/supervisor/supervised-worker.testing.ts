@@ -43,7 +43,7 @@ if (setup.renewsElsewhere) {
     setInterval(() => socket.write(JSON.stringify({ ...message, atMs: uptime() * 1000 }) + '\\n'), 50)`
   new Thread(code, { eval: true, execArgv: [] })
 }
-const supervised = supervisor.watch(run)
+const supervised = supervisor.supervise(run)
 // What is waited for does not keep a process alive; a real worker's heartbeat does.
 const alive = setInterval(() => {}, 1_000)
 await supervised.armed
@@ -60,7 +60,7 @@ const runner = createProcessRunner({
 process.on('message', async (message: string) => {
   if (message === 'goodbye') {
     supervised.done()
-    supervisor.goodbye()
+    supervisor.close()
     process.exit(0)
   }
   // As a worker whose event loop stands still.

@@ -3,30 +3,30 @@ import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
-import { decideFence, type FenceStep, type FenceTimes } from '../lease/decide-fence.ts'
+import { decideFence, type FenceStep, type FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
 import { Reaper } from './reaper.ts'
 import {
   fifoName,
-  keeperPrefix,
+  ownerPrefix,
   recordName,
   type SalvageTarget,
   type SupervisedRunSpec,
   type SupervisorMessage,
   type SupervisorReply,
-  unsavedMark,
+  unsavedMarkerName,
   type WorkerIdentity,
 } from './supervisor-protocol.ts'
 
 /** The worker acts at its own times; the supervisor only when it did not: SIGINT twice would cost the engine its state. */
 const slackMs = 100
 /** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
-const lookEveryMs = 500
+const checkIntervalMs = 500
 /** A supervisor that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
-const stoppedMs = 4 * lookEveryMs
+const pausedMs = 4 * checkIntervalMs
 const catchUpMs = 250
 /** The store may be restarting: tried this long, then the directory is left for a person. */
-const salvageMs = 15 * 60_000
+const salvageTimeoutMs = 15 * 60_000
 
 type RunState = {
   run: SupervisedRunSpec
@@ -35,49 +35,49 @@ type RunState = {
   savedDigest: string | undefined
   reaper: Reaper | undefined
   /** Its worker is dead or has let go of it. */
-  isOurs: boolean
+  isTakenOver: boolean
 }
 
 /** A worker under supervisor, and its Runs. */
 export class SupervisedWorker {
   readonly worker: WorkerIdentity
-  readonly #times: FenceTimes
-  readonly #answer: (answer: SupervisorReply) => void
+  readonly #times: FenceTimings
+  readonly #reply: (answer: SupervisorReply) => void
   readonly #runs = new Map<string, RunState>()
   #renewedAtMs = bootMs()
   #timer: NodeJS.Timeout | undefined
-  #looking = false
-  #lookedAtMs = bootMs()
+  #isCheckScheduled = false
+  #checkedAtMs = bootMs()
   #killedAtMs: number | undefined
   /** Runs that were ended here and that the worker has not let go of. */
   readonly #suspects = new Set<string>()
-  #suspicion: NodeJS.Timeout | undefined
-  #isWorkerGone = false
+  #suspectTimer: NodeJS.Timeout | undefined
+  #hasWorkerExited = false
   readonly #finishing = new Set<Promise<void>>()
 
-  constructor(worker: WorkerIdentity, times: FenceTimes, answer: (answer: SupervisorReply) => void) {
+  constructor(worker: WorkerIdentity, times: FenceTimings, answer: (answer: SupervisorReply) => void) {
     this.worker = worker
     this.#times = times
-    this.#answer = answer
+    this.#reply = answer
   }
 
   renewed(atMs: number): void {
     this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
   }
 
-  on(message: Exclude<SupervisorMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
-    if (message.kind === 'run') this.#watch(message.run)
+  handle(message: Exclude<SupervisorMessage, { kind: 'hello' | 'renewed' | 'goodbye' }>): void {
+    if (message.kind === 'run') this.#supervise(message.run)
     else if (message.kind === 'credential') this.#renewCredential(message.token)
     else {
       if (message.kind === 'done' || message.kind === 'abandoned') this.#suspects.delete(message.uid)
       if (this.#suspects.size === 0) this.#killedAtMs = undefined
       const supervised = this.#runs.get(message.uid)
-      if (supervised) this.#onRun(supervised, message)
+      if (supervised) this.#handleRunMessage(supervised, message)
     }
-    this.#look()
+    this.#scheduleCheck()
   }
 
-  #onRun(supervised: RunState, message: Extract<SupervisorMessage, { uid: string }>): void {
+  #handleRunMessage(supervised: RunState, message: Extract<SupervisorMessage, { uid: string }>): void {
     switch (message.kind) {
       case 'started':
         supervised.groups.add(message.processGroupId)
@@ -102,23 +102,23 @@ export class SupervisedWorker {
     }
   }
 
-  #watch(run: SupervisedRunSpec): void {
+  #supervise(run: SupervisedRunSpec): void {
     // As long as a keeper lives, nobody sweeps the directory away.
     const keepers = [
       [process.pid, readStartTime(process.pid) ?? ''],
       [this.worker.pid, this.worker.startTime],
     ]
-    for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${keeperPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
+    for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${ownerPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
     writeRecord(run)
-    const supervised: RunState = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isOurs: false }
-    if (this.#runs.size === 0) this.#lookedAtMs = bootMs()
+    const supervised: RunState = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isTakenOver: false }
+    if (this.#runs.size === 0) this.#checkedAtMs = bootMs()
     this.#runs.set(run.uid, supervised)
     const fifo = join(run.directory, fifoName)
     supervised.reaper = new Reaper({
       fifo,
       runUid: run.uid,
       cgroup: cgroupOfRun(run.uid)?.path,
-      onArmed: () => this.#answer({ kind: 'armed', uid: run.uid, fifo }),
+      onArmed: () => this.#reply({ kind: 'armed', uid: run.uid, fifo }),
     })
   }
 
@@ -135,7 +135,7 @@ export class SupervisedWorker {
   }
 
   #forget(supervised: RunState): void {
-    supervised.reaper?.dismiss()
+    supervised.reaper?.cancel()
     this.#runs.delete(supervised.run.uid)
   }
 
@@ -143,33 +143,33 @@ export class SupervisedWorker {
    * Looks at the deadlines when everything that has come is read. A supervisor that was stopped, or had no CPU time, finds old messages
    * first, and behind them the renewals, or that its worker has another supervisor: none of them alone says how things stand.
    */
-  #look(): void {
-    if (this.#looking) return
-    this.#looking = true
+  #scheduleCheck(): void {
+    if (this.#isCheckScheduled) return
+    this.#isCheckScheduled = true
     const look = (): void => {
-      this.#looking = false
-      this.#lookedAtMs = bootMs()
-      this.#keepDeadlines()
+      this.#isCheckScheduled = false
+      this.#checkedAtMs = bootMs()
+      this.#checkDeadlines()
     }
-    const wasStopped = this.#runs.size > 0 && bootMs() - this.#lookedAtMs > stoppedMs
+    const wasStopped = this.#runs.size > 0 && bootMs() - this.#checkedAtMs > pausedMs
     if (wasStopped) setTimeout(look, catchUpMs)
     else setImmediate(look)
   }
 
-  #keepDeadlines(): void {
+  #checkDeadlines(): void {
     clearTimeout(this.#timer)
     let waitMs = Number.POSITIVE_INFINITY
-    for (const supervised of this.#runs.values()) waitMs = Math.min(waitMs, this.#keepDeadline(supervised))
-    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#look(), Math.min(waitMs, lookEveryMs))
+    for (const supervised of this.#runs.values()) waitMs = Math.min(waitMs, this.#checkDeadline(supervised))
+    if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#scheduleCheck(), Math.min(waitMs, checkIntervalMs))
   }
 
   /** Says in how many milliseconds to look again. */
-  #keepDeadline(supervised: RunState): number {
+  #checkDeadline(supervised: RunState): number {
     const { interruptMs, terminateMs, killMs } = this.#times
     const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
     // A Run that outlives its own time by far is treated as one whose worker is gone: its event loop stands still, or worse.
     const overdueMs = supervised.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - supervised.run.endsByMs + interruptMs
-    const { send, againInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), supervised.sent, later)
+    const { send, recheckInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), supervised.sent, later)
     if (send !== 'none') {
       supervised.sent = send
       this.#signal(supervised, send)
@@ -181,17 +181,17 @@ export class SupervisedWorker {
       this.#killedAtMs ??= bootMs()
       this.#endStoppedWorker()
     }
-    return againInMs
+    return recheckInMs
   }
 
   /** A worker that lives lets go of its Run after SIGKILL. One that does not is stopped, and must not wake up and go on. */
   #endStoppedWorker(): void {
-    clearTimeout(this.#suspicion)
-    if (this.#isWorkerGone || this.#suspects.size === 0 || this.#killedAtMs === undefined) return
+    clearTimeout(this.#suspectTimer)
+    if (this.#hasWorkerExited || this.#suspects.size === 0 || this.#killedAtMs === undefined) return
     if (bootMs() - this.#killedAtMs >= this.#times.killMs && readStartTime(this.worker.pid) === this.worker.startTime) {
       process.kill(this.worker.pid, 'SIGKILL')
     }
-    this.#suspicion = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), lookEveryMs)
+    this.#suspectTimer = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), checkIntervalMs)
   }
 
   #signal(supervised: RunState, signal: NodeJS.Signals): void {
@@ -201,8 +201,8 @@ export class SupervisedWorker {
   }
 
   /** The worker is dead: what it had is ended, saved and removed. Resolves when that is done. */
-  async onWorkerDeath(): Promise<void> {
-    this.#isWorkerGone = true
+  async onWorkerExit(): Promise<void> {
+    this.#hasWorkerExited = true
     for (const supervised of this.#runs.values()) this.#finish(supervised)
     await this.settled()
   }
@@ -211,8 +211,8 @@ export class SupervisedWorker {
   async release(): Promise<void> {
     clearTimeout(this.#timer)
     this.#suspects.clear()
-    for (const supervised of this.#runs.values()) if (!supervised.isOurs) this.#forget(supervised)
-    this.#look()
+    for (const supervised of this.#runs.values()) if (!supervised.isTakenOver) this.#forget(supervised)
+    this.#scheduleCheck()
     await this.settled()
   }
 
@@ -222,8 +222,8 @@ export class SupervisedWorker {
   }
 
   #finish(supervised: RunState): void {
-    if (supervised.isOurs) return
-    supervised.isOurs = true
+    if (supervised.isTakenOver) return
+    supervised.isTakenOver = true
     const finishing = this.#cleanUp(supervised).finally(() => this.#finishing.delete(finishing))
     this.#finishing.add(finishing)
     // What cannot be cleaned up now is found by the next sweep.
@@ -236,15 +236,15 @@ export class SupervisedWorker {
       supervised.sent = 'SIGINT'
       this.#signal(supervised, 'SIGINT')
     }
-    this.#look()
+    this.#scheduleCheck()
     while ([...supervised.groups].some(group => groupExists(group))) await new Promise(resolve => setTimeout(resolve, 20))
     await killRunProcesses(run.uid)
     await cgroupOfRun(run.uid)?.remove()
     this.#forget(supervised)
-    const why = run.salvage && (await salvage(run.salvage, supervised.savedDigest, salvageMs))
+    const why = run.salvage && (await salvageUnlessSaved(run.salvage, supervised.savedDigest, salvageTimeoutMs))
     if (why === undefined) await removeTree(run.directory)
-    else keepForPerson(run.directory, `${keeperPrefix}${process.pid}`, why)
-    this.#answer({ kind: 'finished', uid: run.uid })
+    else keepForRecovery(run.directory, `${ownerPrefix}${process.pid}`, why)
+    this.#reply({ kind: 'finished', uid: run.uid })
   }
 }
 
@@ -256,8 +256,8 @@ function writeRecord(run: SupervisedRunSpec): void {
 }
 
 /** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it; `why` only if it can. */
-export function keepForPerson(directory: string, fileThere: string, why: string): void {
-  const mark = join(directory, unsavedMark)
+export function keepForRecovery(directory: string, fileThere: string, why: string): void {
+  const mark = join(directory, unsavedMarkerName)
   renameSync(join(directory, fileThere), mark)
   try {
     writeFileSync(mark, `${why}\n`)
@@ -270,7 +270,7 @@ export function keepForPerson(directory: string, fileThere: string, why: string)
 const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** Undefined when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3); else why it could not be. */
-export async function salvage(
+export async function salvageUnlessSaved(
   { path, ...target }: SalvageTarget,
   savedDigest: string | undefined,
   deadlineMs: number,

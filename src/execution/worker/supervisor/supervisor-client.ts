@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readStartTime } from '../../workspace/process/index.ts'
-import type { FenceTimes } from '../lease/decide-fence.ts'
+import type { FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
 import { connectToSupervisor } from './connect-supervisor.ts'
 import {
@@ -15,13 +15,13 @@ import {
 } from './supervisor-protocol.ts'
 
 /** Supervisors lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
-const maxQuickEnds = 3
-const quickMs = 5_000
+const maxEarlyDisconnects = 3
+const earlyDisconnectMs = 5_000
 /** A supervisor that has not answered for so long is stopped, or as good as. */
-const silentMs = 5_000
+const unresponsiveMs = 5_000
 
 export type SupervisorClientOptions = {
-  times: FenceTimes
+  times: FenceTimings
   renewedAtMs: number
   cacheDir: string
   runsDir: string
@@ -43,8 +43,8 @@ export class SupervisorClient {
   #ready: Promise<void>
   #pid: number | undefined
   #renewedAtMs: number
-  #isOver = false
-  #quickEnds = 0
+  #isClosed = false
+  #earlyDisconnects = 0
   /** When the oldest renewal was told that the supervisor has not answered yet. */
   #unansweredSinceMs: number | undefined
 
@@ -70,18 +70,18 @@ export class SupervisorClient {
     this.#unansweredSinceMs ??= bootMs()
     this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
     // An event loop that stood still has answers to read first.
-    if (bootMs() - this.#unansweredSinceMs > silentMs) setTimeout(() => this.#leaveIfSilent(), 500).unref()
+    if (bootMs() - this.#unansweredSinceMs > unresponsiveMs) setTimeout(() => this.#reconnectIfUnresponsive(), 500).unref()
   }
 
   /** A supervisor that is stopped keeps no deadline: another one is found or started. */
-  #leaveIfSilent(): void {
-    if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < silentMs) return
+  #reconnectIfUnresponsive(): void {
+    if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < unresponsiveMs) return
     // Read when it goes on: it must not take this worker for dead.
     this.#send({ kind: 'goodbye' })
     this.#socket?.end()
     this.#socket?.destroySoon()
     const socket = this.#socket
-    if (socket) this.#onEnd(socket, 0)
+    if (socket) this.#onDisconnect(socket, 0)
   }
 
   /** What the supervisor saves states with, if it has to, from now on. */
@@ -91,21 +91,21 @@ export class SupervisorClient {
   }
 
   /** From now on the Run is supervised; its engine may start when `armed` has resolved. */
-  watch(run: SupervisedRunSpec): SupervisedRun {
+  supervise(run: SupervisedRunSpec): SupervisedRun {
     const supervised = new SupervisedRun(
       run,
       message => this.#send(message),
       () => this.#runs.delete(run.uid),
     )
     this.#runs.set(run.uid, supervised)
-    supervised.tell()
+    supervised.resend()
     return supervised
   }
 
   /** Leaves the supervisor: what is left, if anything, is nobody's any more. */
-  goodbye(): void {
-    this.#isOver = true
-    for (const run of this.#runs.values()) run.forget()
+  close(): void {
+    this.#isClosed = true
+    for (const run of this.#runs.values()) run.release()
     this.#send({ kind: 'goodbye' })
     this.#socket?.end()
   }
@@ -114,7 +114,7 @@ export class SupervisorClient {
     const { cacheDir, runsDir, times, onSocket } = this.#options
     const { socket, path } = await connectToSupervisor(cacheDir)
     const connectedMs = bootMs()
-    if (this.#isOver) {
+    if (this.#isClosed) {
       socket.destroy()
       return
     }
@@ -130,17 +130,17 @@ export class SupervisorClient {
         if (answer.kind === 'ready') {
           this.#pid = answer.pid
           resolve()
-        } else this.#runs.get(answer.uid)?.answered(answer)
+        } else this.#runs.get(answer.uid)?.handleReply(answer)
       })
       socket.once('close', () => {
         reject(new Error('the supervisor process ended'))
-        this.#onEnd(socket, connectedMs)
+        this.#onDisconnect(socket, connectedMs)
       })
     })
     answered.catch(() => {})
     this.#send({ kind: 'hello', worker: this.worker, times, runsDir })
     this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
-    for (const run of this.#runs.values()) run.tell()
+    for (const run of this.#runs.values()) run.resend()
     onSocket?.(path)
     // Someone waits for it: until then it keeps the worker alive.
     socket.ref()
@@ -148,20 +148,20 @@ export class SupervisorClient {
     socket.unref()
   }
 
-  #onEnd(socket: Socket, connectedMs: number): void {
+  #onDisconnect(socket: Socket, connectedMs: number): void {
     if (this.#socket !== socket) return
     this.#socket = undefined
     this.#unansweredSinceMs = undefined
     this.#pid = undefined
-    if (this.#isOver) return
-    this.#quickEnds = bootMs() - connectedMs < quickMs ? this.#quickEnds + 1 : 1
-    if (this.#quickEnds > maxQuickEnds) {
+    if (this.#isClosed) return
+    this.#earlyDisconnects = bootMs() - connectedMs < earlyDisconnectMs ? this.#earlyDisconnects + 1 : 1
+    if (this.#earlyDisconnects > maxEarlyDisconnects) {
       this.#options.onLost()
       return
     }
     this.#ready = this.#connect()
     this.#ready.catch(() => {
-      if (this.#socket === undefined && !this.#isOver) this.#options.onLost()
+      if (this.#socket === undefined && !this.#isClosed) this.#options.onLost()
     })
   }
 
@@ -218,7 +218,7 @@ export class SupervisedRun {
 
   done(): void {
     this.#send({ kind: 'done', uid: this.#run.uid })
-    this.#over()
+    this.#finish()
   }
 
   /**
@@ -228,7 +228,7 @@ export class SupervisedRun {
   async abandon(timeoutMs: number): Promise<void> {
     this.#send({ kind: 'abandoned', uid: this.#run.uid })
     await Promise.race([this.#finished.promise, delay(timeoutMs, undefined, { ref: true })])
-    this.#over()
+    this.#finish()
   }
 
   /** For a supervisor that comes later. */
@@ -237,7 +237,7 @@ export class SupervisedRun {
   }
 
   /** Tells everything to a supervisor that knows nothing. */
-  tell(): void {
+  resend(): void {
     const { uid } = this.#run
     this.#send({ kind: 'run', run: this.#run })
     for (const processGroupId of this.#groups) this.#send({ kind: 'started', uid, processGroupId })
@@ -245,7 +245,7 @@ export class SupervisedRun {
     if (this.#savedDigest) this.#send({ kind: 'saved', uid, digest: this.#savedDigest })
   }
 
-  answered(answer: Extract<SupervisorReply, { uid: string }>): void {
+  handleReply(answer: Extract<SupervisorReply, { uid: string }>): void {
     if (answer.kind === 'finished') {
       this.#finished.resolve()
       return
@@ -260,13 +260,13 @@ export class SupervisedRun {
     }
   }
 
-  forget(): void {
+  release(): void {
     if (this.#fifo !== undefined) closeSync(this.#fifo)
     this.#fifo = undefined
   }
 
-  #over(): void {
-    this.forget()
+  #finish(): void {
+    this.release()
     this.#onOver()
   }
 }

@@ -7,7 +7,7 @@
 import { readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { currentSocket, forgetStarting } from './connect-supervisor.ts'
+import { currentSocketName, removeStartLock } from './connect-supervisor.ts'
 import { sweepRunDirectories } from './run-directories.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 import { onJsonLines, type SupervisorMessage, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
@@ -22,7 +22,7 @@ const directory = process.argv[2]!
 const socketName = `supervisor-${process.pid}.sock`
 const supervisedWorkers = new Map<string, SupervisedWorker>()
 const connections = new Set<Socket>()
-const swept = new Map<string, number>()
+const sweptAtMs = new Map<string, number>()
 let busy = 0
 let usedAtMs = performance.now()
 
@@ -33,9 +33,9 @@ function onConnection(socket: Socket): void {
   socket.setEncoding('utf8')
   let supervised: SupervisedWorker | undefined
   const answer = (message: SupervisorReply): void => void socket.write(`${JSON.stringify(message)}\n`)
-  const handle = (message: Parameters<SupervisedWorker['on']>[0]): void => {
+  const handle = (message: Parameters<SupervisedWorker['handle']>[0]): void => {
     try {
-      supervised?.on(message)
+      supervised?.handle(message)
     } catch {
       // Such as a full disk: what cannot be supervised does not run. The worker finds itself without a supervisor, and its Runs are ended.
       socket.destroy()
@@ -55,7 +55,7 @@ function onConnection(socket: Socket): void {
       case 'goodbye':
         if (supervised) {
           supervisedWorkers.delete(keyOf(supervised.worker))
-          void work(supervised.release())
+          void track(supervised.release())
         }
         supervised = undefined
         return
@@ -69,23 +69,23 @@ function onConnection(socket: Socket): void {
   socket.on('close', () => {
     connections.delete(socket)
     usedAtMs = performance.now()
-    if (supervised) void work(onWorkerDeath(supervised))
+    if (supervised) void track(onWorkerExit(supervised))
   })
 }
 
-async function onWorkerDeath(supervised: SupervisedWorker): Promise<void> {
-  await supervised.onWorkerDeath()
+async function onWorkerExit(supervised: SupervisedWorker): Promise<void> {
+  await supervised.onWorkerExit()
   supervisedWorkers.delete(keyOf(supervised.worker))
 }
 
 async function sweep(runsDir: string): Promise<void> {
-  const lastMs = swept.get(runsDir)
+  const lastMs = sweptAtMs.get(runsDir)
   if (lastMs !== undefined && performance.now() - lastMs < sweepEveryMs) return
-  swept.set(runsDir, performance.now())
-  await work(sweepRunDirectories(runsDir, Date.now()).then(() => {}))
+  sweptAtMs.set(runsDir, performance.now())
+  await track(sweepRunDirectories(runsDir, Date.now()).then(() => {}))
 }
 
-async function work(what: Promise<void>): Promise<void> {
+async function track(what: Promise<void>): Promise<void> {
   busy++
   // What cannot be cleaned up now is found by the next sweep.
   await what.catch(() => {})
@@ -95,18 +95,18 @@ async function work(what: Promise<void>): Promise<void> {
 
 function isReplaced(): boolean {
   try {
-    return readlinkSync(join(directory, currentSocket)) !== socketName
+    return readlinkSync(join(directory, currentSocketName)) !== socketName
   } catch {
     return true
   }
 }
 
-function look(): void {
+function exitIfUnused(): void {
   if (connections.size > 0 || supervisedWorkers.size > 0 || busy > 0) return
   const isReplacedNow = isReplaced()
   if (!isReplacedNow && performance.now() - usedAtMs < idleMs) return
   // A worker that connects in this moment finds nobody, and starts the next supervisor.
-  if (!isReplacedNow) rmSync(join(directory, currentSocket), { force: true })
+  if (!isReplacedNow) rmSync(join(directory, currentSocketName), { force: true })
   rmSync(join(directory, socketName), { force: true })
   process.exit(0)
 }
@@ -117,7 +117,7 @@ const server = createServer({ allowHalfOpen: false }, onConnection)
 server.listen(join(directory, socketName), () => {
   // Two that were started at once serve those who found them; the link leads to the last.
   symlinkSync(socketName, join(directory, `${socketName}.link`))
-  renameSync(join(directory, `${socketName}.link`), join(directory, currentSocket))
-  forgetStarting(directory)
-  setInterval(look, lookEveryMs)
+  renameSync(join(directory, `${socketName}.link`), join(directory, currentSocketName))
+  removeStartLock(directory)
+  setInterval(exitIfUnused, lookEveryMs)
 })

@@ -1,4 +1,4 @@
-import type { FenceTimes } from '../lease/decide-fence.ts'
+import type { FenceTimings } from '../lease/decide-fence.ts'
 
 /** Where the supervisor saves a state file that the worker can no longer save. */
 export type SalvageTarget = {
@@ -18,7 +18,7 @@ export type WorkerIdentity = { id: string; pid: number; startTime: string }
 
 /** From a worker to the supervisor of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
 export type SupervisorMessage =
-  | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimes; runsDir: string }
+  | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimings; runsDir: string }
   /** Before this instant (`bootMs`) the last renewal that succeeded was sent. From the worker, and from its heartbeat's thread. */
   | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
   | { kind: 'run'; run: SupervisedRunSpec }
@@ -48,9 +48,9 @@ export type SupervisorReply =
   | { kind: 'finished'; uid: string }
 
 /** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
-export const keeperPrefix = 'keeper-'
+export const ownerPrefix = 'keeper-'
 /** In a Run's directory: the supervisor could not save the state file, a person may want it. */
-export const unsavedMark = 'unsaved-state'
+export const unsavedMarkerName = 'unsaved-state'
 /** In a Run's directory, for its owner only: what a later supervisor has to know when worker and supervisor died at once. Goes with the Run. */
 export const recordName = 'supervised-run.json'
 /** In a Run's directory: a pipe that worker and supervisor hold open. When it closes, both are dead. */

@@ -140,10 +140,10 @@ test('a record that cannot be renewed, as on a full disk or of a Run that has ju
   mkdirSync(directory, { recursive: true })
   const supervised = new SupervisedWorker({ id: uid, pid: process.pid, startTime: readStartTime(process.pid)! }, timings, () => {})
   const salvage = { url: 'http://127.0.0.1:1/', token: 'worker-token', epoch: 7, path: join(directory, 'terraform.tfstate') }
-  supervised.on({ kind: 'run', run: { uid, directory, salvage } })
+  supervised.handle({ kind: 'run', run: { uid, directory, salvage } })
   mkdirSync(join(directory, 'supervised-run.json.new'))
-  supervised.on({ kind: 'credential', token: 'renewed-token' })
-  supervised.on({ kind: 'done', uid })
+  supervised.handle({ kind: 'credential', token: 'renewed-token' })
+  supervised.handle({ kind: 'done', uid })
   assert.equal(salvage.token, 'renewed-token')
 })
 
