@@ -93,7 +93,7 @@ async function prepare(kubeconfig: string): Promise<void> {
 
 /** `oarlock hollow` in a process of its own. */
 export function startHollow(args: string[]): { pid: number; ended: Promise<HollowReport> } {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock'), 'hollow', ...args], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock.js'), 'hollow', ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   // A bench that fails or is interrupted leaves nothing behind.

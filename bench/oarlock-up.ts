@@ -18,7 +18,7 @@ export type Up = {
 /** Starts `oarlock up` on free ports in its own process; resolves when its API answers. Times count from before the spawn. */
 export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const startedAtMs = performance.now()
-  const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+  const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
   const child = spawn(process.execPath, [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })

@@ -16,7 +16,7 @@ const { bundleCheckout } = (await import(join(repository, 'scripts', 'bundle.mjs
 
 const write = (path: string, text: string) => writeFileSync(join(root, path), text)
 async function start(env: NodeJS.ProcessEnv = {}): Promise<{ says: string; isBundled: boolean; place: string }> {
-  const { stdout } = await run(process.execPath, [join(root, 'bin', 'oarlock')], {
+  const { stdout } = await run(process.execPath, [join(root, 'bin', 'oarlock.js')], {
     env: { ...process.env, OARLOCK_BUNDLE: undefined, ...env },
   })
   return JSON.parse(stdout)

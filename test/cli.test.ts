@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 
-const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const dataDir = makeDataDir()
 after(() => removeDirectory(dataDir))
 

@@ -84,7 +84,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     )
 
   const oarlockCli = (...args: string[]) =>
-    runProgram(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock'), ...args, '--kubeconfig', oarlock.kubeconfig])
+    runProgram(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock.js'), ...args, '--kubeconfig', oarlock.kubeconfig])
 
   test('a SIGTERM that is called graceful and interrupts an apply: here the apply is finished within the grace', async () => {
     const { run, pid } = await applying('graceful', 'patient', 4)

@@ -12,7 +12,7 @@ import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-pr
 import { skipWithout } from './support/run-program.ts'
 
 const root = join(import.meta.dirname, '..')
-const launcher = join(root, 'bin', 'oarlock')
+const launcher = join(root, 'bin', 'oarlock.js')
 const noTerraform = skipWithout('terraform')
 
 type Result = { code: number | null; stdout: string; stderr: string; seconds: number }

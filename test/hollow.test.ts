@@ -13,7 +13,7 @@ import { runOarlock } from './support/run-program.ts'
 
 // The real all-in-one: server, Stack controller, dispatch. Only the work is not done.
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-hollow-'))
-const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock')]
+const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
 let hub: AllInOne
 let client: Client
 

@@ -15,7 +15,7 @@ import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from 
 import { runOarlock } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
-const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 
 describe('workers that join', () => {
   let oarlock: OarlockProcess

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { configMapResource, createClient } from '../src/kubernetes/client/index.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 
-const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const directories: string[] = []
 after(() => directories.forEach(removeDirectory))
 

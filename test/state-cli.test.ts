@@ -10,7 +10,7 @@ import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { StackFixture } from './support/stacks.ts'
 
-const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const dataDir = makeDataDir()
 type Kept = { version: number; kind: 'terraform' | 'inventory' }
 let oarlock: OarlockProcess

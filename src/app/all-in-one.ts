@@ -53,7 +53,7 @@ export type AllInOneOptions = {
   pool?: { max?: number }
   /** Never more Runs at once, over all pools. Default: no limit. */
   maxRunning?: number
-  /** The program and first arguments that start a worker, such as Node and bin/oarlock. */
+  /** The program and first arguments that start a worker, such as Node and bin/oarlock.js. */
   launcher: readonly string[]
   version: string
   log?: Log

@@ -7,7 +7,7 @@ import type { Log } from '../kubernetes/controller/index.ts'
 import { findLeftWorkers, isStillThere, type LeftWorker, signalLeft } from './orphan-workers.ts'
 
 export type ProcessPoolOptions = {
-  /** The program that starts a worker, such as Node and bin/oarlock; `worker …` is added. */
+  /** The program that starts a worker, such as Node and bin/oarlock.js; `worker …` is added. */
   launcher: readonly string[]
   /** Where the server is, and a credential; how the pool wants its workers is added. */
   environmentOf(workerName: string, pool: WorkerPool): NodeJS.ProcessEnv

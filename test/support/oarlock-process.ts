@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 
-const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
 
 export type OarlockProcess = {
   readonly child: ChildProcess

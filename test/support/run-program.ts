@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock')
+const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
 
 export type Ended = { code: number | null; stdout: string; stderr: string /** Both, as a terminal shows them. */; text: string }
 

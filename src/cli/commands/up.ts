@@ -111,7 +111,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
-      launcher: [process.execPath, ...workerFlags, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock')],
+      launcher: [process.execPath, ...workerFlags, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock.js')],
       version: packageVersion(),
       log,
     })
