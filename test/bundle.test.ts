@@ -1,7 +1,7 @@
-/** The bundle of a checkout: run when it is of the sources as they are, and never when one of them has changed. */
+/** The bundle of a checkout: it runs while it is as new as the sources, and never after one of them has changed. */
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -9,13 +9,15 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const repository = join(import.meta.dirname, '..')
-const root = mkdtempSync(join(tmpdir(), 'oarlock-bundle-'))
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'oarlock-bundle-')))
 after(() => rmSync(root, { recursive: true, force: true }))
 
 const { bundleCheckout } = (await import(join(repository, 'scripts', 'bundle.mjs'))) as { bundleCheckout(root: string): Promise<void> }
 
 const write = (path: string, text: string) => writeFileSync(join(root, path), text)
-async function start(env: NodeJS.ProcessEnv = {}): Promise<{ says: string; isBundled: boolean; place: string }> {
+type Output = { text: string; isBundled: boolean; sourceDirectory: string; moduleExtension: string }
+/** Runs the program of the test's own checkout, and returns what it printed. */
+async function start(env: NodeJS.ProcessEnv = {}): Promise<Output> {
   const { stdout } = await run(process.execPath, [join(root, 'bin', 'oarlock.js')], {
     env: { ...process.env, OARLOCK_BUNDLE: undefined, ...env },
   })
@@ -23,8 +25,9 @@ async function start(env: NodeJS.ProcessEnv = {}): Promise<{ says: string; isBun
 }
 const bundles = () => readdirSync(join(root, 'node_modules', '.cache', 'oarlock')).filter(name => name.startsWith('bundle-'))
 
-test('a changed source is run itself until the next bundle, which workers of a running process do not see', async () => {
-  for (const directory of ['src/cli', 'src/kube/cel', 'node_modules', 'scripts']) mkdirSync(join(root, directory), { recursive: true })
+test('runs the sources after a change until the next bundle, while workers keep the bundle of their process', async () => {
+  for (const directory of ['src/cli', 'src/kubernetes/cel', 'src/kubernetes/util', 'src/kubernetes/schema', 'node_modules', 'scripts'])
+    mkdirSync(join(root, directory), { recursive: true })
   cpSync(join(repository, 'bin'), join(root, 'bin'), { recursive: true })
   for (const name of ['rolldown', '@rolldown', '@oxc-project'])
     symlinkSync(join(repository, 'node_modules', name), join(root, 'node_modules', name))
@@ -33,58 +36,60 @@ test('a changed source is run itself until the next bundle, which workers of a r
   write('scripts/bundle.mjs', '')
   write(
     'src/cli/main.ts',
-    `import { says } from '../kube/index.ts'
-const place = import.meta.dirname as string
-console.log(JSON.stringify({ says: says(), isBundled: new Error('here').stack?.includes('/bundle-'), place, env: process.env.OARLOCK_BUNDLE }))`,
+    `import { count } from '../kubernetes/index.ts'
+import { sourceDirectory, moduleExtension } from '../kubernetes/util/source-files.ts'
+console.log(JSON.stringify({ text: count(), isBundled: new Error('here').stack?.includes('/bundle-'), sourceDirectory, moduleExtension }))`,
   )
   write(
-    'src/kube/says.ts',
-    `import { createRequire } from 'node:module'
-import { count } from './count.ts'
-export function says(): string {
-  const late = createRequire(import.meta.url)(import.meta.url.endsWith('.ts') ? './cel/index.ts' : './cel/index.js') as { next(): number }
-  return \`\${count.value++} \${late.next()}\`
+    'src/kubernetes/use-cel.ts',
+    `import { counter } from './counter.ts'
+import { loadCel } from './schema/load-cel.ts'
+export function count(): string {
+  const before = counter.value++
+  return \`\${before} \${loadCel().next()}\`
 }`,
   )
-  write('src/kube/index.ts', "export { says } from './says.ts'")
-  write('src/kube/count.ts', 'export const count = { value: 1 }')
-  // What is required late shares the modules of who requires it.
-  write('src/kube/cel/index.ts', `import { count } from '../count.ts'\nexport const next = () => count.value++`)
+  write('src/kubernetes/index.ts', "export { count } from './use-cel.ts'")
+  write('src/kubernetes/counter.ts', 'export const counter = { value: 1 }')
+  // The two modules that the bundle replaces.
+  for (const name of ['util/source-files.ts', 'schema/load-cel.ts'])
+    cpSync(join(repository, 'src', 'kubernetes', name), join(root, 'src', 'kubernetes', name))
+  write('src/kubernetes/util/index.ts', "export * from './source-files.ts'")
+  // A module that is required later shares its imports with the module that requires it.
+  write('src/kubernetes/cel/index.ts', `import { counter } from '../counter.ts'\nexport const next = () => counter.value++`)
 
-  const place = join(root, 'src', 'cli')
-  const { isBundled, ...first } = await start()
-  deepEqual({ isBundled, says: first.says, place: first.place }, { isBundled: false, says: '1 2', place })
+  const files = { sourceDirectory: join(root, 'src'), moduleExtension: '.ts' }
+  deepEqual(await start(), { text: '1 2', isBundled: false, ...files })
 
   await bundleCheckout(root)
   const [old = ''] = bundles()
-  const second = await start()
-  deepEqual({ isBundled: second.isBundled, says: second.says, place: second.place }, { isBundled: true, says: '1 2', place })
+  deepEqual(await start(), { text: '1 2', isBundled: true, ...files })
 
   await bundleCheckout(root)
-  deepEqual(bundles(), [old], 'a bundle that is fresh was made again')
+  deepEqual(bundles(), [old], 'a fresh bundle was made again')
 
-  write('src/kube/count.ts', 'export const count: { value: number } = { value: 10 }')
+  write('src/kubernetes/counter.ts', 'export const counter: { value: number } = { value: 10 }')
   const third = await start()
-  deepEqual({ isBundled: third.isBundled, says: third.says }, { isBundled: false, says: '10 11' })
+  deepEqual({ isBundled: third.isBundled, text: third.text }, { isBundled: false, text: '10 11' })
   const ofOld = await start({ OARLOCK_BUNDLE: join(root, 'node_modules', '.cache', 'oarlock', old) })
-  deepEqual({ isBundled: ofOld.isBundled, says: ofOld.says }, { isBundled: true, says: '1 2' })
-  equal((await start({ OARLOCK_BUNDLE: '' })).says, '10 11')
-  // Nothing that a stranger names is run.
+  deepEqual({ isBundled: ofOld.isBundled, text: ofOld.text }, { isBundled: true, text: '1 2' })
+  equal((await start({ OARLOCK_BUNDLE: '' })).text, '10 11')
+  // A directory outside the cache is not run, whatever the environment says.
   equal((await start({ OARLOCK_BUNDLE: tmpdir() })).isBundled, false)
 
   await bundleCheckout(root)
   const fourth = await start()
-  deepEqual({ isBundled: fourth.isBundled, says: fourth.says }, { isBundled: true, says: '10 11' })
+  deepEqual({ isBundled: fourth.isBundled, text: fourth.text }, { isBundled: true, text: '10 11' })
 
-  // Nothing of a file that only hands on is left in the bundle, and yet it decides what is there.
-  write('src/kube/index.ts', "export const says = () => 'other'")
-  equal((await start()).says, 'other')
+  // A file that only re-exports leaves nothing in the bundle, and yet it decides what is in there.
+  write('src/kubernetes/index.ts', "export const count = () => 'other'")
+  equal((await start()).text, 'other')
 })
 
-test('a source that cannot be bundled is said, and runs as it is', async t => {
-  write('src/kube/index.ts', "export * from './missing.ts'")
-  const said = t.mock.method(console, 'error', () => {})
+test('reports sources that cannot be bundled, and runs them unbundled', async t => {
+  write('src/kubernetes/index.ts', "export * from './missing.ts'")
+  const errors = t.mock.method(console, 'error', () => {})
   await bundleCheckout(root)
-  match(String(said.mock.calls[0]?.arguments[0]), /runs from its sources, as they could not be bundled: .*missing\.ts/s)
+  match(String(errors.mock.calls[0]?.arguments[0]), /cannot bundle the sources, so they run unbundled: .*missing\.ts/s)
   equal(bundles().length <= 3, true)
 })

@@ -8,7 +8,7 @@ const mayImport: Record<string, readonly string[]> = {
   'kubernetes/util': [],
   'kubernetes/object': [],
   'kubernetes/cel': ['kubernetes/object'],
-  'kubernetes/schema': ['kubernetes/object', 'kubernetes/cel'],
+  'kubernetes/schema': ['kubernetes/util', 'kubernetes/object', 'kubernetes/cel'],
   'kubernetes/apply': ['kubernetes/object'],
   'kubernetes/client': ['kubernetes/util', 'kubernetes/object'],
   'kubernetes/server': ['kubernetes/util', 'kubernetes/object', 'kubernetes/schema', 'kubernetes/apply'],
@@ -33,7 +33,15 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   'controllers/stack': ['api', 'kubernetes/util', 'kubernetes/object', 'kubernetes/client', 'kubernetes/controller'],
   'controllers/dispatch': ['api', 'kubernetes/util', 'kubernetes/object', 'kubernetes/client', 'kubernetes/controller'],
-  'controllers/simulate': ['controllers/stack', 'controllers/dispatch', 'api', 'kubernetes/util', 'kubernetes/object', 'kubernetes/schema'],
+  'controllers/simulate': [
+    'controllers/stack',
+    'controllers/dispatch',
+    'api',
+    'kubernetes/util',
+    'kubernetes/util',
+    'kubernetes/object',
+    'kubernetes/schema',
+  ],
   console: ['api', 'kubernetes/object'],
   app: [
     'console',
@@ -93,6 +101,7 @@ const serverMayImport: Record<string, readonly string[]> = {
 
 /** Entry points of a module other than its index, each with its reason. */
 const entryPoints: Record<string, string> = {
+  'kubernetes/util/worker-thread.ts': 'the supervisor process must stay small: it needs the path of a module only',
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',
   'stores/state/salvage.ts': 'the supervisor process must stay small and load nothing else of stores/state',

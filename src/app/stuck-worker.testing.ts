@@ -1,4 +1,4 @@
-/** A worker as far as its health is concerned, for `worker-health.test.ts`: told a path, its event loop stands still until a file is there. */
+/** The health endpoint of a worker, for `worker-health.test.ts`: sent a path, it blocks its event loop until that file exists. */
 import { existsSync } from 'node:fs'
 import { startWorkerHealth } from './worker-health.ts'
 
@@ -8,6 +8,6 @@ const { address } = await startWorkerHealth({ host: '127.0.0.1', port: 0 }, () =
 const pause = new Int32Array(new SharedArrayBuffer(4))
 process.on('message', (path: string) => {
   while (!existsSync(path)) Atomics.wait(pause, 0, 0, 20)
-  process.send?.('turns again')
+  process.send?.('unblocked')
 })
 process.send?.(address.port)

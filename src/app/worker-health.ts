@@ -1,68 +1,55 @@
-import { fileURLToPath } from 'node:url'
-import { Worker as Thread } from 'node:worker_threads'
 import { defaultLeaseTimings, type WorkerHealth } from '../execution/worker/index.ts'
+import { respondToRequests, smallThreadOptions, startThread, ThreadRequests } from '../kubernetes/util/index.ts'
 import { type Address, formatAddress } from './address.ts'
 
-export type HealthData = {
-  readonly host: string
-  readonly port: number
+export type HealthThreadData = Address & {
   readonly stuckAfterMs: number
-  /** One BigInt64: when the worker's event loop turned last, in milliseconds of `process.hrtime`. */
-  readonly turnedAtMs: SharedArrayBuffer
+  /** One BigInt64: when the event loop of the worker's main thread last ran, in milliseconds of `process.hrtime`. */
+  readonly lastTickMs: SharedArrayBuffer
 }
-export type FromHealth =
-  | { kind: 'listening'; port: number }
-  | { kind: 'failed'; message: string }
-  /** A probe wants to know. */
-  | { kind: 'ask'; id: number }
-export type ToHealth = { id: number; health: WorkerHealth }
+/** The main thread sends one request, to listen. */
+export type ListenResponse = { readonly port: number } | { readonly error: string }
+/** The health thread sends a request for each probe. */
+export type HealthRequest = 'health'
 
-const turnsEveryMs = 500
+const tickEveryMs = 500
 
 /**
- * Health of one worker, for a kubelet or whatever else keeps it running: `/startupz` is 200 once it has registered, `/readyz` while it
- * may be given Runs (registered, its Lease fresh, its supervisor there, not draining), `/livez` while its event loop turns, its Lease was
- * renewed not too long ago, and it has not lost its supervisor for good. 503 comes with the reason. It shows nothing else and needs no
- * password. Served by a thread (`health-thread.ts`), which answers also while the event loop of this one stands still.
+ * Serves the health of one worker, for a kubelet or any other supervisor of processes. `/startupz` returns 200 once it has registered.
+ * `/readyz` does while it can get Runs: it is registered, its Lease is fresh, its supervisor is connected, and it is not draining.
+ * `/livez` does while its event loop runs, its Lease was renewed recently, and its supervisor has not been lost for good. 503 carries
+ * the reasons. Nothing else is shown, so no password is required. A thread (`health-thread.ts`) serves the requests, so that they are
+ * answered while the event loop of the main thread is blocked.
  *
- * @param options `stuckAfterMs`: so long it may stand still; default: as long as an engine may run without a renewal of the Lease.
+ * @param options `stuckAfterMs`: how long the event loop may be blocked before `/livez` fails. Default: as long as an engine may run
+ * without a renewal of the Lease.
  */
 export async function startWorkerHealth(
   address: Address,
   health: () => WorkerHealth,
   { stuckAfterMs = defaultLeaseTimings.killMs }: { stuckAfterMs?: number } = {},
 ): Promise<{ readonly address: Address; close(): void }> {
-  const turned = new BigInt64Array(new SharedArrayBuffer(8))
-  const turn = () => Atomics.store(turned, 0, process.hrtime.bigint() / 1_000_000n)
-  turn()
-  const workerData: HealthData = { host: address.host, port: address.port, stuckAfterMs, turnedAtMs: turned.buffer as SharedArrayBuffer }
-  // The same file as this one, in the checkout (.ts) and in the package (.js).
-  const file = fileURLToPath(new URL(`./health-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
-  const thread = new Thread(file, {
-    workerData,
-    execArgv: [],
-    env: process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {},
-    resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
-  })
-  const listening = Promise.withResolvers<number>()
-  thread.on('message', (message: FromHealth) => {
-    if (message.kind === 'listening') listening.resolve(message.port)
-    else if (message.kind === 'failed') listening.reject(new Error(message.message))
-    else thread.postMessage({ id: message.id, health: health() } satisfies ToHealth)
-  })
-  thread.on('error', error => listening.reject(error))
-  const turning = setInterval(turn, turnsEveryMs).unref()
+  const lastTick = new BigInt64Array(new SharedArrayBuffer(8))
+  const tick = () => Atomics.store(lastTick, 0, process.hrtime.bigint() / 1_000_000n)
+  tick()
+  const workerData: HealthThreadData = { ...address, stuckAfterMs, lastTickMs: lastTick.buffer as SharedArrayBuffer }
+  const thread = startThread('app/health-thread', { workerData, ...smallThreadOptions() })
+  respondToRequests<HealthRequest, WorkerHealth>(thread, health)
+  const requests = new ThreadRequests<'listen', ListenResponse>(thread)
+  thread.on('error', error => requests.fail(error as Error))
+  const ticking = setInterval(tick, tickEveryMs).unref()
   const close = (): void => {
-    clearInterval(turning)
+    clearInterval(ticking)
     void thread.terminate()
   }
   try {
-    const port = await listening.promise
+    const response = await requests.send('listen')
+    if ('error' in response) throw new Error(response.error)
     // It does not keep the worker alive.
     thread.unref()
-    return { address: { host: address.host, port }, close }
+    return { address: { host: address.host, port: response.port }, close }
   } catch (error) {
     close()
-    throw new Error(`${formatAddress(address)}, the address of the worker's health, cannot be listened on: ${(error as Error).message}`)
+    throw new Error(`cannot listen on ${formatAddress(address)}, the address of the worker's health: ${(error as Error).message}`)
   }
 }

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join, resolve } from 'node:path'
 import type { Client } from '../kubernetes/client/index.ts'
 import { usageError } from './cli-error.ts'
+import { packageRoot } from './package-root.ts'
 
 /** The options of every command that talks to an API server. */
 export type AccessOptions = { kubeconfig?: string; context?: string; namespace?: string; allNamespaces?: boolean }
@@ -13,8 +13,6 @@ export type Surroundings = {
   checkout: string | undefined
   exists(path: string): boolean
 }
-
-const packageRoot = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
 
 export const here = (): Surroundings => ({
   env: process.env,

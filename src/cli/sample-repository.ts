@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { packageRoot } from './package-root.ts'
 
-/** examples/stacks, beside src/ in a checkout and beside dist/ in the package. */
-export const sampleDirectory = join(import.meta.dirname, '..', '..', 'examples', 'stacks')
+export const sampleDirectory = join(packageRoot, 'examples', 'stacks')
 
 const git = promisify(execFile)
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { packageRoot } from './package-root.ts'
 
-/** The version in package.json; the same path from `src/cli` and from `dist/cli`. */
+/** The version in package.json. */
 export function packageVersion(): string {
-  return (JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8')) as { version: string }).version
+  return (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { version: string }).version
 }

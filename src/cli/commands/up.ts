@@ -12,6 +12,7 @@ import { FleetWatch } from '../fleet/watch-fleet.ts'
 import { endLeanStart } from '../lean-start.ts'
 import { openLog } from '../open-log.ts'
 import type { Paint } from '../output/style.ts'
+import { packageRoot } from '../package-root.ts'
 import { applyGroups, type Manifest, readManifests } from '../read-manifests.ts'
 import { makeSampleRepository, sampleDirectory } from '../sample-repository.ts'
 import { packageVersion } from '../version.ts'
@@ -111,7 +112,7 @@ async function start(options: UpOptions, dataDir: string, ownPaths: string[], lo
       allowPaths: [...options.allowPath, ...ownPaths],
       pool: { max: options.maxWorkers },
       maxRunning: options.maxRunning,
-      launcher: [process.execPath, ...workerFlags, join(import.meta.dirname, '..', '..', '..', 'bin', 'oarlock.js')],
+      launcher: [process.execPath, ...workerFlags, join(packageRoot, 'bin', 'oarlock.js')],
       version: packageVersion(),
       log,
     })

@@ -1,6 +1,6 @@
-/** The thread of `simulate-sizes.ts`: plays one size after the other. */
-import { parentPort } from 'node:worker_threads'
+/** The thread of `simulate-sizes.ts`: simulates one pool size after the other. */
+import { serveRequests } from '../../kubernetes/util/index.ts'
 import { simulateFleet } from './simulate-fleet.ts'
 import type { SimulationRequest } from './simulate-sizes.ts'
 
-parentPort?.on('message', ({ fleet, pool }: SimulationRequest) => parentPort?.postMessage(simulateFleet(fleet, pool)))
+serveRequests(({ fleet, pool }: SimulationRequest) => simulateFleet(fleet, pool))

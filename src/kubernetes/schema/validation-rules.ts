@@ -1,18 +1,18 @@
-import { createRequire } from 'node:module'
 import type { RuleResult } from '../cel/index.ts'
 import { isJsonObject } from '../object/json.ts'
 import type { StatusCause } from '../object/status-error.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
+import { loadCel } from './load-cel.ts'
 
 export type { RuleResult }
 
-// Loading CEL takes 20 ms and 3 MB (twice that from source), so it waits for the first rule. It must then be there at once: rules run in the middle of
-// deciding a write, which cannot wait.
+// Loading CEL takes 20 ms and 3 MB (twice that from source), so it is loaded for the first rule. That load is synchronous: rules are
+// evaluated while a write is decided, which must not be interrupted.
 let loaded: typeof import('../cel/index.ts') | undefined
 
 function cel(): typeof import('../cel/index.ts') {
-  loaded ??= createRequire(import.meta.url)(import.meta.url.endsWith('.ts') ? '../cel/index.ts' : '../cel/index.js') as typeof loaded
-  return loaded!
+  loaded ??= loadCel()
+  return loaded
 }
 
 /** True if there are `x-kubernetes-validations` in the schema or below: false lets a caller skip {@link checkRules}. */

@@ -1,6 +1,9 @@
-import { equal, match, rejects } from 'node:assert/strict'
+import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
-import { RequestThread } from './worker-thread.ts'
+import { sourceDirectory } from './source-files.ts'
+import { modulePath, RequestThread } from './worker-thread.ts'
 
 const script = 'kubernetes/util/echo-thread.testing'
 
@@ -19,4 +22,17 @@ test('terminating rejects the pending request', async () => {
   const pending = thread.request('never').catch(error => error.message)
   await thread.terminate()
   match(await pending, /has ended/)
+})
+
+test('every module that a thread or process starts with exists', () => {
+  const paths = globSync('**/*.ts', { cwd: sourceDirectory, exclude: ['**/*.test.ts'] }).flatMap(file =>
+    [
+      ...readFileSync(join(sourceDirectory, file), 'utf8').matchAll(/(?:startThread|modulePath|RequestThread)(?:<[^(]*>)?\(\s*'([^']+)'/g),
+    ].map(([, path = '']) => path),
+  )
+  ok(paths.length >= 7, `found only ${paths.length}`)
+  deepEqual(
+    paths.filter(path => !existsSync(modulePath(path))),
+    [],
+  )
 })

@@ -1,12 +1,12 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { RequestMessage, ResponseMessage } from '../../kubernetes/util/index.ts'
 import { StateDatabase, type StateLimits } from './state-database.ts'
 import { StateStoreError, type StateStoreErrorCode, toStateStoreError } from './state-store-error.ts'
 
 export type StoreMethod = Exclude<keyof StateDatabase, 'transaction'>
-export type ToThread = { id: number; method: StoreMethod; args: readonly unknown[] }
-export type FromThread =
-  | { id: number; ok: true; value: unknown }
-  | { id: number; ok: false; code: StateStoreErrorCode; message: string; cause?: string }
+/** `open` comes first, and responds once the database is open. */
+export type StoreRequest = { method: StoreMethod | 'open'; args: readonly unknown[] }
+export type StoreResponse = { ok: true; value: unknown } | { ok: false; code: StateStoreErrorCode; message: string; cause?: string }
 export type ThreadOptions = { directory: string; key: Uint8Array; limits: StateLimits }
 
 /** Calls answered by one commit at most; what waits longer than one fsync is served by the next. */
@@ -14,80 +14,95 @@ const callsPerCommit = 64
 
 if (parentPort !== null) serve(parentPort, workerData as ThreadOptions)
 
-/**
- * The thread of the store: calls that wait together share one transaction, and are answered after it is on disk (invariant 5).
- * Answer 0 says whether the database opened.
- */
+type Call = RequestMessage<StoreRequest>
+type CallResponse = ResponseMessage<StoreResponse>
+
+/** The thread of the store: calls that wait together share one transaction, and are answered after it is on disk (invariant 5). */
 function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): void {
-  const fail = (id: number, error: unknown): FromThread => {
-    const { code, message, cause } = toStateStoreError(error, 'answering')
-    return { id, ok: false, code, message, cause: cause === undefined ? undefined : String((cause as Error).message ?? cause) }
-  }
-  let database: StateDatabase
-  try {
-    database = new StateDatabase(options)
-  } catch (error) {
-    port.postMessage(fail(0, error))
-    port.close()
-    return
-  }
-  port.postMessage({ id: 0, ok: true, value: undefined } satisfies FromThread)
-
-  const call = ({ id, method, args }: ToThread): FromThread => {
-    const run = database[method] as (...args: unknown[]) => unknown
-    return { id, ok: true, value: run.apply(database, [...args]) }
-  }
-  // One failing call must not take the others of its commit with it, so a failed commit is repeated call by call.
-  const oneByOne = (calls: ToThread[]) =>
-    calls.map(message => {
-      try {
-        return database.transaction(() => call(message))
-      } catch (error) {
-        return fail(message.id, error)
-      }
-    })
-  const together = (calls: ToThread[]) => {
+  port.once('message', ({ requestId }: Call) => {
+    let database: StateDatabase
     try {
-      return database.transaction(() =>
-        calls.map(message => {
-          try {
-            return call(message)
-          } catch (error) {
-            // Refused before anything was written: the other calls are not affected.
-            if (error instanceof StateStoreError) return fail(message.id, error)
-            throw error
-          }
-        }),
-      )
-    } catch {
-      return oneByOne(calls)
-    }
-  }
-
-  port.on('message', (first: ToThread) => {
-    const calls = [first]
-    while (calls.length < callsPerCommit) {
-      const next = receiveMessageOnPort(port)
-      if (next === undefined) break
-      calls.push(next.message as ToThread)
-    }
-    const close = calls.find(({ method }) => method === 'close')
-    const answers = together(calls.filter(message => message !== close))
-    for (const answer of answers) port.postMessage(answer, transferables(answer))
-    if (close !== undefined) {
-      try {
-        database.close()
-        port.postMessage({ id: close.id, ok: true, value: undefined } satisfies FromThread)
-      } catch (error) {
-        port.postMessage(fail(close.id, error))
-      }
+      database = new StateDatabase(options)
+    } catch (error) {
+      port.postMessage(failure(requestId, error))
       port.close()
+      return
+    }
+    port.on('message', (first: Call) => answerCalls(port, database, waitingCalls(port, first)))
+    port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
+  })
+}
+
+/** `first` and what waits behind it, up to the limit. */
+function waitingCalls(port: NonNullable<typeof parentPort>, first: Call): Call[] {
+  const calls = [first]
+  while (calls.length < callsPerCommit) {
+    const next = receiveMessageOnPort(port)
+    if (next === undefined) break
+    calls.push(next.message as Call)
+  }
+  return calls
+}
+
+function answerCalls(port: NonNullable<typeof parentPort>, database: StateDatabase, calls: Call[]): void {
+  const close = calls.find(({ body }) => body.method === 'close')
+  const responses = callTogether(
+    database,
+    calls.filter(call => call !== close),
+  )
+  for (const response of responses) port.postMessage(response, transferables(response))
+  if (close === undefined) return
+  try {
+    database.close()
+    port.postMessage({ responseTo: close.requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
+  } catch (error) {
+    port.postMessage(failure(close.requestId, error))
+  }
+  port.close()
+}
+
+function callTogether(database: StateDatabase, calls: readonly Call[]): CallResponse[] {
+  try {
+    return database.transaction(() =>
+      calls.map(message => {
+        try {
+          return call(database, message)
+        } catch (error) {
+          // Refused before anything was written: the other calls are not affected.
+          if (error instanceof StateStoreError) return failure(message.requestId, error)
+          throw error
+        }
+      }),
+    )
+  } catch {
+    return callOneByOne(database, calls)
+  }
+}
+
+/** One failing call must not take the others of its commit with it, so a failed commit is repeated call by call. */
+function callOneByOne(database: StateDatabase, calls: readonly Call[]): CallResponse[] {
+  return calls.map(message => {
+    try {
+      return database.transaction(() => call(database, message))
+    } catch (error) {
+      return failure(message.requestId, error)
     }
   })
 }
 
-function transferables(answer: FromThread): ArrayBuffer[] {
-  const bytes = answer.ok ? (answer.value as { bytes?: unknown } | undefined)?.bytes : undefined
+function call(database: StateDatabase, { requestId, body: { method, args } }: Call): CallResponse {
+  const run = database[method as StoreMethod] as (...args: unknown[]) => unknown
+  return { responseTo: requestId, body: { ok: true, value: run.apply(database, [...args]) } }
+}
+
+function failure(requestId: number, error: unknown): CallResponse {
+  const { code, message, cause } = toStateStoreError(error, 'answering')
+  const causeText = cause === undefined ? undefined : String((cause as Error).message ?? cause)
+  return { responseTo: requestId, body: { ok: false, code, message, cause: causeText } }
+}
+
+function transferables({ body }: CallResponse): ArrayBuffer[] {
+  const bytes = body.ok ? (body.value as { bytes?: unknown } | undefined)?.bytes : undefined
   // Small buffers share one pool in Node, which must not be given away.
   return bytes instanceof Uint8Array && bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : []
 }

@@ -1,37 +1,35 @@
-import { Worker } from 'node:worker_threads'
+import { RequestThread } from '../../kubernetes/util/index.ts'
 import type { StateDatabase } from './state-database.ts'
 import { StateStoreError } from './state-store-error.ts'
-import type { FromThread, StoreMethod, ThreadOptions, ToThread } from './store-thread.ts'
+import type { StoreMethod, StoreRequest, StoreResponse, ThreadOptions } from './store-thread.ts'
 
 type Methods = { [M in StoreMethod]: StateDatabase[M] }
 
-type Pending = { resolve: (value: unknown) => void; reject: (error: Error) => void; bytes: number }
-
-/** The main thread's side: numbers the calls, matches the answers, bounds what waits (invariant 10). */
+/** The main thread's side: sends the calls, bounds what waits (invariant 10), and turns failures into {@link StateStoreError}. */
 export class ThreadHandle {
-  readonly #worker: Worker
+  readonly #thread: RequestThread<StoreRequest, StoreResponse>
   readonly #maxPendingBytes: number
-  readonly #pending = new Map<number, Pending>()
   #pendingBytes = 0
-  #lastId = 0
   #ended: StateStoreError | undefined
   #closing: Promise<void> | undefined
 
   static async start(options: ThreadOptions): Promise<ThreadHandle> {
     const thread = new ThreadHandle(options)
-    await new Promise((resolve, reject) => thread.#pending.set(0, { resolve, reject, bytes: 0 }))
-    thread.#idle()
+    await thread.#request('open', [], 0)
     return thread
   }
 
   private constructor(options: ThreadOptions) {
     this.#maxPendingBytes = options.limits.pendingBytes
-    // The compiler leaves URLs alone, so the built package must say .js itself.
-    const script = import.meta.url.endsWith('.ts') ? './store-thread.ts' : './store-thread.js'
-    this.#worker = new Worker(new URL(script, import.meta.url), { workerData: options, name: 'oarlock-state' })
-    this.#worker.on('message', (answer: FromThread) => this.#settle(answer))
-    this.#worker.on('error', cause => this.#end(new StateStoreError('Unavailable', `the state store's thread failed: ${cause}`, { cause })))
-    this.#worker.on('exit', () => this.#end(new StateStoreError('Unavailable', 'the state store is closed')))
+    this.#thread = new RequestThread('stores/state/store-thread', {
+      workerData: options,
+      name: 'oarlock-state',
+      onEnd: reason => {
+        const { cause } = reason
+        const message = cause === undefined ? 'the state store is closed' : `the state store's thread failed: ${cause}`
+        this.#ended ??= new StateStoreError('Unavailable', message, { cause })
+      },
+    })
   }
 
   /** True once the thread has failed or was closed: every further call rejects. */
@@ -40,7 +38,7 @@ export class ThreadHandle {
   }
 
   call<M extends StoreMethod>(method: M, ...args: Parameters<Methods[M]>): Promise<ReturnType<Methods[M]>> {
-    return this.#post(method, args, 0, []) as Promise<ReturnType<Methods[M]>>
+    return this.#request(method, args, 0) as Promise<ReturnType<Methods[M]>>
   }
 
   /** A call that carries content: a copy of it is given to the thread, so the caller may reuse its buffer. */
@@ -51,7 +49,7 @@ export class ThreadHandle {
     }
     const copy = new Uint8Array(bytes)
     const [method, args] = make(copy)
-    return this.#post(method, args, copy.byteLength, [copy.buffer]) as Promise<ReturnType<Methods[M]>>
+    return this.#request(method, args, copy.byteLength, [copy.buffer]) as Promise<ReturnType<Methods[M]>>
   }
 
   close(): Promise<void> {
@@ -61,39 +59,20 @@ export class ThreadHandle {
 
   async #close(): Promise<void> {
     if (this.#ended === undefined) await this.call('close')
-    await this.#worker.terminate()
+    await this.#thread.terminate()
   }
 
-  #post(method: StoreMethod, args: readonly unknown[], bytes: number, transfer: ArrayBuffer[]): Promise<unknown> {
-    if (this.#ended !== undefined) return Promise.reject(this.#ended)
-    const id = ++this.#lastId
-    return new Promise((resolve, reject) => {
-      this.#worker.postMessage({ id, method, args } satisfies ToThread, transfer)
-      this.#pending.set(id, { resolve, reject, bytes })
-      this.#pendingBytes += bytes
-      this.#worker.ref()
-    })
-  }
-
-  #settle(answer: FromThread): void {
-    const call = this.#pending.get(answer.id)
-    if (call === undefined) return
-    this.#pending.delete(answer.id)
-    this.#pendingBytes -= call.bytes
-    this.#idle()
-    if (answer.ok) call.resolve(answer.value)
-    else call.reject(new StateStoreError(answer.code, answer.message, { cause: answer.cause }))
-  }
-
-  #idle(): void {
-    // An open store alone keeps no process alive.
-    if (this.#pending.size === 0) this.#worker.unref()
-  }
-
-  #end(error: StateStoreError): void {
-    this.#ended ??= error
-    for (const { reject } of this.#pending.values()) reject(this.#ended)
-    this.#pending.clear()
-    this.#pendingBytes = 0
+  async #request(method: StoreRequest['method'], args: readonly unknown[], bytes: number, transfer?: ArrayBuffer[]): Promise<unknown> {
+    if (this.#ended !== undefined) throw this.#ended
+    this.#pendingBytes += bytes
+    try {
+      const response = await this.#thread.request({ method, args }, transfer).catch((reason: Error) => {
+        throw this.#ended ?? reason
+      })
+      if (response.ok) return response.value
+      throw new StateStoreError(response.code, response.message, { cause: response.cause })
+    } finally {
+      this.#pendingBytes -= bytes
+    }
   }
 }

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import { systemNamespace } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { rfc3339 } from '../../../kubernetes/object/index.ts'
+import { smallThreadOptions, startThread } from '../../../kubernetes/util/index.ts'
 import { bootMs, type WorkerIdentity } from '../supervisor/index.ts'
 import type { WorkerCapabilities } from '../worker-capabilities.ts'
 import { type FromHeartbeat, type HeartbeatData, sharedIndex, type ToHeartbeat } from './heartbeat-protocol.ts'
@@ -149,17 +149,7 @@ export class Heartbeat {
       ...{ leaseUid: this.#registration?.leaseUid ?? '', token: this.#token, caCertificate, worker, renewMs: timings.renewMs, stuckMs },
       shared: this.#times.buffer as SharedArrayBuffer,
     }
-    // The same file as this one, in the checkout (.ts) and in the package (.js).
-    const file = fileURLToPath(new URL(`./heartbeat-thread${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
-    // Taken here: before the first Run it is not needed.
-    const { Worker } = process.getBuiltinModule('node:worker_threads')
-    const thread = new Worker(file, {
-      workerData,
-      execArgv: [],
-      // Undefined would become a directory of that name.
-      env: process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {},
-      resourceLimits: { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 24 },
-    })
+    const thread = startThread('execution/worker/lease/heartbeat-thread', { workerData, ...smallThreadOptions() })
     this.#thread = thread
     thread.on('message', (message: FromHeartbeat) => this.#onMessage(message))
     thread.on('error', onError)

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { modulePath } from '../../../kubernetes/util/worker-thread.ts'
 import { readStartTime } from '../../workspace/process/index.ts'
 
 /** The link in a supervisor's directory that names the socket of the present supervisor. */
@@ -95,10 +95,8 @@ function acquireStartLock(directory: string): boolean {
 }
 
 function startSupervisor(directory: string, cacheDir: string): void {
-  // The same file as this one, in the checkout (.ts) and in the package (.js).
-  const file = fileURLToPath(new URL(`./supervisor-main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url))
   // `detached`: in a session of its own, so that whatever ends the worker's group or terminal leaves the supervisor.
-  const child = spawn(process.execPath, [...supervisorFlags, file, directory], {
+  const child = spawn(process.execPath, [...supervisorFlags, modulePath('execution/worker/supervisor/supervisor-main'), directory], {
     detached: true,
     stdio: 'ignore',
     cwd: '/',

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { badRequest, StatusError, setOwn } from '../../object/index.ts'
+import { sourceDirectory } from '../../util/index.ts'
 
 export const protobufType = 'application/vnd.kubernetes.protobuf'
 const magic = Buffer.from('k8s\0')
@@ -20,7 +22,7 @@ let loaded: Messages | undefined
 
 /** Read when the first body comes in protobuf: many servers never see one. Written by scripts/generate-protobuf-messages.sh. */
 function known(): Messages {
-  loaded ??= JSON.parse(readFileSync(new URL('./schemas/protobuf-messages.json', import.meta.url), 'utf8')) as Messages
+  loaded ??= JSON.parse(readFileSync(join(sourceDirectory, 'kubernetes/server/http/schemas/protobuf-messages.json'), 'utf8')) as Messages
   return loaded
 }
 

@@ -1,5 +1,5 @@
-import { Worker } from 'node:worker_threads'
 import { StatusError } from '../../object/index.ts'
+import { RequestThread } from '../../util/index.ts'
 import { notYaml } from './body.ts'
 import { checkText } from './check-size.ts'
 import type { YamlReply } from './yaml-thread.ts'
@@ -44,7 +44,7 @@ function isWholeJson(text: string): boolean {
 export class LongYaml {
   readonly #queue: Job[] = []
   #job: Job | undefined
-  #worker: Worker | undefined
+  #thread: RequestThread<string, YamlReply> | undefined
   #timer: NodeJS.Timeout | undefined
   readonly #timeoutMs: number
 
@@ -66,53 +66,48 @@ export class LongYaml {
 
   #next(): void {
     if (this.#job) return
-    this.#job = this.#queue.shift()
+    const job = this.#queue.shift()
+    this.#job = job
     clearTimeout(this.#timer)
-    if (!this.#job) {
+    if (!job) {
       this.#timer = setTimeout(() => this.#stop(), idleMs)
       this.#timer.unref()
       return
     }
-    this.#worker ??= this.#start()
-    this.#worker.postMessage(this.#job.text)
     this.#timer = setTimeout(() => {
       this.#stop()
-      this.#finish(job => job.reject(notYaml(`it takes longer than ${this.#timeoutMs} ms to read: send it as JSON`)))
+      this.#settle(job, () => job.reject(notYaml(`it takes longer than ${this.#timeoutMs} ms to read: send it as JSON`)))
     }, this.#timeoutMs)
     this.#timer.unref()
-  }
-
-  #start(): Worker {
-    // The compiler leaves URLs alone, so the built package must say .js itself.
-    const script = import.meta.url.endsWith('.ts') ? './yaml-thread.ts' : './yaml-thread.js'
     const resourceLimits = { maxOldGenerationSizeMb: maxHeapMb }
-    const worker = new Worker(new URL(script, import.meta.url), { execArgv: [], name: 'oarlock-yaml', resourceLimits })
-    worker.on('message', (reply: YamlReply) => {
-      this.#finish(job => {
-        if ('json' in reply) job.resolve(reply.json)
-        else job.reject('status' in reply ? StatusError.fromStatus(reply.status) : notYaml(reply.error))
-      })
-    })
-    // Out of memory, for one.
-    worker.on('error', () => {
-      if (this.#worker !== worker) return
-      this.#worker = undefined
-      this.#finish(job => job.reject(new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be read as YAML')))
-    })
-    // Listening for messages takes hold of the process again.
-    worker.unref()
-    return worker
+    this.#thread ??= new RequestThread('kubernetes/server/rest/yaml-thread', { name: 'oarlock-yaml', resourceLimits })
+    const thread = this.#thread
+    thread.request(job.text).then(
+      reply =>
+        this.#settle(job, () => {
+          if ('json' in reply) job.resolve(reply.json)
+          else job.reject('status' in reply ? StatusError.fromStatus(reply.status) : notYaml(reply.error))
+        }),
+      // The thread failed, usually because it ran out of memory.
+      () => {
+        if (this.#thread === thread) this.#thread = undefined
+        this.#settle(job, () =>
+          job.reject(new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be read as YAML')),
+        )
+      },
+    )
   }
 
   #stop(): void {
-    void this.#worker?.terminate()
-    this.#worker = undefined
+    void this.#thread?.terminate()
+    this.#thread = undefined
   }
 
-  #finish(tell: (job: Job) => void): void {
-    const job = this.#job
+  /** A job that ran out of time is settled before its thread has ended. */
+  #settle(job: Job, settle: () => void): void {
+    if (this.#job !== job) return
     this.#job = undefined
-    if (job) tell(job)
+    settle()
     this.#next()
   }
 }

@@ -1,5 +1,5 @@
-import { parentPort } from 'node:worker_threads'
 import { type Status, StatusError } from '../../object/index.ts'
+import { serveRequests } from '../../util/index.ts'
 import { checkSize } from './check-size.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
@@ -7,8 +7,7 @@ import { parseYamlText } from './parse-yaml.ts'
 export type YamlReply = { json: string } | { status: Status } | { error: string }
 
 // The thread that reads long YAML: however long it takes, it keeps nobody waiting but those who sent YAML too.
-const port = parentPort!
-port.on('message', (text: string) => port.postMessage(read(text)))
+serveRequests(read)
 
 function read(text: string): YamlReply {
   try {

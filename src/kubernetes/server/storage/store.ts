@@ -1,7 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { type KubeObject, StatusError } from '../../object/index.ts'
+import { startThread } from '../../util/index.ts'
 import { CorruptionReport } from './corruption-report.ts'
 import { asciiJson, type Entry, entryOf } from './entry.ts'
 import type { CommitBatch, FromStorageThread, OpenReport, Row, RowsBatch, StorageThreadOptions, ToStorageThread } from './protocol.ts'
@@ -120,14 +121,10 @@ export class Store {
     if (!Number.isInteger(partition) || partition < 0 || partition > 63) throw new RangeError(`partition must be 0 to 63, got ${partition}`)
     const file = join(dataDir, 'oarlock.db')
     refuseIfGone(dataDir, file)
-    // The compiler leaves URLs alone, so the built package must say .js itself.
-    const script = import.meta.url.endsWith('.ts') ? './commit-worker.ts' : './commit-worker.js'
     const loadedBatches = new Int32Array(new SharedArrayBuffer(4))
     const workerData: StorageThreadOptions = { file, synchronous, loadedBatches }
-    const worker = new Worker(new URL(script, import.meta.url), {
+    const worker = startThread('kubernetes/server/storage/commit-worker', {
       workerData,
-      // Flags of the process, such as --input-type, are not meant for this script.
-      execArgv: [],
       name: 'oarlock-store',
       resourceLimits: { maxYoungGenerationSizeMb: 2 },
     })

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sourceDirectory } from '../../../util/index.ts'
 
 /** A type as scripts/generate-kind-schemas.ts writes it: OpenAPI's, with bare names in `$ref`, and what OpenAPI cannot say. */
 export type Definition = {
@@ -62,7 +64,7 @@ function fileWith(name: string): string {
   const file = name.startsWith('io.k8s.api.') ? `${parts[3]}-${parts[4]}` : 'meta'
   let text = files.get(file)
   if (text === undefined) {
-    text = readFileSync(new URL(`./${file}.json`, import.meta.url), 'latin1')
+    text = readFileSync(join(sourceDirectory, 'kubernetes/server/registry/schemas', `${file}.json`), 'latin1')
     files.set(file, text)
   }
   return text
