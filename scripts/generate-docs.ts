@@ -1,4 +1,4 @@
-/** Writes docs/reference/*.md from the declarations in src/api. `--check` only says which pages are out of date. */
+/** Writes docs/reference/*.md from the declarations in src/api. `--check` only reports outdated pages. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { oarlockResources } from '../src/api/index.ts'
@@ -24,7 +24,7 @@ function typeOf(schema: StructuralSchema): string {
   return schema.type ?? 'any JSON'
 }
 
-function limits(schema: StructuralSchema): string {
+function constraints(schema: StructuralSchema): string {
   const parts = [
     schema.default !== undefined && `default \`${JSON.stringify(schema.default)}\``,
     schema.minimum !== undefined && `≥ ${schema.minimum}`,
@@ -39,9 +39,9 @@ function limits(schema: StructuralSchema): string {
 function table(schema: StructuralSchema, path: string): string {
   const lines = rows(schema, path).map(
     ({ path: field, schema: child, required }) =>
-      `| \`${field}\` | ${typeOf(child)}${required ? ', required' : ''} | ${limits(child)} | ${child.description ?? ''} |`,
+      `| \`${field}\` | ${typeOf(child)}${required ? ', required' : ''} | ${constraints(child)} | ${child.description ?? ''} |`,
   )
-  return ['| field | type | limits | what it says |', '|---|---|---|---|', ...lines].join('\n')
+  return ['| field | type | constraints | description |', '|---|---|---|---|', ...lines].join('\n')
 }
 
 function page(resource: CustomResource<unknown>): string {
@@ -69,7 +69,7 @@ export function referencePages(): Map<string, string> {
   return new Map(oarlockResources.map(resource => [`${resource.kind.toLowerCase()}.md`, page(resource)]))
 }
 
-/** Names of pages whose file differs from what the declarations say. */
+/** Names of the pages whose file differs from the generated text. */
 export function outdatedPages(): string[] {
   return [...referencePages()].filter(([name, text]) => readOrEmpty(join(folder, name)) !== text).map(([name]) => name)
 }
@@ -86,7 +86,7 @@ if (import.meta.main) {
   if (process.argv.includes('--check')) {
     const outdated = outdatedPages()
     if (outdated.length > 0) {
-      console.error(`docs/reference is out of date: ${outdated.join(', ')}. Run: npm run docs`)
+      console.error(`docs/reference is out of date: ${outdated.join(', ')}; run npm run docs`)
       process.exit(1)
     }
   } else {

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { outdatedPages } from '../scripts/generate-docs.ts'
 
-test('docs/reference says what the declarations in src/api say (else: npm run docs)', () => {
+test('docs/reference is up to date with src/api (update it with npm run docs)', () => {
   deepEqual(outdatedPages(), [])
 })
 
-test('every relative link in the docs leads to a file', () => {
+test('every relative link in the docs points to an existing file', () => {
   const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md'])
   const broken = pages.flatMap(page =>
     [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
@@ -19,7 +19,7 @@ test('every relative link in the docs leads to a file', () => {
   deepEqual(broken, [])
 })
 
-test('every dependency has a line in docs/dependencies.md', () => {
+test('docs/dependencies.md lists every dependency', () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
   const text = readFileSync('docs/dependencies.md', 'utf8')
   deepEqual(

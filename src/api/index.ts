@@ -1,6 +1,8 @@
 /**
- * @module api: Oarlock's own kinds, each declared once. Type, schema and CRD all come from that one declaration.
- * Start reading at `stack.ts`. Nothing is decided here; what a field leads to is the work of `stack/`, `dispatch/` and `worker/`.
+ * @module api: Oarlock's kinds, each declared once: TypeScript type, schema, CRD and reference page derive from that declaration.
+ * Input: none. Output: the kinds with their defaults, labels and annotations, and pure functions on them.
+ * Out of scope: behavior; what a field does is implemented in `controllers/` and `execution/`.
+ * Start reading at `stack.ts`.
  */
 import type { CustomResource } from '../kubernetes/object/index.ts'
 import { runResource } from './run.ts'
@@ -10,10 +12,18 @@ import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
 
 export { cacheKey, maxCacheKeys } from './cache-key.ts'
-export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
-export { ProfileError, profileRecord, type Times, timesOf, type WorkPhase, workPhases } from './profile-times.ts'
-export { raisedMemory } from './raised-memory.ts'
 export {
+  type DurationDistribution,
+  durationSampler,
+  ProfileError,
+  profileRecord,
+  type WorkPhase,
+  workPhases,
+} from './duration-distribution.ts'
+export { annotations, apiGroup, defaults, labels, outputsSecretName, outputsSecretType, systemNamespace } from './names.ts'
+export { raisedMemory } from './raise-memory.ts'
+export {
+  clearedPendingStatus,
   endedPhases,
   isEnded,
   isMutating,
@@ -25,7 +35,6 @@ export {
   runPhases,
   runResource,
   runTypes,
-  waitsNoMore,
 } from './run.ts'
 export { type IsolationLevel, isolationLevels, type PriorityClass, priorityClasses } from './shared.ts'
 export {
@@ -40,7 +49,7 @@ export {
   type VariablesFrom,
 } from './stack.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
-export { versionMatches } from './version-constraint.ts'
+export { satisfiesVersion } from './version-constraint.ts'
 export { type Worker, type WorkerSpec, type WorkerStatus, workerResource } from './worker.ts'
 export {
   type PoolWindow,
@@ -51,7 +60,7 @@ export {
   workerPoolResource,
 } from './worker-pool.ts'
 
-/** Every kind of Oarlock, in the order their CRDs are applied. */
+/** All kinds of Oarlock, in the order in which their CRDs are applied. */
 export const oarlockResources: readonly CustomResource<unknown>[] = [
   tenantResource,
   workerPoolResource,

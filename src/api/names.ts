@@ -1,7 +1,7 @@
 export const apiGroup = 'oarlock.dev'
 export const apiVersion = 'v1alpha1'
 
-/** Where Oarlock keeps what belongs to no user: Leases of workers and controllers. */
+/** The namespace of objects that belong to no user: Leases of workers and controllers. */
 export const systemNamespace = 'oarlock-system'
 
 export const labels = {
@@ -12,15 +12,15 @@ export const labels = {
 } as const
 
 export const annotations = {
-  /** On a Stack: the digest of the plan a person approved. Ignored, with a message, when that plan is not the latest. */
+  /** On a Stack: the digest of the plan that a user approved. If it is not the latest plan, it has no effect and the condition reports it. */
   approvedPlan: 'oarlock.dev/approved-plan',
-  /** On a Stack: who approved, for the record. */
+  /** On a Stack: the user who approved the plan, for audit. */
   approvedBy: 'oarlock.dev/approved-by',
-  /** On a Stack: any new value asks for a Run now; `plan:<id>` for a Plan, `apply:<id>` for an Apply, `refresh:<id>` for a Refresh. */
+  /** On a Stack: each new value requests a Run: `plan:<id>` a Plan, `refresh:<id>` a Refresh, any other value an Apply. */
   requestedRun: 'oarlock.dev/requested-run',
 } as const
 
-/** What a field that was left out means. Kept beside the schemas, so that both say the same. */
+/** The values of omitted fields, used by the schemas and by the code that reads them. */
 export const defaults = {
   pool: 'default',
   timeout: '1h',
@@ -29,17 +29,17 @@ export const defaults = {
   retryMax: '10m',
   historyLimit: 5,
   sourceInterval: '1m',
-  /** At most so many Runs with the same `concurrencyKey` at once. */
+  /** Maximum number of concurrent Runs with the same `concurrencyKey`. */
   concurrencyLimit: 1,
   tenantWeight: 1,
-  /** After so long half of what a tenant used is forgotten, and weighs no more in whose turn it is. */
+  /** Time after which the past usage of a tenant counts half in fair-share scheduling. */
   fairShareHalfLifeMs: 15 * 60_000,
-  /** How long a worker that drains lets its Runs go on before it interrupts them. */
+  /** How long a draining worker waits for its Runs before it interrupts them. */
   drainGrace: '10m',
-  /** How long a worker that nobody needs stays: a new Run may come, and starting one costs time. */
+  /** How long an idle worker is kept: starting one for the next Run takes time. */
   warmIdleTimeout: '5m',
   oneShotIdleTimeout: '1m',
-  /** How long an observer waits, by its own monotonic clock, before a Lease that does not change is expired (invariant 2). */
+  /** How long a Lease must be unchanged, by the observer's monotonic clock, before it counts as expired (invariant 2). */
   leaseDurationMs: 10_000,
 } as const
 

@@ -7,126 +7,181 @@ import { stackSpecSchema } from './stack.ts'
 export const runTypes = ['Plan', 'Apply', 'Destroy', 'Refresh'] as const
 export type RunType = (typeof runTypes)[number]
 
-/** In the order a Run goes through them; it never goes back. The last four are ends. */
+/** In the order of the lifecycle; a phase never goes back. The last four are final. */
 export const runPhases = ['Queued', 'Assigned', 'Preparing', 'Planning', 'Applying', 'Succeeded', 'Failed', 'Canceled', 'Lost'] as const
 export type RunPhase = (typeof runPhases)[number]
 export const endedPhases: readonly RunPhase[] = ['Succeeded', 'Failed', 'Canceled', 'Lost']
 
 const spec = Type.Object({
-  type: Type.Enum([...runTypes], { description: 'Plan only looks; Apply, Destroy and Refresh may write (invariant 1).' }),
-  stackRef: Type.Object({ name: Type.String(), uid: Type.String(), generation: Type.Integer() }),
+  type: Type.Enum([...runTypes], {
+    description: 'Plan is read-only; Apply, Destroy and Refresh write state, and at most one of them is active per Stack (invariant 1).',
+  }),
+  stackRef: Type.Object(
+    {
+      name: Type.String({ description: 'Name of the Stack.' }),
+      uid: Type.String({ description: 'UID of the Stack.' }),
+      generation: Type.Integer({ description: 'Generation of the Stack whose spec is frozen in spec.stack.' }),
+    },
+    { description: 'The Stack that the Run belongs to.' },
+  ),
   epoch: Type.Integer({
     minimum: 1,
-    description: 'The number of this Run among those of its Stack. Writes with an older epoch are refused (invariant 3).',
+    description: 'Sequence number of the Run within its Stack. Writes with an older epoch are rejected (invariant 3).',
   }),
   stack: stackSpecSchema,
-  revision: Type.String({ description: 'The source as resolved when the Run was made: a commit, or a digest of the files.' }),
-  inputsDigest: Type.String({ description: 'Changes when the outputs, Secrets or ConfigMaps that feed the variables change.' }),
-  reason: Type.String({ description: 'Why this Run was made, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.' }),
-  recoveredFrom: Type.Optional(Type.String({ description: 'The Lost Run that this one continues.' })),
+  revision: Type.String({ description: 'Revision of the source when the Run was created: a commit, or a digest of the files.' }),
+  inputsDigest: Type.String({
+    description: 'Digest of the outputs, Secrets and ConfigMaps that the variables and the environment refer to.',
+  }),
+  reason: Type.String({ description: 'Why the Run was created, such as NewGeneration, SourceChanged, DriftCheck, Retry, RecoveredFrom.' }),
+  recoveredFrom: Type.Optional(Type.String({ description: 'Name of the lost Run that this one continues.' })),
   approvedPlan: Type.Optional(
-    Type.Object({ digest: Type.String(), runName: Type.String() }, { description: 'Apply exactly this plan, made by that Run.' }),
+    Type.Object(
+      {
+        digest: Type.String({ description: 'Digest of the plan.' }),
+        runName: Type.String({ description: 'Name of the Run that created the plan.' }),
+      },
+      { description: 'The approved plan, which an Apply executes unchanged.' },
+    ),
   ),
-  pool: Type.String({ default: defaults.pool, description: 'The WorkerPool whose Workers may take it.' }),
+  pool: Type.String({ default: defaults.pool, description: 'Name of the WorkerPool whose workers may execute the Run.' }),
   priorityClass: Type.Optional(
-    Type.Enum([...priorityClasses], { description: 'Its class in the queue; may be changed while it waits. Default: Change.' }),
+    Type.Enum([...priorityClasses], {
+      description: 'Priority class in the queue. It can be changed while the Run is queued. Default: Change.',
+    }),
   ),
-  priority: Type.Integer({ default: 0, description: 'Higher starts first among Runs of the same tenant and class.' }),
+  priority: Type.Integer({ default: 0, description: 'Priority among queued Runs of the same tenant and class; the highest starts first.' }),
   queuedSince: Type.Optional(
     Type.String({
       format: 'date-time',
-      description: 'When the first of the Runs that this one replaces was queued: its age counts from then. Default: its creation.',
+      description:
+        'When the first Run that this one supersedes was queued; the waiting time counts from then. Default: the creation time of the Run.',
     }),
   ),
-  workerName: Type.Optional(Type.String({ description: 'The Worker that has this Run; set once, by dispatch.' })),
-  assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it got its Worker; set together with workerName.' })),
-  cancel: Type.Optional(Type.Boolean({ description: 'True asks the worker to interrupt the engine and end as Canceled.' })),
+  workerName: Type.Optional(
+    Type.String({ description: 'Name of the Worker that the Run is assigned to. It is set once, by the dispatcher.' }),
+  ),
+  assignedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run was assigned to its Worker.' })),
+  cancel: Type.Optional(
+    Type.Boolean({
+      description: 'Cancels the Run when true: the worker interrupts the engine, and the Run ends in phase Canceled. Default: false.',
+    }),
+  ),
   cancelReason: Type.Optional(
-    Type.String({ description: 'Why it was canceled, if no person did: Outdated (by spec.onChange: Cancel of its Stack).' }),
+    Type.String({
+      description: 'Why the controller canceled the Run: Outdated (by spec.onChange: Cancel of the Stack). Unset when a user canceled it.',
+    }),
   ),
 })
 
-const limitKeeper = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {
-  description: 'Cgroup: the kernel. Watched: the worker looks and ends the Run. NotEnforced: nobody; this machine cannot.',
+const limitEnforcement = Type.Enum(['Cgroup', 'Watched', 'NotEnforced'], {
+  description:
+    'How the limit is enforced. Cgroup: by the kernel. Watched: the worker measures usage and ends the Run. NotEnforced: the machine supports neither.',
 })
 
 const status = Type.Object({
-  phase: Type.Enum([...runPhases], { default: 'Queued' }),
-  reason: Type.Optional(Type.String({ description: 'Why it ended or waits, for machines, such as PlanFailed, EngineNotFound, NoWorker.' })),
-  message: Type.Optional(Type.String({ description: 'The same for people.' })),
+  phase: Type.Enum([...runPhases], {
+    default: 'Queued',
+    description: 'Current phase. Succeeded, Failed, Canceled and Lost (its worker was lost) are final.',
+  }),
+  reason: Type.Optional(
+    Type.String({ description: 'Machine-readable reason why the Run ended or is queued, such as PlanFailed, EngineNotFound, NoWorker.' }),
+  ),
+  message: Type.Optional(Type.String({ description: 'Human-readable explanation of the reason.' })),
   queuePosition: Type.Optional(
     Type.Integer({
       minimum: 1,
       description:
-        'While Queued: about how many Runs of its pool start before it, itself included. Written in steps; "oarlock queue" is exact.',
+        'Approximate position in the queue of the pool, starting at 1, while the phase is Queued. "oarlock queue" shows the exact position.',
     }),
   ),
-  supersededBy: Type.Optional(Type.String({ description: 'The Run that replaced this one while it waited.' })),
-  startedAt: Type.Optional(Type.String({ format: 'date-time' })),
-  finishedAt: Type.Optional(Type.String({ format: 'date-time' })),
+  supersededBy: Type.Optional(Type.String({ description: 'Name of the Run that superseded this one while it was queued.' })),
+  startedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the worker started the Run.' })),
+  finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
   progress: Type.Optional(
-    Type.Object({
-      done: Type.Integer(),
-      total: Type.Integer(),
-      current: Type.Optional(Type.String({ description: 'What is being worked on.' })),
-    }),
+    Type.Object(
+      {
+        done: Type.Integer({ description: 'Number of finished resources.' }),
+        total: Type.Integer({ description: 'Number of resources that the Run changes.' }),
+        current: Type.Optional(Type.String({ description: 'The resource in progress.' })),
+      },
+      { description: 'Progress of the engine, while it reports any.' },
+    ),
   ),
-  plan: Type.Optional(Type.Object({ digest: Type.String(), ...planSummary })),
-  changed: Type.Optional(Type.Boolean({ description: 'True when the Run changed something.' })),
-  outputs: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Outputs that are not secret.' })),
-  outputsDigest: Type.Optional(Type.String()),
-  resources: Type.Optional(Type.Integer({ description: 'How many resources the Stack manages after this Run.' })),
-  retryable: Type.Optional(Type.Boolean({ description: 'False: the same inputs will fail the same way, so do not retry.' })),
-  stateVersion: Type.Optional(Type.Integer({ description: 'The newest state version this Run wrote.' })),
+  plan: Type.Optional(
+    Type.Object(
+      { digest: Type.String({ description: 'Digest of the plan.' }), ...planSummary },
+      { description: 'The plan that the Run created.' },
+    ),
+  ),
+  changed: Type.Optional(Type.Boolean({ description: 'True when the plan contains changes, or when the Run changed something.' })),
+  outputs: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Outputs that are not secret, after the Run.' })),
+  outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
+  resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages after the Run.' })),
+  retryable: Type.Optional(
+    Type.Boolean({ description: 'False when the same inputs would fail the same way, so that the Run is not retried. Default: true.' }),
+  ),
+  stateVersion: Type.Optional(Type.Integer({ description: 'Number of the newest state version that the Run stored.' })),
   isolation: Type.Optional(
     Type.Object(
       {
-        level: Type.String({ description: 'Process, Sandbox or Pod.' }),
-        network: Type.String({ description: 'Host or None.' }),
+        level: Type.String({ description: 'Isolation level: Process, Sandbox or Pod.' }),
+        network: Type.String({ description: 'Network access: Host or None.' }),
         limits: Type.Optional(
           Type.Object(
             {
-              cpu: Type.Optional(limitKeeper),
-              memory: Type.Optional(limitKeeper),
-              pids: Type.Optional(limitKeeper),
-              disk: Type.Optional(limitKeeper),
+              cpu: Type.Optional(limitEnforcement),
+              memory: Type.Optional(limitEnforcement),
+              pids: Type.Optional(limitEnforcement),
+              disk: Type.Optional(limitEnforcement),
             },
-            { description: 'Who keeps the limits in spec.stack.resources.' },
+            { description: 'How each limit of spec.stack.resources is enforced.' },
           ),
         ),
       },
-      { description: 'What was in force.' },
+      { description: 'Isolation in effect during the Run.' },
     ),
   ),
   usage: Type.Optional(
     Type.Object(
       {
-        cpuSeconds: Type.Number({ description: 'User and system time of the engine and all it started.' }),
-        peakMemoryBytes: Type.Integer(),
-        peakPids: Type.Integer(),
-        peakDiskBytes: Type.Optional(Type.Integer({ description: 'Counted when the disk is limited.' })),
+        cpuSeconds: Type.Number({ description: 'User and system CPU time of the engine and its child processes, in seconds.' }),
+        peakMemoryBytes: Type.Integer({ description: 'Highest memory usage, in bytes.' }),
+        peakPids: Type.Integer({ description: 'Highest number of processes.' }),
+        peakDiskBytes: Type.Optional(
+          Type.Integer({ description: 'Highest disk usage, in bytes. Measured only when the disk is limited.' }),
+        ),
       },
-      { description: 'What the Run used.' },
+      { description: 'Resource usage of the Run.' },
     ),
   ),
-  log: Type.Optional(Type.Object({ bytes: Type.Integer(), lines: Type.Integer(), truncated: Type.Boolean() })),
+  log: Type.Optional(
+    Type.Object(
+      {
+        bytes: Type.Integer({ description: 'Size of the log, in bytes.' }),
+        lines: Type.Integer({ description: 'Number of lines in the log.' }),
+        truncated: Type.Boolean({ description: 'True when the log reached its size limit and later lines were dropped.' }),
+      },
+      { description: 'The log of the Run.' },
+    ),
+  ),
   conditions: Type.Optional(conditionsSchema),
 })
 
-/** One attempt at a Stack, with its inputs frozen. */
+/** One execution of a Stack with frozen inputs. */
 export const runResource = defineResource({
   group: apiGroup,
   version: apiVersion,
   kind: 'Run',
   plural: 'runs',
   scope: 'Namespaced',
-  description: 'One attempt at a Stack: a type, frozen inputs, a phase, a result.',
+  description: 'Run is one execution of a Stack with frozen inputs. Its status contains the phase and the result.',
   shortNames: ['run'],
   categories: ['oarlock'],
   spec,
   status,
   selectableFields: ['.spec.workerName', '.status.phase'],
-  // What is long comes last: kubectl pads every column but that one.
+  // The longest column is last, because kubectl pads every other column.
   printerColumns: [
     { name: 'Stack', jsonPath: '.spec.stackRef.name' },
     { name: 'Type', jsonPath: '.spec.type' },
@@ -143,13 +198,13 @@ export type RunSpec = Static<typeof spec>
 export type RunStatus = Static<typeof status>
 export type Run = ObjectOf<typeof runResource>
 
-/** Runs of these types may write: at most one of them works on a Stack at a time (invariant 1). */
+/** True for Run types that may write: at most one such Run of a Stack is active at a time (invariant 1). */
 export function isMutating(type: RunType): boolean {
   return type !== 'Plan'
 }
 
-/** What a Run was told while it waited is taken back with the first thing that is said of it afterwards. */
-export const waitsNoMore = { reason: null, message: null, queuePosition: null } as const
+/** A status patch that removes what was reported while the Run was queued; part of the first status write after that. */
+export const clearedPendingStatus = { reason: null, message: null, queuePosition: null } as const
 
 /** True when the Run has reached one of {@link endedPhases}. A Run without a status is Queued. */
 export function isEnded(run: Pick<Run, 'status'>): boolean {

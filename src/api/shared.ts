@@ -7,13 +7,17 @@ export const duration = (options: { description: string; default?: string }) => 
 export const quantity = (options: { description: string }) =>
   Type.String({ pattern: '^[0-9]+(\\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$', ...options })
 
-/** In the order in which they go. */
+/** From the highest to the lowest. */
 export const priorityClasses = ['Interactive', 'Change', 'Drift'] as const
 export type PriorityClass = (typeof priorityClasses)[number]
 
-/** From weak to strong; docs/isolation.md. */
+/** From the weakest to the strongest; see docs/isolation.md. */
 export const isolationLevels = ['Process', 'Sandbox', 'Pod'] as const
 export type IsolationLevel = (typeof isolationLevels)[number]
 
-/** How many resources a plan would add, change and destroy. A replacement counts as one add and one destroy. */
-export const planSummary = { add: Type.Integer(), change: Type.Integer(), destroy: Type.Integer() }
+/** Number of resources that a plan adds, changes and destroys. A replacement counts as one add and one destroy. */
+export const planSummary = {
+  add: Type.Integer({ description: 'Number of resources that the plan adds. A replacement counts as one add and one destroy.' }),
+  change: Type.Integer({ description: 'Number of resources that the plan changes in place.' }),
+  destroy: Type.Integer({ description: 'Number of resources that the plan destroys.' }),
+}

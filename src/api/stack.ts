@@ -3,48 +3,56 @@ import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubern
 import { apiGroup, apiVersion, defaults } from './names.ts'
 import { duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
 
-/** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; none is =) and a version of up to three numbers. */
+/** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; default =) and a version of up to three numbers. */
 const versionConstraintPattern =
   '^\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*(,\\s*(=|!=|>=?|<=?|~>)?\\s*v?\\d+(\\.\\d+){0,2}\\s*)*$'
 
 export const engineNames = ['terraform', 'opentofu', 'manifests', 'command'] as const
 export type EngineName = (typeof engineNames)[number]
 
-/** Inline files together may be this long; more belongs in a git repository. */
+/** Maximum total size of inline files in bytes; larger sources belong in a git repository. */
 export const maxInlineBytes = 524_288
 
 const inlineSource = Type.Object(
   {
     files: Type.Record(Type.String(), Type.String(), {
-      description: `File contents by relative path, at most ${maxInlineBytes} bytes together. Paths may not be absolute or contain "..".`,
+      description: `File contents by relative path, at most ${maxInlineBytes} bytes in total. Paths must not be absolute and must not contain "..".`,
       minProperties: 1,
     }),
   },
-  { description: 'The files themselves.' },
+  { description: 'Files that are part of the Stack object.' },
 )
 
 const pathSource = Type.Object(
   {
-    path: Type.String({ minLength: 1, description: 'An absolute directory on the worker, below one of its --allow-path roots.' }),
+    path: Type.String({
+      minLength: 1,
+      description: 'Absolute path of a directory on the worker, below one of its --allow-path directories.',
+    }),
   },
-  { description: 'A directory of the worker machine, copied for each Run.' },
+  { description: 'A directory on the machine of the worker, copied for each Run.' },
 )
 
 const gitSource = Type.Object(
   {
-    url: Type.String({ minLength: 1, description: 'https://, ssh:// or file:// URL, or git@host:path.' }),
-    branch: Type.Optional(Type.String({ minLength: 1, description: 'Follow this branch. Default: the repository’s HEAD.' })),
-    tag: Type.Optional(Type.String({ minLength: 1, description: 'Use this tag.' })),
-    commit: Type.Optional(Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$', description: 'Use exactly this commit (full hash).' })),
-    directory: Type.Optional(Type.String({ description: 'Directory in the repository. Default: its root.' })),
+    url: Type.String({ minLength: 1, description: 'URL of the repository: https://, ssh:// or file://, or git@host:path.' }),
+    branch: Type.Optional(
+      Type.String({ minLength: 1, description: 'Branch to follow. Default: the default branch (HEAD) of the repository.' }),
+    ),
+    tag: Type.Optional(Type.String({ minLength: 1, description: 'Tag to use.' })),
+    commit: Type.Optional(Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$', description: 'Full hash of the commit to use.' })),
+    directory: Type.Optional(Type.String({ description: 'Directory in the repository. Default: the root directory.' })),
     secretRef: Type.Optional(
       Type.Object(
         { name: Type.String({ minLength: 1 }) },
-        { description: 'Secret in the namespace of the Stack with username and password, or ssh-privatekey (and known_hosts).' },
+        {
+          description:
+            'Secret in the namespace of the Stack with username and password, or with ssh-privatekey and optionally known_hosts.',
+        },
       ),
     ),
   },
-  { description: 'A git repository, at a commit, tag or branch.' },
+  { description: 'A git repository at a commit, tag or branch.' },
 )
 
 const source = Type.Object(
@@ -53,10 +61,13 @@ const source = Type.Object(
     path: Type.Optional(pathSource),
     git: Type.Optional(gitSource),
     interval: Type.Optional(
-      duration({ default: defaults.sourceInterval, description: 'How often to look for a new revision of a path or a git branch.' }),
+      duration({
+        default: defaults.sourceInterval,
+        description: 'How often the source is checked for a new revision, for a path, a git branch or a tag.',
+      }),
     ),
   },
-  { description: 'Where the files come from: exactly one of inline, path, git.' },
+  { description: 'Source of the files. Exactly one of inline, path and git must be set.' },
 )
 
 const variablesFrom = Type.Object(
@@ -64,28 +75,34 @@ const variablesFrom = Type.Object(
     stackRef: Type.Optional(
       Type.Object(
         {
-          name: Type.String({ minLength: 1, description: 'A Stack in the same namespace; implies dependsOn.' }),
+          name: Type.String({
+            minLength: 1,
+            description: 'Name of a Stack in the same namespace. The Stack is an implicit dependency, as in dependsOn.',
+          }),
           outputs: Type.Optional(
             Type.Record(Type.String(), Type.String(), {
-              description: 'Output name to variable name. Default: every output under its own name.',
+              description: 'Variable names by output name. Default: every output, under its own name.',
             }),
           ),
         },
-        { description: 'Outputs of another Stack.' },
+        { description: 'Uses the outputs of another Stack as variables.' },
       ),
     ),
     secretRef: Type.Optional(
-      Type.Object({ name: Type.String({ minLength: 1 }) }, { description: 'Every key of a Secret; values are masked in logs.' }),
+      Type.Object(
+        { name: Type.String({ minLength: 1 }) },
+        { description: 'Uses every key of a Secret as a variable. The values are masked in logs.' },
+      ),
     ),
-    configMapRef: Type.Optional(Type.Object({ name: Type.String({ minLength: 1 }) }, { description: 'Every key of a ConfigMap.' })),
+    configMapRef: Type.Optional(
+      Type.Object({ name: Type.String({ minLength: 1 }) }, { description: 'Uses every key of a ConfigMap as a variable.' }),
+    ),
   },
-  { description: 'Variables from exactly one of stackRef, secretRef, configMapRef.' },
+  { description: 'A source of variables. Exactly one of stackRef, secretRef and configMapRef must be set.' },
 )
 
 const commandStep = (what: string) =>
-  Type.Optional(
-    Type.Array(Type.String(), { minItems: 1, description: `${what} A program and its arguments; no shell unless you name one.` }),
-  )
+  Type.Optional(Type.Array(Type.String(), { minItems: 1, description: `${what} A program and its arguments, executed without a shell.` }))
 
 const quantity = (description: string) => Type.String({ pattern: '^[0-9]+(\\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$', description })
 
@@ -95,44 +112,73 @@ const isolation = Type.Object(
       Type.Enum(isolationLevels, {
         default: 'Process',
         description:
-          'Process: a process group with a directory, HOME and environment of its own. Sandbox: bubblewrap; sees only its own directory, the system’s programs and its own processes. Pod: a Pod of its own. Only workers that can give it get the Run.',
+          'Isolation level. Process: a process group with its own directory, HOME and environment. Sandbox: bubblewrap; the engine sees only its own directory, system programs and its own processes. Pod: a separate Pod. The Run is assigned only to workers that support the level.',
       }),
     ),
-    network: Type.Optional(Type.Enum(['Host', 'None'], { default: 'Host', description: 'None: no network at all; needs level Sandbox.' })),
+    network: Type.Optional(
+      Type.Enum(['Host', 'None'], {
+        default: 'Host',
+        description: 'Network access of the engine. None disables the network and requires level Sandbox.',
+      }),
+    ),
   },
-  { description: 'What the engine may see and reach; see docs/isolation.md for what each level protects from.' },
+  { description: 'Isolation of the engine. docs/isolation.md describes what each level protects against.' },
 )
 
 const resources = Type.Object(
   {
-    cpu: Type.Optional(quantity('CPUs, such as 1.5 or 500m. Kept only where cgroup v2 may be written.')),
-    memory: Type.Optional(quantity('Such as 512Mi. A Run that needs more is ended with reason OutOfMemory.')),
-    pids: Type.Optional(Type.Integer({ minimum: 1, description: 'Processes at once.' })),
-    disk: Type.Optional(quantity('What the Run’s directory may hold, /tmp and HOME included, such as 2Gi.')),
+    cpu: Type.Optional(
+      quantity('CPU limit, such as 1.5 or 500m. Enforced only where the worker can write to cgroup v2. Default: no limit.'),
+    ),
+    memory: Type.Optional(quantity('Memory limit, such as 512Mi. A Run that exceeds it fails with reason OutOfMemory. Default: no limit.')),
+    pids: Type.Optional(Type.Integer({ minimum: 1, description: 'Maximum number of processes. Default: no limit.' })),
+    disk: Type.Optional(quantity('Limit for the directory of the Run including /tmp and HOME, such as 2Gi. Default: no limit.')),
     autoRaise: Type.Optional(
       Type.Object(
-        { memory: quantity('Up to this much.') },
-        { description: 'After OutOfMemory the next try gets twice the memory, up to this; otherwise such a Run is not tried again.' },
+        { memory: quantity('Maximum that the memory limit is raised to, such as 4Gi.') },
+        {
+          description:
+            'Doubles the memory limit after OutOfMemory and retries, up to a maximum. If unset, a Run that fails with OutOfMemory is not retried.',
+        },
       ),
     ),
   },
-  { description: 'What a Run may use; time is limited by timeout. Who keeps each limit is said in the Run’s status.isolation.' },
+  {
+    description: 'Resource limits of a Run; its time is limited by timeout. status.isolation of the Run shows how each limit is enforced.',
+  },
 )
 
 const spec = Type.Object({
-  engine: Type.Enum([...engineNames], { description: 'What does the work.' }),
+  engine: Type.Enum([...engineNames], { description: 'Engine that executes the Runs.' }),
   source,
-  variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Variables by name; any JSON value.' })),
-  variablesFrom: Type.Optional(Type.Array(variablesFrom, { description: 'More variables; later entries win, `variables` wins over all.' })),
+  variables: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: 'Variables by name. A value can be any JSON value.' }),
+  ),
+  variablesFrom: Type.Optional(
+    Type.Array(variablesFrom, {
+      description: 'Further sources of variables. Later entries override earlier ones, and `variables` overrides all of them.',
+    }),
+  ),
   env: Type.Optional(
     Type.Array(
       Type.Object({
-        name: Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
-        value: Type.Optional(Type.String()),
-        secretKeyRef: Type.Optional(Type.Object({ name: Type.String({ minLength: 1 }), key: Type.String({ minLength: 1 }) })),
+        name: Type.String({
+          pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+          description: 'Name of the variable. Names that start with OARLOCK_ are reserved.',
+        }),
+        value: Type.Optional(Type.String({ description: 'Value of the variable.' })),
+        secretKeyRef: Type.Optional(
+          Type.Object(
+            {
+              name: Type.String({ minLength: 1, description: 'Name of a Secret in the namespace of the Stack.' }),
+              key: Type.String({ minLength: 1, description: 'Key in the Secret.' }),
+            },
+            { description: 'Uses a key of a Secret as the value. The value is masked in logs.' },
+          ),
+        ),
       }),
       {
-        description: 'Environment of the engine: a value, or a key of a Secret.',
+        description: 'Environment variables of the engine. Exactly one of value and secretKeyRef must be set.',
         'x-kubernetes-list-type': 'map',
         'x-kubernetes-list-map-keys': ['name'],
       },
@@ -140,46 +186,55 @@ const spec = Type.Object({
   ),
   dependsOn: Type.Optional(
     Type.Array(Type.Object({ name: Type.String({ minLength: 1 }) }), {
-      description: 'Stacks of the same namespace that must be Ready first; on deletion the order is reversed.',
+      description: 'Stacks in the same namespace that must be Ready before a Run starts. They are destroyed after this Stack.',
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['name'],
     }),
   ),
   approval: Type.Optional(
-    Type.Enum(['Auto', 'Manual'], { default: 'Auto', description: 'Manual: a person approves each plan that changes something.' }),
+    Type.Enum(['Auto', 'Manual'], {
+      default: 'Auto',
+      description: 'Auto: changes are applied without approval. Manual: a user must approve each plan that contains changes.',
+    }),
   ),
   drift: Type.Optional(
     Type.Enum(['Correct', 'Report', 'Off'], {
       default: 'Correct',
-      description: 'At each interval: Correct applies again, Report sets the condition Drifted, Off does nothing.',
+      description: 'What happens at each interval. Correct: apply again. Report: plan, and set the condition Drifted. Off: no check.',
     }),
   ),
-  interval: Type.Optional(duration({ description: 'How often to check for drift (±10% jitter). Default: never.' })),
-  suspend: Type.Optional(Type.Boolean({ default: false, description: 'Start no new Run; what runs may finish.' })),
+  interval: Type.Optional(duration({ description: 'How often the Stack is checked for drift, with ±10% jitter. Default: never.' })),
+  suspend: Type.Optional(
+    Type.Boolean({ default: false, description: 'Suspends the Stack: no new Run starts, and an active Run finishes.' }),
+  ),
   deletion: Type.Optional(
     Type.Enum(['Destroy', 'Orphan'], {
       default: 'Destroy',
-      description: 'When the Stack is deleted: Destroy what it made first, or leave it (Orphan).',
+      description: 'What happens to the resources when the Stack is deleted. Destroy: they are destroyed first. Orphan: they are kept.',
     }),
   ),
   retry: Type.Optional(
     Type.Object(
       {
         limit: Type.Optional(
-          Type.Integer({ minimum: 0, default: defaults.retryLimit, description: 'Retries after a failed Run, until something changes.' }),
+          Type.Integer({
+            minimum: 0,
+            default: defaults.retryLimit,
+            description: 'Maximum number of retries after a failed Run. A change of the Stack or its inputs resets the count.',
+          }),
         ),
         initial: Type.Optional(
-          duration({ default: defaults.retryInitial, description: 'Wait before the first retry; doubles each time.' }),
+          duration({ default: defaults.retryInitial, description: 'Delay before the first retry. It doubles with each further retry.' }),
         ),
-        max: Type.Optional(duration({ default: defaults.retryMax, description: 'The longest wait.' })),
+        max: Type.Optional(duration({ default: defaults.retryMax, description: 'Maximum delay between retries.' })),
       },
-      { description: 'What happens after a failed Run.' },
+      { description: 'Retries of failed Runs.' },
     ),
   ),
   priorityClass: Type.Optional(
     Type.Enum([...priorityClasses], {
       description:
-        'Class of its Runs in the queue. Default by cause: Interactive when a person asked or approved, Drift for drift checks, else Change.',
+        'Priority class of the Runs in the queue. Default: Interactive for a Run that a user requested or approved, Drift for a drift check, Change for any other Run.',
     }),
   ),
   priority: Type.Optional(
@@ -187,108 +242,132 @@ const spec = Type.Object({
       default: 0,
       minimum: -1000,
       maximum: 1000,
-      description: 'Higher starts first among Runs of the same tenant and class; it takes nothing from other tenants.',
+      description: 'Priority among queued Runs of the same tenant and class; the highest starts first. It does not affect other tenants.',
     }),
   ),
   concurrencyKey: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 253,
-      description: 'Runs of one tenant with the same key share a limit, such as those that work in one provider account.',
+      description: 'Groups Runs of one tenant under a shared concurrencyLimit, for example all Runs that use one provider account.',
     }),
   ),
   concurrencyLimit: Type.Optional(
     Type.Integer({
       minimum: 1,
       default: defaults.concurrencyLimit,
-      description: 'A Run with a concurrencyKey starts while fewer than so many with this key are running.',
+      description: 'Maximum number of concurrent Runs with the same concurrencyKey.',
     }),
   ),
   placement: Type.Optional(
     Type.Object(
       {
         workerLabels: Type.Optional(
-          Type.Record(Type.String(), Type.String(), { description: 'Labels that the Worker must have, such as zone or hardware.' }),
+          Type.Record(Type.String(), Type.String(), { description: 'Labels that a Worker must have, such as zone or hardware.' }),
         ),
         engineVersion: Type.Optional(
           Type.String({
             pattern: versionConstraintPattern,
-            description: 'Versions of the engine that will do, such as ">= 1.9, < 2" or "~> 1.11"; all parts must hold.',
+            description: 'Version constraint for the engine, such as ">= 1.9, < 2" or "~> 1.11". All comparisons must hold.',
           }),
         ),
       },
-      { description: 'Which Workers of the pool will do.' },
+      { description: 'Restricts which Workers of the pool may execute the Runs.' },
     ),
   ),
   onChange: Type.Optional(
     Type.Enum(['Finish', 'Cancel'], {
       default: 'Finish',
       description:
-        'When the Stack, its source or its inputs change while a Run is under way: let it finish, or interrupt it. A Run that only waits is always replaced.',
+        'What happens to an active Run when the Stack, its source or its inputs change. Finish: it continues. Cancel: it is interrupted. A queued Run is always superseded.',
     }),
   ),
-  timeout: Type.Optional(duration({ default: defaults.timeout, description: 'A Run that takes longer is interrupted and Failed.' })),
+  timeout: Type.Optional(
+    duration({ default: defaults.timeout, description: 'Maximum duration of a Run. A Run that takes longer is interrupted and fails.' }),
+  ),
   isolation: Type.Optional(isolation),
   resources: Type.Optional(resources),
-  pool: Type.Optional(Type.String({ default: defaults.pool, minLength: 1, description: 'The WorkerPool whose Workers run this Stack.' })),
+  pool: Type.Optional(
+    Type.String({ default: defaults.pool, minLength: 1, description: 'Name of the WorkerPool whose Workers execute the Runs.' }),
+  ),
   state: Type.Optional(
     Type.Enum(['Managed', 'External'], {
       default: 'Managed',
-      description: 'Managed: Oarlock keeps state and lock. External: the backend in your own files is used as it is.',
+      description:
+        'Managed: Oarlock stores the state and manages the lock. External: the backend that the source files configure is used unchanged.',
     }),
   ),
   historyLimit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: defaults.historyLimit, description: 'Ended Runs to keep, with their logs.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: defaults.historyLimit,
+      description: 'Number of ended Runs that are kept with their logs.',
+    }),
   ),
   command: Type.Optional(
     Type.Object(
       {
-        plan: commandStep('Says what would change; exit 0: nothing, exit 2: something.'),
-        apply: commandStep('Makes it so. Writes outputs as a JSON object to the file named by OARLOCK_OUTPUTS.'),
-        destroy: commandStep('Takes it away.'),
+        plan: commandStep('Command that plans. Exit code 0 means no changes, 2 means changes.'),
+        apply: commandStep('Command that applies. It writes outputs as a JSON object to the file named by OARLOCK_OUTPUTS.'),
+        destroy: commandStep('Command that destroys.'),
       },
-      { description: 'For engine command; apply is required there.' },
+      { description: 'Options of engine command. apply is required for that engine.' },
     ),
   ),
   manifests: Type.Optional(
     Type.Object(
       {
-        namespace: Type.Optional(Type.String({ minLength: 1, description: 'For objects that name none. Default: that of the Stack.' })),
-        prune: Type.Optional(Type.Boolean({ default: true, description: 'Delete what the Stack applied before and no longer names.' })),
-        wait: Type.Optional(Type.Boolean({ default: true, description: 'Wait until everything is Current (kstatus).' })),
-        waitTimeout: Type.Optional(duration({ default: '5m', description: 'How long to wait.' })),
+        namespace: Type.Optional(
+          Type.String({ minLength: 1, description: 'Namespace for objects without one. Default: the namespace of the Stack.' }),
+        ),
+        prune: Type.Optional(
+          Type.Boolean({
+            default: true,
+            description: 'Deletes objects that the Stack applied previously and that are no longer in the source.',
+          }),
+        ),
+        wait: Type.Optional(Type.Boolean({ default: true, description: 'Waits until all objects are Current by the rules of kstatus.' })),
+        waitTimeout: Type.Optional(duration({ default: '5m', description: 'Maximum time to wait.' })),
         kubeconfigSecretRef: Type.Optional(
           Type.Object(
-            { name: Type.String({ minLength: 1 }), key: Type.Optional(Type.String({ default: 'kubeconfig', minLength: 1 })) },
-            { description: 'The cluster to apply to. Default: the one that holds the Stack.' },
+            {
+              name: Type.String({ minLength: 1, description: 'Name of a Secret in the namespace of the Stack.' }),
+              key: Type.Optional(Type.String({ default: 'kubeconfig', minLength: 1, description: 'Key in the Secret.' })),
+            },
+            { description: 'Secret with a kubeconfig for the target cluster. Default: the cluster of the Stack.' },
           ),
         ),
       },
-      { description: 'For engine manifests.' },
+      { description: 'Options of engine manifests.' },
     ),
   ),
   terraform: Type.Optional(
     Type.Object(
-      { parallelism: Type.Optional(Type.Integer({ minimum: 1, maximum: 256, description: 'Default: 10.' })) },
-      { description: 'For engines terraform and opentofu.' },
+      {
+        parallelism: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 256, description: 'Maximum number of concurrent operations. Default: 10.' }),
+        ),
+      },
+      { description: 'Options of engines terraform and opentofu.' },
     ),
   ),
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status is about.' })),
+  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
   conditions: Type.Optional(conditionsSchema),
   lastRunNumber: Type.Optional(
-    Type.Integer({ description: 'Number of the newest Run. It is also that Run’s epoch and part of its name (invariants 1 and 3).' }),
+    Type.Integer({ description: 'Number of the newest Run, which is the epoch of that Run and part of its name (invariants 1 and 3).' }),
   ),
   lastRun: Type.Optional(
     Type.Object(
       {
-        name: Type.String(),
-        type: Type.String(),
-        phase: Type.String(),
-        reason: Type.String(),
-        finishedAt: Type.Optional(Type.String({ format: 'date-time' })),
+        name: Type.String({ description: 'Name of the Run.' }),
+        type: Type.String({ description: 'Type of the Run.' }),
+        phase: Type.String({ description: 'Phase of the Run as last observed.' }),
+        reason: Type.String({ description: 'Why the Run was created.' }),
+        finishedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the Run ended.' })),
       },
       { description: 'The newest Run.' },
     ),
@@ -296,64 +375,64 @@ const status = Type.Object({
   applied: Type.Optional(
     Type.Object(
       {
-        generation: Type.Integer(),
-        revision: Type.String(),
-        inputsDigest: Type.String(),
-        at: Type.String({ format: 'date-time' }),
-        runName: Type.String(),
+        generation: Type.Integer({ description: 'Generation of the Stack.' }),
+        revision: Type.String({ description: 'Revision of the source.' }),
+        inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
+        at: Type.String({ format: 'date-time', description: 'When the Run ended.' }),
+        runName: Type.String({ description: 'Name of the Run.' }),
       },
-      { description: 'What stands: the inputs of the last Apply that succeeded.' },
+      { description: 'The inputs of the last successful Apply.' },
     ),
   ),
   plan: Type.Optional(
     Type.Object(
       {
-        digest: Type.String(),
-        runName: Type.String(),
-        generation: Type.Integer(),
-        revision: Type.String(),
-        inputsDigest: Type.String(),
+        digest: Type.String({ description: 'Digest of the plan; the value to approve.' }),
+        runName: Type.String({ description: 'Name of the Run that created the plan.' }),
+        generation: Type.Integer({ description: 'Generation of the Stack.' }),
+        revision: Type.String({ description: 'Revision of the source.' }),
+        inputsDigest: Type.String({ description: 'Digest of the outputs, Secrets and ConfigMaps that were used.' }),
         ...planSummary,
       },
-      { description: 'The newest plan that waits for approval.' },
+      { description: 'The newest plan that awaits approval.' },
     ),
   ),
-  checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the world with the Stack.' })),
-  failures: Type.Optional(Type.Integer({ description: 'Failed Runs in a row for the present inputs.' })),
+  checkedAt: Type.Optional(Type.String({ format: 'date-time', description: 'When a Run last compared the resources with the Stack.' })),
+  failures: Type.Optional(Type.Integer({ description: 'Number of consecutive failed Runs with the current inputs.' })),
   sameFailure: Type.Optional(
     Type.Object(
       {
-        digest: Type.String({ description: 'Of the reason and the message, without what differs from Run to Run.' }),
-        count: Type.Integer({ description: 'Runs in a row that failed like this, whatever the revision.' }),
-        generation: Type.Integer({ description: 'The generation they were made for; another one starts anew.' }),
+        digest: Type.String({ description: 'Digest of the reason and the message, without parts that differ with each Run.' }),
+        count: Type.Integer({ description: 'Number of consecutive Runs that failed this way, regardless of their revision.' }),
+        generation: Type.Integer({ description: 'Generation of the Stack for these Runs; a new generation resets the count.' }),
       },
-      { description: 'How its Runs fail, if they keep failing the same way.' },
+      { description: 'The failure that consecutive Runs have in common.' },
     ),
   ),
   nextRunAt: Type.Optional(Type.String({ format: 'date-time', description: 'When the next retry or drift check is due.' })),
-  handledRequest: Type.Optional(Type.String({ description: 'The value of oarlock.dev/requested-run that was last acted on.' })),
+  handledRequest: Type.Optional(Type.String({ description: 'The last handled value of the annotation oarlock.dev/requested-run.' })),
   outputs: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Outputs that are not secret. All of them are in the Secret <stack>-outputs.',
+      description: 'Outputs that are not secret. The Secret <stack>-outputs contains all of them.',
     }),
   ),
-  outputsDigest: Type.Optional(Type.String({ description: 'Changes when any output changes, secret ones included.' })),
-  resources: Type.Optional(Type.Integer({ description: 'How many resources the Stack manages.' })),
+  outputsDigest: Type.Optional(Type.String({ description: 'Digest of all outputs, including secret ones.' })),
+  resources: Type.Optional(Type.Integer({ description: 'Number of resources that the Stack manages.' })),
 })
 
-/** What infrastructure should be. See docs/reference/stack.md, generated from this file. */
+/** The desired state of infrastructure. docs/reference/stack.md is generated from this file. */
 export const stackResource = defineResource({
   group: apiGroup,
   version: apiVersion,
   kind: 'Stack',
   plural: 'stacks',
   scope: 'Namespaced',
-  description: 'What infrastructure should be: an engine, a source, variables, and when and how to run.',
+  description: 'Stack is the desired state of infrastructure: an engine, a source, variables, and when and how to run.',
   shortNames: ['stk'],
   categories: ['oarlock'],
   spec,
   status,
-  // The first ones fit into 80 columns with `-A`; what is long comes last: kubectl pads every column but that one.
+  // The default columns fit into 80 characters with `-A`. The longest column is last, because kubectl pads every other column.
   printerColumns: [
     { name: 'Engine', jsonPath: '.spec.engine' },
     { name: 'Ready', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
@@ -371,5 +450,5 @@ export type StackSource = Static<typeof source>
 export type VariablesFrom = Static<typeof variablesFrom>
 export type Stack = ObjectOf<typeof stackResource>
 
-/** The schema of a Stack's spec; a Run freezes a copy of it. */
+/** The schema of a Stack's spec. A Run contains a frozen copy of the spec. */
 export const stackSpecSchema = spec

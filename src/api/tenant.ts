@@ -15,13 +15,16 @@ const labelSelector = Type.Object(
       ),
     ),
   },
-  { description: 'Namespaces by their labels; an empty selector matches every one. A namespace that a Tenant names goes by its name.' },
+  {
+    description:
+      'Selects namespaces by label, in addition to namespaces. An empty selector matches every namespace. A Tenant that lists a namespace by name takes precedence over one that selects it.',
+  },
 )
 
 const spec = Type.Object({
   namespaces: Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Namespaces that belong together. Of several Tenants that claim one, the oldest has it.',
+      description: 'Names of the namespaces of this tenant. A namespace that several Tenants list belongs to the oldest of them.',
       'x-kubernetes-list-type': 'set',
     }),
   ),
@@ -31,26 +34,31 @@ const spec = Type.Object({
       minimum: 1,
       maximum: 1_000,
       default: defaults.tenantWeight,
-      description: 'Share of the workers while tenants want more than there are: twice the weight, twice the time.',
+      description:
+        'Share of worker time relative to other tenants while Runs are queued: a tenant with twice the weight gets twice the time.',
     }),
   ),
   limits: Type.Optional(
     Type.Object(
-      { maxRunning: Type.Optional(Type.Integer({ minimum: 0, description: 'Never more Runs at once; 0 stops it. Default: no limit.' })) },
-      { description: 'What the tenant may use, also while nobody else wants it.' },
+      {
+        maxRunning: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'Maximum number of concurrent Runs; 0 starts none. Default: no limit.' }),
+        ),
+      },
+      { description: 'Hard limits, which apply even when workers are idle.' },
     ),
   ),
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer()),
+  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
   conditions: Type.Optional(conditionsSchema),
-  namespaces: Type.Optional(Type.Integer({ description: 'Namespaces that exist and belong to it.' })),
-  queued: Type.Optional(Type.Integer({ description: 'Runs that wait.' })),
-  running: Type.Optional(Type.Integer({ description: 'Runs that have a worker.' })),
+  namespaces: Type.Optional(Type.Integer({ description: 'Number of existing namespaces that belong to the tenant.' })),
+  queued: Type.Optional(Type.Integer({ description: 'Number of queued Runs.' })),
+  running: Type.Optional(Type.Integer({ description: 'Number of Runs that are assigned to a worker.' })),
 })
 
-/** Which namespaces belong together, and how much of the workers they get. See docs/queue.md. */
+/** A group of namespaces with its share of the workers. See docs/queue.md. */
 export const tenantResource = defineResource({
   group: apiGroup,
   version: apiVersion,
@@ -58,7 +66,7 @@ export const tenantResource = defineResource({
   plural: 'tenants',
   scope: 'Cluster',
   description:
-    'Namespaces that belong together, their weight in the queue and their limits. A namespace of no Tenant is a tenant of its own.',
+    'Tenant groups namespaces and sets their weight in the queue and their limits. A namespace without a Tenant is a tenant of its own.',
   shortNames: ['tnt'],
   categories: ['oarlock'],
   spec,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { versionMatches } from './version-constraint.ts'
+import { satisfiesVersion } from './version-constraint.ts'
 
 for (const [version, constraint, want] of [
   ['1.9.0', '1.9', true],
@@ -21,5 +21,6 @@ for (const [version, constraint, want] of [
   ['1.11.0-beta1', '>= 1.11', true],
   ['unknown', '>= 0', false],
 ] as const) {
-  test(`${version} ${want ? 'is' : 'is not'} ${constraint}`, () => assert.equal(versionMatches(version, constraint), want))
+  test(`${version} ${want ? 'satisfies' : 'does not satisfy'} ${constraint}`, () =>
+    assert.equal(satisfiesVersion(version, constraint), want))
 }

@@ -9,78 +9,94 @@ const clockTime = (description: string) => Type.String({ pattern: '^([01][0-9]|2
 
 const window = Type.Object({
   days: Type.Optional(
-    Type.Array(Type.Enum([...weekdays]), { minItems: 1, description: 'Days on which the window begins. Default: every day.' }),
+    Type.Array(Type.Enum([...weekdays]), { minItems: 1, description: 'Days on which the window starts. Default: every day.' }),
   ),
-  from: clockTime('When it begins, such as `07:00`.'),
-  to: clockTime('When it ends. Not later than `from`: on the next day.'),
+  from: clockTime('Time of day at which the window starts, such as `07:00`.'),
+  to: clockTime('Time of day at which the window ends. If it is not later than `from`, the window ends on the next day.'),
   timeZone: Type.Optional(
-    Type.String({ minLength: 1, default: 'UTC', description: 'IANA name such as Europe/Berlin; summer time is followed.' }),
+    Type.String({ minLength: 1, default: 'UTC', description: 'IANA time zone such as Europe/Berlin, including daylight saving time.' }),
   ),
-  min: Type.Integer({ minimum: 0, description: 'Workers kept in the window. The largest of all open windows and `min` counts.' }),
+  min: Type.Integer({
+    minimum: 0,
+    description: 'Minimum number of workers during the window. The effective minimum is the largest of spec.min and all active windows.',
+  }),
 })
 
 const template = Type.Object(
   {
     metadata: Type.Optional(
       Type.Object({
-        labels: Type.Optional(Type.Record(Type.String(), Type.String())),
-        annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+        labels: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Labels of the Pods.' })),
+        annotations: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Annotations of the Pods.' })),
       }),
     ),
     spec: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'A PodSpec. The container `worker`, or else the first, gets the OARLOCK_ environment; restartPolicy is always Never.',
+      description:
+        'A PodSpec. The container named `worker`, or the first one, receives the OARLOCK_ environment variables. restartPolicy is always Never.',
     }),
   },
-  { description: 'For mode Pod: what each worker Pod is made from.' },
+  { description: 'Template of the worker Pods, for mode Pod.' },
 )
 
 const spec = Type.Object({
   mode: Type.Enum(['Process', 'Pod', 'External'], {
     default: 'Process',
-    description: 'Process: child processes of the controller. Pod: a Pod per worker. External: workers join by themselves.',
+    description:
+      'How workers are started. Process: child processes of the pool controller. Pod: one Pod per worker. External: workers are started elsewhere and join with a token.',
   }),
   lifecycle: Type.Optional(
-    Type.Enum(['OneShot', 'Warm'], { default: 'OneShot', description: 'OneShot: a worker per Run. Warm: one Run after the other.' }),
+    Type.Enum(['OneShot', 'Warm'], {
+      default: 'OneShot',
+      description: 'OneShot: a worker executes one Run per slot and exits. Warm: a worker executes Runs one after another.',
+    }),
   ),
-  slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Runs per worker at once.' })),
-  min: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Workers kept even when nothing is queued.' })),
-  max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Never more workers than this.' })),
+  slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Maximum number of concurrent Runs per worker.' })),
+  min: Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Minimum number of workers, kept even when no Run is queued.' })),
+  max: Type.Optional(Type.Integer({ minimum: 0, default: 4, description: 'Maximum number of workers.' })),
   limits: Type.Optional(
     Type.Object(
       {
         maxRunning: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'Never more Runs at once, however many its workers could take.' }),
+          Type.Integer({
+            minimum: 0,
+            description: 'Maximum number of concurrent Runs in the pool, regardless of the number of workers. Default: no limit.',
+          }),
         ),
       },
-      { description: 'Default: what its workers can take.' },
+      { description: 'Limits of the pool.' },
     ),
   ),
-  schedule: Type.Optional(Type.Array(window, { maxItems: 16, description: 'Times at which more workers are kept than `min`.' })),
+  schedule: Type.Optional(Type.Array(window, { maxItems: 16, description: 'Time windows with a higher minimum number of workers.' })),
   idleTimeout: Type.Optional(
     duration({
-      description: 'An idle worker beyond those that are needed is drained after so long. Default: 5m for Warm, 1m for OneShot.',
+      description: 'How long a worker above the desired number may be idle before it is drained. Default: 5m for Warm, 1m for OneShot.',
     }),
   ),
   recycle: Type.Optional(
     Type.Object(
       {
-        afterRuns: Type.Optional(Type.Integer({ minimum: 1, description: 'A Warm worker ends after so many Runs.' })),
+        afterRuns: Type.Optional(
+          Type.Integer({ minimum: 1, description: 'Number of Runs after which a Warm worker is replaced. Default: no limit.' }),
+        ),
         aboveMemory: Type.Optional(
-          quantity({ description: 'A Warm worker that holds more memory itself, between Runs, ends; such as 512Mi.' }),
+          quantity({
+            description: 'Memory of the worker process between Runs, such as 512Mi, above which it is replaced. Default: no limit.',
+          }),
         ),
       },
-      { description: 'When a Warm worker makes place for a fresh one.' },
+      { description: 'When a Warm worker is drained and replaced by a new one.' },
     ),
   ),
   drainGrace: Type.Optional(
     duration({
       default: defaults.drainGrace,
-      description: 'How long the Runs of a worker that drains may go on before they are interrupted.',
+      description: 'How long a draining worker waits for its Runs before it interrupts them.',
     }),
   ),
   startTimeout: Type.Optional(
     duration({
-      description: 'A worker that has not registered so long after its start has failed. Default: 30s for Process, 10m for Pod.',
+      description:
+        'How long a started worker may take to register before its start counts as failed. Default: 30s for Process, 10m for Pod.',
     }),
   ),
   engineEnvironment: Type.Optional(
@@ -99,33 +115,39 @@ const spec = Type.Object({
         maxItems: 64,
         'x-kubernetes-list-type': 'set',
         description:
-          'Variables of the worker’s own environment that engines get: names, or prefixes followed by `*`, such as `AWS_*`. Default: none. OARLOCK_*, HOME and TMPDIR are never passed. See docs/isolation.md.',
+          'Environment variables of the worker that are passed to engines: names, or prefixes followed by `*`, such as `AWS_*`. OARLOCK_*, HOME and TMPDIR are never passed. Default: none. See docs/isolation.md.',
       },
     ),
   ),
-  namespace: Type.Optional(Type.String({ minLength: 1, default: systemNamespace, description: 'For mode Pod: where the Pods are made.' })),
+  namespace: Type.Optional(
+    Type.String({ minLength: 1, default: systemNamespace, description: 'Namespace of the worker Pods, for mode Pod.' }),
+  ),
   template: Type.Optional(template),
 })
 
 const status = Type.Object({
-  observedGeneration: Type.Optional(Type.Integer()),
+  observedGeneration: Type.Optional(Type.Integer({ description: 'The generation of the spec that this status describes.' })),
   conditions: Type.Optional(conditionsSchema),
-  queued: Type.Optional(Type.Integer({ description: 'Runs that wait for a worker of this pool.' })),
-  busy: Type.Optional(Type.Integer({ description: 'Workers with a Run.' })),
-  starting: Type.Optional(Type.Integer({ description: 'Workers that were started and have not registered.' })),
-  workers: Type.Optional(Type.Integer({ description: 'Registered workers.' })),
-  desired: Type.Optional(Type.Integer({ description: 'clamp(busy + ceil(queued / slots), min, max)' })),
-  started: Type.Optional(Type.Integer({ description: 'Number of the newest worker Pod; it is part of its name and never used again.' })),
+  queued: Type.Optional(Type.Integer({ description: 'Number of queued Runs of the pool.' })),
+  busy: Type.Optional(Type.Integer({ description: 'Number of workers that have a Run.' })),
+  starting: Type.Optional(Type.Integer({ description: 'Number of workers that were started and have not registered yet.' })),
+  workers: Type.Optional(Type.Integer({ description: 'Number of registered workers.' })),
+  desired: Type.Optional(
+    Type.Integer({ description: 'Desired number of workers: busy + ceil(queued / slots), at least min and at most max.' }),
+  ),
+  started: Type.Optional(
+    Type.Integer({ description: 'Sequence number of the newest worker Pod. It is part of the name of the Pod and is never reused.' }),
+  ),
 })
 
-/** Where hands come from. */
+/** A group of workers with its sizing rules. */
 export const workerPoolResource = defineResource({
   group: apiGroup,
   version: apiVersion,
   kind: 'WorkerPool',
   plural: 'workerpools',
   scope: 'Cluster',
-  description: 'Where hands come from: how workers are started, how many, and for how long.',
+  description: 'WorkerPool configures how workers are started, how many there are, and how long they live.',
   shortNames: ['pool'],
   categories: ['oarlock'],
   spec,

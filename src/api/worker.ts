@@ -4,45 +4,64 @@ import { apiGroup, apiVersion } from './names.ts'
 import { isolationLevels } from './shared.ts'
 
 const spec = Type.Object({
-  pool: Type.String(),
-  slots: Type.Integer({ minimum: 1, default: 1, description: 'How many Runs it takes at once.' }),
-  lifecycle: Type.Enum(['OneShot', 'Warm'], { default: 'OneShot', description: 'OneShot takes one Run for each slot and exits.' }),
-  drain: Type.Optional(Type.Boolean({ description: 'True: take no new Run, finish those at work within the grace, exit.' })),
+  pool: Type.String({ description: 'Name of the WorkerPool that the worker belongs to.' }),
+  slots: Type.Integer({ minimum: 1, default: 1, description: 'Maximum number of concurrent Runs.' }),
+  lifecycle: Type.Enum(['OneShot', 'Warm'], {
+    default: 'OneShot',
+    description: 'OneShot: the worker executes one Run per slot and exits. Warm: it executes Runs until it is drained.',
+  }),
+  drain: Type.Optional(
+    Type.Boolean({
+      description:
+        'Drains the worker when true: it accepts no new Run, finishes its Runs within the drain grace period, and exits. Default: false.',
+    }),
+  ),
 })
 
 const status = Type.Object({
-  phase: Type.Enum(['Ready', 'Busy', 'Draining'], { default: 'Ready', description: 'Draining takes no new Run and ends.' }),
+  phase: Type.Enum(['Ready', 'Busy', 'Draining'], {
+    default: 'Ready',
+    description: 'Ready: it has a free slot. Busy: all slots are in use. Draining: it accepts no new Run and will exit.',
+  }),
   reason: Type.Optional(
-    Type.String({ description: 'Why it drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced.' }),
+    Type.String({
+      description: 'Why the worker drains: DrainRequested (spec.drain), Signal, Idle, RunLimitReached, MemoryLimitReached, Fenced.',
+    }),
   ),
-  idleSince: Type.Optional(Type.String({ format: 'date-time', description: 'Since when it has had no Run, by its own clock.' })),
-  host: Type.Optional(Type.String()),
-  pid: Type.Optional(Type.Integer()),
-  version: Type.Optional(Type.String({ description: 'Version of Oarlock.' })),
-  engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Engines found, with their versions.' })),
+  idleSince: Type.Optional(
+    Type.String({ format: 'date-time', description: 'When its last Run ended, by the clock of the worker. Unset while it has a Run.' }),
+  ),
+  host: Type.Optional(Type.String({ description: 'Host name of the machine or Pod.' })),
+  pid: Type.Optional(Type.Integer({ description: 'Process id on that host.' })),
+  version: Type.Optional(Type.String({ description: 'Oarlock version of the worker.' })),
+  engines: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Installed engines and their versions.' })),
   isolation: Type.Optional(
-    Type.Array(Type.Enum(isolationLevels), { description: 'Levels of isolation that it can give; Runs that need another go elsewhere.' }),
+    Type.Array(Type.Enum(isolationLevels), {
+      description: 'Isolation levels that the worker supports. Runs that require another level are assigned to other workers.',
+    }),
   ),
-  runs: Type.Optional(Type.Array(Type.String(), { description: 'namespace/name of the Runs it works on.' })),
+  runs: Type.Optional(Type.Array(Type.String(), { description: 'The Runs of the worker, as namespace/name.' })),
   caches: Type.Optional(
-    Type.Array(Type.String(), { description: 'Keys of the sources whose dependencies it holds, the newest last, at most 64.' }),
+    Type.Array(Type.String(), {
+      description: 'Keys of the sources whose dependencies are cached, the most recently used last, at most 64.',
+    }),
   ),
   capacity: Type.Optional(
     Type.Object(
       { cpu: Type.Optional(Type.String()), memory: Type.Optional(Type.String()) },
-      { description: 'What its Runs may use together, as Kubernetes quantities. Default: its slots are the only limit.' },
+      { description: 'Total CPU and memory available to its Runs, as Kubernetes quantities. Default: limited by slots only.' },
     ),
   ),
 })
 
-/** One registered pair of hands. Its Lease of the same name in oarlock-system is its heartbeat (invariant 2). */
+/** A registered worker process. Its heartbeat is the Lease of the same name in oarlock-system (invariant 2). */
 export const workerResource = defineResource({
   group: apiGroup,
   version: apiVersion,
   kind: 'Worker',
   plural: 'workers',
   scope: 'Cluster',
-  description: 'One registered pair of hands; its Lease in oarlock-system is its heartbeat.',
+  description: 'Worker is a registered worker process that executes Runs. Its heartbeat is the Lease of the same name in oarlock-system.',
   categories: ['oarlock'],
   spec,
   status,

@@ -1,4 +1,4 @@
-import { type Run, runResource, waitsNoMore } from '../../api/index.ts'
+import { clearedPendingStatus, type Run, runResource } from '../../api/index.ts'
 import { coerceError, type Log, type Manager } from '../../kubernetes/controller/index.ts'
 import { isReason, objectKey, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { Caches } from './caches.ts'
@@ -89,6 +89,6 @@ export class RunWrites {
   }
 
   async markAssigned(run: Run): Promise<void> {
-    await this.status(run, { phase: 'Assigned', ...waitsNoMore })
+    await this.status(run, { phase: 'Assigned', ...clearedPendingStatus })
   }
 }

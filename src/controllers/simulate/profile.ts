@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { ProfileError, type Times, timesOf, type WorkPhase, workPhases } from '../../api/index.ts'
+import { type DurationDistribution, durationSampler, ProfileError, type WorkPhase, workPhases } from '../../api/index.ts'
 import { Type, toStructuralSchema } from '../../kubernetes/object/index.ts'
 import { pruneUnknown, validateSchema } from '../../kubernetes/schema/index.ts'
 
@@ -51,13 +51,13 @@ type ProfileFile = Static<typeof schema>
 /** How the Runs of a fleet are, with what a file left out filled in. Times are text, as in the file, so that threads can be told. */
 export type Profile = {
   /** A phase that is missing takes no time. */
-  readonly phases: Readonly<Partial<Record<WorkPhase, Times>>>
+  readonly phases: Readonly<Partial<Record<WorkPhase, DurationDistribution>>>
   readonly failureShare: number
   readonly changeShare: number
   readonly changesPerStackPerDay: number
   readonly stacksPerChange: number
   readonly changesByHour: readonly number[]
-  readonly workerStart: Times
+  readonly workerStart: DurationDistribution
   readonly price: { readonly currency: string; readonly perWorkerHour: number; readonly perPodHour: number }
 }
 
@@ -111,9 +111,9 @@ export function parseProfile(value: unknown): Profile {
   }
 }
 
-function validTimes(field: string, value: unknown): Times | undefined {
-  timesOf(field, value)
-  return value as Times | undefined
+function validTimes(field: string, value: unknown): DurationDistribution | undefined {
+  durationSampler(field, value)
+  return value as DurationDistribution | undefined
 }
 
 /** Draws how long a worker is busy with a Run, in milliseconds. */
@@ -121,9 +121,9 @@ export type ServiceTime = (chance: () => number) => number
 
 /** By cause of a Run. A drift check looks; a change looks, and has something to apply as often as the profile says. */
 export function serviceTimesOf({ phases, changeShare }: Profile): { readonly DriftCheck: ServiceTime; readonly Change: ServiceTime } {
-  const preparing = timesOf('profile.phases.preparing', phases.preparing)
-  const planning = timesOf('profile.phases.planning', phases.planning)
-  const applying = timesOf('profile.phases.applying', phases.applying)
+  const preparing = durationSampler('profile.phases.preparing', phases.preparing)
+  const planning = durationSampler('profile.phases.planning', phases.planning)
+  const applying = durationSampler('profile.phases.applying', phases.applying)
   const look: ServiceTime = chance => preparing(chance()) + planning(chance())
   return { DriftCheck: look, Change: chance => look(chance) + (chance() < changeShare ? applying(chance()) : 0) }
 }

@@ -1,13 +1,19 @@
 import { ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Times } from '../../api/index.ts'
+import type { DurationDistribution } from '../../api/index.ts'
 import { parseProfile, simulateFleet } from './index.ts'
 
 /**
  * A Poisson stream of changes of many Stacks, workers that are there all the time: what queueing theory has formulas for.
  * Returns the mean wait in seconds.
  */
-function simulatedWait(options: { workers: number; utilisation: number; meanSeconds: number; duration: Times; days: number }): number {
+function simulatedWait(options: {
+  workers: number
+  utilisation: number
+  meanSeconds: number
+  duration: DurationDistribution
+  days: number
+}): number {
   const { workers, utilisation, meanSeconds, duration, days } = options
   // So many that hardly ever one changes again while it waits, which would not be a new Run.
   const stacks = 10_000

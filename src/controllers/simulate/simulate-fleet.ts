@@ -1,4 +1,4 @@
-import { defaults, timesOf, type WorkerPoolSpec } from '../../api/index.ts'
+import { defaults, durationSampler, type WorkerPoolSpec } from '../../api/index.ts'
 import { parseDuration } from '../../kubernetes/object/index.ts'
 import { countStartable, decidePlacement, RunQueue, SchedulerState, sample, sampleSize, WorkerInventory } from '../dispatch/index.ts'
 import { settingsOf } from '../stack/index.ts'
@@ -95,7 +95,7 @@ class Simulation {
     this.#workers = new WorkerFleet({ mode: 'Process', ...pool }, epochMs)
     this.#measurements = new Measurements(this.#warmUpMs, tenants)
     this.#serviceTimes = serviceTimesOf(profile)
-    this.#startMs = timesOf('profile.workerStart', profile.workerStart)
+    this.#startMs = durationSampler('profile.workerStart', profile.workerStart)
     const sum = profile.changesByHour.reduce((total, weight) => total + weight, 0)
     this.#hourWeights = profile.changesByHour.map(weight => (24 * weight) / sum)
     const random = new SeededRandom(seed)

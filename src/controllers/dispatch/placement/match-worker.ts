@@ -1,4 +1,4 @@
-import { versionMatches, type Worker } from '../../../api/index.ts'
+import { satisfiesVersion, type Worker } from '../../../api/index.ts'
 import { parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 import type { Requirements } from '../queue/index.ts'
 
@@ -31,7 +31,7 @@ export function unmetRequirement(requirements: Requirements, { metadata, status 
   if (engines.has(engine) && status?.engines && version === undefined) return `engine ${engine}`
   if (engineVersion === undefined) return undefined
   if (version === undefined) return `engine ${engine} ${engineVersion}, it does not say which version it has`
-  return versionMatches(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
+  return satisfiesVersion(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
 }
 
 /** The engines that Workers of a pool say they have. */

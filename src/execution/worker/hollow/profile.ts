@@ -1,4 +1,4 @@
-import { ProfileError, profileRecord, timesOf, type WorkPhase, workPhases } from '../../../api/index.ts'
+import { durationSampler, ProfileError, profileRecord, type WorkPhase, workPhases } from '../../../api/index.ts'
 
 export { ProfileError }
 
@@ -34,9 +34,9 @@ export function parseProfile(value: unknown): HollowProfile {
   rejectUnknownFields('phases', phases, workPhases)
   return {
     phases: {
-      preparing: timesOf('phases.preparing', phases.preparing),
-      planning: timesOf('phases.planning', phases.planning),
-      applying: timesOf('phases.applying', phases.applying),
+      preparing: durationSampler('phases.preparing', phases.preparing),
+      planning: durationSampler('phases.planning', phases.planning),
+      applying: durationSampler('phases.applying', phases.applying),
     },
     failureShare: parseShare('failureShare', profile.failureShare, 0),
     changeShare: parseShare('changeShare', profile.changeShare, 1),

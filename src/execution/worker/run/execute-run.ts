@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Agent } from 'node:http'
 import { join } from 'node:path'
-import { defaults, isMutating, type Run, type RunStatus, versionMatches } from '../../../api/index.ts'
+import { defaults, isMutating, type Run, type RunStatus, satisfiesVersion } from '../../../api/index.ts'
 import type { Client } from '../../../kubernetes/client/index.ts'
 import { type Json, parseDuration, rfc3339 } from '../../../kubernetes/object/index.ts'
 import { LockedError, StaleEpochError, StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
@@ -261,7 +261,7 @@ class RunExecution {
       const message = `engine ${spec.engine} was not found on this worker; looked for ${found.lookedFor.join(', ')}; ${found.howToInstall}`
       throw new EngineError('EngineNotFound', message, { retryable: false })
     }
-    if (required !== undefined && !versionMatches(found.version, required)) {
+    if (required !== undefined && !satisfiesVersion(found.version, required)) {
       const message = `spec.placement.engineVersion ${required}: ${found.path} on worker ${this.#options.workerName} is ${spec.engine} ${found.version} by now`
       throw new EngineError('EngineVersionMismatch', message, { retryable: true })
     }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { isEnded, type Run, type RunStatus, runPhases, runResource, waitsNoMore } from '../../../api/index.ts'
+import { clearedPendingStatus, isEnded, type Run, type RunStatus, runPhases, runResource } from '../../../api/index.ts'
 import { type Client, ConnectionError, compareResourceVersions } from '../../../kubernetes/client/index.ts'
 import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
 import { StopError } from './stop-cause.ts'
@@ -59,7 +59,7 @@ export class RunReporter {
    * @throws {StopError} as {@link reportPhase}.
    */
   async reportStarted(): Promise<void> {
-    await this.reportPhase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...waitsNoMore })
+    await this.reportPhase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...clearedPendingStatus })
   }
 
   /**
