@@ -405,7 +405,7 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
       what: 'a damaged database of objects',
       file: 'oarlock.db',
       damage: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
-      want: /oarlock.db is damaged .* Restore a backup \(oarlock restore BACKUP --data .* --force\)/s,
+      want: /oarlock.db is corrupt .* Restore a backup \(oarlock restore BACKUP --data .* --force\)/s,
     },
     {
       what: 'a damaged database of states',

@@ -114,20 +114,20 @@ for (const { name, args, code, says } of [
       return ['serve', '--data', dir, '--listen', '127.0.0.1:0']
     },
     code: 7,
-    says: /is damaged .*oarlock restore/,
+    says: /is corrupt .*oarlock restore/,
   },
   {
     name: 'a backup of nothing',
     args: (dir: string) => ['backup', '--data', dir, '--to', join(dir, 'b')],
     code: 7,
-    says: /there is no \S+oarlock\.db: name the data directory/,
+    says: /\S+oarlock\.db does not exist: pass the data directory/,
   },
   { name: 'a backup to nowhere', args: () => ['backup'], code: 2, says: /--to <file>/ },
   {
     name: 'a restore of nothing',
     args: (dir: string) => ['restore', join(dir, 'none'), '--data', dir],
     code: 7,
-    says: /there is no \S+none: name a file/,
+    says: /\S+none does not exist: pass a file/,
   },
 ]) {
   test(`${name} exits with ${code}`, async () => {

@@ -24,7 +24,7 @@ async function withStore(options: Partial<StoreOptions>, use: (store: Store) => 
   }
 }
 
-test('large writes that arrive together are several commits, none of them larger than it must be', async () => {
+test('large writes that arrive together are split into several commits', async () => {
   await withStore({}, async store => {
     const table = store.table('things')
     await Promise.all(Array.from({ length: 40 }, (_, index) => store.put(table, undefined, megabyte(`t${index}`))))
@@ -33,15 +33,15 @@ test('large writes that arrive together are several commits, none of them larger
   })
 })
 
-test('writes beyond what may wait for the disk are refused with 429, and taken again when it has caught up (invariant 10)', async () => {
+test('writes beyond the queue limit get 429, and are accepted again when the disk has caught up (invariant 10)', async () => {
   await withStore({ maxQueuedBytes: 4 * 1024 * 1024 }, async store => {
     const table = store.table('things')
     const results = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => store.put(table, undefined, megabyte(`t${index}`))))
-    const refused = results.filter(result => result.status === 'rejected').map(({ reason }) => reason as StatusError)
-    assert.equal(refused.length, 16)
-    for (const { code, details } of refused) assert.deepEqual([code, details?.retryAfterSeconds], [429, 1])
+    const rejected = results.filter(result => result.status === 'rejected').map(({ reason }) => reason as StatusError)
+    assert.equal(rejected.length, 16)
+    for (const { code, details } of rejected) assert.deepEqual([code, details?.retryAfterSeconds], [429, 1])
     assert.equal(table.size, 4)
-    assert.equal(store.head(table, 't19'), undefined, 'a refused write leaves nothing behind')
+    assert.equal(store.head(table, 't19'), undefined, 'a rejected write leaves nothing behind')
     assert.equal(store.stats().queuedBytes, 0)
     await store.put(table, undefined, megabyte('t19'))
     assert.equal(table.size, 5)

@@ -17,7 +17,7 @@ async function withDirectories(count: number, use: (...directories: string[]) =>
   }
 }
 
-test('a backup under writers is one moment of the store: all that was acknowledged before, nothing half', async () => {
+test('a backup during writes is a consistent snapshot: it has every write acknowledged before it', async () => {
   await withDirectories(2, async (dataDir, elsewhere) => {
     const server = await startTestServer({ dataDir })
     let isDone = false
@@ -25,7 +25,7 @@ test('a backup under writers is one moment of the store: all that was acknowledg
     const write = async (writer: number) => {
       while (!isDone) {
         const value = counters[writer]! + 1
-        // The second of a pair is written after the first is acknowledged: no copy may have it alone.
+        // The second of a pair is written after the first was acknowledged: no copy may have only the second.
         for (const half of ['a', 'b']) {
           const { code } = await server.call(`${maps}/w${writer}${half}?fieldManager=t`, {
             method: 'PATCH',
@@ -50,7 +50,7 @@ test('a backup under writers is one moment of the store: all that was acknowledg
       for (const [writer, acknowledged] of before.entries()) {
         const [a, b] = [found(`w${writer}a`), found(`w${writer}b`)]
         assert.ok(a >= acknowledged && b >= acknowledged, `writer ${writer}: ${a}, ${b}, acknowledged ${acknowledged}`)
-        assert.ok(a === b || a === b + 1, `writer ${writer}: ${a} beside ${b}`)
+        assert.ok(a === b || a === b + 1, `writer ${writer}: a is ${a}, b is ${b}`)
       }
       await store.close()
     }
@@ -64,7 +64,7 @@ test('a backup under writers is one moment of the store: all that was acknowledg
   })
 })
 
-test('after a restore versions rise above all that were handed out, and a watch from the lost time gets 410', async () => {
+test('after a restore, resource versions are above all assigned before, and a watch from a lost version gets 410', async () => {
   await withDirectories(2, async (dataDir, elsewhere) => {
     const path = join(elsewhere!, 'backup.db')
     const first = await startTestServer({ dataDir })
@@ -85,7 +85,7 @@ test('after a restore versions rise above all that were handed out, and a watch 
       list.items.filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt').map(({ metadata }) => metadata.name),
       ['kept'],
     )
-    assert.deepEqual((await second.call(`${maps}/kept`)).body, kept, 'it is as it was, its version too')
+    assert.deepEqual((await second.call(`${maps}/kept`)).body, kept, 'the object is unchanged, including its resource version')
     assert.ok(Number(list.metadata?.resourceVersion) >= floor && floor > Number(lost.metadata.resourceVersion))
     for (const version of [kept, changed, lost].map(({ metadata }) => metadata.resourceVersion)) {
       const watch = await second.watch(`${maps}?watch=1&resourceVersion=${version}`)
@@ -108,7 +108,7 @@ test('after a restore versions rise above all that were handed out, and a watch 
   })
 })
 
-test('a clock that went back does not make a restore repeat versions', async () => {
+test('a restore does not reuse resource versions when the clock has stepped back', async () => {
   await withDirectories(2, async (dataDir, elsewhere) => {
     const thing = { apiVersion: 'v1', kind: 'Thing', metadata: { name: 'a', uid: 'a', resourceVersion: '', creationTimestamp: '' } }
     const store = await Store.open({ dataDir: dataDir! })
@@ -125,7 +125,7 @@ test('a clock that went back does not make a restore repeat versions', async () 
   })
 })
 
-test('salvage keeps what can be read, says what is missing, and whose owners are', async () => {
+test('salvage keeps the readable objects, and reports the skipped ones and those without owners', async () => {
   await withDirectories(2, async (dataDir, elsewhere) => {
     const store = await Store.open({ dataDir: dataDir! })
     const object = (name: string, owner?: string) => ({
@@ -151,21 +151,21 @@ test('salvage keeps what can be read, says what is missing, and whose owners are
     assert.throws(() => restoreBackup({ file, dataDir: target }), { code: 'DataCorrupt' })
     const { objects, skipped, orphans } = restoreBackup({ file, dataDir: target, salvage: true })
     assert.ok(objects >= 90 && objects < 100)
-    assert.match(skipped ?? '', new RegExp(`^${100 - objects} objects are damaged: `))
+    assert.match(skipped ?? '', new RegExp(`^${100 - objects} objects are corrupt: `))
     assert.equal(orphans.get('things'), 1)
     const again = await Store.open({ dataDir: target })
     assert.equal(again.table('things').size, objects)
     await again.close()
-    assert.ok(readFileSync(file).equals(bytes), 'the damaged file is as it was')
+    assert.ok(readFileSync(file).equals(bytes), 'the corrupt file is unchanged')
   })
 })
 
-test('a backup that does not work leaves the file of before and nothing else', async () => {
+test('a failed backup leaves the previous file unchanged and no temporary files', async () => {
   await withDirectories(1, async directory => {
     const path = join(directory!, 'b.db')
     writeFileSync(path, 'before')
     await assert.rejects(
-      writeBackup(path, async temporary => writeFileSync(temporary, 'no database'.repeat(500))),
+      writeBackup(path, async temporary => writeFileSync(temporary, 'not a database'.repeat(500))),
       { code: 'DataCorrupt' },
     )
     assert.equal(readFileSync(path, 'utf8'), 'before')

@@ -6,19 +6,19 @@ import { toStartError } from './database.ts'
 import { inspect } from './inspect.ts'
 import { ServerStartError } from './start-error.ts'
 
-/** What a finished backup holds. */
+/** The content of a finished backup. */
 export type BackupSummary = {
   readonly path: string
   readonly bytes: number
   readonly objects: number
-  /** The newest resource version in it: every write up to this one is there. */
+  /** The newest resource version in it: it contains every write up to this one. */
   readonly revision: number
 }
 
 /**
- * Makes the file `path` from what `copy` writes into a new file beside it: on disk, and readable for its owner only. All of it
- * is there or nothing; an older file at `path` is replaced.
- * @throws what `copy` and `check` throw.
+ * Writes the file `path` atomically: `copy` writes a temporary file next to it, which replaces `path` in one step once it is on disk.
+ * Only its owner can read it.
+ * @throws what `copy` and `check` throw; `path` is unchanged then.
  */
 export async function writeAtomically<T>(
   path: string,
@@ -40,9 +40,9 @@ export async function writeAtomically<T>(
 }
 
 /**
- * {@link writeAtomically} for a backup, which is checked as a start checks a database. Reads all of it: for processes that have the
- * time, such as a command.
- * @throws {ServerStartError} DataCorrupt when the copy is damaged.
+ * {@link writeAtomically} for a backup, which is checked like a database at startup. It reads the whole copy: meant for processes that
+ * serve nothing meanwhile, such as a command.
+ * @throws {ServerStartError} DataCorrupt when the copy is corrupt.
  */
 export function writeBackup(path: string, copy: (temporary: string) => Promise<void>): Promise<BackupSummary> {
   return writeAtomically(path, copy, temporary => {
@@ -55,17 +55,18 @@ export function writeBackup(path: string, copy: (temporary: string) => Promise<v
 }
 
 /**
- * Copies the database of a data directory that no server runs on. The directory stays as it is, its format too.
+ * Copies the database of a data directory that no server runs on. The directory is not changed, and its format is not migrated.
  * @throws {ServerStartError} DataInUse when a server runs on it, DataMissing when there is no database.
  */
 export async function backUpDataDirectory(dataDir: string, path: string): Promise<BackupSummary> {
   const file = join(dataDir, 'oarlock.db')
-  if (!existsSync(file)) throw new ServerStartError('DataMissing', `there is no ${file}: name the data directory of a server with --data`)
+  if (!existsSync(file))
+    throw new ServerStartError('DataMissing', `${file} does not exist: pass the data directory of a server with --data`)
   return await writeBackup(path, async temporary => {
     let db: DatabaseSync | undefined
     try {
       db = new DatabaseSync(file, { timeout: 250 })
-      // Held until the end: a server that starts meanwhile is told that the directory is in use.
+      // Locked until the end: a server that starts meanwhile fails with DataInUse.
       db.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
       await backup(db, temporary)
     } catch (error) {
@@ -76,7 +77,7 @@ export async function backUpDataDirectory(dataDir: string, path: string): Promis
   })
 }
 
-/** Makes what was written to a file, or the names in a directory, survive a loss of power. */
+/** Makes the content of a file, or the names in a directory, survive a power failure. */
 export function syncPath(path: string): void {
   const handle = openSync(path, 'r')
   try {

@@ -4,7 +4,7 @@ import { ServerStartError } from './start-error.ts'
 
 const maxListed = 5
 
-/** Gathers what is damaged, names the first of it and counts the rest. */
+/** Collects corruptions: names the first few and counts the rest. */
 export class CorruptionReport {
   readonly #listed: string[] = []
   #rows = 0
@@ -15,7 +15,7 @@ export class CorruptionReport {
     return this.#count === 0
   }
 
-  /** At least so many objects cannot be read. */
+  /** At least this many objects cannot be read. */
   get rows(): number {
     return this.#rows
   }
@@ -27,29 +27,29 @@ export class CorruptionReport {
     if (rows === undefined) this.#isRowCountExact = false
   }
 
-  /** Such as `at least 3 objects are damaged: …`. */
+  /** Such as `at least 3 objects are corrupt: …`. */
   get text(): string {
     const more = this.#count - this.#listed.length
     const details = `${this.#listed.join('; ')}${more > 0 ? `; and ${more} more` : ''}`
     if (this.#rows === 0 && this.#isRowCountExact) return details
     const rows = this.#isRowCountExact ? `${this.#rows}` : `at least ${this.#rows}`
-    return `${rows} object${rows === '1' ? ' is' : 's are'} damaged: ${details}`
+    return `${rows} object${rows === '1' ? ' is' : 's are'} corrupt: ${details}`
   }
 
-  /** @param readable how many objects are sound. */
+  /** @param readable how many objects are intact. */
   toError(file: string, readable: number): ServerStartError {
     return new ServerStartError(
       'DataCorrupt',
-      `${file} is damaged: ${readable} objects can be read, but ${this.text}. Nothing was changed. ${recoveryAdvice(file)}`,
+      `${file} is corrupt: ${readable} objects can be read, but ${this.text}. Nothing was changed. ${recoveryAdvice(file)}`,
     )
   }
 }
 
-/** What to do about a damaged database. */
+/** What to do about a corrupt database. */
 export function recoveryAdvice(file: string): string {
   const data = dirname(file)
   return (
     `Restore a backup (oarlock restore BACKUP --data ${data} --force), ` +
-    `or keep what can be read (oarlock restore ${file} --data NEW_DIRECTORY --salvage)`
+    `or keep the objects that can be read (oarlock restore ${file} --data NEW_DIRECTORY --salvage)`
   )
 }

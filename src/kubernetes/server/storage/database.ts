@@ -19,8 +19,9 @@ import {
 import { ServerStartError } from './start-error.ts'
 
 /**
- * Secrets lie in here as they are, and the directory may be one that others can read (invariant 9). SQLite gives the files beside it
- * the same mode. What goes wrong here goes wrong again when SQLite opens it, and SQLite says it better, but for a read-only disk.
+ * The file holds Secrets in plain text, and other users may be able to read its directory (invariant 9). SQLite creates the `-wal` and
+ * `-shm` files with the same mode. Errors are ignored, because SQLite fails on them again with a better message, except for a read-only
+ * disk.
  */
 function restrictPermissions(file: string): void {
   try {
@@ -28,28 +29,28 @@ function restrictPermissions(file: string): void {
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EROFS') return
-    throw new ServerStartError('DataDirectoryUnwritable', `${file} cannot be written, its disk is read-only: mount it for writing`, {
+    throw new ServerStartError('DataDirectoryUnwritable', `${file} is on a read-only file system: remount it read-write`, {
       cause: error,
     })
   }
 }
 
-/** Free space worth a compaction at the start. */
+/** At startup, the file is compacted when at least this much of it is free. */
 const minCompactionBytes = 64 * 1024 * 1024
-/** One step of a backup: 1 MiB, during which a commit waits. */
+/** One step of a backup: 1 MiB. A commit waits for the current step. */
 const backupPagesPerStep = 256
 
-/** A commit that brings the log to this length also writes its pages to where they belong, and everyone waits for that. */
+/** A commit that brings the log to this length also runs a checkpoint, and every write waits for it. */
 const checkpointPages = 2_000
 const cacheKib = 2_048
 const preallocationCacheKib = 256
-/** The log is not made longer ahead of need on a disk with less room than this. */
+/** The log is not preallocated on a disk with less free space than this. */
 const minFreeDiskBytes = 256 * 1024 * 1024
 
 /**
- * The file under the store. Objects are rows with an integer key and nothing else to look up by: every lookup is
- * in memory, so a new object is appended and a changed one touches one page.
- * The exclusive lock is the operating system's: it dies with the process, even by SIGKILL.
+ * The SQLite file of the store. Objects are rows with an integer key and no other index: lookups happen in memory, so a new object is
+ * appended and a changed one touches one page.
+ * The exclusive lock belongs to the operating system, which releases it when the process ends, also after SIGKILL.
  */
 export class Database {
   readonly #db: DatabaseSync
@@ -61,14 +62,14 @@ export class Database {
   readonly #begin: StatementSync
   readonly #commit: StatementSync
   readonly #seeds = new Map<string, number>()
-  /** The file and its log as they were after the first write: what others of these names would be, nobody will read. */
+  /** The inodes of the file and its log after the first write: other files at these paths are not the ones SQLite writes. */
   #fileIds: string | undefined
-  /** The format that was found when it was opened; 0 for a new database. */
+  /** The format found on disk; 0 for a new database. */
   readonly foundFormat: number
-  /** What compaction gave back to the disk. */
+  /** Bytes that compaction returned to the disk. */
   readonly compactedBytes: number
 
-  /** @throws {ServerStartError} when the file is in use, newer, damaged, or its directory cannot be written. */
+  /** @throws {ServerStartError} when the file is in use, newer, corrupt, or its directory cannot be written. */
   constructor({ file, synchronous }: Pick<StorageThreadOptions, 'file' | 'synchronous'>) {
     this.#file = file
     try {
@@ -93,27 +94,27 @@ export class Database {
   }
 
   /**
-   * Makes the write-ahead log as long as it will be between checkpoints, with a transaction that is taken back: a commit into a file
-   * that does not grow waits for its own pages only. Measured on ext4: p50 of a commit of 8 objects 0.16 ms instead of 0.34 ms.
+   * Grows the write-ahead log to its length between checkpoints, with a transaction that is rolled back: a commit into a file that
+   * does not grow waits for its own pages only. Measured on ext4: p50 of a commit of 8 objects 0.16 ms instead of 0.34 ms.
    */
   preallocateWal(): void {
     try {
       const { bavail, bsize } = statfsSync(dirname(this.#file))
       if (bavail * bsize < minFreeDiskBytes) return
       const blobBytes = 64_000
-      // What the cache holds at the end never gets to the log; and what it needs now is not given back to the machine.
+      // Pages that are in the cache at the end are never written to the log. The cache is small because its memory is not returned.
       const blobs = Math.ceil((checkpointPages * 4_096 + preallocationCacheKib * 1_024) / blobBytes) + 1
       this.#db.exec(`PRAGMA cache_size=-${preallocationCacheKib}; BEGIN IMMEDIATE; CREATE TABLE scratch (value BLOB)`)
       const insert = this.#db.prepare(`INSERT INTO scratch VALUES (zeroblob(${blobBytes}))`)
       for (let i = 0; i < blobs; i++) insert.run()
     } catch {
-      // A shorter log is slower, and nothing else.
+      // A shorter log only makes commits slower.
     }
     if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
     this.#db.exec(`PRAGMA shrink_memory; PRAGMA cache_size=-${cacheKib}`)
   }
 
-  /** Free pages go back to the disk when they are most of a large file: its time is that of what is left. */
+  /** Returns free pages to the disk when they are most of a large file. It takes time proportional to the pages in use. */
   #compact(): number {
     const read = (pragma: string) => Object.values(this.#db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number
     const pageSize = read('page_size')
@@ -123,14 +124,14 @@ export class Database {
     try {
       this.#db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
     } catch (error) {
-      // It needs room beside the old pages; without it the file serves as it is.
+      // VACUUM needs disk space for a copy; without it the file is used as it is.
       if (sqliteCode(error) === sqliteFull) return 0
       throw error
     }
     return bytes - read('page_count') * pageSize
   }
 
-  /** What SQLite finds wrong with the structure of the file; empty when it is sound. */
+  /** What SQLite's check of the file structure reports; empty when it is intact. */
   structureErrors(): string[] {
     try {
       const found = this.#db.prepare('PRAGMA quick_check(20)').all() as { quick_check: string }[]
@@ -145,15 +146,15 @@ export class Database {
     return readRows(this.#db, formatVersion)
   }
 
-  /** History up to this revision belongs to the time before a restore; 0 when there was none. */
+  /** History up to this revision is from before a restore; 0 when there was none. */
   floor(): number {
     const row = this.#db.prepare("SELECT value FROM meta WHERE name = 'floor'").get() as { value: number } | undefined
     return row?.value ?? 0
   }
 
   /**
-   * Ends every history: who watches from before `revision` is told that it is gone. For a restore, after which revisions above
-   * those of the backup may be known to clients, with content that is no more.
+   * Drops all history: a watch from before `revision` gets 410 Gone. Used by a restore, after which clients may know revisions above
+   * those of the backup, with content that no longer exists.
    */
   setFloor(revision: number): void {
     this.#db
@@ -161,7 +162,7 @@ export class Database {
       .run(revision)
   }
 
-  /** Copies the database to `path` while writes go on; the copy holds every commit that was done when this was called. */
+  /** Copies the database to `path` while writes continue; the copy holds every commit that finished before this call. */
   async backUp(path: string): Promise<void> {
     await backup(this.#db, path, { rate: backupPagesPerStep })
   }
@@ -172,7 +173,7 @@ export class Database {
     return rows.map(row => [row.name, row.revision])
   }
 
-  /** All or nothing, and on disk when it returns (invariant 5). Throws SQLite's error after rolling back. */
+  /** Atomic, and on disk when it returns (invariant 5). Throws SQLite's error after rolling back. */
   write({ resources, numbers, keys, texts }: Omit<CommitBatch, 'type'>): void {
     const newest = new Array<number>(resources.length)
     const seeds = resources.map(name => this.#seed(name))
@@ -193,22 +194,22 @@ export class Database {
       this.#commit.run()
       this.#checkFileIdentity()
     } catch (error) {
-      // SQLite rolls some failures back by itself, and then there is no transaction to end.
+      // SQLite rolls back some failures itself; then there is no open transaction.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       throw error
     }
   }
 
   /**
-   * SQLite writes on into files that were deleted, moved away or replaced, and all of it is gone with the process: what cannot be
-   * found by name again must not be acknowledged.
+   * SQLite keeps writing to files that were deleted, moved or replaced, and those writes are lost when the process ends. A write must
+   * not be acknowledged unless its file can be opened by name again.
    */
   #checkFileIdentity(): void {
-    const found = [this.#file, `${this.#file}-wal`].map(path => statSync(path, { throwIfNoEntry: false })?.ino ?? 'gone').join(' ')
+    const found = [this.#file, `${this.#file}-wal`].map(path => statSync(path, { throwIfNoEntry: false })?.ino ?? 'missing').join(' ')
     this.#fileIds ??= found
-    if (found === this.#fileIds && !found.includes('gone')) return
+    if (found === this.#fileIds && !found.includes('missing')) return
     throw new Error(
-      `${this.#file} or its -wal was removed or replaced while the server runs: put it back and restart, or restore a backup; nothing more is stored`,
+      `${this.#file} or its -wal was removed or replaced while the server runs, nothing more is stored: put it back and restart, or restore a backup`,
     )
   }
 
@@ -226,27 +227,27 @@ export class Database {
   }
 }
 
-/** Says SQLite's errors at start-up the way {@link ServerStartError} does; returns others as they are. */
+/** Converts SQLite's errors at startup to {@link ServerStartError}; returns other errors unchanged. */
 export function toStartError(error: unknown, file: string): unknown {
   const message = error instanceof Error ? error.message : String(error)
-  const because = (code: ConstructorParameters<typeof ServerStartError>[0], text: string) =>
+  const startError = (code: ConstructorParameters<typeof ServerStartError>[0], text: string) =>
     new ServerStartError(code, text, { cause: error })
   switch (sqliteCode(error)) {
     case sqliteBusy:
-      return because('DataInUse', `${file} is in use by another oarlock process: stop it first, or choose another data directory`)
+      return startError('DataInUse', `${file} is in use by another oarlock process: stop it first, or choose another data directory`)
     case sqliteFull:
-      return because('DiskFull', `the disk of ${file} is full: free some space and start again, nothing was damaged`)
+      return startError('DiskFull', `the disk of ${file} is full: free some space and restart, no data was lost`)
     case sqliteReadOnly:
     case sqliteCantOpen:
-      return because(
+      return startError(
         'DataDirectoryUnwritable',
         `${file} cannot be opened for writing (${message}): check the owner and mode of its directory`,
       )
     case sqliteCorrupt:
     case sqliteNotADatabase:
-      return because('DataCorrupt', `${file} is damaged (${message}). Nothing was changed. ${recoveryAdvice(file)}`)
+      return startError('DataCorrupt', `${file} is corrupt (${message}). Nothing was changed. ${recoveryAdvice(file)}`)
     case sqliteIoError:
-      return because('DataDirectoryUnwritable', `${file} cannot be read or written (${message}): check the disk`)
+      return startError('DataDirectoryUnwritable', `${file} cannot be read or written (${message}): check the disk`)
     default:
       return error
   }

@@ -13,7 +13,7 @@ const thing = (name: string): KubeObject => ({
   text: 'x'.repeat(20_000),
 })
 
-test('a full disk refuses writes, loses none that was acknowledged, and recovers', { skip: whyNoTmpfs() }, async () => {
+test('a full disk rejects writes, loses no acknowledged write, and recovers', { skip: whyNoTmpfs() }, async () => {
   const disk = mountTmpfs(4 * 1024 * 1024)
   try {
     const store = await Store.open({ dataDir: disk.path })
@@ -22,21 +22,21 @@ test('a full disk refuses writes, loses none that was acknowledged, and recovers
     await store.put(table, undefined, thing('first'))
     writeFileSync(ballast, Buffer.alloc(2 * 1024 * 1024))
     const acknowledged = new Set(['first'])
-    let refused: unknown
-    for (let i = 0; i < 300 && !refused; i++) {
+    let rejection: unknown
+    for (let i = 0; i < 300 && !rejection; i++) {
       await store.put(table, undefined, thing(`t${i}`)).then(
         () => acknowledged.add(`t${i}`),
-        error => (refused = error),
+        error => (rejection = error),
       )
     }
-    assert.match(String(refused), /the disk of the data directory is full: nothing was written/)
-    assert.equal((refused as { code: number }).code, 507)
-    assert.equal(table.size, acknowledged.size, 'reads go on, and show only what is on disk')
+    assert.match(String(rejection), /the disk of the data directory is full: nothing was written/)
+    assert.equal((rejection as { code: number }).code, 507)
+    assert.equal(table.size, acknowledged.size, 'reads continue and show only durable objects')
     const lost = await Promise.allSettled([store.put(table, undefined, thing('x')), store.put(table, store.head(table, 'x'), thing('x'))])
     assert.deepEqual(
       lost.map(({ status }) => status),
       ['rejected', 'rejected'],
-      'a write on top of a lost one is lost with it',
+      'a write based on a failed one fails with it',
     )
     assert.equal(store.head(table, 'x'), undefined)
 

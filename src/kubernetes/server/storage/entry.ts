@@ -1,32 +1,32 @@
 import type { KubeObject } from '../../object/index.ts'
 
 /**
- * One version of one object. Entries never change: a write makes a new one, so lists, watches and paged
- * snapshots share them freely. `text` is the whole object as ASCII JSON, ready for the wire.
+ * One version of one object. Entries are immutable: a write creates a new one, so lists, watches and paged snapshots share them.
+ * `text` is the whole object as ASCII JSON, ready to be sent.
  */
 export type Entry = {
-  /** Row id in the database; stays the same for the life of the object. */
+  /** Row id in the database; the same for all versions of an object. */
   readonly id: number
-  /** `namespace/name`, or `name`: the order of lists. */
+  /** `namespace/name`, or `name`. Lists are sorted by it. */
   readonly key: string
   readonly namespace: string
   readonly name: string
   readonly uid: string
   readonly revision: number
   readonly text: string
-  /** True once it has a deletionTimestamp and waits for its finalizers. */
+  /** True when it has a deletionTimestamp: it waits for its finalizers. */
   readonly deleting: boolean
   readonly labels: Readonly<Record<string, string>> | undefined
   /** UIDs of its owners, for the garbage collector. */
   readonly owners: readonly string[] | undefined
-  /** Values of the resource's selectable fields, in the order that the resource declares them. */
+  /** Values of the resource's selectable fields, in the order the resource declares them. */
   readonly fields: readonly string[] | undefined
 }
 
-/** Reads the selectable fields of an object, in their declared order. */
+/** Returns the selectable fields of an object, in their declared order. */
 export type FieldReader = (object: KubeObject) => readonly string[] | undefined
 
-/** @param object must carry its final metadata; `text` must be {@link asciiJson} of it. */
+/** @param object must have its final metadata; `text` must be {@link asciiJson} of it. */
 export function entryOf(id: number, object: KubeObject, revision: number, text: string, readFields: FieldReader | undefined): Entry {
   const { metadata } = object
   const namespace = metadata.namespace ?? ''
@@ -46,8 +46,8 @@ export function entryOf(id: number, object: KubeObject, revision: number, text: 
 }
 
 /**
- * JSON in ASCII only: what is stored and sent is one byte per character in memory, in SQLite and on the wire,
- * so its length is its Content-Length and V8 copies it without encoding.
+ * JSON in ASCII only: one byte per character in memory, in SQLite and on the wire, so the length is the Content-Length and V8 copies
+ * it without encoding.
  */
 export function asciiJson(value: unknown): string {
   const text = JSON.stringify(value)

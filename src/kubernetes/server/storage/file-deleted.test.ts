@@ -15,12 +15,12 @@ const object = (name: string): KubeObject => ({
 const ways: Record<string, (dataDir: string) => void> = {
   'the database is deleted': dataDir => rmSync(join(dataDir, 'oarlock.db')),
   'the log is deleted': dataDir => rmSync(join(dataDir, 'oarlock.db-wal')),
-  'the directory is moved away': dataDir => renameSync(dataDir, `${dataDir}.moved`),
+  'the directory is moved': dataDir => renameSync(dataDir, `${dataDir}.moved`),
 }
 
 for (const [what, remove] of Object.entries(ways)) {
-  test(`${what} while the server runs: no write is acknowledged any more (invariant 5)`, async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-gone-'))
+  test(`when ${what} while the server runs, no further write is acknowledged (invariant 5)`, async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-deleted-'))
     const logged: string[] = []
     const store = await Store.open({ dataDir, log: message => logged.push(message) })
     try {

@@ -21,9 +21,9 @@ const object = (name: string, resourceVersion: string) => ({
   metadata: { name, uid: name, resourceVersion, creationTimestamp: '' },
 })
 
-test('a database of format 1 is read, goes on in the newest format, and its rows get checksums as they are written', async () => {
+test('a database of format 1 is migrated, and its rows get checksums with their next write', async () => {
   await withDirectory(async (dataDir, file) => {
-    // As the first version made it.
+    // As the first version created it.
     const old = new DatabaseSync(file)
     old.exec(`PRAGMA journal_mode=WAL;
       CREATE TABLE object (id INTEGER PRIMARY KEY, resource TEXT NOT NULL, key TEXT NOT NULL, revision INTEGER NOT NULL, value TEXT NOT NULL);
@@ -45,16 +45,16 @@ test('a database of format 1 is read, goes on in the newest format, and its rows
         ['t3', 300],
       ],
     )
-    assert.equal(things.floor, 400, 'the deletion that made revision 400 is not forgotten')
+    assert.equal(things.floor, 400, 'the deletion at revision 400 counts')
     const head = store.head(things, 't2')!
     await store.put(things, head, parseEntry(head))
     await store.close()
 
     const db = new DatabaseSync(file)
     assert.equal(db.prepare('PRAGMA user_version').get()?.user_version, 2)
-    const rows = db.prepare('SELECT key, checksum IS NULL AS bare FROM object ORDER BY id').all()
+    const rows = db.prepare('SELECT key, checksum IS NULL AS isUnchecked FROM object ORDER BY id').all()
     assert.deepEqual(
-      rows.map(row => [row.key, row.bare]),
+      rows.map(row => [row.key, row.isUnchecked]),
       [
         ['t1', 1],
         ['t2', 0],
@@ -68,7 +68,7 @@ test('a database of format 1 is read, goes on in the newest format, and its rows
   })
 })
 
-test('a large file that is mostly free pages is compacted at the start', async () => {
+test('a large file of mostly free pages is compacted at startup', async () => {
   await withDirectory(async (dataDir, file) => {
     await (await Store.open({ dataDir, synchronous: 'OFF' })).close()
     const db = new DatabaseSync(file)

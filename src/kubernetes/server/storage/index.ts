@@ -1,8 +1,8 @@
 /**
- * @module storage: objects that survive the process. Start reading at `store.ts`.
- * In: whole objects, already valid. Out: entries (one JSON text per version), lists in key order, events after commit.
- * Not here: what a resource may look like (registry/), who may write it (auth/), how it travels (http/, watch/).
- * Invariants: 5 (nothing is seen before it is on disk) and 6 (revisions rise, history has no holes above its floor).
+ * @module storage: durable objects. Start reading at `store.ts`; `database.ts` is the SQLite file, `table.ts` the objects in memory.
+ * In: whole, valid objects. Out: entries (one JSON text per version), lists in key order, events after commit; backup and restore.
+ * Not here: the rules of a kind (registry/), who may write (auth/), how objects are sent (http/, watch/, wire/).
+ * Invariants: 5 (nothing is visible before it is on disk) and 6 (revisions rise, history has no gaps above its floor).
  */
 export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
 export { asciiJson, type Entry, type FieldReader, parseEntry } from './entry.ts'

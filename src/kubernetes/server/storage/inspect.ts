@@ -6,18 +6,18 @@ import { sqliteCode, sqliteCorrupt } from './sqlite-codes.ts'
 import { ServerStartError } from './start-error.ts'
 import { validRows } from './valid-rows.ts'
 
-/** What a database file holds, and what of it is damaged. */
+/** The content of a database file, and its corruption. */
 export type Inspection = {
   readonly format: number
-  /** Sound objects by resource. */
+  /** Number of intact objects by resource. */
   readonly objects: ReadonlyMap<string, number>
   readonly newestRevision: number
   readonly corruption: CorruptionReport
 }
 
 /**
- * Reads and checks a whole database file that no server has open, as a start does; changes nothing in it.
- * @throws {ServerStartError} when it is in use, is no database of ours, or of a newer format.
+ * Reads and checks a whole database file that no server has open, as a server does at startup. Changes nothing in it.
+ * @throws {ServerStartError} when it is in use, is not an Oarlock database, or has a newer format.
  */
 export function inspect(file: string): Inspection {
   let db: DatabaseSync | undefined
@@ -36,10 +36,10 @@ function inspectOpen(db: DatabaseSync, file: string): Inspection {
   if (format > formatVersion) {
     throw new ServerStartError(
       'DataTooNew',
-      `${file} has data format ${format}, this version of oarlock reads up to ${formatVersion}: use the newer version`,
+      `${file} has data format ${format}, this version of oarlock reads up to ${formatVersion}: use the newer version of oarlock`,
     )
   }
-  if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is no database of oarlock: name a file that "oarlock backup" made`)
+  if (format < 1) throw new ServerStartError('DataCorrupt', `${file} is not an oarlock database: pass a file that "oarlock backup" created`)
   const corruption = new CorruptionReport()
   const objects = new Map<string, number>()
   let newestRevision = newestKnown(db, format)

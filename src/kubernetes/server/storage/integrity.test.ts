@@ -14,7 +14,7 @@ const thing = (name: string): KubeObject => ({
   text: 'x'.repeat(900),
 })
 
-/** A data directory with `count` things, closed in good order. */
+/** Creates a data directory with `count` things and closes the store. */
 async function withThings(count: number, use: (dataDir: string, file: string) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-integrity-'))
   try {
@@ -28,7 +28,7 @@ async function withThings(count: number, use: (dataDir: string, file: string) =>
   }
 }
 
-async function refusal(dataDir: string): Promise<ServerStartError> {
+async function openError(dataDir: string): Promise<ServerStartError> {
   try {
     const store = await Store.open({ dataDir })
     await store.close()
@@ -45,18 +45,18 @@ function change(file: string, sql: string): void {
   db.close()
 }
 
-test('a page of noise is found; the error names the file, counts what can be read and says what to do', async () => {
+test('a page of noise is detected; the error names the file, the number of readable objects and the remedy', async () => {
   await withThings(400, async (dataDir, file) => {
     const before = readFileSync(file)
     const noise = Buffer.alloc(4096, 0xa5)
     const handle = openSync(file, 'r+')
     writeSync(handle, noise, 0, noise.length, 4096 * 30)
     closeSync(handle)
-    const { code, message } = await refusal(dataDir)
+    const { code, message } = await openError(dataDir)
     assert.equal(code, 'DataCorrupt')
-    const [, readable, damaged] = /(\d+) objects can be read, but (\d+) objects are damaged: /.exec(message) ?? assert.fail(message)
-    assert.equal(Number(readable) + Number(damaged), 400)
-    assert.ok(Number(damaged) <= 10, message)
+    const [, readable, corrupt] = /(\d+) objects can be read, but (\d+) objects are corrupt: /.exec(message) ?? assert.fail(message)
+    assert.equal(Number(readable) + Number(corrupt), 400)
+    assert.ok(Number(corrupt) <= 10, message)
     assert.ok(message.includes(file), message)
     assert.match(message, /rows \d+ to \d+ cannot be read/)
     assert.match(message, /oarlock restore BACKUP --data \S+ --force.*oarlock restore \S+ --data NEW_DIRECTORY --salvage/)
@@ -69,78 +69,78 @@ test('a page of noise is found; the error names the file, counts what can be rea
   })
 })
 
-test('one flipped bit in a string, which is JSON as before, is found by its checksum', async () => {
+test('the checksum detects one flipped bit in a string, which is still valid JSON', async () => {
   await withThings(50, async (dataDir, file) => {
     const bytes = readFileSync(file)
     const at = bytes.indexOf('xxxxxxxx', 8192)
     bytes[at] = bytes[at]! ^ 1
     writeFileSync(file, bytes)
-    const { code, message } = await refusal(dataDir)
+    const { code, message } = await openError(dataDir)
     assert.equal(code, 'DataCorrupt')
-    assert.match(message, /49 objects can be read, but 1 object is damaged: things default\/t\d+ \(row \d+\) is not what was written/)
+    assert.match(message, /49 objects can be read, but 1 object is corrupt: things default\/t\d+ \(row \d+\) has a wrong checksum/)
   })
 })
 
 for (const { name, sql, says } of [
   {
-    name: 'a text that is no JSON',
+    name: 'a text that is not JSON',
     sql: `UPDATE object SET value = '{"meta', checksum = NULL WHERE id = 3`,
     says: /t2 \(row 3\) cannot be read/,
   },
   {
-    name: 'a text that is no object',
+    name: 'a text that is not an object',
     sql: `UPDATE object SET value = 'null', checksum = NULL WHERE id = 3`,
     says: /row 3\) has no metadata/,
   },
   {
     name: 'an object under another key',
     sql: `UPDATE object SET key = 'default/other' WHERE id = 3`,
-    says: /holds the object of another key/,
+    says: /contains the object of another key/,
   },
   {
-    name: 'a key that is there twice',
+    name: 'a key that is stored twice',
     sql: 'INSERT INTO object SELECT 99, resource, key, revision, value, checksum FROM object WHERE id = 3',
-    says: /is there twice/,
+    says: /is stored twice/,
   },
   {
-    name: 'another revision than its object has',
+    name: 'a revision other than in its object',
     sql: 'UPDATE object SET revision = revision + 1 WHERE id = 3',
-    says: /beside resourceVersion/,
+    says: /but resourceVersion/,
   },
-  { name: 'another resource', sql: `UPDATE object SET resource = 'others' WHERE id = 3`, says: /its checksum differs/ },
+  { name: 'another resource', sql: `UPDATE object SET resource = 'others' WHERE id = 3`, says: /has a wrong checksum/ },
 ]) {
-  test(`a row with ${name} is found`, async () => {
+  test(`detects a row with ${name}`, async () => {
     await withThings(10, async (dataDir, file) => {
       change(file, sql)
-      const { code, message } = await refusal(dataDir)
+      const { code, message } = await openError(dataDir)
       assert.equal(code, 'DataCorrupt')
       assert.match(message, says)
     })
   })
 }
 
-test('a file that is no database, or cut off, is refused', async () => {
+test('rejects a file that is truncated or not a database', async () => {
   await withThings(200, async (dataDir, file) => {
     truncateSync(file, 4096 * 7 + 100)
-    assert.equal((await refusal(dataDir)).code, 'DataCorrupt')
-    writeFileSync(file, 'no database'.repeat(1000))
-    const { code, message } = await refusal(dataDir)
+    assert.equal((await openError(dataDir)).code, 'DataCorrupt')
+    writeFileSync(file, 'not a database'.repeat(1000))
+    const { code, message } = await openError(dataDir)
     assert.equal(code, 'DataCorrupt')
-    assert.match(message, /is damaged \(file is not a database\)/)
+    assert.match(message, /is corrupt \(file is not a database\)/)
   })
 })
 
-test('a database that is gone from a used data directory is told, not replaced by an empty one', async () => {
+test('a database missing from a used data directory is an error, and is not replaced by an empty one', async () => {
   await withThings(1, async (dataDir, file) => {
     rmSync(file)
     await (await Store.open({ dataDir })).close()
     writeFileSync(join(dataDir, 'kubeconfig'), '')
     rmSync(file)
-    const { code, message } = await refusal(dataDir)
+    const { code, message } = await openError(dataDir)
     assert.equal(code, 'DataMissing')
-    assert.match(message, /oarlock\.db is missing, but \S+kubeconfig says that a server has run here: .*to start empty/)
+    assert.match(message, /oarlock\.db is missing, but \S+kubeconfig shows that a server has run here: .*to start empty/)
     writeFileSync(file, '')
-    assert.match((await refusal(dataDir)).message, /oarlock\.db is empty/)
+    assert.match((await openError(dataDir)).message, /oarlock\.db is empty/)
     rmSync(join(dataDir, 'kubeconfig'))
     await (await Store.open({ dataDir })).close()
   })

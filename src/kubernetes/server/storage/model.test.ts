@@ -117,18 +117,18 @@ test('a table and its history agree with a Map and a plain list of events (invar
           [...map.values()].reduce((sum, entry) => sum + entry.text.length, 0),
         )
       }
-      for (const { list, copy } of kept) assert.deepEqual(list, copy, 'a list that was handed out never changes')
+      for (const { list, copy } of kept) assert.deepEqual(list, copy, 'a returned list never changes')
     }),
     { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 3_000) },
   )
 })
 
-test('a store with writes on top of each other agrees with a Map: each answer, each event, each head (invariants 5 and 6)', async () => {
+test('a store with overlapping writes agrees with a Map in every result, event and head (invariants 5 and 6)', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-model-'))
   const store = await Store.open({ dataDir, synchronous: 'OFF' })
   const write = fc.record({
     key: fc.constantFrom(...keys),
-    action: fc.constantFrom('put', 'put', 'put', 'remove', 'await', 'turn'),
+    action: fc.constantFrom('put', 'put', 'put', 'remove', 'await', 'yield'),
     value: fc.nat(1_000),
   })
   const whole = new Map<string, Map<string, number>>()
@@ -149,28 +149,28 @@ test('a store with writes on top of each other agrees with a Map: each answer, e
             else watched.set(entry.key, parseEntry(entry).value as number)
           }
         })
-        const answers: Promise<void>[] = []
+        const results: Promise<void>[] = []
         for (const { key, action, value } of writes) {
-          if (action === 'await') await Promise.all(answers)
-          if (action === 'turn') await new Promise(setImmediate)
-          if (action === 'await' || action === 'turn') continue
+          if (action === 'await') await Promise.all(results)
+          if (action === 'yield') await new Promise(setImmediate)
+          if (action === 'await' || action === 'yield') continue
           const head = store.head(table, key)
-          assert.equal(head && parseEntry(head).value, model.get(key), 'a write is based on all that were before it')
+          assert.equal(head && parseEntry(head).value, model.get(key), 'a write is based on all writes before it')
           const object = { ...objectOf(key, 0, 0, undefined), value }
           if (action === 'put') {
             model.set(key, value)
-            answers.push(
+            results.push(
               store.put(table, head, object).then(entry => {
                 assert.equal(parseEntry(entry).value, value)
-                assert.ok((table.get(key)?.revision ?? entry.revision) >= entry.revision, 'what is acknowledged can be read')
+                assert.ok((table.get(key)?.revision ?? entry.revision) >= entry.revision, 'an acknowledged write can be read')
               }),
             )
           } else if (head) {
             model.delete(key)
-            answers.push(store.remove(table, head, object).then(() => {}))
+            results.push(store.remove(table, head, object).then(() => {}))
           }
         }
-        await Promise.all(answers)
+        await Promise.all(results)
         const expected = [...model].sort(byKey)
         assert.deepEqual(
           table.snapshot().map(entry => [entry.key, parseEntry(entry).value]),
@@ -190,7 +190,7 @@ test('a store with writes on top of each other agrees with a Map: each answer, e
           .snapshot()
           .map(entry => [entry.key, parseEntry(entry).value]),
         [...model].sort(byKey),
-        'and so does what is read after a restart',
+        'the objects after a restart agree too',
       )
     }
     await again.close()

@@ -1,10 +1,10 @@
 import type { Corruption } from './read-rows.ts'
 import type { ServerStartErrorCode } from './start-error.ts'
 
-/** One row of the database. Its key stands in its text too, and both must agree. */
+/** One row of the database. The key is also part of the text; both must agree. */
 export type Row = [id: number, resource: string, key: string, revision: number, text: string]
 
-/** Rows read at the start, column by column like a {@link CommitBatch}. */
+/** Rows read at startup, column by column like a {@link CommitBatch}. */
 export type RowsBatch = {
   readonly type: 'rows'
   readonly resources: readonly string[]
@@ -13,19 +13,19 @@ export type RowsBatch = {
   readonly texts: readonly string[]
 }
 
-/** What the check of the database at the start found beside its rows. */
+/** What the startup check of the database found, apart from its rows. */
 export type OpenReport = {
-  /** The format that was found; 0 for a new database. */
+  /** The format found on disk; 0 for a new database. */
   readonly foundFormat: number
   readonly corruptions: readonly Corruption[]
-  /** What compaction gave back to the disk, in bytes. */
+  /** Bytes that compaction returned to the disk. */
   readonly compactedBytes: number
 }
 
 /**
- * The writes of one commit, column by column: an object for each write costs more to copy between threads than its text.
- * Write `i` has its id, its revision and the index of its resource at `numbers[3 * i]` and after; a key when the row is new, else '';
- * a text, or '' when the row is deleted.
+ * The writes of one commit, column by column: copying one object per write between threads costs more than copying its text.
+ * `numbers[3 * i]` and the two after it are the id of write `i`, its revision, and the index of its resource. `keys[i]` is set for a
+ * new row and '' otherwise. `texts[i]` is '' when the row is deleted.
  */
 export type CommitBatch = {
   readonly type: 'commit'
@@ -37,18 +37,28 @@ export type CommitBatch = {
 
 export type ToStorageThread = CommitBatch | { type: 'backup'; path: string } | { type: 'close' }
 
+/** The end of a successful start: every row was sent before it. */
+export type ReadyMessage = {
+  readonly type: 'ready'
+  /** The newest revision of each resource, deletions included. */
+  readonly revisions: readonly [resource: string, revision: number][]
+  /** There is no history up to this revision: a restore set it. 0 without one. */
+  readonly floor: number
+  readonly report: OpenReport
+}
+
 export type FromStorageThread =
   | RowsBatch
-  | { type: 'ready'; revisions: [resource: string, revision: number][]; floor: number; report: OpenReport }
-  | { type: 'refused'; code: ServerStartErrorCode; message: string }
+  | ReadyMessage
+  | { type: 'startFailed'; code: ServerStartErrorCode; message: string }
   | { type: 'committed'; durationMs: number }
-  | { type: 'failed'; errcode: number; message: string }
+  | { type: 'commitFailed'; errcode: number; message: string }
   | { type: 'backedUp'; error: string | undefined }
   | { type: 'closed' }
 
 export type StorageThreadOptions = {
   file: string
   synchronous: 'FULL' | 'OFF'
-  /** How many batches of rows were taken over: the thread reads only a few ahead, or the whole database would wait in memory. */
+  /** How many batches of rows the main thread has loaded: the storage thread reads only a few ahead, so the database is never in memory twice. */
   loadedBatches: Int32Array<SharedArrayBuffer>
 }

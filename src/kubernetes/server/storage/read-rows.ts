@@ -3,20 +3,20 @@ import { checksumSeed, rowChecksum } from './checksum.ts'
 import type { Row } from './protocol.ts'
 import { sqliteCode, sqliteCorrupt, sqliteIoError } from './sqlite-codes.ts'
 
-/** Rows that cannot be read: one whose content is not what was written, or all that lie on unreadable pages. */
+/** Rows that cannot be read: one with a wrong checksum, or all rows on unreadable pages (`rows` is undefined when their number is unknown). */
 export type Corruption = { readonly what: string; readonly rows: number | undefined }
 
 export type RowOrCorruption = { readonly row: Row } | { readonly corruption: Corruption }
 
 type StoredRow = [id: number, resource: string, key: string, revision: number, text: string, checksum: number | null]
 
-/** How many ids are tried one by one behind an unreadable page: some seconds. */
+/** How many ids are probed one by one after an unreadable page; takes a few seconds. */
 const maxProbedIds = 1_000_000
 
 /**
- * Every row that can be read and is what was written, in the order of ids; and what is damaged, where it lies. Reading goes on
- * behind a damaged page: rows are found by their id, on a way through the tree that may avoid it.
- * @param format of the database: before 2 there were no checksums.
+ * Yields every intact row in id order, and every corruption in its position. Reading continues after a corrupt page: rows are looked
+ * up by id, on a path through the B-tree that may avoid the page.
+ * @param format of the database: format 1 has no checksums.
  */
 export function* readRows(db: DatabaseSync, format: number): Generator<RowOrCorruption> {
   const columns = `SELECT id, resource, key, revision, value, ${format < 2 ? 'NULL' : 'checksum'} FROM object`
@@ -71,7 +71,7 @@ function check(stored: StoredRow, seeds: Map<string, number>): RowOrCorruption {
       seeds.set(resource, seed)
     }
     if (rowChecksum(seed, text) !== checksum) {
-      return { corruption: { what: `${resource} ${key} (row ${id}) is not what was written: its checksum differs`, rows: 1 } }
+      return { corruption: { what: `${resource} ${key} (row ${id}) has a wrong checksum`, rows: 1 } }
     }
   }
   return { row: [id, resource, key, revision, text] }

@@ -12,46 +12,46 @@ import { ServerStartError } from './start-error.ts'
 import { validRows } from './valid-rows.ts'
 
 export type RestoreOptions = {
-  /** A file that a backup made; with `salvage` also a damaged `oarlock.db`. It is not changed. */
+  /** A backup; with `salvage` also a corrupt `oarlock.db`. It is not changed. */
   file: string
-  /** Made when missing. */
+  /** Created when missing. */
   dataDir: string
-  /** Replaces a database that is there; it is kept beside the new one. Default false: refuses. */
+  /** Replaces an existing database, which is kept next to the new one under another name. Default false: fails. */
   force?: boolean
-  /** Leaves out what cannot be read instead of refusing. Default false. */
+  /** Skips objects that cannot be read instead of failing. Default false. */
   salvage?: boolean
   nowMs?: number
 }
 
 export type RestoreSummary = {
   readonly objects: number
-  /** What was left out (`salvage`), in words; undefined when nothing was. */
+  /** A description of what was skipped (`salvage`); undefined when nothing was. */
   readonly skipped: string | undefined
-  /** Objects by resource whose owners are not there: the garbage collector deletes them when a server starts. */
+  /** Number of objects without an existing owner, by resource: the garbage collector deletes them when a server starts. */
   readonly orphans: ReadonlyMap<string, number>
-  /** Resource versions go on above this one; who watches from before it is told to list again (410 Gone). */
+  /** New resource versions are above this one. A watch from before it gets 410 Gone, and its client lists again. */
   readonly floor: number
-  /** Where the database is kept that was there before. */
+  /** The new path of the database that was replaced. */
   readonly replacedPath: string | undefined
 }
 
 /**
  * Makes a backup the database of a data directory on which no server runs.
  *
- * Clients may know resource versions from after the backup. To them the restore is a jump to another history: the new
- * database begins above every version that was ever handed out, and has no history below that. So no watch goes on as if
- * nothing had happened, and no update that was computed from a lost version is taken for a current one.
- * @throws {ServerStartError} when the file is damaged, the directory in use, or there is a database and no `force`.
+ * Clients may know resource versions from after the backup. For them the restore is a jump to another history: the new database
+ * starts above every resource version that was ever assigned, and has no history below it. So no watch continues across the restore,
+ * and no update computed from a lost version passes as current.
+ * @throws {ServerStartError} when the file is corrupt, the directory is in use, or it has a database and `force` is not set.
  */
 export function restoreBackup({ file, dataDir, force = false, salvage = false, nowMs = Date.now() }: RestoreOptions): RestoreSummary {
   const target = join(resolve(dataDir), 'oarlock.db')
-  if (!existsSync(file)) throw new ServerStartError('DataMissing', `there is no ${file}: name a file that "oarlock backup" made`)
+  if (!existsSync(file)) throw new ServerStartError('DataMissing', `${file} does not exist: pass a file that "oarlock backup" created`)
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
-  const isThere = existsSync(target) || existsSync(`${target}-wal`)
-  if (isThere && !force) {
+  const exists = existsSync(target) || existsSync(`${target}-wal`)
+  if (exists && !force) {
     throw new ServerStartError(
       'DataInUse',
-      `${target} exists: choose another directory, or replace it with --force (it is kept beside the new one)`,
+      `${target} exists: choose another directory, or replace it with --force (the old database is kept under another name)`,
     )
   }
   const stamp = `${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}-${randomBytes(2).toString('hex')}`
@@ -62,12 +62,12 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
     const found = inspect(copy)
     const { corruption } = found
     if (!corruption.isEmpty && !salvage) throw corruption.toError(file, count(found.objects))
-    const replacedRevision = isThere ? lastRevisionOf(target) : 0
+    const replacedRevision = exists ? lastRevisionOf(target) : 0
     const last = Math.max(found.newestRevision, replacedRevision)
     const floor = nextRevision(last, nowMs, readRevision(found.newestRevision).partition)
     const orphans = fill(fresh, copy, found, floor)
     syncPath(fresh)
-    const replaced = isThere ? `${target}.replaced-${stamp}` : undefined
+    const replaced = exists ? `${target}.replaced-${stamp}` : undefined
     if (replaced) for (const suffix of ['', '-wal', '-shm']) moveIfExists(target + suffix, replaced + suffix)
     renameSync(fresh, target)
     syncPath(dirname(target))
@@ -85,9 +85,9 @@ export function restoreBackup({ file, dataDir, force = false, salvage = false, n
   }
 }
 
-/** With the write-ahead log that a server which was killed left beside it: the newest writes are in there. */
+/** Copies the write-ahead log too: after a kill it holds the newest writes. */
 function copyWithLog(file: string, copy: string): void {
-  refuseIfOpen(file)
+  checkNotOpen(file)
   for (const suffix of ['', '-wal']) {
     if (!existsSync(file + suffix)) continue
     copyFileSync(file + suffix, copy + suffix, copyMode.COPYFILE_EXCL)
@@ -95,9 +95,9 @@ function copyWithLog(file: string, copy: string): void {
   }
 }
 
-// A copy of a file that is being written to would be neither the old nor the new one.
-function refuseIfOpen(file: string): void {
-  // Who has it open keeps a log beside it. To look without need would leave one there.
+// A copy of a file that is being written would be neither the old nor the new version.
+function checkNotOpen(file: string): void {
+  // A process that has the database open keeps a log next to it. Opening it here without need would create one.
   if (!existsSync(`${file}-wal`)) return
   let db: DatabaseSync | undefined
   try {
@@ -105,7 +105,7 @@ function refuseIfOpen(file: string): void {
     db.prepare('SELECT count(*) FROM sqlite_schema').get()
   } catch (error) {
     if (sqliteCode(error) !== sqliteBusy) return
-    throw new ServerStartError('DataInUse', `${file} belongs to a server that runs: make a backup of it with "oarlock backup"`, {
+    throw new ServerStartError('DataInUse', `${file} is in use by a running server: create a backup with "oarlock backup"`, {
       cause: error,
     })
   } finally {
@@ -114,7 +114,7 @@ function refuseIfOpen(file: string): void {
 }
 
 /**
- * The newest revision of the database that is replaced, as far as it can be read.
+ * The newest revision of the database to be replaced; 0 when it cannot be read.
  * @throws {ServerStartError} DataInUse when a server runs on it.
  */
 function lastRevisionOf(target: string): number {
@@ -126,7 +126,7 @@ function lastRevisionOf(target: string): number {
   }
 }
 
-/** Writes every sound row into a new database. Returns the {@link RestoreSummary.orphans}. */
+/** Writes every valid row into a new database. Returns the {@link RestoreSummary.orphans}. */
 function fill(fresh: string, copy: string, { format }: Inspection, floor: number): Map<string, number> {
   const from = new DatabaseSync(copy)
   const into = new Database({ file: fresh, synchronous: 'FULL' })

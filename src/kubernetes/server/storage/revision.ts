@@ -1,4 +1,4 @@
-/** Revisions count milliseconds from here. */
+/** Revisions count milliseconds from this time. */
 export const revisionEpochMs = Date.UTC(2026, 0, 1)
 
 const countersPerMs = 128
@@ -8,9 +8,9 @@ const largestMs = 2 ** 40 - 1
 
 /**
  * The resource version that follows `last`: 40 bits of milliseconds since 2026-01-01, 6 of partition, 7 of counter.
- * Strictly greater than `last` whatever the clock says (invariant 6): after a step back, or more than 128 revisions
- * in a millisecond, the milliseconds run ahead of the clock until it catches up.
- * @throws {RangeError} past the year 2060, when 40 bits are used up.
+ * Strictly greater than `last` for any clock (invariant 6): after the clock steps back, or after more than 128 revisions in a
+ * millisecond, the milliseconds run ahead of the clock until it catches up.
+ * @throws {RangeError} after the year 2060, when 40 bits overflow.
  */
 export function nextRevision(last: number, nowMs: number, partition: number): number {
   const lastMs = Math.floor(last / step)
@@ -22,7 +22,7 @@ export function nextRevision(last: number, nowMs: number, partition: number): nu
   return inRange((lastMs + 1) * step + partition * countersPerMs)
 }
 
-/** What a revision says about its origin. */
+/** The time, partition and counter that a revision is made of. */
 export function readRevision(revision: number): { atMs: number; partition: number; counter: number } {
   return {
     atMs: Math.floor(revision / step) + revisionEpochMs,
@@ -31,7 +31,7 @@ export function readRevision(revision: number): { atMs: number; partition: numbe
   }
 }
 
-/** Reads a resource version sent by a client; undefined when it is not a whole number below 2^53. */
+/** Parses a resource version sent by a client; undefined when it is not an integer below 2^53. */
 export function parseRevision(text: string): number | undefined {
   if (text.length === 0 || text.length > 16) return undefined
   for (let i = 0; i < text.length; i++) {

@@ -1,4 +1,4 @@
-/** SQLite's primary result codes that mean something to us: https://www.sqlite.org/rescode.html */
+/** The primary result codes of SQLite that this module handles: https://www.sqlite.org/rescode.html */
 export const sqliteBusy = 5
 export const sqliteReadOnly = 8
 export const sqliteIoError = 10
@@ -7,7 +7,7 @@ export const sqliteFull = 13
 export const sqliteCantOpen = 14
 export const sqliteNotADatabase = 26
 
-/** SQLite's primary result code of an error, 0 when it is not SQLite's. */
+/** The primary result code of an SQLite error; 0 for other errors. */
 export function sqliteCode(error: unknown): number {
   const errcode = (error as { errcode?: unknown } | undefined)?.errcode
   return typeof errcode === 'number' ? errcode & 0xff : 0

@@ -2,15 +2,15 @@ export type ServerStartErrorCode =
   | 'DataTooNew'
   | 'DataInUse'
   | 'AddressInUse'
-  /** It is not of this machine, or not for this user. */
+  /** The address does not belong to this machine, or this user may not listen on it. */
   | 'AddressInvalid'
   | 'DiskFull'
   | 'DataCorrupt'
-  /** The database is gone, though a server has run on this data directory before. */
+  /** The database is missing, although a server has run on this data directory before. */
   | 'DataMissing'
   | 'DataDirectoryUnwritable'
 
-/** Why a server did not start. `code` is what programs decide by; the message says what a person can do. */
+/** Why a server did not start. `code` is for programs; the message tells people what to do. */
 export class ServerStartError extends Error {
   override readonly name = 'ServerStartError'
   readonly code: ServerStartErrorCode
@@ -20,7 +20,7 @@ export class ServerStartError extends Error {
     this.code = code
   }
 
-  /** The address to listen on is the trouble; otherwise the data directory is. */
+  /** True when the cause is the listen address; otherwise it is the data directory. */
   get isAddressError(): boolean {
     return this.code === 'AddressInUse' || this.code === 'AddressInvalid'
   }

@@ -27,7 +27,7 @@ const contentOf = (table: Table) => table.snapshot().map(entry => [entry.key, pa
 
 type Step = { key: string; value: number; action: 'put' | 'remove' | 'wait' }
 
-test('store, watch and restart agree with a Map, whatever is written in whatever order (invariants 5 and 6)', async () => {
+test('store, events and restart agree with a Map for random writes (invariants 5 and 6)', async () => {
   const step: fc.Arbitrary<Step> = fc.record({
     key: fc.constantFrom('a', 'b', 'c', 'd/e', 'd/f'),
     value: fc.nat(1_000),
@@ -45,7 +45,7 @@ test('store, watch and restart agree with a Map, whatever is written in whatever
         let lastSeen = 0
         const see = (events: readonly StoredEvent[]) => {
           for (const { type, revision, entry } of events) {
-            assert.ok(revision > lastSeen, 'events come in the order of their revisions')
+            assert.ok(revision > lastSeen, 'events come in revision order')
             lastSeen = revision
             assert.equal(type === 'ADDED', type !== 'DELETED' && !watched.has(entry.key))
             if (type === 'DELETED') assert.ok(watched.delete(entry.key))
@@ -83,7 +83,7 @@ test('store, watch and restart agree with a Map, whatever is written in whatever
         const again = await Store.open({ dataDir, synchronous: 'OFF' })
         assert.deepEqual(contentOf(again.table(things)), before)
         assert.equal(again.revision, revision)
-        assert.equal(again.table(things).floor, again.table(things).lastRevision, 'history does not outlive the process')
+        assert.equal(again.table(things).floor, again.table(things).lastRevision, 'history ends with the process')
         await again.close()
       }),
       { numRuns: Number(process.env.OARLOCK_TEST_RUNS ?? 6) },
@@ -91,13 +91,13 @@ test('store, watch and restart agree with a Map, whatever is written in whatever
   })
 })
 
-test('writes to one key queue up without waiting for each other', async () => {
+test('writes to one key are queued without waiting for each other', async () => {
   await withDataDir(async dataDir => {
     const store = await Store.open({ dataDir })
     const table = store.table(things)
     const done = []
     for (let value = 0; value < 500; value++) done.push(store.put(table, store.head(table, 'a'), thing('a', value)))
-    assert.equal(table.get('a'), undefined, 'nothing is seen before it is on disk')
+    assert.equal(table.get('a'), undefined, 'nothing is visible before it is on disk')
     const entries = await Promise.all(done)
     assert.deepEqual(
       entries.map(entry => parseEntry(entry).value),
@@ -108,7 +108,7 @@ test('writes to one key queue up without waiting for each other', async () => {
   })
 })
 
-test('a second store on the same directory is refused, the first goes on', async () => {
+test('a second store on the same directory fails to open, and the first continues', async () => {
   await withDataDir(async dataDir => {
     const store = await Store.open({ dataDir })
     await assert.rejects(Store.open({ dataDir }), {
@@ -122,20 +122,20 @@ test('a second store on the same directory is refused, the first goes on', async
   })
 })
 
-test('nobody else can read the database, whatever mode its directory has (invariant 9)', async () => {
+test('only the owner can read the database, for any mode of its directory (invariant 9)', async () => {
   await withDataDir(async dataDir => {
     chmodSync(dataDir, 0o755)
     const file = join(dataDir, 'oarlock.db')
     writeFileSync(file, '', { mode: 0o644 })
     const store = await Store.open({ dataDir })
     const files = readdirSync(dataDir)
-    assert.ok(files.length > 1, 'there is a write-ahead log beside it')
+    assert.ok(files.length > 1, 'there is a write-ahead log')
     for (const name of files) assert.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
     await store.close()
   })
 })
 
-test('a newer format and a damaged file are refused, untouched', async () => {
+test('a newer format and a corrupt file fail to open', async () => {
   await withDataDir(async dataDir => {
     const file = join(dataDir, 'oarlock.db')
     const db = new DatabaseSync(file)

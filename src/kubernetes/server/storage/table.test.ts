@@ -13,10 +13,10 @@ function entry(name: string, revision: number): Entry {
   return entryOf(1, object, revision, asciiJson(object), undefined)
 }
 
-test('history is bounded, and its floor says from where a watch may start (invariants 6 and 10)', () => {
+test('history is bounded in events, and its floor is the oldest revision a watch may start from (invariants 6 and 10)', () => {
   const table = new Table('things', { events: 8, bytes: 1e6 })
   for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
-  assert.equal(table.floor, 3, 'a quarter of the limit is dropped at once')
+  assert.equal(table.floor, 3, 'a quarter of the limit is dropped in one go')
   assert.equal(table.eventsSince(2), undefined)
   assert.deepEqual(
     table.eventsSince(3)?.map(event => event.revision),
@@ -25,26 +25,26 @@ test('history is bounded, and its floor says from where a watch may start (invar
   assert.deepEqual(table.eventsSince(9), [])
 })
 
-test('history is bounded in bytes too', () => {
+test('history is bounded in bytes', () => {
   const size = entry('t1', 1).text.length
   const table = new Table('things', { events: 1_000, bytes: size * 4 })
   for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
   assert.ok(table.eventsSince(table.floor)!.length <= 4)
 })
 
-test('history that is old is forgotten, but for the newest events of a table', () => {
+test('old history is dropped, except the newest events of a table', () => {
   const table = new Table('things', { events: 1_000, bytes: 1e6 })
   for (let revision = 1; revision <= 9; revision++) table.apply(undefined, entry(`t${revision}`, revision), entry(`t${revision}`, revision))
-  const left = () => table.eventsSince(table.floor)?.map(event => event.revision)
+  const remaining = () => table.eventsSince(table.floor)?.map(event => event.revision)
   table.compactHistory(3, 2)
-  assert.deepEqual([table.floor, left()], [3, [4, 5, 6, 7, 8, 9]])
+  assert.deepEqual([table.floor, remaining()], [3, [4, 5, 6, 7, 8, 9]])
   table.compactHistory(9, 2)
-  assert.deepEqual([table.floor, left(), table.eventsSince(6)], [7, [8, 9], undefined])
+  assert.deepEqual([table.floor, remaining(), table.eventsSince(6)], [7, [8, 9], undefined])
   table.compactHistory(9, 2)
-  assert.deepEqual(left(), [8, 9])
+  assert.deepEqual(remaining(), [8, 9])
 })
 
-test('a key removed and created again stands once in the order', () => {
+test('a key that is removed and created again is listed once', () => {
   const table = new Table('things', { events: 8, bytes: 1e6 })
   const [a, b] = [entry('a', 1), entry('b', 2)]
   table.apply(undefined, b, b)
@@ -61,7 +61,7 @@ test('a key removed and created again stands once in the order', () => {
   )
 })
 
-test('the past is what a map of it would be, as far back as history goes', () => {
+test('snapshotAt agrees with recorded snapshots, as far back as history goes', () => {
   const change = fc.record({ name: fc.constantFrom('a', 'b', 'c', 'd'), isRemoval: fc.boolean() })
   fc.assert(
     fc.property(fc.array(change, { maxLength: 40 }), changes => {

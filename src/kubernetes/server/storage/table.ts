@@ -1,31 +1,31 @@
 import type { KubeObject } from '../../object/index.ts'
 import { type Entry, entryOf, type FieldReader } from './entry.ts'
 
-/** One durable change of one object. `before` is what it replaced, which watchers with selectors need. */
+/** One durable change of one object. `before` is the version it replaced, which watchers with selectors need. */
 export type StoredEvent = {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly revision: number
-  /** For DELETED: the last state with the revision of the deletion. */
+  /** For DELETED: the last state, with the revision of the deletion. */
   readonly entry: Entry
   readonly before: Entry | undefined
-  /** The event as a line of the wire, by media type: shared by all watchers of its commit and then forgotten, as history is long. */
+  /** The event as a line of a watch, by media type: shared by all watchers of its commit, then dropped, because history is long. */
   encoded: Map<string, string> | undefined
 }
 
-/** Receives the events of one commit, in order. Must not throw and must not wait. */
+/** Receives the events of one commit, in order. Must not throw and must not block. */
 export type TableListener = (events: readonly StoredEvent[]) => void
 
 export type HistoryLimits = { events: number; bytes: number }
 
 /**
  * The durable objects of one resource, in memory, with the recent history that watches resume from.
- * Invariant 6: `events` has every change with a revision above `floor`, in order. Nothing is seen here
- * before it is on disk (invariant 5): only the store's commit calls {@link apply}.
+ * Invariant 6: `#events` has every change with a revision above `#floor`, in order. Nothing is visible here before it is on disk
+ * (invariant 5): only the store's commit calls {@link apply}.
  */
 export class Table {
   readonly name: string
   readonly listeners = new Set<TableListener>()
-  /** Told of a new object when its write is queued, so that what it writes too is in the same commit. Must not throw. */
+  /** Called when the write of a new object is queued, so that writes of the callback join the same commit. Must not throw. */
   onCreate: ((entry: Entry) => void) | undefined
   readonly #limits: HistoryLimits
   #readFields: FieldReader | undefined
@@ -62,7 +62,7 @@ export class Table {
     return this.#lastRevision
   }
 
-  /** A watch may start from this revision or later; before it, history is gone. */
+  /** A watch may start from this revision or later; history before it was dropped. */
   get floor(): number {
     return this.#floor
   }
@@ -75,12 +75,12 @@ export class Table {
     return this.#entries.values()
   }
 
-  /** Keys of objects here that name `uid` as an owner. */
+  /** Keys of objects in this table with `uid` as an owner. */
   ownedBy(uid: string): ReadonlySet<string> | undefined {
     return this.#byOwner.get(uid)
   }
 
-  /** All objects in key order. The array is shared and never changes: a later write makes another. */
+  /** All objects in key order. The array is shared and immutable: a later write creates another. */
   snapshot(): readonly Entry[] {
     if (this.#snapshot) return this.#snapshot
     const keys = this.#keys()
@@ -90,7 +90,7 @@ export class Table {
     return entries
   }
 
-  /** The objects of one namespace in key order, without touching the others. The last answer is kept until something changes. */
+  /** The objects of one namespace in key order, without visiting the others. The last result is cached until the next change. */
   inNamespace(namespace: string): readonly Entry[] {
     if (this.#namespaceCache?.namespace === namespace) return this.#namespaceCache.entries
     const keys = this.#keys()
@@ -102,11 +102,11 @@ export class Table {
     return entries
   }
 
-  /** All objects in key order as they were at `revision`, or undefined when history does not go back so far. */
+  /** All objects in key order as they were at `revision`; undefined when history does not go back that far. */
   snapshotAt(revision: number): readonly Entry[] | undefined {
     const since = this.eventsSince(revision)
     if (!since || since.length === 0) return since && this.snapshot()
-    // The first change since then knows what stood there before it.
+    // The first change of a key since then has the version before it.
     const then = new Map<string, Entry | undefined>()
     for (const { entry, before } of since) if (!then.has(entry.key)) then.set(entry.key, before)
     const entries = this.snapshot().filter(entry => !then.has(entry.key))
@@ -114,7 +114,7 @@ export class Table {
     return entries.sort((a, b) => compareKeys(a.key, b.key))
   }
 
-  /** The events after `revision`, or undefined when some of them are no longer kept. */
+  /** The events after `revision`; undefined when some of them were dropped. */
   eventsSince(revision: number): readonly StoredEvent[] | undefined {
     if (revision < this.#floor) return undefined
     let low = 0
@@ -127,12 +127,12 @@ export class Table {
     return this.#events.slice(low)
   }
 
-  /** Names of the fields that entries carry in `fields`. */
+  /** Names of the fields whose values entries have in `fields`. */
   get fieldNames(): readonly string[] {
     return this.#fieldNames
   }
 
-  /** Other fields became selectable: reads them again for every object. */
+  /** Changes which fields are selectable: reads them again from every object. */
   setFields(names: readonly string[], readFields: FieldReader | undefined): void {
     const isSame = names.length === this.#fieldNames.length && names.every((name, index) => name === this.#fieldNames[index])
     this.#fieldNames = names
@@ -150,19 +150,19 @@ export class Table {
     return this.#readFields
   }
 
-  /** Start-up: puts a stored object in place without an event. */
+  /** At startup: adds a stored object without an event. */
   load(id: number, object: KubeObject, revision: number, text: string): void {
     this.#put(entryOf(id, object, revision, text, this.#readFields), undefined)
     this.#lastRevision = Math.max(this.#lastRevision, revision)
   }
 
-  /** Start-up: history before `revision` was not kept. */
+  /** At startup: there is no history before `revision`. */
   setFloor(revision: number): void {
     this.#lastRevision = Math.max(this.#lastRevision, revision)
     this.#floor = this.#lastRevision
   }
 
-  /** Takes over one durable change. `after` is undefined for a deletion, whose last state is `last`. */
+  /** Applies one durable change. `after` is undefined for a deletion, whose last state is `last`. */
   apply(before: Entry | undefined, after: Entry | undefined, last: Entry): StoredEvent {
     if (after) this.#put(after, before)
     else if (before) this.#remove(before)
@@ -176,8 +176,8 @@ export class Table {
   }
 
   /**
-   * Drops the history up to `revision`, but for the newest `keep` events: after a burst of changes its many versions would stay
-   * for as long as nothing else happens.
+   * Drops the history up to `revision`, except the newest `keep` events. Without this, the versions of a burst of changes would stay
+   * in memory until the next changes.
    */
   compactHistory(revision: number, keep: number): void {
     const most = this.#events.length - keep
@@ -188,7 +188,7 @@ export class Table {
     this.#events = this.#events.slice(drop)
   }
 
-  // Drops a quarter at once, so that trimming costs little per event.
+  // Drops a quarter in one go, so that trimming costs little per event.
   #trim(): void {
     const keep = Math.floor(this.#limits.events * 0.75)
     const keepBytes = this.#limits.bytes * 0.75
@@ -232,12 +232,12 @@ export class Table {
     }
   }
 
-  // Sorting waits until a list asks, and then only the new keys are sorted: creating 72,000 objects stays linear.
+  // Sorts on the next list, and only the new keys: creating 72,000 objects stays linear.
   #keys(): string[] {
     if (this.#removedKeys > 0) {
       const present = (key: string) => this.#entries.has(key)
       this.#sortedKeys = this.#sortedKeys.filter(present)
-      // A key removed and created again stands in both lists.
+      // A key that was removed and created again is in both lists.
       this.#addedKeys = this.#addedKeys.filter(present)
       this.#removedKeys = 0
     }

@@ -4,7 +4,7 @@ import type { Row } from './protocol.ts'
 import { type Corruption, readRows } from './read-rows.ts'
 import { rowError } from './row-error.ts'
 
-/** Every row with its object, except those that are damaged: they go to `onCorruption`. */
+/** Yields every valid row with its object; passes the others to `onCorruption`. */
 export function* validRows(
   db: DatabaseSync,
   format: number,
@@ -27,8 +27,8 @@ export function* validRows(
     }
     const keys = seen.get(resource) ?? new Set()
     seen.set(resource, keys)
-    const fault = rowError(row, object) ?? (keys.has(key) ? `${resource} ${key} (row ${id}) is there twice` : undefined)
-    if (fault) onCorruption({ what: fault, rows: 1 })
+    const error = rowError(row, object) ?? (keys.has(key) ? `${resource} ${key} (row ${id}) is stored twice` : undefined)
+    if (error) onCorruption({ what: error, rows: 1 })
     else {
       keys.add(key)
       yield { row, object }
