@@ -97,7 +97,7 @@ test('a wrong token and a wrong CA are told apart', async () => {
   const noCa = await createClient({ cluster: { server: server.url } })
   await rejects(noCa.resource(configMapResource).list(), {
     name: 'ConnectionError',
-    message: /is the right certificate-authority in the kubeconfig/,
+    message: /is certificate-authority in the kubeconfig correct/,
   })
   await Promise.all([wrongToken.close(), noCa.close()])
 })
@@ -393,7 +393,7 @@ test('a kind that cannot be served: installKinds says what its CRD says', async 
     /twins of test\.oarlock\.dev\/v1 are not served after 50 ms: .*NamesAccepted is False: .*Boat/,
   )
   await client.resource(crdResource).delete('twins.test.oarlock.dev')
-  await rejects(client.resource(twin).list(), /the server serves nothing there, is the CRD of this kind applied\?/)
+  await rejects(client.resource(twin).list(), /the server does not serve this resource, is its CRD installed\?/)
 })
 
 test('two halves of a kind by shardSelector are all of it, with servers that know it and with those that do not', async () => {

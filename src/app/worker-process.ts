@@ -9,7 +9,7 @@ import {
   workerOptionsFromEnv,
   workerSignals,
 } from '../execution/worker/index.ts'
-import { type Client, ConnectionError, createClient, leaveOutRootCertificates } from '../kubernetes/client/index.ts'
+import { type Client, ConnectionError, createClient, skipRootCertificates } from '../kubernetes/client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../kubernetes/object/index.ts'
 import { looksLikeJoinToken } from './join/join-token.ts'
 
@@ -37,7 +37,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       : asItIs(settings)
     const { server } = settings
     const { caCertificate, token } = access
-    if (caCertificate !== undefined) leaveOutRootCertificates()
+    if (caCertificate !== undefined) skipRootCertificates()
     // A worker asks for little at a time; each connection more is a TLS handshake before its first Run.
     const client = await createClient({
       cluster: { server, caCertificate, token },

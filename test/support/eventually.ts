@@ -1,23 +1,23 @@
-const firstPauseMs = 2
-const longestPauseMs = 100
+const firstIntervalMs = 2
+const longestIntervalMs = 100
 
 /**
- * Waits until `get` gives something true and resolves with it; or, with a predicate, until that holds for what `get` gives. Asks
- * again at growing distance: after a tenth of the time waited so far. What `get` throws ends the wait.
- * @throws {Error} after `timeoutMs`, saying what was waited for, or what came last.
+ * Polls `get` until it returns a truthy value, or one for which the predicate holds, and resolves with it. The interval
+ * grows: a tenth of the time waited so far. An error of `get` ends the wait.
+ * @throws {Error} after `timeoutMs`, with the description or the last value.
  */
 export async function eventually<T>(get: () => T | Promise<T>, what: string, timeoutMs?: number): Promise<Exclude<T, false | undefined>>
-export async function eventually<T>(get: () => T | Promise<T>, isWanted: (value: T) => boolean, timeoutMs?: number): Promise<T>
-export async function eventually<T>(get: () => T | Promise<T>, wanted: string | ((value: T) => boolean), timeoutMs = 20_000): Promise<T> {
+export async function eventually<T>(get: () => T | Promise<T>, isExpected: (value: T) => boolean, timeoutMs?: number): Promise<T>
+export async function eventually<T>(get: () => T | Promise<T>, expected: string | ((value: T) => boolean), timeoutMs = 20_000): Promise<T> {
   const startMs = performance.now()
   for (;;) {
     const value = await get()
-    if (typeof wanted === 'string' ? value : wanted(value)) return value
+    if (typeof expected === 'string' ? value : expected(value)) return value
     const waitedMs = performance.now() - startMs
     if (waitedMs > timeoutMs)
       throw new Error(
-        `did not happen within ${timeoutMs} ms: ${typeof wanted === 'string' ? wanted : `${wanted}; the last was ${JSON.stringify(value)}`}`,
+        `timed out after ${timeoutMs} ms: ${typeof expected === 'string' ? expected : `${expected}; the last value was ${JSON.stringify(value)}`}`,
       )
-    await new Promise(resolve => setTimeout(resolve, Math.min(longestPauseMs, Math.max(firstPauseMs, waitedMs / 10))))
+    await new Promise(resolve => setTimeout(resolve, Math.min(longestIntervalMs, Math.max(firstIntervalMs, waitedMs / 10))))
   }
 }

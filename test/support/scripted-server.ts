@@ -2,23 +2,26 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-/** A request as a script sees it: `body` is complete. */
+/** A request as the handler receives it, with its complete body. */
 export type ScriptedRequest = { method: string; path: string; query: URLSearchParams; headers: IncomingMessage['headers']; body: string }
-export type Script = (request: ScriptedRequest, response: ServerResponse) => void | Promise<void>
+export type RequestHandler = (request: ScriptedRequest, response: ServerResponse) => void | Promise<void>
 
 export type ScriptedServer = {
   url: string
   requests: ScriptedRequest[]
-  setScript(script: Script): void
+  setHandler(handler: RequestHandler): void
   closeConnections(): void
   close(): Promise<void>
 }
 
-/** An HTTP server on a free port that answers as `script` says, misbehaviour included; remembers what it was asked. */
-export async function startScriptedServer(script: Script, tls?: { key: string; cert: string; ca?: string }): Promise<ScriptedServer> {
+/** An HTTP server on a free port whose responses come from `handler`, including protocol violations; records its requests. */
+export async function startScriptedServer(
+  handler: RequestHandler,
+  tls?: { key: string; cert: string; ca?: string },
+): Promise<ScriptedServer> {
   const requests: ScriptedRequest[] = []
-  let current = script
-  const answer = async (incoming: IncomingMessage, response: ServerResponse) => {
+  let current = handler
+  const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
     const url = new URL(incoming.url ?? '/', 'http://localhost')
     let body = ''
     for await (const chunk of incoming) body += chunk
@@ -27,7 +30,7 @@ export async function startScriptedServer(script: Script, tls?: { key: string; c
     await current(request, response)
   }
   const listener = (incoming: IncomingMessage, response: ServerResponse) => {
-    answer(incoming, response).catch(error => response.destroy(error))
+    handle(incoming, response).catch(error => response.destroy(error))
   }
   const server: Server = tls
     ? createTlsServer({ ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: false }, listener)
@@ -37,7 +40,7 @@ export async function startScriptedServer(script: Script, tls?: { key: string; c
   return {
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     requests,
-    setScript: next => {
+    setHandler: next => {
       current = next
     },
     closeConnections: () => server.closeAllConnections(),
@@ -49,12 +52,12 @@ export async function startScriptedServer(script: Script, tls?: { key: string; c
   }
 }
 
-export function answerJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {
+export function respondJson(response: ServerResponse, value: unknown, status = 200, headers: Record<string, string> = {}): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
 }
 
-export function answerStatus(response: ServerResponse, code: number, reason: string, headers: Record<string, string> = {}): void {
-  answerJson(
+export function respondStatus(response: ServerResponse, code: number, reason: string, headers: Record<string, string> = {}): void {
+  respondJson(
     response,
     { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: `scripted ${reason}`, reason, code },
     code,

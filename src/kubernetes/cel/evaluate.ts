@@ -1,4 +1,4 @@
-import { spend } from '../object/meter.ts'
+import { chargeCost } from '../object/cost-limit.ts'
 import type { Expr } from './ast.ts'
 import { functions, type Implementation } from './functions/index.ts'
 import {
@@ -32,7 +32,7 @@ export function compile(expr: Expr, variables: readonly string[], qualified: Rea
   const program = compiler.compile(expr, variables)
   const { nodes } = expr
   return slots => {
-    spend(nodes)
+    chargeCost(nodes)
     return program(slots)
   }
 }
@@ -133,7 +133,7 @@ class Compiler {
       const values = over(slots)
       if (values instanceof ListValue) {
         for (let index = 0; index < values.size; index++) {
-          spend(cost)
+          chargeCost(cost)
           const key = BigInt(index)
           const value = values.at(index)
           slots[slot] = names.length === 1 ? value : key
@@ -143,9 +143,9 @@ class Compiler {
         return
       }
       if (!(values instanceof MapValue)) throw noSuchOverload()
-      spend(values.size)
+      chargeCost(values.size)
       for (const key of values.keys()) {
-        spend(cost)
+        chargeCost(cost)
         const value = values.get(key)!
         slots[slot] = key
         if (names.length === 2) slots[slot + 1] = value
@@ -188,7 +188,7 @@ class Compiler {
         return slots => {
           const keyed: { key: Value; value: Value }[] = []
           walk(slots, (_, value) => keyed.push({ key: last(slots), value }) > 0)
-          spend(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
+          chargeCost(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
           return new PlainList(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
         }
       case 'filter':
@@ -238,7 +238,7 @@ function attempt(program: Program, slots: Slots): Value | CelError {
   } catch (error) {
     if (!(error instanceof CelError)) throw error
     // An error costs as much as many steps, so it must count as much.
-    spend(100)
+    chargeCost(100)
     return error
   }
 }
@@ -349,7 +349,7 @@ function isIn(value: Value, container: Value): boolean {
   if (container instanceof MapValue) return container.get(value) !== undefined
   if (!(container instanceof ListValue)) throw noSuchOverload()
   for (let index = 0; index < container.size; index++) {
-    spend(1)
+    chargeCost(1)
     if (equal(value, container.at(index))) return true
   }
   return false

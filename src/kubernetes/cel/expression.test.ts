@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { metered } from '../object/meter.ts'
+import { withCostLimit } from '../object/cost-limit.ts'
 import { compileExpression } from './expression.ts'
 import { type CelType, dyn, list, map, optional, string } from './types.ts'
 import { CelError, Optional, PlainList, PlainMap, type Value } from './values.ts'
@@ -20,7 +20,7 @@ function toCel(value: unknown): Value {
 function evaluate(source: string, self: unknown = null, type: CelType = dyn): Value | undefined {
   const expression = compileExpression(source, new Map([['self', type]]))
   if (typeof expression === 'string') throw new TypeError(expression)
-  return metered(1_000_000, () => expression.run([self instanceof Optional ? self : toCel(self)])).result
+  return withCostLimit(1_000_000, () => expression.run([self instanceof Optional ? self : toCel(self)])).result
 }
 
 // Rules as they are in the field: the projects' own definitions and Kubernetes' documentation.
@@ -128,7 +128,7 @@ for (const [what, source, self] of [
     const value = toCel(self)
     const before = process.threadCpuUsage()
     try {
-      metered(1_000_000, () => expression.run([value]))
+      withCostLimit(1_000_000, () => expression.run([value]))
     } catch (error) {
       assert.ok(error instanceof CelError, String(error))
     }
@@ -183,7 +183,7 @@ test('any text is an expression or is told why not; running it gives a value or 
       const expression = compileExpression(pieces.join(''), new Map([['self', dyn]]))
       if (typeof expression === 'string') return
       try {
-        metered(100_000, () => expression.run([toCel(self)]))
+        withCostLimit(100_000, () => expression.run([toCel(self)]))
       } catch (error) {
         assert.ok(error instanceof CelError, String(error))
       }

@@ -1,4 +1,4 @@
-import { compileGoPattern } from '../object/go-pattern.ts'
+import { compileGoRegexp } from '../object/go-regexp.ts'
 import type { Expr } from './ast.ts'
 import { conversions, parseGoDuration, parseTimestamp } from './functions/conversions.ts'
 import type { SourceIssue } from './source-error.ts'
@@ -14,7 +14,7 @@ export function literalIssues(expr: Expr): SourceIssue[] {
     const { name, target, args } = node
     const isPattern = name === 'matches' && args.length === (target ? 1 : 2)
     const isLiteral = (name === 'duration' || name === 'timestamp') && args.length === 1 && !target
-    if (isPattern && !compileGoPattern(last.value)) issues.push({ at: last.at, message: 'invalid matches argument' })
+    if (isPattern && !compileGoRegexp(last.value)) issues.push({ at: last.at, message: 'invalid matches argument' })
     if (isLiteral && !isReadable(name === 'duration' ? parseGoDuration : parseTimestamp, last.value)) {
       issues.push({ at: last.at, message: `invalid ${name} argument` })
     }

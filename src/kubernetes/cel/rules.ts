@@ -1,6 +1,6 @@
+import { CostLimitExceededError, chargeCost, withCostLimit } from '../object/cost-limit.ts'
 import { duplicateValue, forbiddenField, invalidValue, requiredValue } from '../object/field-cause.ts'
 import { equalJson, getOwn, isJsonObject } from '../object/json.ts'
-import { metered, OutOfSteps, spend } from '../object/meter.ts'
 import type { StatusCause } from '../object/status-error.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 import { type CompiledRule, type RuleTree, rulesOf } from './compile-rules.ts'
@@ -106,7 +106,7 @@ class RuleChecker {
       }
       const outcome = this.#run(program, read)
       const said = rule.message?.trim() || rule.rule.trim()
-      if (outcome instanceof OutOfSteps) {
+      if (outcome instanceof CostLimitExceededError) {
         const why = `'${outcome.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${said}`
         const isFirst = this.#left === maxSteps
         refuse(isFirst ? why : 'validation failed due to running out of cost budget, no further validation rules will be run')
@@ -137,13 +137,13 @@ class RuleChecker {
     if (this.#result.warnings.length < maxWarnings) this.#result.warnings.push(warning)
   }
 
-  #run(program: Expression, read: () => Value[]): Value | CelError | OutOfSteps {
+  #run(program: Expression, read: () => Value[]): Value | CelError | CostLimitExceededError {
     try {
-      const { result, leftOver } = metered(this.#left, () => {
-        spend(stepsPerRule)
+      const { result, leftOver } = withCostLimit(this.#left, () => {
+        chargeCost(stepsPerRule)
         return program.run(read())
       })
-      if (result === undefined) return new OutOfSteps('operation cancelled: actual cost limit exceeded')
+      if (result === undefined) return new CostLimitExceededError('operation cancelled: actual cost limit exceeded')
       this.#left = leftOver
       return result
     } catch (error) {
@@ -157,7 +157,7 @@ class RuleChecker {
     const otherwise = fixed ? fixed.trim() : `failed rule: ${rule.trim()}`
     if (!message) return otherwise
     const outcome = this.#run(message, read)
-    if (outcome instanceof OutOfSteps) return undefined
+    if (outcome instanceof CostLimitExceededError) return undefined
     const text = typeof outcome === 'string' ? outcome.trim() : ''
     const isUsable = text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= maxMessageBytes
     return isUsable ? text : otherwise

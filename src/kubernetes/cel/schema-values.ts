@@ -1,5 +1,5 @@
+import { chargeCost } from '../object/cost-limit.ts'
 import { equalJson, getOwn, isJsonObject } from '../object/json.ts'
-import { spend } from '../object/meter.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 import { escapeField, unescapeField } from './escape.ts'
 import { parseGoDuration, parseTimestamp } from './functions/conversions.ts'
@@ -60,7 +60,7 @@ function toText(text: string, format: string | undefined): Value {
     case 'date-time':
       return parseTimestamp(text)
     case 'byte':
-      spend(text.length >> 4)
+      chargeCost(text.length >> 4)
       return new Uint8Array(Buffer.from(text, 'base64'))
     default:
       return text
@@ -91,7 +91,7 @@ class SchemaList extends ListValue {
   override equals(other: ListValue): boolean {
     const keyOf = this.#keyOf()
     if (!keyOf) return super.equals(other)
-    spend(this.size)
+    chargeCost(this.size)
     const items = new Map([...this.values()].map(item => [keyOf(item), item]))
     for (const theirs of other.values()) {
       const ours = items.get(keyOf(theirs))
@@ -103,7 +103,7 @@ class SchemaList extends ListValue {
   override plus(other: ListValue): ListValue {
     const keyOf = this.#keyOf()
     if (!keyOf) return super.plus(other)
-    spend(this.size + other.size)
+    chargeCost(this.size + other.size)
     const items = new Map([...this.values()].map(item => [keyOf(item), item]))
     const isSet = this.#schema['x-kubernetes-list-type'] === 'set'
     for (const item of other.values()) if (!isSet || !items.has(keyOf(item))) items.set(keyOf(item), item)
@@ -156,7 +156,7 @@ class SchemaMap extends MapValue {
 
   override equals(other: MapValue): boolean {
     for (const name of Object.keys(this.#json)) {
-      spend(1)
+      chargeCost(1)
       const schema = childSchema(this.#schema, name)
       if (!schema) {
         // Fields that no schema knows can only be compared as they stand.

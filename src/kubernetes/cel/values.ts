@@ -1,4 +1,4 @@
-import { spend } from '../object/meter.ts'
+import { chargeCost } from '../object/cost-limit.ts'
 
 /**
  * What expressions work on. An int is a bigint, a double a number; lists and maps are read through {@link ListValue} and
@@ -99,7 +99,7 @@ export abstract class ListValue {
   }
 
   plus(other: ListValue): ListValue {
-    spend(this.size + other.size)
+    chargeCost(this.size + other.size)
     return new PlainList([...this.values(), ...other.values()])
   }
 
@@ -213,12 +213,12 @@ export function typeName(value: Value): string {
 export function equal(a: Value, b: Value): boolean {
   if (a === b) return true
   if (typeof a === 'string') {
-    if (typeof b === 'string') spend(Math.min(a.length, b.length) >> 6)
+    if (typeof b === 'string') chargeCost(Math.min(a.length, b.length) >> 6)
     return false
   }
   if (typeof a !== 'object' || a === null || a instanceof Uint) return isNumber(a) && isNumber(b) && compareNumbers(a, b) === 0
   if (typeof b !== 'object' || b === null) return false
-  spend(1)
+  chargeCost(1)
   if (a instanceof ListValue) return b instanceof ListValue && a.size === b.size && a.equals(b)
   if (a instanceof MapValue) return b instanceof MapValue && a.size === b.size && a.equals(b)
   if (a instanceof Timestamp) return b instanceof Timestamp && a.nanos === b.nanos
@@ -255,7 +255,7 @@ export function compare(a: Value, b: Value): number {
     return order
   }
   if (typeof a === 'string' && typeof b === 'string') {
-    spend(Math.min(a.length, b.length) >> 6)
+    chargeCost(Math.min(a.length, b.length) >> 6)
     return compareText(a, b)
   }
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
@@ -282,7 +282,7 @@ function compareText(a: string, b: string): number {
 }
 
 function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  spend(Math.min(a.length, b.length) >> 4)
+  chargeCost(Math.min(a.length, b.length) >> 4)
   for (let index = 0; index < Math.min(a.length, b.length); index++) if (a[index] !== b[index]) return a[index]! - b[index]!
   return a.length - b.length
 }

@@ -2,15 +2,15 @@ import { readFile } from 'node:fs/promises'
 import type { ClusterAccess } from './cluster-access.ts'
 import { type ExecCredential, runExecPlugin } from './exec-plugin.ts'
 
-/** What to add to a request. A changed `certificate` means new connections. */
+/** What to add to a request. A changed `certificate` requires new connections. */
 export type Authentication = { authorization: string | undefined; certificate: { cert: string; key: string } | undefined }
 
-/** Token files are read again after this long, as client-go does: kubelet renews them well before they end. */
+/** Token files are read again after this long, as in client-go: kubelet renews them well before they expire. */
 const tokenFileMs = 60_000
-/** A plugin's credential is renewed this long before it ends. */
+/** A plugin's credential is renewed this long before it expires. */
 const execLeewayMs = 60_000
 
-/** Keeps the credentials of one cluster fresh: static ones at once, token files each minute, exec plugins by their expiry. */
+/** Keeps the credentials of one cluster up to date: token files are read again every minute, exec plugins run again before expiry. */
 export class Authenticator {
   readonly #access: ClusterAccess
   #current: { authentication: Authentication; freshUntilMs: number } | undefined
@@ -20,10 +20,10 @@ export class Authenticator {
     this.#access = access
   }
 
-  /** The current credentials, without waiting if they are fresh. */
+  /** The current credentials, without a promise while they are valid. */
   get(): Authentication | Promise<Authentication> {
     const { credentials } = this.#access
-    if (credentials.kind === 'changing-token' && this.#current?.authentication.authorization !== `Bearer ${credentials.get().trim()}`) {
+    if (credentials.kind === 'dynamic-token' && this.#current?.authentication.authorization !== `Bearer ${credentials.get().trim()}`) {
       this.#current = undefined
     }
     if (this.#current && Date.now() < this.#current.freshUntilMs) return this.#current.authentication
@@ -33,36 +33,36 @@ export class Authenticator {
     return this.#renewal
   }
 
-  /** After a 401: forgets what may have ended. Returns false if reading it again cannot change anything. */
-  expire(used: Authentication): boolean {
+  /** After a 401: discards credentials that may have expired. Returns false if reading them again cannot help. */
+  invalidate(used: Authentication): boolean {
     const { kind } = this.#access.credentials
     if (kind !== 'token-file' && kind !== 'exec') return false
     if (this.#current?.authentication === used) this.#current = undefined
     return true
   }
 
-  /** What to do about a 401, for its message. Tells when a token ended, and never any of it. */
-  adviceAfterRefusal(): string {
+  /** What to do about a 401, for its error message. Names the expiry of a token, but no part of the token. */
+  unauthorizedHint(): string {
     const { credentials, source, clientCertificate } = this.#access
-    const refused = `the server does not accept the credentials of ${source}`
+    const rejected = `the server does not accept the credentials of ${source}`
     const token = /^Bearer (.+)$/.exec(this.#current?.authentication.authorization ?? '')?.[1]
-    const endedMs = token === undefined ? undefined : expiryOfJwt(token)
-    if (endedMs !== undefined && endedMs <= Date.now()) {
-      return `${refused}: its token ended at ${new Date(endedMs).toISOString()}, get a new one`
+    const expiredMs = token === undefined ? undefined : expiryOfJwt(token)
+    if (expiredMs !== undefined && expiredMs <= Date.now()) {
+      return `${rejected}: its token expired at ${new Date(expiredMs).toISOString()}, get a new one`
     }
     switch (credentials.kind) {
       case 'none':
         return clientCertificate
-          ? `${refused}: has the client certificate ended, or is it of another cluster?`
-          : `${source} has no credentials: give a token, a client certificate or an exec plugin`
+          ? `${rejected}: has the client certificate expired, and does it belong to this cluster?`
+          : `${source} has no credentials: set a token, a client certificate or an exec plugin`
       case 'token':
-      case 'changing-token':
+      case 'dynamic-token':
       case 'token-file':
-        return `${refused}: is the token one of this cluster, and still valid?`
+        return `${rejected}: does the token belong to this cluster, and is it still valid?`
       case 'basic':
-        return `${refused}: Kubernetes has no user names with passwords since 1.19, give a token`
+        return `${rejected}: Kubernetes removed basic authentication in 1.19, use a token`
       case 'exec':
-        return `${refused}: log in again with what ${JSON.stringify(credentials.plugin.command)} belongs to`
+        return `${rejected}: log in again with ${JSON.stringify(credentials.plugin.command)}`
     }
   }
 
@@ -74,7 +74,7 @@ export class Authenticator {
         return this.#keep(undefined, undefined, fixed)
       case 'token':
         return this.#keep(`Bearer ${credentials.token.trim()}`, undefined, fixed)
-      case 'changing-token':
+      case 'dynamic-token':
         return this.#keep(`Bearer ${credentials.get().trim()}`, undefined, fixed)
       case 'basic': {
         const pair = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')
@@ -107,11 +107,11 @@ function certificateOf({ clientCertificate, clientKey }: ExecCredential): Authen
 
 function expiryOf({ expiresAtMs }: ExecCredential): number {
   if (expiresAtMs === undefined || Number.isNaN(expiresAtMs)) return Number.POSITIVE_INFINITY
-  // A credential shorter than the leeway would otherwise be asked for with every request.
+  // A credential that is valid for less than the margin would otherwise be renewed for every request.
   return Math.max(expiresAtMs - execLeewayMs, Date.now() + 1_000)
 }
 
-/** When a JSON Web Token ends, in milliseconds since 1970; undefined for other tokens. Its signature is the server's matter. */
+/** The expiry of a JSON Web Token, in milliseconds since 1970; undefined for other tokens. Does not verify the signature. */
 function expiryOfJwt(token: string): number | undefined {
   try {
     const { exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) as { exp?: unknown }

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { answerJson, answerStatus, type Script, startScriptedServer } from '../../../test/support/scripted-server.ts'
+import { type RequestHandler, respondJson, respondStatus, startScriptedServer } from '../../../test/support/scripted-server.ts'
 import { StatusError } from '../object/index.ts'
 import { ConnectionError, configMapResource, createClient, namespaceResource } from './index.ts'
 
@@ -11,7 +11,7 @@ const object = (name: string) => ({
   metadata: { name, namespace: 'default', uid: 'u', resourceVersion: '7' },
 })
 
-async function withServer(script: Script, run: (context: Awaited<ReturnType<typeof open>>) => Promise<void>) {
+async function withServer(script: RequestHandler, run: (context: Awaited<ReturnType<typeof open>>) => Promise<void>) {
   const context = await open(script)
   try {
     await run(context)
@@ -21,15 +21,15 @@ async function withServer(script: Script, run: (context: Awaited<ReturnType<type
   }
 }
 
-async function open(script: Script) {
+async function open(script: RequestHandler) {
   const server = await startScriptedServer(script)
   const client = await createClient({ cluster: { server: server.url, token: 'top-secret' }, clock: noWait, random: () => 0 })
   return { server, client, configMaps: client.resource(configMapResource) }
 }
 
-test('each method asks the path, query, body and content type that Kubernetes expects', async () => {
+test('sends the path, query, body and content type that Kubernetes expects for each method', async () => {
   await withServer(
-    (_request, response) => answerJson(response, object('a')),
+    (_request, response) => respondJson(response, object('a')),
     async ({ client, configMaps, server }) => {
       await configMaps.get('a')
       await configMaps.create({ metadata: { name: 'a' }, data: { x: '1' } })
@@ -40,11 +40,11 @@ test('each method asks the path, query, body and content type that Kubernetes ex
       await configMaps.apply({ metadata: { name: 'a', managedFields: [] } }, { force: true, fieldManager: 'me' })
       await configMaps.delete('a', { namespace: 'blue', preconditions: { uid: 'u' }, propagationPolicy: 'Foreground' })
       await client.resource(namespaceResource).get('blue')
-      const asked = server.requests.map(({ method, path, query, headers, body }) =>
+      const sent = server.requests.map(({ method, path, query, headers, body }) =>
         [method, path + (query.size ? `?${query}` : ''), headers['content-type'] ?? '', body].join(' ').trim(),
       )
       const base = '/api/v1/namespaces/default/configmaps'
-      deepEqual(asked, [
+      deepEqual(sent, [
         `GET ${base}/a`,
         `POST ${base}?fieldManager=oarlock application/json {"metadata":{"name":"a","namespace":"default"},"data":{"x":"1"},"apiVersion":"v1","kind":"ConfigMap"}`,
         'PUT /api/v1/namespaces/blue/configmaps/a?fieldManager=oarlock&dryRun=All application/json {"metadata":{"name":"a","namespace":"blue","resourceVersion":"3"},"apiVersion":"v1","kind":"ConfigMap"}',
@@ -60,12 +60,12 @@ test('each method asks the path, query, body and content type that Kubernetes ex
   )
 })
 
-test('a list names no namespace for all, fills in the kind of its items, and listAll reads every page', async () => {
+test('a list without a namespace covers all namespaces and sets the kind of its items; listAll reads every page', async () => {
   await withServer(
     (request, response) => {
       const page = Number(request.query.get('continue') ?? '0')
       const items = [{ metadata: { name: `n${page}`, resourceVersion: '1' } }]
-      answerJson(response, {
+      respondJson(response, {
         kind: 'ConfigMapList',
         apiVersion: 'v1',
         metadata: { resourceVersion: `${100 + page}`, continue: page < 2 ? `${page + 1}` : '' },
@@ -87,11 +87,11 @@ test('a list names no namespace for all, fills in the kind of its items, and lis
   )
 })
 
-test('pages that became too old are read again in one piece', async () => {
+test('listAll restarts without pages when a continue token has expired', async () => {
   await withServer(
     (request, response) => {
-      if (request.query.has('continue')) return answerStatus(response, 410, 'Expired')
-      answerJson(response, {
+      if (request.query.has('continue')) return respondStatus(response, 410, 'Expired')
+      respondJson(response, {
         metadata: { resourceVersion: '1', continue: request.query.has('limit') ? 'x' : '' },
         items: [{ metadata: { name: 'a' } }],
       })
@@ -103,24 +103,24 @@ test('pages that became too old are read again in one piece', async () => {
   )
 })
 
-test('a Status answer becomes a StatusError with its reason; getOrUndefined swallows only NotFound', async () => {
+test('a Status response becomes a StatusError with its reason; getOrUndefined ignores NotFound only', async () => {
   await withServer(
     (request, response) =>
-      answerStatus(response, request.path.endsWith('gone') ? 404 : 403, request.path.endsWith('gone') ? 'NotFound' : 'Forbidden'),
+      respondStatus(response, request.path.endsWith('absent') ? 404 : 403, request.path.endsWith('absent') ? 'NotFound' : 'Forbidden'),
     async ({ configMaps }) => {
-      await rejects(configMaps.get('gone'), { name: 'StatusError', reason: 'NotFound', code: 404, message: 'scripted NotFound' })
-      equal(await configMaps.getOrUndefined('gone'), undefined)
+      await rejects(configMaps.get('absent'), { name: 'StatusError', reason: 'NotFound', code: 404, message: 'scripted NotFound' })
+      equal(await configMaps.getOrUndefined('absent'), undefined)
       await rejects(configMaps.getOrUndefined('locked'), { reason: 'Forbidden' })
     },
   )
 })
 
 for (const { name, status, wantCode } of [
-  { name: 'a gateway that is down', status: 502, wantCode: 502 },
-  { name: 'a log-in page with status 200', status: 200, wantCode: 500 },
-  { name: 'a redirect to a log-in page', status: 302, wantCode: 500 },
+  { name: 'an unavailable gateway', status: 502, wantCode: 502 },
+  { name: 'a login page with status 200', status: 200, wantCode: 500 },
+  { name: 'a redirect to a login page', status: 302, wantCode: 500 },
 ]) {
-  test(`HTML from ${name} says what came and what to check`, async () => {
+  test(`HTML from ${name} is reported with an excerpt and what to check`, async () => {
     await withServer(
       (_request, response) => {
         response
@@ -136,7 +136,7 @@ for (const { name, status, wantCode } of [
         equal(error.code, wantCode)
         match(
           error.message,
-          new RegExp(`GET http://127.0.0.1:\\d+/api/v1/.* answered ${status}.* with text/html .*Please log in.*is the address`),
+          new RegExp(`GET http://127.0.0.1:\\d+/api/v1/.* returned ${status}.* with text/html .*Please log in.*is this the address`),
         )
         ok(error.message.length < 500)
       },
@@ -144,31 +144,31 @@ for (const { name, status, wantCode } of [
   })
 }
 
-test('429 and 503 with Retry-After are obeyed, then given up with the server’s own error', async () => {
+test('429 and 503 with Retry-After are retried up to a limit, then fail with the error of the server', async () => {
   const waits: number[] = []
   const server = await startScriptedServer((request, response) => {
     const isWrite = request.method === 'POST'
-    if (server.requests.length <= 2) return answerStatus(response, isWrite ? 429 : 503, 'TooManyRequests', { 'retry-after': '3' })
-    answerJson(response, object('a'))
+    if (server.requests.length <= 2) return respondStatus(response, isWrite ? 429 : 503, 'TooManyRequests', { 'retry-after': '3' })
+    respondJson(response, object('a'))
   })
   const clock = { nowMs: () => 0, sleep: async (ms: number) => void waits.push(ms) }
   const client = await createClient({ cluster: { server: server.url }, clock, random: () => 0.5 })
   try {
     equal((await client.resource(configMapResource).create({ metadata: { name: 'a' } })).metadata.name, 'a')
     deepEqual(waits, [3_150, 3_150])
-    server.setScript((_request, response) => answerStatus(response, 429, 'TooManyRequests', { 'retry-after': '1' }))
+    server.setHandler((_request, response) => respondStatus(response, 429, 'TooManyRequests', { 'retry-after': '1' }))
     await rejects(client.resource(configMapResource).get('a'), { reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } })
     equal(server.requests.length, 3 + 6)
-    server.setScript((_request, response) => answerStatus(response, 503, 'ServiceUnavailable'))
+    server.setHandler((_request, response) => respondStatus(response, 503, 'ServiceUnavailable'))
     await rejects(client.resource(configMapResource).get('a'), { reason: 'ServiceUnavailable' })
-    equal(server.requests.length, 3 + 6 + 1, 'without Retry-After there is no second attempt')
+    equal(server.requests.length, 3 + 6 + 1, 'a 503 without Retry-After is not retried')
   } finally {
     await client.close()
     await server.close()
   }
 })
 
-test('a cut connection is tried again for a get, and not for a create', async () => {
+test('a broken connection is retried for a get, but not for a create', async () => {
   await withServer(
     (_request, response) => void response.socket?.destroy(),
     async ({ configMaps, server }) => {
@@ -185,7 +185,7 @@ test('a cut connection is tried again for a get, and not for a create', async ()
   )
 })
 
-test('a refused connection names the server and what to check, and no token', async () => {
+test('a refused connection is reported with the server and what to check, without the token', async () => {
   const server = await startScriptedServer(() => undefined)
   await server.close()
   const client = await createClient({ cluster: { server: server.url, token: 'top-secret' } })
@@ -197,13 +197,13 @@ test('a refused connection names the server and what to check, and no token', as
   await client.close()
 })
 
-test('a server that does not answer is given up after timeoutMs, and an aborted request at once', async () => {
+test('a request to a silent server fails after timeoutMs, and an aborted request immediately', async () => {
   await withServer(
     () => undefined,
     async ({ client, configMaps }) => {
       await rejects(client.request({ method: 'GET', path: '/slow', timeoutMs: 60 }), {
         name: 'ConnectionError',
-        code: 'UND_ERR_HEADERS_TIMEOUT',
+        code: 'ERR_RESPONSE_TIMEOUT',
       })
       const abort = new AbortController()
       const waiting = configMaps.get('a', { signal: abort.signal })
@@ -213,21 +213,21 @@ test('a server that does not answer is given up after timeoutMs, and an aborted 
   )
 })
 
-test('discovery is asked once per version, and again for a kind that was missing', async () => {
+test('discovery is requested once per version, and again for a kind that was missing', async () => {
   const kinds = ['Stack']
   await withServer(
     (request, response) => {
-      if (request.path !== '/apis/oarlock.dev/v1alpha1') return answerStatus(response, 404, 'NotFound')
+      if (request.path !== '/apis/oarlock.dev/v1alpha1') return respondStatus(response, 404, 'NotFound')
       const resources = kinds.flatMap(kind => [
         { name: `${kind.toLowerCase()}s`, kind, namespaced: true },
         { name: `${kind.toLowerCase()}s/status`, kind, namespaced: true },
       ])
-      answerJson(response, { kind: 'APIResourceList', resources })
+      respondJson(response, { kind: 'APIResourceList', resources })
     },
     async ({ client, server }) => {
       const [stack] = await Promise.all([1, 2, 3].map(() => client.discover('oarlock.dev/v1alpha1', 'Stack')))
       deepEqual([stack?.plural, stack?.scope, server.requests.length], ['stacks', 'Namespaced', 1])
-      await rejects(client.discover('oarlock.dev/v1alpha1', 'Run'), { reason: 'NotFound', message: /is its CRD applied/ })
+      await rejects(client.discover('oarlock.dev/v1alpha1', 'Run'), { reason: 'NotFound', message: /is its CRD installed/ })
       kinds.push('Run')
       equal((await client.discover('oarlock.dev/v1alpha1', 'Run')).plural, 'runs')
       await rejects(client.discover('nowhere.dev/v1', 'X'), { reason: 'NotFound' })
@@ -235,9 +235,9 @@ test('discovery is asked once per version, and again for a kind that was missing
   )
 })
 
-test('names that would ask for another path are refused before they are sent', async () => {
+test('rejects names that would change the path before anything is sent', async () => {
   await withServer(
-    (_request, response) => answerJson(response, object('a')),
+    (_request, response) => respondJson(response, object('a')),
     async ({ configMaps, server }) => {
       for (const name of ['', '..', 'a/b', '%2e']) await rejects(configMaps.get(name), TypeError)
       equal(server.requests.length, 0)

@@ -1,8 +1,8 @@
 import { uptime } from 'node:os'
 
-/** Time as this room needs it: a monotonic reading in milliseconds and a timer. Tests bring a virtual one. */
+/** A monotonic clock and a timer. Tests pass a virtual one. */
 export type Clock = {
-  /** Milliseconds that never step back; only differences mean something. */
+  /** Milliseconds that never decrease; only differences are meaningful. */
   nowMs(): number
   /** Resolves after `ms`, or as soon as `signal` aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
@@ -24,7 +24,7 @@ export const systemClock: Clock = {
 }
 
 /**
- * As {@link systemClock}, but it goes on while the machine sleeps (CLOCK_BOOTTIME, in steps of 10 ms): for what others take over when
- * its time is up, who did not sleep. Elsewhere than on Linux the same as {@link systemClock}.
+ * Like {@link systemClock}, but includes the time in which the machine was suspended (CLOCK_BOOTTIME, in steps of 10 ms): for
+ * deadlines after which another machine takes over. On platforms other than Linux identical to {@link systemClock}.
  */
 export const bootClock: Clock = process.platform === 'linux' ? { ...systemClock, nowMs: () => uptime() * 1_000 } : systemClock

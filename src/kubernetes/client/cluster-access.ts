@@ -1,4 +1,4 @@
-/** A command that prints credentials, as kubeconfigs name it under `users[].user.exec`. */
+/** A command that prints credentials: `users[].user.exec` of a kubeconfig. */
 export type ExecPlugin = {
   apiVersion: string
   command: string
@@ -8,19 +8,19 @@ export type ExecPlugin = {
   provideClusterInfo: boolean
 }
 
-/** Where a credential comes from. Files are named, not read: they are read again when they change. */
+/** The source of a credential. Files are given by path, since they are read again when they change. */
 export type Credentials =
   | { kind: 'none' }
   | { kind: 'token'; token: string }
-  | { kind: 'changing-token'; get: () => string }
+  | { kind: 'dynamic-token'; get: () => string }
   | { kind: 'token-file'; path: string }
   | { kind: 'basic'; username: string; password: string }
   | { kind: 'exec'; plugin: ExecPlugin }
 
-/** PEM text that is here already, or a file that holds it. */
+/** PEM text, or the path of a file that contains it. */
 export type Pem = { kind: 'text'; text: string } | { kind: 'file'; path: string }
 
-/** Everything needed to talk to one cluster: what a kubeconfig, a Pod or a caller's options come down to. */
+/** Everything needed to connect to one cluster, from a kubeconfig, a Pod's service account or a caller's options. */
 export type ClusterAccess = {
   /** `https://host:port` with an optional path prefix, without a slash at the end. */
   server: string
@@ -33,11 +33,11 @@ export type ClusterAccess = {
   tlsServerName?: string
   proxyUrl?: string
   impersonate?: { user?: string; groups: string[]; uid?: string }
-  /** For errors: `context "dev" of /home/ann/.kube/config`. */
+  /** For error messages: `context "dev" of /home/ann/.kube/config`. */
   source: string
 }
 
-/** Checks the address and drops the slash at its end. @throws {TypeError} if it is not an http(s) URL. */
+/** Validates the address and removes trailing slashes. @throws {TypeError} if it is not an http(s) URL. */
 export function parseServer(server: string, field: string): string {
   let url: URL
   try {

@@ -2,12 +2,12 @@ import { deepEqual, equal, ok, rejects } from 'node:assert/strict'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { ConnectionPool, type PipelineOptions } from './connection-pool.ts'
+import { ConnectionPool, type ConnectionPoolOptions } from './connection-pool.ts'
 
 type Peer = { sockets: Socket[]; requests: string[][]; respond(connection: number, text: string): void }
 
-/** A server that answers nothing by itself: the test sees the requests of each connection and writes the answers. */
-async function withPipeline(run: (pipeline: ConnectionPool, peer: Peer) => Promise<void>, options: Partial<PipelineOptions> = {}) {
+/** A server that sends nothing on its own: the test sees the requests of each connection and writes the responses. */
+async function withPool(run: (pool: ConnectionPool, peer: Peer) => Promise<void>, options: Partial<ConnectionPoolOptions> = {}) {
   const sockets: Socket[] = []
   const requests: string[][] = []
   const server = createServer(socket => {
@@ -19,21 +19,21 @@ async function withPipeline(run: (pipeline: ConnectionPool, peer: Peer) => Promi
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const pipeline = new ConnectionPool({
+  const pool = new ConnectionPool({
     origin: `http://127.0.0.1:${port}`,
     tls: { rejectUnauthorized: true },
-    spread: 1,
-    depth: 2,
+    preferredConnections: 1,
+    maxPipelined: 2,
     maxConnections: 2,
     connectTimeoutMs: 1_000,
     keepAliveMs: 10_000,
-    maxAnswerBytes: 1_000,
+    maxResponseBytes: 1_000,
     ...options,
   })
   try {
-    await run(pipeline, { sockets, requests, respond: (connection, text) => void sockets[connection]?.write(text) })
+    await run(pool, { sockets, requests, respond: (connection, text) => void sockets[connection]?.write(text) })
   } finally {
-    pipeline.destroy()
+    pool.destroy()
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
   }
@@ -42,10 +42,10 @@ async function withPipeline(run: (pipeline: ConnectionPool, peer: Peer) => Promi
 const get = (path: string, more: object = {}) => ({ method: 'GET', path, headers: {}, timeoutMs: 5_000, ...more })
 const ok200 = (body: string, more = '') => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`
 
-test('connections are filled in order, further requests wait, and answers go to whom they belong', async () => {
-  await withPipeline(async (pipeline, peer) => {
-    const bodies = ['/a', '/b', '/c', '/d', '/e'].map(path => pipeline.exchange(get(path)).then(({ body }) => body))
-    await eventually(() => peer.requests.flat().length === 4, 'four under way')
+test('fills connections in order, queues further requests, and matches responses to their requests', async () => {
+  await withPool(async (pool, peer) => {
+    const bodies = ['/a', '/b', '/c', '/d', '/e'].map(path => pool.request(get(path)).then(({ body }) => body))
+    await eventually(() => peer.requests.flat().length === 4, 'four requests in flight')
     deepEqual([...peer.requests].sort(), [
       ['/a', '/b'],
       ['/c', '/d'],
@@ -59,28 +59,28 @@ test('connections are filled in order, further requests wait, and answers go to 
   })
 })
 
-test('requests spread over connections before they wait for one another', async () => {
-  await withPipeline(
-    async (pipeline, peer) => {
-      const answers = ['/a', '/b', '/c'].map(path => pipeline.exchange(get(path)).catch(() => undefined))
-      await eventually(() => peer.requests.flat().length === 3, 'three under way')
+test('requests use separate connections before they share one', async () => {
+  await withPool(
+    async (pool, peer) => {
+      const responses = ['/a', '/b', '/c'].map(path => pool.request(get(path)).catch(() => undefined))
+      await eventually(() => peer.requests.flat().length === 3, 'three requests in flight')
       deepEqual(peer.requests.map(seen => seen.length).sort(), [1, 2])
-      pipeline.destroy()
-      await Promise.all(answers)
+      pool.destroy()
+      await Promise.all(responses)
     },
-    { spread: 2, depth: 10, maxConnections: 3 },
+    { preferredConnections: 2, maxPipelined: 10, maxConnections: 3 },
   )
 })
 
-test('a cut fails what was sent; after Connection: close what was behind it goes another way', async () => {
-  await withPipeline(
-    async (pipeline, peer) => {
-      const cut = pipeline.exchange(get('/a'))
+test('a broken connection fails its requests; after Connection: close the ones behind it are sent again', async () => {
+  await withPool(
+    async (pool, peer) => {
+      const broken = pool.request(get('/a'))
       await eventually(() => peer.requests.flat().length === 1, '/a')
       peer.sockets[0]?.destroy()
-      await rejects(cut, (error: NodeJS.ErrnoException) => error.code === 'UND_ERR_SOCKET' || error.code === 'ECONNRESET')
+      await rejects(broken, (error: NodeJS.ErrnoException) => error.code === 'ERR_CONNECTION_CLOSED' || error.code === 'ECONNRESET')
 
-      const [b, c] = [pipeline.exchange(get('/b')), pipeline.exchange(get('/c'))]
+      const [b, c] = [pool.request(get('/b')), pool.request(get('/c'))]
       await eventually(() => peer.requests.flat().length === 3, '/b and /c')
       peer.respond(1, ok200('B', 'connection: close\r\n'))
       equal((await b).body, 'B')
@@ -93,57 +93,59 @@ test('a cut fails what was sent; after Connection: close what was behind it goes
   )
 })
 
-test('an aborted request rejects at once and its answer is dropped; a silent server is given up', async () => {
-  await withPipeline(async (pipeline, peer) => {
+test('an aborted request rejects immediately and its response is discarded; a silent connection is closed', async () => {
+  await withPool(async (pool, peer) => {
     const stop = new AbortController()
-    const aborted = pipeline.exchange(get('/a', { signal: stop.signal }))
-    const next = pipeline.exchange(get('/b'))
+    const aborted = pool.request(get('/a', { signal: stop.signal }))
+    const next = pool.request(get('/b'))
     await eventually(() => peer.requests.flat().length === 2, 'both')
     stop.abort(new Error('enough'))
     await rejects(aborted, /enough/)
     peer.respond(0, ok200('A') + ok200('B'))
     equal((await next).body, 'B')
 
-    const silent = pipeline.exchange(get('/c', { timeoutMs: 20 }))
-    const behind = pipeline.exchange(get('/d'))
+    const silent = pool.request(get('/c', { timeoutMs: 20 }))
+    const behind = pool.request(get('/d'))
     await Promise.all([
-      rejects(silent, (error: NodeJS.ErrnoException) => error.code === 'UND_ERR_HEADERS_TIMEOUT'),
-      rejects(behind, (error: NodeJS.ErrnoException) => error.code === 'UND_ERR_SOCKET'),
+      rejects(silent, (error: NodeJS.ErrnoException) => error.code === 'ERR_RESPONSE_TIMEOUT'),
+      rejects(behind, (error: NodeJS.ErrnoException) => error.code === 'ERR_CONNECTION_CLOSED'),
     ])
   })
 })
 
-test('a refused connection fails its requests with the reason, and headers cannot break out of their line', async () => {
-  await withPipeline(async pipeline => {
-    await rejects(pipeline.exchange(get('/a b')), /percent-encoded/)
-    await rejects(pipeline.exchange(get('/a', { headers: { x: 'y\r\nz: 1' } })), /header x/)
+test('a refused connection fails its requests with the reason, and a header cannot contain a line break', async () => {
+  await withPool(async pool => {
+    await rejects(pool.request(get('/a b')), /percent-encoded/)
+    await rejects(pool.request(get('/a', { headers: { x: 'y\r\nz: 1' } })), /header x/)
   })
-  const closed = new ConnectionPool({
+  const unreachable = new ConnectionPool({
     origin: 'http://127.0.0.1:1',
     tls: { rejectUnauthorized: true },
-    spread: 1,
-    depth: 2,
+    preferredConnections: 1,
+    maxPipelined: 2,
     maxConnections: 1,
     connectTimeoutMs: 1_000,
     keepAliveMs: 1_000,
-    maxAnswerBytes: 10,
+    maxResponseBytes: 10,
   })
   const codes = await Promise.all(
-    [closed.exchange(get('/a')), closed.exchange(get('/b')), closed.exchange(get('/c'))].map(each => each.catch(error => error.code)),
+    [unreachable.request(get('/a')), unreachable.request(get('/b')), unreachable.request(get('/c'))].map(each =>
+      each.catch(error => error.code),
+    ),
   )
   ok(
     codes.every(code => code === 'ECONNREFUSED'),
     codes.join(),
   )
-  closed.destroy()
+  unreachable.destroy()
 })
 
-test('what waits for a connection when its pipeline is retired is still sent; then the connections end', async () => {
-  await withPipeline(
-    async (pipeline, peer) => {
-      const bodies = ['/a', '/b', '/c'].map(path => pipeline.exchange(get(path)).then(({ body }) => body))
+test('a drained pool sends its queued requests, then closes its connections', async () => {
+  await withPool(
+    async (pool, peer) => {
+      const bodies = ['/a', '/b', '/c'].map(path => pool.request(get(path)).then(({ body }) => body))
       await eventually(() => peer.requests.flat().length === 1, '/a')
-      pipeline.retire()
+      pool.drain()
       let isEnded = false
       peer.sockets[0]?.on('close', () => {
         isEnded = true
@@ -153,8 +155,8 @@ test('what waits for a connection when its pipeline is retired is still sent; th
         peer.respond(0, ok200(body))
       }
       deepEqual(await Promise.all(bodies), ['A', 'B', 'C'])
-      await eventually(() => isEnded, 'the end')
+      await eventually(() => isEnded, 'the connection to close')
     },
-    { maxConnections: 1, depth: 1 },
+    { maxConnections: 1, maxPipelined: 1 },
   )
 })

@@ -5,10 +5,10 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { answerJson, answerStatus, startScriptedServer } from '../../../test/support/scripted-server.ts'
+import { respondJson, respondStatus, startScriptedServer } from '../../../test/support/scripted-server.ts'
 import { runExecPlugin } from './exec-plugin.ts'
-import { findAccess } from './find-access.ts'
 import { configMapResource, createClient } from './index.ts'
+import { resolveClusterAccess } from './resolve-cluster-access.ts'
 
 async function withDirectory(run: (directory: string) => Promise<void>) {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-client-'))
@@ -27,7 +27,7 @@ const kubeconfig = (server: string, user: object) =>
     users: [{ name: 'u', user }],
   })
 
-test('the cluster is found in the order: options, file, KUBECONFIG, Pod, home', async () => {
+test('resolves the cluster in the order: options, file, KUBECONFIG, Pod, home directory', async () => {
   await withDirectory(async directory => {
     const write = (name: string, server: string) => {
       mkdirSync(join(directory, name, '..'), { recursive: true })
@@ -35,42 +35,45 @@ test('the cluster is found in the order: options, file, KUBECONFIG, Pod, home', 
       return join(directory, name)
     }
     const home = { env: {}, home: directory, serviceAccountDirectory: join(directory, 'sa') }
-    await rejects(findAccess({}, home), /no kubeconfig found: looked at KUBECONFIG \(not set\).*\.kube\/config \(missing\)/)
+    await rejects(resolveClusterAccess({}, home), /no kubeconfig found: KUBECONFIG is not set.*\.kube\/config does not exist/)
     write('.kube/config', 'https://home')
-    equal((await findAccess({}, home)).server, 'https://home')
+    equal((await resolveClusterAccess({}, home)).server, 'https://home')
     mkdirSync(home.serviceAccountDirectory)
     writeFileSync(join(directory, 'sa/token'), 't')
     writeFileSync(join(directory, 'sa/namespace'), 'blue\n')
     const pod = { ...home, env: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' } }
-    const inPod = await findAccess({}, pod)
+    const inPod = await resolveClusterAccess({}, pod)
     deepEqual(
       [inPod.server, inPod.defaultNamespace, inPod.credentials.kind, inPod.ca?.kind],
       ['https://[fd00::1]', 'blue', 'token-file', 'file'],
     )
     const env = { ...pod.env, KUBECONFIG: `${join(directory, 'missing')}:${write('env', 'https://env')}` }
-    equal((await findAccess({}, { ...pod, env })).server, 'https://env')
-    equal((await findAccess({ kubeconfig: write('file', 'https://file') }, { ...pod, env })).server, 'https://file')
-    equal((await findAccess({ cluster: { server: 'https://options' } }, { ...pod, env })).server, 'https://options')
-    await rejects(findAccess({}, { ...home, env: { KUBECONFIG: '/nowhere' } }), /KUBECONFIG names \/nowhere, but no such file exists/)
-    await rejects(findAccess({ kubeconfig: '/nowhere' }, home), /kubeconfig \/nowhere cannot be read \(ENOENT\)/)
+    equal((await resolveClusterAccess({}, { ...pod, env })).server, 'https://env')
+    equal((await resolveClusterAccess({ kubeconfig: write('file', 'https://file') }, { ...pod, env })).server, 'https://file')
+    equal((await resolveClusterAccess({ cluster: { server: 'https://options' } }, { ...pod, env })).server, 'https://options')
+    await rejects(
+      resolveClusterAccess({}, { ...home, env: { KUBECONFIG: '/nowhere' } }),
+      /KUBECONFIG lists \/nowhere, but none of these files exists/,
+    )
+    await rejects(resolveClusterAccess({ kubeconfig: '/nowhere' }, home), /cannot read kubeconfig \/nowhere \(ENOENT\)/)
     writeFileSync(join(directory, 'broken'), 'users:\n- token: "s3cret\n  x: [')
-    await rejects(findAccess({ kubeconfig: join(directory, 'broken') }, home), (error: Error) => {
+    await rejects(resolveClusterAccess({ kubeconfig: join(directory, 'broken') }, home), (error: Error) => {
       match(error.message, /is not valid YAML \(line \d+, column \d+\)$/)
       return !`${error.stack}`.includes('s3cret')
     })
   })
 })
 
-test('a token file is read again after a 401, and the request sent once more', async () => {
+test('after a 401 a token file is read again and the request is retried', async () => {
   await withDirectory(async directory => {
     const tokenFile = join(directory, 'token')
     writeFileSync(tokenFile, 'old\n')
     const server = await startScriptedServer(({ headers }, response) => {
       if (headers.authorization === 'Bearer old') {
         writeFileSync(tokenFile, 'new\n')
-        return answerStatus(response, 401, 'Unauthorized')
+        return respondStatus(response, 401, 'Unauthorized')
       }
-      answerJson(response, { metadata: { name: 'a' } })
+      respondJson(response, { metadata: { name: 'a' } })
     })
     const client = await createClient({ cluster: { server: server.url, tokenFile } })
     await client.resource(configMapResource).get('a')
@@ -78,15 +81,15 @@ test('a token file is read again after a 401, and the request sent once more', a
       server.requests.map(({ headers }) => headers.authorization),
       ['Bearer old', 'Bearer new'],
     )
-    server.setScript((_request, response) => answerStatus(response, 401, 'Unauthorized'))
+    server.setHandler((_request, response) => respondStatus(response, 401, 'Unauthorized'))
     await rejects(client.resource(configMapResource).get('a'), { reason: 'Unauthorized' })
-    equal(server.requests.length, 4, 'once more, not for ever')
+    equal(server.requests.length, 4, 'one retry only')
     await client.close()
     await server.close()
   })
 })
 
-test('an exec plugin is run once for many requests, and again when its credential ends', async () => {
+test('an exec plugin runs once for many requests, and again when its credential has expired', async () => {
   await withDirectory(async directory => {
     const plugin = join(directory, 'login')
     const script = [
@@ -100,7 +103,7 @@ test('an exec plugin is run once for many requests, and again when its credentia
     chmodSync(plugin, 0o755)
     let refused = ''
     const server = await startScriptedServer(({ headers }, response) =>
-      headers.authorization === refused ? answerStatus(response, 401, 'Unauthorized') : answerJson(response, { metadata: { name: 'a' } }),
+      headers.authorization === refused ? respondStatus(response, 401, 'Unauthorized') : respondJson(response, { metadata: { name: 'a' } }),
     )
     const path = join(directory, 'kubeconfig')
     const exec = {
@@ -120,8 +123,8 @@ test('an exec plugin is run once for many requests, and again when its credentia
 
     for (const { command, args, want } of [
       { command: './nowhere', args: [], want: /credential plugin ".*nowhere" of context "c" of .* was not found: try harder/ },
-      { command: 'sh', args: ['-c', 'echo s3cret; echo no network >&2; exit 7'], want: /ended with 7: no network/ },
-      { command: 'sh', args: ['-c', 'echo s3cret'], want: /must print an ExecCredential as JSON, got 7 characters of something else/ },
+      { command: 'sh', args: ['-c', 'echo s3cret; echo no network >&2; exit 7'], want: /exited with 7: no network/ },
+      { command: 'sh', args: ['-c', 'echo s3cret'], want: /must print an ExecCredential as JSON, got 7 characters that are not JSON/ },
       {
         command: 'sh',
         args: ['-c', 'echo {}'],
@@ -141,7 +144,7 @@ test('an exec plugin is run once for many requests, and again when its credentia
   })
 })
 
-test('an exec plugin that waits for ever is ended, also if something it started holds its output open', async () => {
+test('an exec plugin that does not exit is killed, even if a child process keeps its output open', async () => {
   const plugin = {
     apiVersion: 'client.authentication.k8s.io/v1',
     command: 'sh',
@@ -149,22 +152,19 @@ test('an exec plugin that waits for ever is ended, also if something it started 
     env: [],
     provideClusterInfo: false,
   }
-  const access = await findAccess({ cluster: { server: 'https://x' } })
-  await rejects(
-    runExecPlugin(plugin, access, 100),
-    /"sh -c" of the options of createClient did not end within 0\.1 s: does it wait for input/,
-  )
+  const access = await resolveClusterAccess({ cluster: { server: 'https://x' } })
+  await rejects(runExecPlugin(plugin, access, 100), /"sh -c" of the options of createClient timed out after 0\.1 s: does it wait for input/)
 })
 
-test('certificates and keys that are none, or do not belong together, are named; so is TLS where there is none', async () => {
+test('invalid or mismatched certificates and keys are named, and so is a server that expects TLS', async () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const half = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
   for (const { cluster, want } of [
-    { cluster: { caCertificate: '/nowhere/ca.crt' }, want: /certificate or key file \/nowhere\/ca\.crt cannot be read \(ENOENT\)/ },
-    { cluster: { caCertificate: half }, want: /the certificate authority of the options of createClient is not a certificate in PEM form/ },
-    { cluster: { clientCertificate: half, clientKey: key }, want: /the client certificate of .* is not a certificate in PEM form/ },
-    { cluster: { clientKey: key }, want: /has a client key without a client certificate: give both or none/ },
+    { cluster: { caCertificate: '/nowhere/ca.crt' }, want: /cannot read certificate or key file \/nowhere\/ca\.crt \(ENOENT\)/ },
+    { cluster: { caCertificate: half }, want: /the certificate authority of the options of createClient is not a PEM certificate/ },
+    { cluster: { clientCertificate: half, clientKey: key }, want: /the client certificate of .* is not a PEM certificate/ },
+    { cluster: { clientKey: key }, want: /has a client key but no client certificate: set both or neither/ },
   ]) {
     const client = await createClient({ cluster: { server: 'https://127.0.0.1:9', ...cluster } })
     await rejects(client.resource(configMapResource).get('a'), want)
@@ -175,30 +175,30 @@ test('certificates and keys that are none, or do not belong together, are named;
   const plain = await createClient({ cluster: { server: `http://127.0.0.1:${(silent.address() as AddressInfo).port}` } })
   await rejects(
     plain.resource(configMapResource).create({ metadata: { name: 'a' } }),
-    /if the server speaks TLS, its address must begin with https/,
+    /if the server expects TLS, its address must begin with https/,
   )
   await plain.close()
   silent.close()
 })
 
-test('a refused credential: the error says whose it is, when a token ended, what to do, and nothing of the secret', async () => {
-  const server = await startScriptedServer((_request, response) => answerStatus(response, 401, 'Unauthorized'))
+test('the error for rejected credentials names their source, the expiry of the token and a remedy, but no secret', async () => {
+  const server = await startScriptedServer((_request, response) => respondStatus(response, 401, 'Unauthorized'))
   const jwt = (exp: number) => `h.${Buffer.from(JSON.stringify({ exp, sub: 's3cret' })).toString('base64url')}.s3cret`
   for (const { token, want } of [
     {
       token: jwt(1_700_000_000),
-      want: /does not accept the credentials of the options of createClient: its token ended at 2023-11-14T22:13:20.000Z, get a new one/,
+      want: /does not accept the credentials of the options of createClient: its token expired at 2023-11-14T22:13:20.000Z, get a new one/,
     },
-    { token: jwt(9_900_000_000), want: /is the token one of this cluster, and still valid\?/ },
-    { token: 's3cret', want: /is the token one of this cluster, and still valid\?/ },
-    { token: undefined, want: /has no credentials: give a token, a client certificate or an exec plugin/ },
+    { token: jwt(9_900_000_000), want: /does the token belong to this cluster, and is it still valid\?/ },
+    { token: 's3cret', want: /does the token belong to this cluster, and is it still valid\?/ },
+    { token: undefined, want: /has no credentials: set a token, a client certificate or an exec plugin/ },
   ]) {
     const client = await createClient({ cluster: { server: server.url, token } })
     const maps = client.resource(configMapResource)
-    const isSo = (error: { reason?: string; message: string }) =>
+    const isExpected = (error: { reason?: string; message: string }) =>
       error.reason === 'Unauthorized' && want.test(error.message) && !/s3cret|h\.ey/.test(error.message)
-    await rejects(maps.get('a'), isSo)
-    await rejects(maps.watch({}).next(), isSo)
+    await rejects(maps.get('a'), isExpected)
+    await rejects(maps.watch({}).next(), isExpected)
     await client.close()
   }
   await server.close()

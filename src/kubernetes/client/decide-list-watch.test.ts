@@ -6,37 +6,37 @@ import { decideListWatch, type ListWatchInput } from './decide-list-watch.ts'
 const backoff = { minMs: 800, maxMs: 30_000 }
 const at = (resourceVersion: string | undefined, failures = 0) => ({ resourceVersion, failures })
 const broken = { kind: 'broken' } as const
-const gone = { kind: 'gone' } as const
+const expired = { kind: 'expired' } as const
 const refused = { kind: 'refused', retryAfterMs: undefined } as const
-const garbage = { kind: 'garbage' } as const
+const malformed = { kind: 'malformed' } as const
 
 const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput; want: string }[] = [
   {
-    name: 'a list leads to a watch from its version',
+    name: 'a list is followed by a watch from its version',
     state: at(undefined),
     input: { kind: 'listed', resourceVersion: '7' },
     want: 'watch 7 in 0, 0 failures',
   },
   {
-    name: 'a list does not prove that watches work',
+    name: 'a successful list does not reset the failures',
     state: at(undefined, 3),
     input: { kind: 'listed', resourceVersion: '7' },
     want: 'watch 7 in 0, 3 failures',
   },
   {
-    name: 'an event moves the version and proves health',
+    name: 'an event advances the version and resets the failures',
     state: at('7', 3),
     input: { kind: 'advanced', resourceVersion: '9' },
     want: 'watch 9 in 0, 0 failures',
   },
   {
-    name: 'a watch that ran its time goes on at once',
+    name: 'a watch that reached its timeout is renewed immediately',
     state: at('9', 1),
     input: { kind: 'watch-ended', durationMs: 240_000, events: 0 },
     want: 'watch 9 in 0, 0 failures',
   },
   {
-    name: 'a short watch with events goes on at once',
+    name: 'a short watch with events is renewed immediately',
     state: at('9'),
     input: { kind: 'watch-ended', durationMs: 10, events: 2 },
     want: 'watch 9 in 0, 0 failures',
@@ -48,39 +48,39 @@ const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput
     want: 'watch 9 in 1200, 1 failures',
   },
   {
-    name: 'a cut resumes from the last version',
+    name: 'a broken watch resumes from the last version',
     state: at('9'),
     input: { kind: 'watch-failed', error: broken, events: 0 },
     want: 'watch 9 in 1200, 1 failures',
   },
   {
-    name: 'a cut after events starts the backoff anew',
+    name: 'a watch that breaks after events restarts the backoff',
     state: at('9', 4),
     input: { kind: 'watch-failed', error: broken, events: 3 },
     want: 'watch 9 in 1200, 1 failures',
   },
   {
-    name: 'cuts in a row wait longer, and keep the version',
+    name: 'repeated breaks back off and keep the version',
     state: at('9', 3),
     input: { kind: 'watch-failed', error: broken, events: 0 },
     want: 'watch 9 in 9600, 4 failures',
   },
   {
-    name: 'the wait has an upper bound',
+    name: 'the backoff has an upper bound',
     state: at('9', 40),
     input: { kind: 'watch-failed', error: broken, events: 0 },
     want: 'watch 9 in 22500, 41 failures',
   },
   {
-    name: 'the first 410 lists again nearly at once',
+    name: 'the first 410 lists again almost immediately',
     state: at('9'),
-    input: { kind: 'watch-failed', error: gone, events: 0 },
+    input: { kind: 'watch-failed', error: expired, events: 0 },
     want: 'list in 50, 1 failures',
   },
   {
-    name: '410 again after the list backs off',
+    name: 'a second 410 after the list backs off',
     state: at('9', 1),
-    input: { kind: 'watch-failed', error: gone, events: 0 },
+    input: { kind: 'watch-failed', error: expired, events: 0 },
     want: 'list in 2400, 2 failures',
   },
   {
@@ -90,25 +90,25 @@ const cases: { name: string; state: ReturnType<typeof at>; input: ListWatchInput
     want: 'watch 9 in 1200, 1 failures',
   },
   {
-    name: 'refused three times, the version is doubted',
+    name: 'after three refused watches the version is suspect and a list follows',
     state: at('9', 2),
     input: { kind: 'watch-failed', error: refused, events: 0 },
     want: 'list in 4800, 3 failures',
   },
   {
-    name: 'garbage three times, the version is doubted',
+    name: 'after three malformed watches the version is suspect and a list follows',
     state: at('9', 2),
-    input: { kind: 'watch-failed', error: garbage, events: 0 },
+    input: { kind: 'watch-failed', error: malformed, events: 0 },
     want: 'list in 4800, 3 failures',
   },
   {
-    name: 'a failed list is tried again',
+    name: 'a failed list is retried',
     state: at(undefined),
     input: { kind: 'list-failed', error: broken },
     want: 'list in 1200, 1 failures',
   },
   {
-    name: 'Retry-After is obeyed when it is longer than the backoff',
+    name: 'a Retry-After that is longer than the backoff is used instead',
     state: at(undefined),
     input: { kind: 'list-failed', error: { kind: 'refused', retryAfterMs: 60_000 } },
     want: 'list in 60000, 1 failures',
@@ -121,8 +121,8 @@ for (const { name, state, input, want } of cases) {
   })
 }
 
-test('invariant 6: whatever fails in whatever order, there is a next step, within the bounds, and never a tight loop', () => {
-  const error = fc.constantFrom(broken, gone, refused, garbage)
+test('invariant 6: any sequence of failures has a next step, within the bounds of the backoff', () => {
+  const error = fc.constantFrom(broken, expired, refused, malformed)
   const input = fc.oneof(
     fc.record({ kind: fc.constant('list-failed' as const), error }),
     fc.record({ kind: fc.constant('watch-failed' as const), error, events: fc.constant(0) }),

@@ -1,56 +1,56 @@
 import { type Backoff, jitteredDelayMs } from '../util/backoff.ts'
 
 /**
- * Where a list+watch stands. `resourceVersion` is the version up to which everything was handed on; undefined means the
- * next step is a list. `failures` counts what went wrong since the last sign of health.
+ * The state of a list+watch. `resourceVersion` is the version up to which everything was delivered; undefined means that
+ * the next step is a list. `failures` counts consecutive failures.
  */
 export type ListWatchState = { readonly resourceVersion: string | undefined; readonly failures: number }
 
-/** What just happened. Durations are the shell's, measured by a monotonic clock. */
+/** What just happened. Durations are measured by the caller with a monotonic clock. */
 export type ListWatchInput =
   | { kind: 'listed'; resourceVersion: string }
   | { kind: 'list-failed'; error: ListWatchError }
-  /** An event or bookmark of the running watch was handed on. */
+  /** An event or bookmark of the running watch was delivered. */
   | { kind: 'advanced'; resourceVersion: string }
-  /** The server ended the watch in good order, or our own bound on silence did. */
+  /** The server ended the watch normally, or our own idle timeout did. */
   | { kind: 'watch-ended'; durationMs: number; events: number }
   | { kind: 'watch-failed'; error: ListWatchError; events: number }
 
 export type ListWatchError =
   /** 410, as HTTP code or inside the stream: the version is too old to resume from. */
-  | { kind: 'gone' }
+  | { kind: 'expired' }
   | { kind: 'refused'; retryAfterMs: number | undefined }
-  /** Cut or silent: the version is still good. */
+  /** Broken or silent: the version is still valid. */
   | { kind: 'broken' }
-  /** What came is not an event: resuming may well bring the same again. */
-  | { kind: 'garbage' }
+  /** The data is not an event: a resumed watch may receive the same data again. */
+  | { kind: 'malformed' }
 
-/** What to do next, after waiting: a list, or a watch from `state.resourceVersion`. */
+/** What to do after `delayMs`: a list, or a watch from `state.resourceVersion`. */
 export type ListWatchStep = { state: ListWatchState; action: 'list' | 'watch'; delayMs: number }
 
 export const initialListWatchState: ListWatchState = { resourceVersion: undefined, failures: 0 }
 
-/** A watch that ended sooner without a single event counts as a failure: else a broken server would be asked in a tight loop. */
+/** A shorter watch without an event counts as a failure: otherwise a broken server would be polled in a tight loop. */
 const shortWatchMs = 1_000
 
-/** After so many refused or unreadable watches in a row the version itself is doubted (a restored server has lower ones): list again. */
-const doubtAfterFailures = 3
+/** After this many refused or malformed watches in a row the version itself is suspect (a restored server has lower ones): list again. */
+const suspectAfterFailures = 3
 
 /**
- * Decides how a list+watch goes on (invariant 6: nothing missed, nothing silently stopped). There is always a next step:
- * only the caller's signal ends it. `random` is in [0, 1).
+ * Decides the next step of a list+watch (invariant 6: no event is missed, and it never stops silently). There is always a
+ * next step: only the caller's signal ends it. `random` is in [0, 1).
  */
 export function decideListWatch(state: ListWatchState, input: ListWatchInput, backoff: Backoff, random: number): ListWatchStep {
   switch (input.kind) {
     case 'listed':
-      // A list alone is no proof of health: a server may answer every list and refuse every watch.
+      // A successful list does not reset the failures: a server may answer every list and refuse every watch.
       return step({ ...state, resourceVersion: input.resourceVersion }, 0)
     case 'advanced':
       return step({ resourceVersion: input.resourceVersion, failures: 0 }, 0)
     case 'list-failed': {
       const next = { resourceVersion: undefined, failures: state.failures + 1 }
-      const asked = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
-      return step(next, Math.max(asked, jitteredDelayMs(next.failures, backoff, random)))
+      const retryAfterMs = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
+      return step(next, Math.max(retryAfterMs, jitteredDelayMs(next.failures, backoff, random)))
     }
     case 'watch-ended': {
       if (input.events > 0 || input.durationMs >= shortWatchMs) return step({ ...state, failures: 0 }, 0)
@@ -59,16 +59,16 @@ export function decideListWatch(state: ListWatchState, input: ListWatchInput, ba
     }
     case 'watch-failed': {
       const failures = (input.events > 0 ? 0 : state.failures) + 1
-      // The first 410 is ordinary (we were away too long): list at once, but not all clients in the same instant.
-      if (input.error.kind === 'gone') {
+      // The first 410 is expected (the watch was interrupted for too long): list soon, but not all clients at the same instant.
+      if (input.error.kind === 'expired') {
         const delayMs = failures === 1 ? random * Math.min(100, backoff.minMs) : jitteredDelayMs(failures, backoff, random)
         return step({ resourceVersion: undefined, failures }, delayMs)
       }
-      const asked = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
-      const isDoubtful = input.error.kind !== 'broken' && failures >= doubtAfterFailures
+      const retryAfterMs = input.error.kind === 'refused' ? (input.error.retryAfterMs ?? 0) : 0
+      const isSuspect = input.error.kind !== 'broken' && failures >= suspectAfterFailures
       return step(
-        { resourceVersion: isDoubtful ? undefined : state.resourceVersion, failures },
-        Math.max(asked, jitteredDelayMs(failures, backoff, random)),
+        { resourceVersion: isSuspect ? undefined : state.resourceVersion, failures },
+        Math.max(retryAfterMs, jitteredDelayMs(failures, backoff, random)),
       )
     }
   }

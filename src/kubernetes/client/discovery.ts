@@ -1,37 +1,37 @@
 import { describeResource, notFound, parseApiVersion, type Resource, StatusError } from '../object/index.ts'
 
-/** How discovery asks the server; {@link Client.request} fits. */
-export type Fetch = (path: string) => Promise<unknown>
+/** How discovery sends its requests; {@link Client.request} fits. */
+export type DiscoveryFetch = (path: string) => Promise<unknown>
 
 type ApiResourceList = { resources?: { name: string; kind: string; namespaced: boolean }[] }
 
-/** Which kinds a server has, asked once per group and version, and again for a kind it did not have then. */
+/** The kinds of a server, requested once per group and version, and again for a kind that was not among them. */
 export class Discovery {
-  readonly #fetch: Fetch
-  readonly #known = new Map<string, Promise<Map<string, Resource>>>()
+  readonly #fetch: DiscoveryFetch
+  readonly #loads = new Map<string, Promise<Map<string, Resource>>>()
 
-  constructor(fetch: Fetch) {
+  constructor(fetch: DiscoveryFetch) {
     this.#fetch = fetch
   }
 
-  /** @throws {StatusError} NotFound if the server has no such kind, even after asking again. */
+  /** @throws {StatusError} NotFound if the server has no such kind, even after a reload. */
   async find(apiVersion: string, kind: string): Promise<Resource> {
-    const known = this.#known.get(apiVersion)
-    const cached = (await known?.catch(() => undefined))?.get(kind)
+    const previous = this.#loads.get(apiVersion)
+    const cached = (await previous?.catch(() => undefined))?.get(kind)
     if (cached) return cached
-    // Many callers that miss together share one question.
-    let asking = this.#known.get(apiVersion)
-    if (asking === undefined || asking === known) {
-      asking = this.#load(apiVersion)
-      this.#known.set(apiVersion, asking)
-      asking.catch(() => this.#known.delete(apiVersion))
+    // Concurrent callers that miss share one request.
+    let load = this.#loads.get(apiVersion)
+    if (load === undefined || load === previous) {
+      load = this.#load(apiVersion)
+      this.#loads.set(apiVersion, load)
+      load.catch(() => this.#loads.delete(apiVersion))
     }
-    const found = (await asking).get(kind)
+    const found = (await load).get(kind)
     if (found) return found
     const { group } = parseApiVersion(apiVersion)
     throw new StatusError(
       'NotFound',
-      `no kind ${JSON.stringify(kind)} in apiVersion ${JSON.stringify(apiVersion)}: is its CRD applied, and is the version served?`,
+      `no kind ${JSON.stringify(kind)} in apiVersion ${JSON.stringify(apiVersion)}: is its CRD installed, and is the version served?`,
       {
         details: { group: group || undefined, kind },
       },

@@ -1,30 +1,30 @@
 import { spawn } from 'node:child_process'
 import type { ClusterAccess, ExecPlugin } from './cluster-access.ts'
 
-/** What a credential plugin printed. `expiresAtMs` is the wall clock's; undefined means for the life of this process. */
+/** The output of a credential plugin. `expiresAtMs` is wall-clock time; undefined means for the lifetime of this process. */
 export type ExecCredential = { token?: string; clientCertificate?: string; clientKey?: string; expiresAtMs?: number }
 
-const usualTimeoutMs = 60_000
-/** What a killed plugin started may hold its output open for ever. */
+const defaultTimeoutMs = 60_000
+/** Child processes of a killed plugin may keep its output open indefinitely. */
 const outputAfterExitMs = 500
 const outputLimitBytes = 1_048_576
 
 /**
- * Runs a kubeconfig's exec plugin without a terminal and reads the ExecCredential it prints.
- * @throws {Error} saying which command failed and what to do; its standard output is never quoted, it may be a token.
+ * Runs the exec plugin of a kubeconfig without a terminal and parses the ExecCredential that it prints.
+ * @throws {Error} naming the command that failed and a remedy; never quotes its standard output, which may be a token.
  */
-export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, timeoutMs = usualTimeoutMs): Promise<ExecCredential> {
+export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, timeoutMs = defaultTimeoutMs): Promise<ExecCredential> {
   const startedMs = performance.now()
   const { stdout, stderr, code } = await run(plugin, access, timeoutMs)
   const name = [plugin.command, ...plugin.args.slice(0, 1)].join(' ')
   if (code === 'SIGKILL' && performance.now() - startedMs >= timeoutMs) {
     throw new Error(
-      `credential plugin "${name}" of ${access.source} did not end within ${timeoutMs / 1_000} s: does it wait for input or a browser? run it by hand once`,
+      `credential plugin "${name}" of ${access.source} timed out after ${timeoutMs / 1_000} s: does it wait for input or a browser? run it in a terminal`,
     )
   }
   if (code !== 0) {
     throw new Error(
-      `credential plugin "${name}" of ${access.source} ended with ${code}: ${stderr.trim().slice(0, 500) || 'it printed no error'}. run it by hand to see what it asks for`,
+      `credential plugin "${name}" of ${access.source} exited with ${code}: ${stderr.trim().slice(0, 500) || 'it printed no error'}. run it in a terminal to see its prompts`,
     )
   }
   let output: unknown
@@ -32,7 +32,7 @@ export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, t
     output = JSON.parse(stdout)
   } catch {
     throw new Error(
-      `credential plugin "${name}" of ${access.source} must print an ExecCredential as JSON, got ${stdout.length} characters of something else`,
+      `credential plugin "${name}" of ${access.source} must print an ExecCredential as JSON, got ${stdout.length} characters that are not JSON`,
     )
   }
   const { apiVersion, kind, status } = (output ?? {}) as { apiVersion?: string; kind?: string; status?: { [field: string]: unknown } }
@@ -47,7 +47,7 @@ export async function runExecPlugin(plugin: ExecPlugin, access: ClusterAccess, t
     expiresAtMs: text('expirationTimestamp') ? Date.parse(text('expirationTimestamp') as string) : undefined,
   }
   if (!credential.token && !(credential.clientCertificate && credential.clientKey)) {
-    throw new Error(`credential plugin "${name}" gave neither status.token nor status.clientCertificateData with clientKeyData`)
+    throw new Error(`credential plugin "${name}" printed neither status.token nor status.clientCertificateData with clientKeyData`)
   }
   return credential
 }
@@ -80,11 +80,11 @@ function run(
       })
     }
     child.on('error', error => {
-      const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-      const hint = plugin.installHint ? `: ${plugin.installHint.trim()}` : ', install it or put it in PATH'
+      const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+      const hint = plugin.installHint ? `: ${plugin.installHint.trim()}` : ', install it or add it to PATH'
       reject(
         new Error(
-          `credential plugin "${plugin.command}" of ${access.source} ${missing ? `was not found${hint}` : 'could not be started'}`,
+          `credential plugin "${plugin.command}" of ${access.source} ${isMissing ? `was not found${hint}` : 'could not be started'}`,
           {
             cause: error,
           },

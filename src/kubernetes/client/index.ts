@@ -1,10 +1,10 @@
 /**
- * @module client: talks to any Kubernetes API. Start reading at `client.ts`, then `resource-client.ts` and `list-watch.ts`.
- * In: a kubeconfig (or what replaces it) and declared kinds. Out: typed objects, events, `StatusError` and `ConnectionError`.
- * Not done here: caches, queues and reconciling (`controller/`), what an object means (`api/`).
- * What may be retried or resumed is decided without I/O in `decide-retry.ts` and `decide-list-watch.ts`.
+ * @module kubernetes/client: connects to any Kubernetes API. Start reading at `client.ts`, then `resource-client.ts` and `list-watch.ts`.
+ * In: a kubeconfig (or equivalent options) and declared kinds. Out: typed objects, events, `StatusError` and `ConnectionError`.
+ * Out of scope: caches, queues and reconciling (`controller/`), and the meaning of objects.
+ * Layers: `http-client.ts` adds credentials and retries to a `transport.ts` (`http-transport.ts` or `local-transport.ts`);
+ * `connection-pool.ts` pipelines short requests. Pure decisions: `decide-retry.ts` and `decide-list-watch.ts`.
  */
-export { type Backoff, jitteredDelayMs } from '../util/backoff.ts'
 export { TokenBucket, type TokenRate } from '../util/token-bucket.ts'
 export {
   type Client,
@@ -32,25 +32,25 @@ export {
   type SecretBody,
   secretResource,
 } from './core-kinds.ts'
-export type { ClusterOptions } from './find-access.ts'
 export { type InstallOptions, installKinds } from './install-kinds.ts'
+export { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 export { type ListWatchOptions, listWatch } from './list-watch.ts'
 export { isMetadataOnly, metadataOnly } from './metadata-only.ts'
-export type { PaceOptions } from './request-rate-limit.ts'
+export type { RateLimitOptions } from './request-rate-limiter.ts'
+export type { ClusterOptions } from './resolve-cluster-access.ts'
 export { ResourceClient, type WriteObserver } from './resource-client.ts'
 export type {
   ApplyOptions,
   DeleteOptions,
   GetOptions,
-  HandleOptions,
   ListOptions,
   PatchOptions,
   PatchType,
+  ResourceClientOptions,
   WatchOptions,
   WriteOptions,
 } from './resource-options.ts'
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
-export { leaveOutRootCertificates } from './root-certificates.ts'
-export { GarbageError, LineSplitter } from './watch-lines.ts'
+export { skipRootCertificates } from './root-certificates.ts'
 export { WrappedClient } from './wrapped-client.ts'

@@ -1,29 +1,29 @@
 import { type KubeObject, objectKey, type WatchEvent } from '../object/index.ts'
 import type { Client } from './client.ts'
+import { WatchDecodeError } from './line-splitter.ts'
 import type { ListWatchOptions } from './list-watch.ts'
-import { GarbageError } from './watch-lines.ts'
 
-/** On the bookmark that ends the list; {@link https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists}. */
+/** Set on the bookmark that ends the list; {@link https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists}. */
 const endAnnotation = 'k8s.io/initial-events-end'
 
-/** The first events of a watch with `sendInitialEvents`: an ADDED for each object there is, then a bookmark that says so. */
+/** The first events of a watch with `sendInitialEvents`: ADDED for each existing object, then a bookmark that ends the list. */
 export class InitialEvents<Body> {
-  /** The version the list is of; undefined until its end came. */
+  /** The version of the list; undefined until the bookmark that ends it. */
   resourceVersion: string | undefined
-  readonly #parts: ListWatchOptions<Body>['parts'] | undefined
+  readonly #chunks: ListWatchOptions<Body>['chunks'] | undefined
   readonly #items = new Map<string, KubeObject<Body>>()
 
-  constructor(parts: ListWatchOptions<Body>['parts']) {
-    this.#parts = parts?.begin() ? parts : undefined
+  constructor(chunks: ListWatchOptions<Body>['chunks']) {
+    this.#chunks = chunks?.begin() ? chunks : undefined
   }
 
-  /** What was gathered; empty where the reader takes parts. */
+  /** The collected objects; empty when they are delivered in chunks. */
   get items(): KubeObject<Body>[] {
     return [...this.#items.values()]
   }
 
-  /** Takes lines up to the end of the list; returns the events after it. @throws as `parse` does. */
-  take(lines: string[], parse: (line: string) => WatchEvent<KubeObject<Body>>): WatchEvent<KubeObject<Body>>[] {
+  /** Consumes lines up to the end of the list; returns the events after it. @throws as `parse` does. */
+  consume(lines: string[], parse: (line: string) => WatchEvent<KubeObject<Body>>): WatchEvent<KubeObject<Body>>[] {
     const added: KubeObject<Body>[] = []
     const rest: WatchEvent<KubeObject<Body>>[] = []
     for (const line of lines) {
@@ -34,36 +34,36 @@ export class InitialEvents<Body> {
         const { annotations, resourceVersion } = event.object.metadata
         if (annotations?.[endAnnotation] === 'true') this.resourceVersion = resourceVersion
       } else if (event.type === 'DELETED') {
-        if (this.#parts) throw new GarbageError('a list over a watch brought a deletion before its end')
+        if (this.#chunks) throw new WatchDecodeError('a streaming list contained a DELETED event before its end')
         this.#items.delete(objectKey(event.object))
-      } else if (this.#parts) {
+      } else if (this.#chunks) {
         added.push(event.object)
       } else {
         this.#items.set(objectKey(event.object), event.object)
       }
     }
-    if (added.length > 0) this.#parts?.add(added)
+    if (added.length > 0) this.#chunks?.add(added)
     return rest
   }
 }
 
-const known = new WeakMap<Client, boolean>()
+const supportByClient = new WeakMap<Client, boolean>()
 
-/** Since when servers refuse `sendInitialEvents` if they cannot, instead of passing it over; in most of them it is on. */
-const sinceMinor = 32
+/** From this version on, servers without support for `sendInitialEvents` reject it instead of ignoring it; most support it. */
+const firstMinorVersion = 32
 
-/** Whether the server's version has lists over watches; asked once per client. False while it cannot be found out. */
+/** Whether the server's version supports streaming lists; requested once per client. False if the request fails. */
 export async function canStreamLists(client: Client, signal: AbortSignal): Promise<boolean> {
-  const before = known.get(client)
-  if (before !== undefined) return before
+  const cached = supportByClient.get(client)
+  if (cached !== undefined) return cached
   try {
-    const bound = AbortSignal.any([signal, AbortSignal.timeout(5_000)])
-    // Short: on a connection that is open already, where it can be. Every process that watches asks it first.
-    const version = await (await client.request({ method: 'GET', path: '/version', isShort: true, signal: bound })).json()
+    const timeout = AbortSignal.any([signal, AbortSignal.timeout(5_000)])
+    // Short: reuses an open connection where possible. Every process that watches sends this first.
+    const version = await (await client.request({ method: 'GET', path: '/version', isShort: true, signal: timeout })).json()
     const { major, minor } = version as { major?: unknown; minor?: unknown }
-    const can = Number(major) > 1 || (Number(major) === 1 && Number.parseInt(String(minor), 10) >= sinceMinor)
-    known.set(client, can)
-    return can
+    const isSupported = Number(major) > 1 || (Number(major) === 1 && Number.parseInt(String(minor), 10) >= firstMinorVersion)
+    supportByClient.set(client, isSupported)
+    return isSupported
   } catch {
     return false
   }

@@ -23,7 +23,7 @@ for (const { name, user, cluster, context, want } of [
     want: { credentials: { kind: 'token', token: 't' }, server: 'https://10.0.0.1:6443', defaultNamespace: 'default' },
   },
   {
-    name: 'a token file wins over a token, relative to the kubeconfig',
+    name: 'a token file takes precedence over a token, relative to the kubeconfig',
     user: { token: 't', tokenFile: 'tok' },
     want: { credentials: { kind: 'token-file', path: '/home/ann/.kube/tok' } },
   },
@@ -33,7 +33,7 @@ for (const { name, user, cluster, context, want } of [
     want: { credentials: { kind: 'basic', username: 'a', password: 'p' } },
   },
   {
-    name: 'certificates as data win over files',
+    name: 'certificate data takes precedence over files',
     user: { 'client-certificate-data': b64('CERT'), 'client-certificate': 'no', 'client-key': 'key.pem' },
     cluster: { 'certificate-authority': '/etc/ca.pem' },
     want: {
@@ -61,7 +61,7 @@ for (const { name, user, cluster, context, want } of [
   },
   { name: 'impersonation', user: { as: 'eve', 'as-groups': ['g'] }, want: { impersonate: { user: 'eve', groups: ['g'], uid: undefined } } },
   {
-    name: 'a server without scheme is http, as for kubectl',
+    name: 'a server without a scheme uses http, as in kubectl',
     user: {},
     cluster: { server: 'localhost:8080' },
     want: { server: 'http://localhost:8080' },
@@ -79,7 +79,7 @@ for (const { name, user, cluster, context, want } of [
   })
 }
 
-test('several files merge as kubectl merges them: the first to name something wins', () => {
+test('several files are merged as in kubectl: the first definition wins', () => {
   const first = file({ ...config({ token: 'one' }), contexts: undefined }, '/a/one')
   const second = file({ ...config({ token: 'two' }, { server: 'https://two' }, { namespace: 'n' }), 'current-context': 'other' }, '/b/two')
   const access = resolveKubeconfig([first, file(null, '/c/empty'), second])
@@ -89,12 +89,12 @@ test('several files merge as kubectl merges them: the first to name something wi
 
 for (const { name, content, context, want } of [
   { name: 'no current context', content: { contexts: [] }, want: /has no current-context: set one/ },
-  { name: 'an unknown context names the known ones', content: config({}), context: 'prod', want: /has no context "prod": it has dev/ },
-  { name: 'a missing cluster', content: { ...config({}), clusters: [] }, want: /has no cluster "c": it has none/ },
+  { name: 'an unknown context', content: config({}), context: 'prod', want: /has no context "prod": available are dev/ },
+  { name: 'a missing cluster', content: { ...config({}), clusters: [] }, want: /has no cluster "c": available are none/ },
   { name: 'a missing user', content: { ...config({}), users: [] }, want: /has no user "u"/ },
   { name: 'no server', content: config({}, { server: '' }), want: /clusters\[c\]\.cluster\.server is missing/ },
   {
-    name: 'a server that is no address',
+    name: 'a server that is not a URL',
     content: config({}, { server: 'https://' }),
     want: /clusters\[c\]\.cluster\.server "https:\/\/" must be a URL/,
   },
@@ -106,13 +106,13 @@ for (const { name, content, context, want } of [
     want: /exec\.apiVersion "v1alpha1" must be one of/,
   },
   {
-    name: 'a token that YAML reads as a number is not quoted',
+    name: 'a token that YAML parses as a number, without quoting it',
     content: config({ token: 123456 }),
     want: /users\[u\]\.user\.token must be a string, got a number: put it in quotes$/,
   },
   { name: 'a list', content: [], want: /must be a YAML mapping, got list/ },
 ]) {
-  test(`kubeconfig refused: ${name}`, () => {
+  test(`rejects a kubeconfig with ${name}`, () => {
     throws(
       () => resolveKubeconfig([file(content)], context),
       (error: Error) =>

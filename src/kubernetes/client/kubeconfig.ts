@@ -5,13 +5,18 @@ import { type ClusterAccess, type Credentials, type ExecPlugin, type Pem, parseS
 export type KubeconfigFile = { path: string; directory: string; content: unknown }
 
 type Fields = { [field: string]: unknown }
-type Entry = { fields: Fields; file: KubeconfigFile }
-type Merged = { clusters: Map<string, Entry>; users: Map<string, Entry>; contexts: Map<string, Entry>; currentContext: string | undefined }
+type KubeconfigEntry = { fields: Fields; file: KubeconfigFile }
+type MergedKubeconfig = {
+  clusters: Map<string, KubeconfigEntry>
+  users: Map<string, KubeconfigEntry>
+  contexts: Map<string, KubeconfigEntry>
+  currentContext: string | undefined
+}
 
 /**
- * Decides how to reach a cluster from one or more kubeconfig files, merged as kubectl merges them: the first file that
- * names a cluster, user, context or current context wins.
- * @throws {TypeError} naming file and field for what is missing or of the wrong kind; no value of a credential is quoted.
+ * Resolves how to reach a cluster from one or more kubeconfig files, merged as in kubectl: the first file that defines a
+ * cluster, user, context or current context wins.
+ * @throws {TypeError} naming file and field for what is missing or invalid; never quotes a credential.
  */
 export function resolveKubeconfig(files: readonly KubeconfigFile[], contextName?: string): ClusterAccess {
   const from = files.map(file => file.path).join(', ')
@@ -36,8 +41,8 @@ export function resolveKubeconfig(files: readonly KubeconfigFile[], contextName?
   return access
 }
 
-function merge(files: readonly KubeconfigFile[]): Merged {
-  const merged: Merged = { clusters: new Map(), users: new Map(), contexts: new Map(), currentContext: undefined }
+function merge(files: readonly KubeconfigFile[]): MergedKubeconfig {
+  const merged: MergedKubeconfig = { clusters: new Map(), users: new Map(), contexts: new Map(), currentContext: undefined }
   for (const file of files) {
     if (file.content === null || file.content === undefined) continue
     if (!isFields(file.content)) throw new TypeError(`kubeconfig ${file.path} must be a YAML mapping, got ${kindOf(file.content)}`)
@@ -57,7 +62,7 @@ function merge(files: readonly KubeconfigFile[]): Merged {
   return merged
 }
 
-function readCluster(entry: Entry, name: string) {
+function readCluster(entry: KubeconfigEntry, name: string) {
   const where = `clusters[${name}].cluster`
   const fields = section(entry, 'cluster', `clusters[${name}]`)
   const server = text(fields, 'server', where, entry.file)
@@ -71,7 +76,7 @@ function readCluster(entry: Entry, name: string) {
   }
 }
 
-function readUser(entry: Entry, name: string) {
+function readUser(entry: KubeconfigEntry, name: string) {
   const where = `users[${name}].user`
   const { file } = entry
   const fields = section(entry, 'user', `users[${name}]`)
@@ -92,7 +97,7 @@ function readUser(entry: Entry, name: string) {
 }
 
 function readCredentials(fields: Fields, where: string, file: KubeconfigFile): Credentials {
-  // As in client-go: a token file wins over a token, because it is the one that is renewed.
+  // As in client-go: a token file takes precedence over a token, because it is renewed.
   const tokenFile = text(fields, 'tokenFile', where, file)
   if (tokenFile) return { kind: 'token-file', path: resolve(tokenFile, file) }
   const token = text(fields, 'token', where, file)
@@ -121,7 +126,7 @@ function readExec(value: unknown, where: string, file: KubeconfigFile): ExecPlug
     : []
   return {
     apiVersion,
-    // A command with a slash is relative to the kubeconfig, a bare name is looked up in PATH.
+    // A command with a slash is relative to the kubeconfig; a bare name is looked up in PATH.
     command: command.includes('/') ? resolve(command, file) : command,
     args,
     env,
@@ -137,14 +142,14 @@ function pem(fields: Fields, name: string, where: string, file: KubeconfigFile):
   return path ? { kind: 'file', path: resolve(path, file) } : undefined
 }
 
-function find(entries: Map<string, Entry>, what: string, name: string, from: string): Entry {
+function find(entries: Map<string, KubeconfigEntry>, what: string, name: string, from: string): KubeconfigEntry {
   const entry = entries.get(name)
   if (entry) return entry
-  const known = [...entries.keys()].join(', ') || 'none'
-  throw new TypeError(`kubeconfig ${from} has no ${what} ${JSON.stringify(name)}: it has ${known}`)
+  const available = [...entries.keys()].join(', ') || 'none'
+  throw new TypeError(`kubeconfig ${from} has no ${what} ${JSON.stringify(name)}: available are ${available}`)
 }
 
-function section(entry: Entry, name: string, where: string): Fields {
+function section(entry: KubeconfigEntry, name: string, where: string): Fields {
   const value = entry.fields[name] ?? {}
   if (!isFields(value)) throw new TypeError(`kubeconfig ${entry.file.path}: ${where}.${name} must be a mapping, got ${kindOf(value)}`)
   return value
@@ -154,7 +159,7 @@ function text(fields: Fields, name: string, where: string, file: KubeconfigFile)
   const value = fields[name]
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value === 'string') return value
-  // YAML reads a token made of digits as a number: say so without quoting what may be a secret.
+  // YAML parses a token that consists of digits as a number: report it without quoting what may be a secret.
   throw new TypeError(
     `kubeconfig ${file.path}: ${where ? `${where}.` : ''}${name} must be a string, got a ${kindOf(value)}: put it in quotes`,
   )

@@ -1,15 +1,21 @@
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { onAbort } from './on-abort.ts'
-import type { RawResponse } from './read-response.ts'
 import { StreamBody } from './stream-body.ts'
-import { type Exchanger, maxAnswerBytes, type Outgoing, type Streaming } from './transport.ts'
+import {
+  maxResponseBytes,
+  responseTooLarge,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+  type TransportStreamResponse,
+} from './transport.ts'
 
-/** The API server of this process, as `connect()` of `oarlock/server` returns it: asked without a socket in between. */
+/** An API server in this process, as `connect()` of `oarlock/server` returns it: requests reach it without a socket. */
 export type LocalServer = {
   call(
-    request: Pick<Outgoing, 'method' | 'path' | 'headers' | 'body'>,
+    request: Pick<TransportRequest, 'method' | 'path' | 'headers' | 'body'>,
     sink: {
-      head(status: number, headers: RawResponse['headers']): void
+      head(status: number, headers: TransportResponse['headers']): void
       data(chunk: string | Buffer): void
       end(): void
       abort(): void
@@ -17,10 +23,12 @@ export type LocalServer = {
   ): { consumed(bytes: number): void; cancel(): void }
 }
 
-/** Exchanges with a server of the same process: no TLS, no copies, and an answer as soon as there is one. */
-export class LocalTransport implements Exchanger {
+type LocalSink = Parameters<LocalServer['call']>[1]
+
+/** Sends requests to a server in the same process: no TLS, no copies, and no delay. */
+export class LocalTransport implements Transport {
   readonly #server: LocalServer
-  /** How to end what is under way. */
+  /** The `fail` functions of the calls in flight. */
   readonly #active = new Set<(error: Error) => void>()
   #isClosed = false
 
@@ -28,29 +36,29 @@ export class LocalTransport implements Exchanger {
     this.#server = server
   }
 
-  exchange(outgoing: Outgoing): Promise<RawResponse> {
+  request(request: TransportRequest): Promise<TransportResponse> {
     return new Promise((resolve, reject) => {
       let status = 0
-      let headers: RawResponse['headers'] = {}
+      let headers: TransportResponse['headers'] = {}
       let chunks: (string | Buffer)[] = []
       let size = 0
-      const call = this.#begin(outgoing, reject, {
+      const call = this.#call(request, reject, {
         head: (code, all) => {
           status = code
           headers = all
         },
         data: chunk => {
           size += chunk.length
-          if (size > maxAnswerBytes) {
+          if (size > maxResponseBytes) {
             chunks = []
-            call.end(new Error(`the answer is larger than ${maxAnswerBytes} bytes: list in pages with limit`))
+            call.fail(responseTooLarge(maxResponseBytes))
             return
           }
           chunks.push(chunk)
           call.consumed(chunk.length)
         },
         end: () => {
-          const body = chunks.length === 1 ? String(chunks[0]) : textOf(chunks)
+          const body = chunks.length === 1 ? String(chunks[0]) : joinText(chunks)
           chunks = []
           resolve({ status, headers, body })
         },
@@ -58,18 +66,18 @@ export class LocalTransport implements Exchanger {
     })
   }
 
-  stream(outgoing: Outgoing): Promise<Streaming> {
+  stream(request: TransportRequest): Promise<TransportStreamResponse> {
     return new Promise((resolve, reject) => {
-      const body = new StreamBody({ read: length => call.consumed(length), leave: () => call.leave() })
-      let isBegun = false
-      const fail = (error: Error) => {
-        if (!isBegun) reject(error)
-        else if (outgoing.signal?.aborted) body.end()
+      const body = new StreamBody({ consumed: length => call.consumed(length), cancel: () => call.cancel() })
+      let hasHead = false
+      const onError = (error: Error) => {
+        if (!hasHead) reject(error)
+        else if (request.signal?.aborted) body.end()
         else body.fail(error)
       }
-      const call = this.#begin(outgoing, fail, {
+      const call = this.#call(request, onError, {
         head: (status, headers) => {
-          isBegun = true
+          hasHead = true
           resolve({ status, headers, body })
         },
         data: chunk => body.push(chunk),
@@ -80,29 +88,29 @@ export class LocalTransport implements Exchanger {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const end of this.#active) end(new ClientClosedError())
+    for (const fail of this.#active) fail(new ClientClosedError())
   }
 
-  /** `fail` is called once at most, and nothing of the sink after it. */
-  #begin(outgoing: Outgoing, fail: (error: Error) => void, sink: Omit<Parameters<LocalServer['call']>[1], 'abort'>): LocalExchange {
-    const { signal, timeoutMs } = outgoing
+  /** `onError` is called at most once, and the sink is not called after it. */
+  #call(request: TransportRequest, onError: (error: Error) => void, sink: Omit<LocalSink, 'abort'>): LocalCall {
+    const { signal, timeoutMs } = request
     if (this.#isClosed) throw new ClientClosedError()
     signal?.throwIfAborted()
     const settle = () => {
       clearTimeout(timer)
       release?.()
-      this.#active.delete(end)
+      this.#active.delete(fail)
     }
-    const leave = () => {
+    const cancel = () => {
       settle()
       call.cancel()
     }
-    const end = (error: Error) => {
-      leave()
-      fail(error)
+    const fail = (error: Error) => {
+      cancel()
+      onError(error)
     }
-    // Answered in a later turn of the event loop.
-    const call = this.#server.call(outgoing, {
+    // The server responds in a later turn of the event loop, when `timer` and `release` are set.
+    const call = this.#server.call(request, {
       ...sink,
       head: (status, headers) => {
         clearTimeout(timer)
@@ -114,26 +122,26 @@ export class LocalTransport implements Exchanger {
       },
       abort: () => {
         settle()
-        fail(withCode('the server stops', 'ECONNRESET'))
+        onError(withCode('the server is shutting down', 'ECONNRESET'))
       },
     })
-    const timer = setTimeout(() => end(withCode('no answer in time', 'UND_ERR_HEADERS_TIMEOUT')), timeoutMs)
-    const release = signal && onAbort(signal, () => end(asError(signal.reason)))
-    this.#active.add(end)
-    return { consumed: bytes => call.consumed(bytes), leave, end }
+    const timer = setTimeout(() => fail(withCode('the response timed out', 'ERR_RESPONSE_TIMEOUT')), timeoutMs)
+    const release = signal && onAbort(signal, () => fail(asError(signal.reason)))
+    this.#active.add(fail)
+    return { consumed: bytes => call.consumed(bytes), cancel, fail }
   }
 }
 
-/** What is under way. */
-type LocalExchange = {
+/** A request in flight. */
+type LocalCall = {
   consumed(bytes: number): void
-  /** Nobody waits for the answer any more. */
-  leave(): void
-  /** The same, and says why. */
-  end(error: Error): void
+  /** Discards the response. */
+  cancel(): void
+  /** Discards the response and reports `error`. */
+  fail(error: Error): void
 }
 
-function textOf(chunks: readonly (string | Buffer)[]): string {
+function joinText(chunks: readonly (string | Buffer)[]): string {
   if (chunks.every(chunk => typeof chunk === 'string')) return chunks.join('')
   return Buffer.concat(chunks.map(chunk => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk))).toString('utf8')
 }

@@ -1,20 +1,21 @@
 /**
- * Calls `run` when `signal` aborts; returns how to stop that. All users of one signal share one listener: an EventTarget
- * compares each new listener with all it has, which at 100 requests under one signal costs more than sending them.
+ * Calls `run` when `signal` aborts; returns a function that cancels this. All callers share one listener per signal: an
+ * EventTarget compares each new listener with the existing ones, which for 100 requests with one signal costs more than
+ * sending them.
  */
 export function onAbort(signal: AbortSignal, run: () => void): () => void {
-  let waiting = waitingOn.get(signal)
-  if (!waiting) {
+  let callbacks = callbacksBySignal.get(signal)
+  if (!callbacks) {
     const created = new Set<() => void>()
-    waiting = created
-    waitingOn.set(signal, created)
+    callbacks = created
+    callbacksBySignal.set(signal, created)
     signal.addEventListener('abort', () => {
-      for (const each of created) each()
+      for (const callback of created) callback()
       created.clear()
     })
   }
-  waiting.add(run)
-  return () => waiting.delete(run)
+  callbacks.add(run)
+  return () => callbacks.delete(run)
 }
 
-const waitingOn = new WeakMap<AbortSignal, Set<() => void>>()
+const callbacksBySignal = new WeakMap<AbortSignal, Set<() => void>>()

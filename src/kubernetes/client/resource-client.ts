@@ -11,22 +11,22 @@ import {
 } from '../object/index.ts'
 import type { Client } from './client.ts'
 import { ConnectionError } from './connection-error.ts'
-import { cutManagedFields } from './cut-managed-fields.ts'
+import { LineSplitter, WatchDecodeError } from './line-splitter.ts'
 import { isMetadataOnly, metadataListType, metadataObjectType } from './metadata-only.ts'
 import type {
   ApplyOptions,
   DeleteOptions,
   GetOptions,
-  HandleOptions,
   ListOptions,
   PatchOptions,
   PatchType,
-  Signal,
+  ResourceClientOptions,
+  SignalOption,
   WatchOptions,
   WriteOptions,
 } from './resource-options.ts'
 import { type Query, resourcePath } from './resource-path.ts'
-import { GarbageError, LineSplitter } from './watch-lines.ts'
+import { stripManagedFields } from './strip-managed-fields.ts'
 
 const patchTypes: Record<PatchType, string> = {
   merge: 'application/merge-patch+json',
@@ -34,15 +34,15 @@ const patchTypes: Record<PatchType, string> = {
   strategic: 'application/strategic-merge-patch+json',
 }
 
-/** Told what a write did before the writer is: what a cache needs to show it. Dry runs are not told. */
+/** Called with the result of a write before the writer receives it, so that a cache can include it. Not called for dry runs. */
 export type WriteObserver = {
-  /** `object` is the whole object as the write left it; with a `deletionTimestamp` if it waits for finalizers. */
+  /** `object` is the whole object after the write; it has a `deletionTimestamp` if it waits for finalizers. */
   written(object: KubeObject<unknown>): void
-  /** The object of this key (`namespace/name`) and uid is gone for good. */
+  /** The object with this key (`namespace/name`) and uid no longer exists. */
   deleted(key: string, uid: string): void
 }
 
-/** Reads and writes objects of one kind. All methods throw {@link StatusError}, or ConnectionError when no answer came. */
+/** Reads and writes objects of one kind. All methods throw {@link StatusError}, or ConnectionError without a response. */
 export class ResourceClient<Body = { [field: string]: unknown }> {
   readonly client: Client
   readonly resource: Resource<Body>
@@ -50,8 +50,8 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   readonly #observer: WriteObserver | undefined
   readonly #withManagedFields: boolean
 
-  /** `observer` is for clients that wrap others; users get handles from `client.resource(kind)`. */
-  constructor(client: Client, resource: Resource<Body>, { managedFields = true }: HandleOptions = {}, observer?: WriteObserver) {
+  /** `observer` is for clients that wrap others; users call `client.resource(kind)`. */
+  constructor(client: Client, resource: Resource<Body>, { managedFields = true }: ResourceClientOptions = {}, observer?: WriteObserver) {
     this.client = client
     this.resource = resource
     this.#isPartial = isMetadataOnly(resource)
@@ -65,7 +65,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return this.#isPartial ? this.#reduce(object) : object
   }
 
-  /** Like {@link get}, with undefined for an object that does not exist. */
+  /** Like {@link get}, but returns undefined for an object that does not exist. */
   async getOrUndefined(name: string, options: GetOptions = {}): Promise<KubeObject<Body> | undefined> {
     try {
       return await this.get(name, options)
@@ -75,7 +75,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     }
   }
 
-  /** One page of objects: `metadata.continue` is set if there are more. */
+  /** One page of objects; `metadata.continue` is set if there are more. */
   async list(options: ListOptions = {}): Promise<KubeList<KubeObject<Body>>> {
     const { namespace, labelSelector, fieldSelector, shardSelector, limit, continue: token, resourceVersion, signal } = options
     const response = await this.client.request({
@@ -92,9 +92,9 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     ) {
       throw notAnObject(this.resource, list)
     }
-    // Go writes an empty list as null where a type forgot to say otherwise.
+    // Go encodes an empty list as null in types without omitempty.
     list.items ??= []
-    // Servers leave the kind out of the items of typed lists; readers need it on every object.
+    // Servers omit the kind in the items of typed lists; readers need it on every object.
     const { apiVersion, kind } = this.resource
     if (this.#isPartial) list.items = list.items.map(item => this.#reduce(item))
     if (!this.#withManagedFields) for (const item of list.items) delete item.metadata.managedFields
@@ -105,7 +105,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return list
   }
 
-  /** All objects, in pages of `limit` (default 500); `metadata` is the first page's version, from which a watch may start. */
+  /** All objects, in pages of `limit` (default 500). `metadata` has the version of the first page, from which a watch may start. */
   async listAll(options: Omit<ListOptions, 'continue'> = {}): Promise<KubeList<KubeObject<Body>>> {
     const limit = options.limit ?? 500
     const first = await this.list({ ...options, limit })
@@ -115,7 +115,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
       try {
         page = await this.list({ ...options, limit, resourceVersion: undefined, continue: token })
       } catch (error) {
-        // The pages became too old while we read them: one answer with everything is always consistent.
+        // The continue token expired between pages: a single response with all objects is always consistent.
         if (isReason(error, 'Expired', 'Gone')) return await this.list({ ...options, limit: undefined })
         throw error
       }
@@ -132,7 +132,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     })
   }
 
-  /** Replaces the object; with `metadata.resourceVersion` only if it has not moved on (Conflict otherwise). */
+  /** Replaces the object; with `metadata.resourceVersion` only if it has not changed since (Conflict otherwise). */
   async update(object: NewObject<Body>, options: WriteOptions = {}): Promise<KubeObject<Body>> {
     return await this.#replace(object, undefined, options)
   }
@@ -152,12 +152,12 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
       query: this.#writeQuery(options),
       body: resourceVersion === undefined ? patch : withResourceVersion(patch, resourceVersion),
       headers: { 'content-type': patchTypes[type] },
-      // "add to the end of a list" twice is not the same as once; a merge is.
+      // Appending to a list is not idempotent; a merge is.
       idempotent: type === 'merge',
     })
   }
 
-  /** A merge patch of the status subresource: `patchStatus('a', { status: { phase: 'Ready' } })`; null removes a field. */
+  /** A merge patch of the status subresource: `patchStatus('a', { status: { phase: 'Ready' } })`; null deletes a field. */
   patchStatus(
     name: string,
     mergePatch: { status: object | null; metadata?: object },
@@ -166,21 +166,21 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return this.patch(name, mergePatch, { ...options, type: 'merge', subresource: 'status' })
   }
 
-  /** Server-side apply: creates the object, or makes the fields named here ours. @throws {StatusError} Conflict without `force`. */
+  /** Server-side apply: creates the object, or takes ownership of the given fields. @throws {StatusError} Conflict without `force`. */
   async apply(object: NewObject<Body>, options: ApplyOptions = {}): Promise<KubeObject<Body>> {
     const { name, namespace } = object.metadata
-    if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to apply is missing: apply cannot generate names`)
+    if (!name) throw new TypeError(`cannot apply a ${this.resource.kind} without metadata.name: apply does not support generateName`)
     const { managedFields: _, ...metadata } = object.metadata
     return await this.#write('PATCH', this.#path(namespace ?? options.namespace, name, options.subresource), options, {
       query: { ...this.#writeQuery(options), force: options.force ? true : undefined },
       body: this.#complete({ ...object, metadata }, options),
-      // JSON is YAML, and the only form every server version understands.
+      // JSON is YAML, and every server version accepts it.
       headers: { 'content-type': 'application/apply-patch+yaml' },
       idempotent: true,
     })
   }
 
-  /** Resolves when the server accepted the deletion; with finalizers the object is still there, and is returned. */
+  /** Resolves when the server has accepted the deletion. Returns the object if it remains until its finalizers are removed. */
   async delete(name: string, options: DeleteOptions = {}): Promise<KubeObject<Body> | undefined> {
     const { namespace, propagationPolicy, gracePeriodSeconds, preconditions, dryRun, signal } = options
     const hasBody = propagationPolicy !== undefined || gracePeriodSeconds !== undefined || preconditions !== undefined || dryRun
@@ -213,7 +213,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   /**
    * Events as the server sends them, bookmarks included; one connection, no reconnect (that is `listWatch`). Ends when
    * the server ends it or `signal` aborts.
-   * @throws {StatusError} for a refused watch and for an ERROR event: Expired means list again. @throws {GarbageError} for what is not JSON.
+   * @throws {StatusError} for a refused watch and for an ERROR event: Expired means list again. @throws {WatchDecodeError} for what is not JSON.
    */
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<KubeObject<Body>>, void, undefined> {
     for await (const lines of this.watchLines(options)) {
@@ -224,7 +224,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     }
   }
 
-  /** Like {@link watch}, with the unread lines as they come together: for readers of many events. {@link parseEvent} reads one. */
+  /** Like {@link watch}, but returns unparsed lines as they arrive: for readers of many events. {@link parseEvent} parses one. */
   async *watchLines(options: WatchOptions): AsyncGenerator<string[], void, undefined> {
     const { signal, idleTimeoutMs = 0, namespace, ...query } = options
     const path = resourcePath(this.resource, namespace)
@@ -243,7 +243,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         if (lines.length > 0) yield lines
         if (signal?.aborted) return
       }
-      if (splitter.restBytes > 0 && !signal?.aborted) throw new GarbageError(`the watch of ${path} ended in the middle of a line`)
+      if (splitter.bufferedBytes > 0 && !signal?.aborted) throw new WatchDecodeError(`the watch of ${path} ended within a line`)
     } catch (error) {
       if (signal?.aborted) return
       if (error instanceof Error && typeof (error as NodeJS.ErrnoException).code === 'string') {
@@ -253,17 +253,19 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     }
   }
 
-  /** Reads one line of {@link watchLines}. @throws as {@link watch} does. */
+  /** Parses one line of {@link watchLines}. @throws as {@link watch} does. */
   parseEvent(line: string): WatchEvent<KubeObject<Body>> {
     let event: WatchEvent<KubeObject<Body>>
     try {
-      event = JSON.parse(this.#withManagedFields ? line : cutManagedFields(line)) as WatchEvent<KubeObject<Body>>
+      event = JSON.parse(this.#withManagedFields ? line : stripManagedFields(line)) as WatchEvent<KubeObject<Body>>
     } catch {
-      throw new GarbageError(`a watch of ${this.resource.plural} sent what is not JSON: ${JSON.stringify(line.slice(0, 200))}`)
+      throw new WatchDecodeError(`a watch of ${this.resource.plural} received data that is not JSON: ${JSON.stringify(line.slice(0, 200))}`)
     }
     if (event?.type === 'ERROR') throw StatusError.fromStatus(event.object as unknown as Status)
     if (typeof event?.type !== 'string' || typeof event.object?.metadata?.resourceVersion !== 'string') {
-      throw new GarbageError(`a watch of ${this.resource.plural} sent what is not an event: ${JSON.stringify(line.slice(0, 200))}`)
+      throw new WatchDecodeError(
+        `a watch of ${this.resource.plural} received data that is not an event: ${JSON.stringify(line.slice(0, 200))}`,
+      )
     }
     if (!this.#withManagedFields && event.object.metadata.managedFields) delete event.object.metadata.managedFields
     return this.#isPartial ? { type: event.type, object: this.#reduce(event.object) } : event
@@ -273,7 +275,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     return this.#isPartial ? { headers: { accept: type } } : {}
   }
 
-  /** The metadata under the name of its own kind, not under PartialObjectMetadata, and nothing else if the server sent more. */
+  /** The metadata with the original kind instead of PartialObjectMetadata, even if the server sent the whole object. */
   #reduce({ metadata }: KubeObject<Body>): KubeObject<Body> {
     const { apiVersion, kind } = this.resource
     return { apiVersion, kind, metadata } as KubeObject<Body>
@@ -302,7 +304,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
 
   async #replace(object: NewObject<Body>, subresource: string | undefined, options: WriteOptions): Promise<KubeObject<Body>> {
     const { name, namespace } = object.metadata
-    if (!name) throw new TypeError(`metadata.name of a ${this.resource.kind} to update is missing`)
+    if (!name) throw new TypeError(`cannot update a ${this.resource.kind} without metadata.name`)
     return await this.#write('PUT', this.#path(namespace ?? options.namespace, name, subresource), options, {
       query: this.#writeQuery(options),
       body: this.#complete(object, options),
@@ -316,7 +318,7 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
     rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean },
   ): Promise<KubeObject<Body>> {
     const object = await this.#object(method, path, options, rest)
-    // The answer of a subresource such as `scale` is an object of another kind.
+    // The response of a subresource such as `scale` is an object of another kind.
     if (this.#observer && !options.dryRun && object.kind === this.resource.kind) this.#observer.written(object)
     return object
   }
@@ -324,16 +326,16 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
   async #object(
     method: string,
     path: string,
-    { signal }: Signal,
+    { signal }: SignalOption,
     rest: { query?: Query; body?: object; headers?: Record<string, string>; idempotent?: boolean } = {},
   ): Promise<KubeObject<Body>> {
     const response = await this.client.request({ method, path, signal, isShort: true, ...rest })
     if (this.#withManagedFields) return this.#checked((await response.json()) as KubeObject<Body>)
     let object: KubeObject<Body>
     try {
-      object = JSON.parse(cutManagedFields(await response.text())) as KubeObject<Body>
+      object = JSON.parse(stripManagedFields(await response.text())) as KubeObject<Body>
     } catch {
-      // Says what came instead.
+      // Throws an error that describes the response.
       object = (await response.json()) as KubeObject<Body>
     }
     if (this.#checked(object).metadata.managedFields) delete object.metadata.managedFields

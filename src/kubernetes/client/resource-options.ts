@@ -1,39 +1,39 @@
-/** What a handle does for all its requests. */
-export type HandleOptions = {
+/** Options for all requests of one resource client. */
+export type ResourceClientOptions = {
   /**
-   * False leaves `metadata.managedFields` out of what answers and events bring: they are often half of an object and the slowest
-   * part to read, and only servers and tools that show who owns what need them. Default true.
+   * False removes `metadata.managedFields` from responses and events: they are often half of an object and the slowest part to
+   * parse, and only servers and tools that show field ownership need them. Default true.
    */
   managedFields?: boolean | undefined
 }
 
-export type Signal = { signal?: AbortSignal | undefined }
-/** Without `namespace`: the client's default namespace for a namespaced kind. */
-export type GetOptions = Signal & { namespace?: string | undefined }
+export type SignalOption = { signal?: AbortSignal | undefined }
+/** Without `namespace`: the client's default namespace, for a namespaced kind. */
+export type GetOptions = SignalOption & { namespace?: string | undefined }
 /** Without `namespace`: all namespaces. */
-export type ListOptions = Signal & {
+export type ListOptions = SignalOption & {
   namespace?: string | undefined
   labelSelector?: string | undefined
   fieldSelector?: string | undefined
-  /** A part by hash, where the server can: `metadata.shardInfo` of the list says that it did. */
+  /** Selects a part by hash, if the server supports it: `metadata.shardInfo` of the list confirms it. */
   shardSelector?: string | undefined
   limit?: number | undefined
   continue?: string | undefined
   resourceVersion?: string | undefined
 }
 /** Without `fieldManager`: the client's. Without `namespace`: the object's, else the client's default. */
-export type WriteOptions = Signal & {
+export type WriteOptions = SignalOption & {
   namespace?: string | undefined
   dryRun?: boolean | undefined
   fieldManager?: string | undefined
-  /** What the server does with fields that the kind does not have. Default: the server's, which is to leave them out. */
+  /** How the server treats unknown fields. Default: that of the server, which drops them. */
   fieldValidation?: 'Strict' | 'Warn' | 'Ignore' | undefined
 }
 export type PatchType = 'merge' | 'json' | 'strategic'
 export type PatchOptions = WriteOptions & {
   type: PatchType
   subresource?: string | undefined
-  /** Refuses the patch with Conflict if the object has moved on. */
+  /** Rejects the patch with Conflict if the object has changed since. */
   resourceVersion?: string | undefined
 }
 export type ApplyOptions = WriteOptions & {
@@ -41,25 +41,25 @@ export type ApplyOptions = WriteOptions & {
   force?: boolean | undefined
   subresource?: string | undefined
 }
-export type DeleteOptions = Signal & {
+export type DeleteOptions = SignalOption & {
   namespace?: string | undefined
   propagationPolicy?: 'Foreground' | 'Background' | 'Orphan' | undefined
   gracePeriodSeconds?: number | undefined
   preconditions?: { uid?: string | undefined; resourceVersion?: string | undefined } | undefined
   dryRun?: boolean | undefined
 }
-export type WatchOptions = Signal & {
+export type WatchOptions = SignalOption & {
   namespace?: string | undefined
   labelSelector?: string | undefined
   fieldSelector?: string | undefined
   shardSelector?: string | undefined
-  /** Only events after this version; without it the server may start with the present objects as ADDED. */
+  /** Only events after this version; without it the server may start with existing objects as ADDED. */
   resourceVersion?: string | undefined
   resourceVersionMatch?: 'NotOlderThan' | undefined
   allowWatchBookmarks?: boolean | undefined
   sendInitialEvents?: boolean | undefined
-  /** The server ends the watch after this long. */
+  /** The server ends the watch after this time. */
   timeoutSeconds?: number | undefined
-  /** Gives up when nothing comes for this long; 0, the default, waits for ever. */
+  /** Closes the connection after this time without data; 0, the default, disables it. */
   idleTimeoutMs?: number | undefined
 }

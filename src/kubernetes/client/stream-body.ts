@@ -1,14 +1,14 @@
-/** What brings the chunks, and is told what becomes of them. */
+/** The producer of the chunks, notified of the reader's progress. */
 export type StreamSource = {
-  /** Everything that waited was taken. */
-  taken?(): void
-  /** The reader has done with a chunk of this `length`. */
-  read?(length: number): void
+  /** The reader took everything that was buffered. */
+  drained?(): void
+  /** The reader processed a chunk of this `length`. */
+  consumed?(length: number): void
   /** The reader left before the end. */
-  leave(): void
+  cancel(): void
 }
 
-/** Chunks between a source and one reader: its source is told how far that one is, and holds back what it does not take (invariant 10). */
+/** A buffer of chunks between a source and one reader: the source follows the progress of the reader and pauses when it lags (invariant 10). */
 export class StreamBody implements AsyncIterable<Buffer> {
   readonly #source: StreamSource
   #chunks: (string | Buffer)[] = []
@@ -47,10 +47,10 @@ export class StreamBody implements AsyncIterable<Buffer> {
         const chunks = this.#chunks
         if (chunks.length > 0) {
           this.#chunks = []
-          this.#source.taken?.()
+          this.#source.drained?.()
           for (const chunk of chunks) {
             yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-            this.#source.read?.(chunk.length)
+            this.#source.consumed?.(chunk.length)
           }
         } else if (this.#isEnded) {
           if (this.#error) throw this.#error
@@ -65,7 +65,7 @@ export class StreamBody implements AsyncIterable<Buffer> {
     } finally {
       if (!this.#isEnded) {
         this.#isEnded = true
-        this.#source.leave()
+        this.#source.cancel()
       }
     }
   }

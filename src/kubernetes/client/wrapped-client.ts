@@ -1,11 +1,11 @@
 import type { Resource } from '../object/index.ts'
 import type { Client, RequestObserver, RequestOptions, Response, StreamResponse } from './client.ts'
 import { ResourceClient } from './resource-client.ts'
-import type { HandleOptions } from './resource-options.ts'
+import type { ResourceClientOptions } from './resource-options.ts'
 
 /**
- * A client that passes everything on to another one: extend it and override {@link request} and {@link stream} to change what
- * all handles do, as for faults, recordings or another name in the audit log.
+ * A client that delegates to another one. Extend it and override {@link request} and {@link stream} to change all
+ * requests: to inject faults, to record, or to set another name for the audit log.
  */
 export class WrappedClient implements Client {
   protected readonly inner: Client
@@ -26,7 +26,7 @@ export class WrappedClient implements Client {
     return this.inner.fieldManager
   }
 
-  resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+  resource<Body>(resource: Resource<Body>, options?: ResourceClientOptions): ResourceClient<Body> {
     return new ResourceClient(this, resource, options)
   }
 

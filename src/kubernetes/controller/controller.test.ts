@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import Type from 'typebox'
 import { eventually } from '../../../test/support/eventually.ts'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
-import { VirtualTime } from '../../../test/support/virtual-time.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
+import { VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { configMapResource, createClient, secretResource } from '../client/index.ts'
 import { conflict, defineResource } from '../object/index.ts'
 import {
@@ -23,10 +23,10 @@ import {
 const fast = { backoff: { minMs: 5, maxMs: 20 } }
 const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
 
-type Context = { api: TinyApi; manager: Manager; lines: Record<string, unknown>[] }
+type Context = { api: InMemoryApi; manager: Manager; lines: Record<string, unknown>[] }
 
 async function withManager(run: (context: Context) => Promise<void>, options: Partial<ManagerOptions> = {}) {
-  const api = await TinyApi.start()
+  const api = await InMemoryApi.start()
   const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
@@ -44,7 +44,7 @@ const maps = (options: Partial<ControllerOptions<object>> & Pick<ControllerOptio
   controller({ name: 'maps', for: configMapResource, backoff: { baseDelayMs: 1, maxDelayMs: 4 }, ...options })
 
 test('resync brings every object again after resyncMs, spread by a tenth, behind changes, whatever the predicates say', async () => {
-  const time = new VirtualTime()
+  const time = new VirtualClock()
   const calls: string[] = []
   await withManager(
     async ({ api, manager }) => {
@@ -71,7 +71,7 @@ test('resync brings every object again after resyncMs, spread by a tenth, behind
 })
 
 test('a reconcile that never returns keeps its key and loses its place: the others go on, and health says when none can', async () => {
-  const time = new VirtualTime()
+  const time = new VirtualClock()
   const calls: string[] = []
   const release = Promise.withResolvers<void>()
   await withManager(
@@ -211,8 +211,8 @@ test('an object that does not fit its schema: the failure it leads to says which
 })
 
 test('one reconcile for several clusters: keys do not mix, and readyz names the cluster that is missing', async () => {
-  const east = await TinyApi.start()
-  const west = await TinyApi.start()
+  const east = await InMemoryApi.start()
+  const west = await InMemoryApi.start()
   const clients = await Promise.all([east, west].map(api => createClient({ cluster: { server: api.server.url } })))
   const clusters = { east: clients[0] as (typeof clients)[0], west: clients[1] as (typeof clients)[0] }
   const seen: string[] = []

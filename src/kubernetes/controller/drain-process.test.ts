@@ -3,14 +3,14 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 
 for (const { name, graceMs, isImpatient, want } of [
   { name: 'one SIGTERM ends it in good order when the grace time is over', graceMs: 100, isImpatient: false, want: ['working,drained', 0] },
   { name: 'a second SIGTERM ends it at once, with exit code 1', graceMs: 600_000, isImpatient: true, want: ['working', 1] },
 ]) {
   test(`a real process whose reconcile never ends: ${name}`, async () => {
-    const api = await TinyApi.start()
+    const api = await InMemoryApi.start()
     api.put('/api/v1/namespaces/a/configmaps/x')
     const program = join(import.meta.dirname, 'drain.testing.ts')
     const child = spawn(process.execPath, [program, api.server.url, String(graceMs)], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -11,9 +11,9 @@ export {
   type AddOptions,
   lowPriority,
   normalPriority,
-  type QueueObserver,
   type RetryRate,
   WorkQueue,
+  type WorkQueueObserver,
   type WorkQueueOptions,
 } from '../util/work-queue.ts'
 export type { ChangeHandler } from './change-handlers.ts'

@@ -2,7 +2,7 @@ import { deepEqual, equal, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { eventually } from '../../../test/support/eventually.ts'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 import { type ConfigMapBody, configMapResource, createClient } from '../client/index.ts'
 import type { KubeObject } from '../object/index.ts'
 import { Informer, type InformerOptions } from './index.ts'
@@ -13,15 +13,15 @@ type ConfigMap = KubeObject<ConfigMapBody>
 
 async function withInformer(
   run: (context: {
-    api: TinyApi
+    api: InMemoryApi
     informer: Informer<ConfigMapBody>
     told: string[]
     object: (name: string, version: number, fields?: object) => ConfigMap
   }) => Promise<void>,
   options: InformerOptions<ConfigMapBody> = {},
-  prepare: (api: TinyApi) => void = () => undefined,
+  prepare: (api: InMemoryApi) => void = () => undefined,
 ) {
-  const api = await TinyApi.start()
+  const api = await InMemoryApi.start()
   prepare(api)
   const client = await createClient({ cluster: { server: api.server.url } })
   const informer = new Informer({ client, resource: configMapResource, listWatch: fast, ...options })
@@ -77,7 +77,7 @@ test('what happened while we were away is told as changes: deleted, changed, and
   await withInformer(
     async ({ api, informer, told }) => {
       api.intercept = () => true
-      api.cut()
+      api.breakWatches()
       api.remove(path('gone'))
       api.remove(path('anew'))
       api.put(path('anew'))
@@ -108,7 +108,7 @@ test('applyLocal puts a newer answer into the cache, and never brings back what 
       api.bookmark()
       deepEqual(told, ['initial x', 'updated x 101>105', 'added new', 'added elsewhere'])
       api.compact()
-      api.cut()
+      api.breakWatches()
       await eventually(() => api.watchers === 1 && informer.lastError === undefined, 'the second list')
       deepEqual(
         [informer.get('a/x')?.metadata.resourceVersion, informer.get('a/new')?.metadata.resourceVersion],
@@ -117,7 +117,7 @@ test('applyLocal puts a newer answer into the cache, and never brings back what 
       )
       for (let version = 0; version < 6; version++) api.put('/api/v1/namespaces/a/secrets/s')
       api.compact()
-      api.cut()
+      api.breakWatches()
       await eventually(() => informer.size === 1, 'a later list that lacks them is right')
       equal(informer.get('a/x')?.metadata.resourceVersion, '102')
     },
@@ -283,12 +283,12 @@ test('invariant 6: after random changes and faults the cache and the handlers’
         for (const step of steps) {
           if (step.do === 'put') api.put(path(step.name))
           if (step.do === 'remove') api.remove(path(step.name))
-          if (step.do === 'cut') api.cut()
+          if (step.do === 'cut') api.breakWatches()
           if (step.do === 'end') api.endWatches()
           if (step.do === 'compact') api.compact()
           if (step.do === 'garbage') api.sendRaw('{"type":"ADD')
           if (step.do === 'bookmark') api.bookmark()
-          if (step.do === 'late') api.sendLate(step.count, step.skipped)
+          if (step.do === 'late') api.resendEvents(step.count, step.skipped)
           if (step.do === 'wait') await new Promise(resolve => setTimeout(resolve, step.ms))
         }
         const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))

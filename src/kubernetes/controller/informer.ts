@@ -119,7 +119,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       // What the transform would drop need not be read.
       managedFields: this.#options.transform !== undefined,
       signal,
-      parts: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
+      chunks: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
       onEvent: event => this.#event(event),
       skipLine: line => this.#skip(line),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 
 type Claim = { session: string; atNs: bigint }
 
@@ -20,7 +20,7 @@ function contend(server: string, identity: string, skewMs: number, claims: Claim
 }
 
 test('invariant 2: of two processes whose clocks disagree and jump by an hour, one stopped by SIGSTOP, never two lead', async () => {
-  const api = await TinyApi.start()
+  const api = await InMemoryApi.start()
   const claims: Claim[] = []
   const children = new Map([
     ['ann', contend(api.server.url, 'ann', 3_600_000, claims)],

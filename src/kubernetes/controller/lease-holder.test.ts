@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { VirtualTime } from '../../../test/support/virtual-time.ts'
+import { VirtualClock } from '../../../test/support/virtual-clock.ts'
 import type { LeaseBody } from '../client/index.ts'
 import { alreadyExists, conflict, type KubeObject } from '../object/index.ts'
 import { LeaseHolder, type LeaseStore } from './index.ts'
@@ -10,7 +10,7 @@ const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPerio
 
 /** The server's side: one lease, strict about versions, on real (virtual) time. Requests and answers take `delayMs()` each. */
 class Cluster {
-  readonly time = new VirtualTime()
+  readonly time = new VirtualClock()
   lease: KubeObject<LeaseBody> | undefined
   #version = 0
   readonly leaders = new Set<string>()

@@ -2,8 +2,8 @@ import { deepEqual, equal, match, ok, rejects, throws } from 'node:assert/strict
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { eventually } from '../../../test/support/eventually.ts'
-import { answerStatus } from '../../../test/support/scripted-server.ts'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
+import { respondStatus } from '../../../test/support/scripted-server.ts'
 import { configMapResource, createClient, secretResource } from '../client/index.ts'
 import { describeResource } from '../object/index.ts'
 import {
@@ -23,10 +23,10 @@ const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
 const secretPath = (name: string) => `/api/v1/namespaces/a/secrets/${name}`
 
 async function withManager(
-  run: (context: { api: TinyApi; manager: Manager; client: Awaited<ReturnType<typeof createClient>> }) => Promise<void>,
+  run: (context: { api: InMemoryApi; manager: Manager; client: Awaited<ReturnType<typeof createClient>> }) => Promise<void>,
   options: Partial<ManagerOptions> = {},
 ) {
-  const api = await TinyApi.start()
+  const api = await InMemoryApi.start()
   const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
   const manager = new Manager({ client, log: silentLog, listWatch: fast, ...options })
   try {
@@ -149,7 +149,7 @@ test('a kind that cannot be listed holds up its own controller only, readyz says
     let hasSecrets = false
     api.intercept = ({ path }, response) => {
       if (hasSecrets || !path.endsWith('/secrets')) return false
-      answerStatus(response, 404, 'NotFound')
+      respondStatus(response, 404, 'NotFound')
       return true
     }
     api.put(path('x'))
@@ -248,7 +248,7 @@ test('invariant 7: when the lease cannot be renewed, running reconciles are abor
       await eventually(() => calls.length === 1, 'the first reconcile')
       api.intercept = ({ path }, response) => {
         if (!path.includes('/leases')) return false
-        answerStatus(response, 500, 'InternalError')
+        respondStatus(response, 500, 'InternalError')
         return true
       }
       await eventually(() => aborted.length === 1, 'the abort')

@@ -1,5 +1,5 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { QueueObserver, WorkQueue } from '../util/work-queue.ts'
+import type { WorkQueue, WorkQueueObserver } from '../util/work-queue.ts'
 
 export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 
@@ -12,14 +12,14 @@ export type Metrics = {
   panicked(controller: string): void
   timedOut(controller: string): void
   workers(controller: string, active: number): void
-  queue(name: string): QueueObserver
+  queue(name: string): WorkQueueObserver
   /** Reads the queue's lengths at each scrape until the returned function is called. */
   watchQueue(name: string, queue: WorkQueue): () => void
   leader(name: string, isLeader: boolean): void
   request(request: { method: string; code: string; host: string }): void
 }
 
-const noQueue: QueueObserver = { added: () => undefined, waited: () => undefined, worked: () => undefined, retried: () => undefined }
+const noQueue: WorkQueueObserver = { added: () => undefined, waited: () => undefined, worked: () => undefined, retried: () => undefined }
 
 export const noMetrics: Metrics = {
   controller: () => undefined,

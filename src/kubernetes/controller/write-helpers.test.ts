@@ -1,15 +1,15 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { TinyApi } from '../../../test/support/tiny-api.ts'
+import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 import { type Client, configMapResource, createClient, eventResource } from '../client/index.ts'
 import type { KubeObject } from '../object/index.ts'
 import { addFinalizer, createOrPatch, EventRecorder, mergeDiff, patchStatusIfChanged, predicates, removeFinalizer } from './index.ts'
 
 const path = (name: string) => `/api/v1/namespaces/a/configmaps/${name}`
 
-async function withApi(run: (context: { api: TinyApi; client: Client; writes: () => string[] }) => Promise<void>) {
-  const api = await TinyApi.start()
+async function withApi(run: (context: { api: InMemoryApi; client: Client; writes: () => string[] }) => Promise<void>) {
+  const api = await InMemoryApi.start()
   const client = await createClient({ cluster: { server: api.server.url, namespace: 'a' } })
   try {
     await run({

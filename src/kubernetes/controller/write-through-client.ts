@@ -1,4 +1,11 @@
-import { type Client, type HandleOptions, type RequestOptions, ResourceClient, type Response, WrappedClient } from '../client/index.ts'
+import {
+  type Client,
+  type RequestOptions,
+  ResourceClient,
+  type ResourceClientOptions,
+  type Response,
+  WrappedClient,
+} from '../client/index.ts'
 import type { KubeObject, Resource } from '../object/index.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import type { Informer } from './informer.ts'
@@ -24,7 +31,7 @@ export class WriteThroughClient extends WrappedClient {
     return this.#beforeWrite && options.method !== 'GET' ? this.#write(options, this.#beforeWrite) : this.inner.request(options)
   }
 
-  override resource<Body>(resource: Resource<Body>, options?: HandleOptions): ResourceClient<Body> {
+  override resource<Body>(resource: Resource<Body>, options?: ResourceClientOptions): ResourceClient<Body> {
     return new ResourceClient(this, resource, options, {
       written: object => this.#written(resource, object),
       deleted: (key, uid) => {

@@ -1,4 +1,4 @@
-import { endOfString } from './json-size.ts'
+import { endOfString } from './json-limits.ts'
 
 /** What came of strict reading. `duplicates` are paths such as `spec.a` or `spec.items[2].name`; the last value won. */
 export type StrictJson = { value: unknown; duplicates: string[] }

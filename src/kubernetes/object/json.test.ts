@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { cloneJson, equalJson, exceededSize, exceededTextSize, firstUnkeptNumber, parseJsonStrict, setOwn } from './index.ts'
+import { cloneJson, equalJson, exceededJsonLimit, exceededJsonTextLimit, firstLossyNumber, parseJsonStrict, setOwn } from './index.ts'
 
 const json = fc.jsonValue({ maxDepth: 4 })
 
@@ -57,8 +57,8 @@ test('no JSON made from a value has duplicates', () => {
 test('depth is judged without walking past the bound', () => {
   const limits = (depth: number, nodes = 100) => ({ depth, nodes })
   for (const exceeded of [
-    exceededSize,
-    (value: unknown, of: { depth: number; nodes: number }) => exceededTextSize(JSON.stringify(value), of),
+    exceededJsonLimit,
+    (value: unknown, of: { depth: number; nodes: number }) => exceededJsonTextLimit(JSON.stringify(value), of),
   ]) {
     assert.equal(exceeded({ a: [{ b: 1 }] }, limits(3)), undefined)
     assert.equal(exceeded({ a: [{ b: 1 }] }, limits(2)), 'depth')
@@ -68,14 +68,14 @@ test('depth is judged without walking past the bound', () => {
     assert.equal(exceeded('x', limits(0)), undefined)
   }
   const brackets = JSON.stringify({ 'a"[[[': '\\"]]{{{,,,\\' })
-  assert.equal(exceededTextSize(brackets, limits(1, 2)), undefined, 'in strings they are text')
-  assert.equal(exceededTextSize('["[[[', limits(1, 2)), undefined, 'what is no JSON is for the parser')
+  assert.equal(exceededJsonTextLimit(brackets, limits(1, 2)), undefined, 'in strings they are text')
+  assert.equal(exceededJsonTextLimit('["[[[', limits(1, 2)), undefined, 'what is no JSON is for the parser')
 })
 
 test('numbers that would be stored as others are found', () => {
   const kept = ['1', '-0', '1.5', '9007199254740991', '-9007199254740992', '1e300', '0.1000000000000000055', '18446744073709551616', '1e21']
-  for (const number of kept) assert.equal(firstUnkeptNumber(`{"a":[${number}]}`), undefined, number)
+  for (const number of kept) assert.equal(firstLossyNumber(`{"a":[${number}]}`), undefined, number)
   for (const number of ['9007199254740993', '9223372036854775807', '-9223372036854775808', '4611686018427387904', '1e400', '-1E+999']) {
-    assert.equal(firstUnkeptNumber(`{"1234567890123456789":"9007199254740993","a":[1,${number}]}`), number)
+    assert.equal(firstLossyNumber(`{"1234567890123456789":"9007199254740993","a":[1,${number}]}`), number)
   }
 })

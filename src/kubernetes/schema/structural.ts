@@ -1,5 +1,5 @@
 import { forbiddenField, invalidValue, requiredValue, unsupportedValue } from '../object/field-cause.ts'
-import { goPatternError } from '../object/go-pattern.ts'
+import { goRegexpError } from '../object/go-regexp.ts'
 import { getOwn, isJsonObject } from '../object/json.ts'
 import type { StatusCause } from '../object/status-error.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
@@ -177,7 +177,7 @@ function checkExtensions(schema: Record<string, unknown>, path: string, causes: 
 
 function checkBounds(schema: Record<string, unknown>, path: string, causes: StatusCause[]): void {
   const { pattern, required } = schema
-  const patternIssue = typeof pattern === 'string' ? goPatternError(pattern) : pattern === undefined ? undefined : 'it is not a string'
+  const patternIssue = typeof pattern === 'string' ? goRegexpError(pattern) : pattern === undefined ? undefined : 'it is not a string'
   if (patternIssue !== undefined) {
     causes.push(invalidValue(`${path}.pattern`, pattern, `must be a valid regular expression, but isn't: ${patternIssue}`))
   }

@@ -1,7 +1,7 @@
+import { withCostLimit } from '../object/cost-limit.ts'
 import { duplicateValue, invalidType, invalidValue, requiredValue, tooLong, tooMany, unsupportedValue } from '../object/field-cause.ts'
-import { compileGoPattern } from '../object/go-pattern.ts'
+import { compileGoRegexp } from '../object/go-regexp.ts'
 import { equalJson, getOwn, isJsonObject, stableJson } from '../object/json.ts'
-import { metered } from '../object/meter.ts'
 import type { StatusCause } from '../object/status-error.ts'
 import { hasStringFormat } from '../object/string-format.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
@@ -13,7 +13,7 @@ export type ValidateOptions = {
 
 /** Hostile objects can break every rule at once; nobody reads more causes than this. */
 const maxCauses = 200
-/** Steps (see `meter.ts`) of all patterns of one object: about 50 ms for hostile ones, and 3 MB of text for others. */
+/** Steps (see `cost-limit.ts`) of all patterns of one object: about 50 ms for hostile ones, and 3 MB of text for others. */
 const maxPatternSteps = 2_000_000
 
 /**
@@ -115,9 +115,9 @@ class Validator {
   }
 
   #checkPattern(pattern: string, value: string): void {
-    const expression = compileGoPattern(pattern)
+    const expression = compileGoRegexp(pattern)
     if (!expression) return
-    const { result, leftOver } = metered(this.#patternSteps, () => expression.test(value))
+    const { result, leftOver } = withCostLimit(this.#patternSteps, () => expression.test(value))
     if (leftOver < 0) {
       // Unlike the value, whose length is the trouble, the pattern is worth repeating.
       const why = `could not be matched against '${pattern.slice(0, 200)}': the texts of this object are too long for its patterns`

@@ -38,7 +38,7 @@ export type Faults = {
 }
 
 /** How often each fault happened. */
-export type FaultReport = Record<
+export type FaultCounts = Record<
   'drop' | 'dropAnswer' | 'delay' | 'conflict' | 'gone' | 'tooMany' | 'internal' | 'duplicate' | 'repeatEvents' | 'cutWatch' | 'lateEvents',
   number
 >
@@ -48,7 +48,7 @@ export type FaultReport = Record<
  * a list+watch has to live with. `faults` may be changed at any time, and `happened` counts. Closing is left to the
  * owner of `client`.
  */
-export function withFaults(client: Client, faults: Faults): Client & { readonly happened: FaultReport } {
+export function withFaults(client: Client, faults: Faults): Client & { readonly happened: FaultCounts } {
   return new FaultClient(client, faults)
 }
 
@@ -63,7 +63,7 @@ class FaultClient extends WrappedClient {
   readonly #random: () => number
   /** The last whole lines that a watch of this path brought. */
   readonly #brought = new Map<string, Uint8Array>()
-  readonly happened: FaultReport = {
+  readonly happened: FaultCounts = {
     drop: 0,
     dropAnswer: 0,
     delay: 0,
@@ -108,7 +108,7 @@ class FaultClient extends WrappedClient {
     const isRead = options.method === 'GET'
     const chance = this.#random()
     let sum = 0
-    const hits = (name: keyof FaultReport, applies: boolean) => {
+    const hits = (name: keyof FaultCounts, applies: boolean) => {
       const rate = applies ? (faults[name] ?? 0) : 0
       sum += rate
       const isHit = rate > 0 && chance >= sum - rate && chance < sum

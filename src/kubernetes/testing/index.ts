@@ -4,7 +4,7 @@
  * an order of steps that a seed replays, and a client that fails as networks and servers do.
  * Not done here: a fake API server. What runs is the embedded one, so what passes here passes there.
  */
-export { type FaultReport, type Faults, withFaults } from './fault-client.ts'
+export { type FaultCounts, type Faults, withFaults } from './fault-client.ts'
 export { reconcileRequest } from './reconcile-request.ts'
 export { seededRandom } from './seeded-random.ts'
 export { SeededScheduler } from './seeded-scheduler.ts'

@@ -19,7 +19,7 @@ export class VirtualTimers implements Timers {
   }
 
   /** How many callbacks wait. */
-  get waiting(): number {
+  get pending(): number {
     return this.#due.size
   }
 

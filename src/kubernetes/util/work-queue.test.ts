@@ -1,11 +1,11 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { VirtualTime } from '../../../test/support/virtual-time.ts'
+import { VirtualClock } from '../../../test/support/virtual-clock.ts'
 import { lowPriority, WorkQueue, type WorkQueueOptions } from '../controller/index.ts'
 
 function make(options: Omit<WorkQueueOptions, 'timers'> = {}) {
-  const time = new VirtualTime()
+  const time = new VirtualClock()
   return { time, queue: new WorkQueue({ ...options, timers: time }) }
 }
 

@@ -1,5 +1,5 @@
 import { exponentialDelayMs } from './backoff.ts'
-import { FairQueue, type Line } from './fair-queue.ts'
+import { FairQueue, type GroupQueue } from './fair-queue.ts'
 import { Heap } from './heap.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import { TokenBucket, type TokenRate } from './token-bucket.ts'
@@ -9,7 +9,7 @@ export const lowPriority = -100
 export const normalPriority = 0
 
 /** What a queue reports; durations are in seconds, as its metrics are. `retried` is every add with a delay, as in controller-runtime. */
-export type QueueObserver = { added(): void; waited(seconds: number): void; worked(seconds: number): void; retried(): void }
+export type WorkQueueObserver = { added(): void; waited(seconds: number): void; worked(seconds: number): void; retried(): void }
 
 /**
  * `qps` retries a second on average, `burst` at once after a pause. When everything fails at once (the API server is away, a
@@ -31,7 +31,7 @@ export type WorkQueueOptions = {
    */
   groupOf?: ((key: string) => string) | undefined
   timers?: Timers | undefined
-  observer?: QueueObserver | undefined
+  observer?: WorkQueueObserver | undefined
 }
 
 export type AddOptions = {
@@ -46,11 +46,11 @@ export type AddOptions = {
  * `line` is set while it waits for a worker, `isRunning` while a worker has it, `isWantedAgain` if it was added meanwhile,
  * `dueMs` while a delayed add is outstanding. A key without any of these and without failures is forgotten (invariant 10).
  */
-type Entry = {
+type WorkQueueEntry = {
   readonly key: string
-  line: Line<unknown> | undefined
-  isRunning: boolean
-  isWantedAgain: boolean
+  groupQueue: GroupQueue<unknown> | undefined
+  isProcessing: boolean
+  isDirty: boolean
   dueMs: number | undefined
   priority: number
   failures: number
@@ -66,14 +66,14 @@ export class WorkQueue {
   readonly #baseDelayMs: number
   readonly #maxDelayMs: number
   readonly #timers: Timers
-  readonly #observer: QueueObserver | undefined
-  readonly #entries = new Map<string, Entry>()
-  readonly #lanes = new FairQueue<Entry>()
+  readonly #observer: WorkQueueObserver | undefined
+  readonly #entries = new Map<string, WorkQueueEntry>()
+  readonly #lanes = new FairQueue<WorkQueueEntry>()
   readonly #groupOf: ((key: string) => string) | undefined
   readonly #retryBucket: TokenBucket | undefined
   /** What workers have, kept only where somebody asks how long. */
-  readonly #started = new Set<Entry>()
-  readonly #delayed = new Heap<{ atMs: number; value: Entry }>((a, b) => a.atMs < b.atMs)
+  readonly #started = new Set<WorkQueueEntry>()
+  readonly #delayed = new Heap<{ atMs: number; value: WorkQueueEntry }>((a, b) => a.atMs < b.atMs)
   readonly #waiters: ((key: string | undefined) => void)[] = []
   #running = 0
   #due = 0
@@ -130,7 +130,7 @@ export class WorkQueue {
     if (delayMs > 0) {
       this.#observer?.retried()
       // Already wanted now: running it sooner says the same.
-      if (entry.line || entry.isWantedAgain) return
+      if (entry.groupQueue || entry.isDirty) return
       // Whole milliseconds: V8 keeps them in place, and a fraction in an object of its own, twice for each key that waits.
       const dueMs = Math.ceil(this.#timers.nowMs() + delayMs)
       if (entry.dueMs === undefined) {
@@ -176,7 +176,7 @@ export class WorkQueue {
   /** The next key, when there is one; undefined after shutdown. Whoever gets a key must call {@link done} with it. */
   get(): Promise<string | undefined> {
     if (this.#isShutDown) return Promise.resolve(undefined)
-    const entry = this.#lanes.take()
+    const entry = this.#lanes.pop()
     if (entry) return Promise.resolve(this.#start(entry))
     return new Promise(resolve => this.#waiters.push(resolve))
   }
@@ -184,13 +184,13 @@ export class WorkQueue {
   /** The worker let go of the key. If it was added meanwhile, it waits again. */
   done(key: string): void {
     const entry = this.#entries.get(key)
-    if (!entry?.isRunning) throw new RangeError(`done(${JSON.stringify(key)}) without get: each key got must be done exactly once`)
-    entry.isRunning = false
+    if (!entry?.isProcessing) throw new RangeError(`done(${JSON.stringify(key)}) without get: each key got must be done exactly once`)
+    entry.isProcessing = false
     this.#running--
     this.#started.delete(entry)
     this.#observer?.worked((this.#timers.nowMs() - entry.startedMs) / 1_000)
-    if (entry.isWantedAgain && !this.#isShutDown) {
-      entry.isWantedAgain = false
+    if (entry.isDirty && !this.#isShutDown) {
+      entry.isDirty = false
       this.#enqueue(entry)
     } else {
       this.#dropIfIdle(entry)
@@ -206,18 +206,18 @@ export class WorkQueue {
     this.#delayed.clear()
     this.#lanes.clear()
     this.#due = 0
-    for (const [key, entry] of this.#entries) if (!entry.isRunning) this.#entries.delete(key)
+    for (const [key, entry] of this.#entries) if (!entry.isProcessing) this.#entries.delete(key)
     for (const waiter of this.#waiters.splice(0)) waiter(undefined)
   }
 
-  #entry(key: string): Entry {
+  #entry(key: string): WorkQueueEntry {
     let entry = this.#entries.get(key)
     if (!entry) {
       entry = {
         key,
-        line: undefined,
-        isRunning: false,
-        isWantedAgain: false,
+        groupQueue: undefined,
+        isProcessing: false,
+        isDirty: false,
         dueMs: undefined,
         priority: normalPriority,
         failures: 0,
@@ -229,19 +229,19 @@ export class WorkQueue {
     return entry
   }
 
-  #want(entry: Entry, priority: number): void {
-    if (entry.isRunning) {
-      entry.priority = entry.isWantedAgain ? Math.max(entry.priority, priority) : priority
-      entry.isWantedAgain = true
-    } else if (!entry.line) {
+  #want(entry: WorkQueueEntry, priority: number): void {
+    if (entry.isProcessing) {
+      entry.priority = entry.isDirty ? Math.max(entry.priority, priority) : priority
+      entry.isDirty = true
+    } else if (!entry.groupQueue) {
       entry.priority = priority
       this.#enqueue(entry)
     } else if (priority > entry.priority) {
-      this.#lanes.moveUp(entry, priority)
+      this.#lanes.raisePriority(entry, priority)
     }
   }
 
-  #enqueue(entry: Entry): void {
+  #enqueue(entry: WorkQueueEntry): void {
     this.#observer?.added()
     entry.addedMs = this.#observer ? this.#timers.nowMs() : 0
     const waiter = this.#waiters.shift()
@@ -259,8 +259,8 @@ export class WorkQueue {
     }
   }
 
-  #start(entry: Entry): string {
-    entry.isRunning = true
+  #start(entry: WorkQueueEntry): string {
+    entry.isProcessing = true
     this.#running++
     if (this.#observer) {
       entry.startedMs = this.#timers.nowMs()
@@ -270,7 +270,7 @@ export class WorkQueue {
     return entry.key
   }
 
-  #clearDue(entry: Entry): void {
+  #clearDue(entry: WorkQueueEntry): void {
     if (entry.dueMs === undefined) return
     entry.dueMs = undefined
     this.#due--
@@ -299,8 +299,8 @@ export class WorkQueue {
     this.#arm()
   }
 
-  #dropIfIdle(entry: Entry): void {
-    const isIdle = !entry.isRunning && !entry.line && !entry.isWantedAgain && entry.dueMs === undefined && entry.failures === 0
+  #dropIfIdle(entry: WorkQueueEntry): void {
+    const isIdle = !entry.isProcessing && !entry.groupQueue && !entry.isDirty && entry.dueMs === undefined && entry.failures === 0
     if (isIdle) this.#entries.delete(entry.key)
   }
 }

@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, noSuchOverload, Opaque, Timestamp, TypeValue, typeName, Uint } from '../values.ts'
 import { type Functions, int64, uint64 } from './implementation.ts'
 
@@ -46,7 +46,7 @@ export const conversions: Functions = {
     if (value instanceof Duration) return formatDuration(value)
     if (value instanceof Opaque && value.type.startsWith('net.')) return value.key
     if (value instanceof Uint8Array) {
-      spend(value.length >> 4)
+      chargeCost(value.length >> 4)
       try {
         return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
       } catch {
@@ -58,7 +58,7 @@ export const conversions: Functions = {
   bytes: value => {
     if (value instanceof Uint8Array) return value
     if (typeof value !== 'string') throw noSuchOverload()
-    spend(value.length >> 4)
+    chargeCost(value.length >> 4)
     return new TextEncoder().encode(value)
   },
   bool: value => {

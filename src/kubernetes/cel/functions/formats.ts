@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { labelValueErrors, nameErrors, qualifiedNameErrors } from '../../object/names.ts'
 import { hasStringFormat } from '../../object/string-format.ts'
 import { opaqueNames } from '../declarations.ts'
@@ -38,7 +38,7 @@ export const formats: Functions = {
   'format.named': name => (Object.hasOwn(checks, asString(name)) ? new Optional(formatOf(asString(name))) : Optional.none),
   validate: (format, text) => {
     const check = inside(format, opaqueNames.Format, (inner): inner is Check => typeof inner === 'function')
-    spend(asString(text).length)
+    chargeCost(asString(text).length)
     const why = check(asString(text))
     return why.length === 0 ? Optional.none : new Optional(new PlainList([...why]))
   },

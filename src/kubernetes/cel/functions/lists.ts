@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, compare, equal, ListValue, noSuchOverload, Optional, PlainList, type Value } from '../values.ts'
 import { asInt, asList, type Functions } from './implementation.ts'
 import { operators } from './operators.ts'
@@ -42,7 +42,7 @@ export const lists: Functions = {
   'lists.range': count => {
     const size = asInt(count)
     if (size <= 0n) return new PlainList([])
-    spend(Number(size))
+    chargeCost(Number(size))
     return new PlainList(Array.from({ length: Number(size) }, (_, index) => BigInt(index)))
   },
   reverse: list => new PlainList(read(list!).reverse()),
@@ -54,7 +54,7 @@ export const lists: Functions = {
         if (seen.has(item)) continue
         seen.add(item)
       } else {
-        spend(kept.length)
+        chargeCost(kept.length)
         if (kept.some(other => equal(other, item))) continue
       }
       kept.push(item)
@@ -73,7 +73,7 @@ export const lists: Functions = {
 
 function read(value: Value): Value[] {
   const list = asList(value)
-  spend(list.size)
+  chargeCost(list.size)
   return [...list.values()]
 }
 
@@ -85,7 +85,7 @@ function extreme(name: string, list: Value, sign: number): Value {
 
 function sorted(list: Value): PlainList {
   const items = read(list)
-  spend(items.length * Math.ceil(Math.log2(items.length + 1)))
+  chargeCost(items.length * Math.ceil(Math.log2(items.length + 1)))
   const [first] = items
   const isSortable = first === undefined || (!(first instanceof ListValue) && !(first instanceof Optional))
   if (!isSortable) throw noSuchOverload()
@@ -93,13 +93,13 @@ function sorted(list: Value): PlainList {
 }
 
 function flatten(list: ListValue, levels: bigint): Value[] {
-  spend(list.size)
+  chargeCost(list.size)
   return [...list.values()].flatMap(item => (item instanceof ListValue && levels > 0n ? flatten(item, levels - 1n) : [item]))
 }
 
 function contains(list: readonly Value[], wanted: Value): boolean {
   return list.some(item => {
-    spend(1)
+    chargeCost(1)
     return equal(item, wanted)
   })
 }

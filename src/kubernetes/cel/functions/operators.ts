@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, ListValue, MapValue, noSuchOverload, Timestamp, Uint, type Value } from '../values.ts'
 import { type Functions, int64, uint64 } from './implementation.ts'
 
@@ -51,13 +51,13 @@ function add(a: Value, b: Value): Value {
   if (typeof a === 'bigint' && typeof b === 'bigint') return int64(a + b)
   if (typeof a === 'number' && typeof b === 'number') return a + b
   if (typeof a === 'string' && typeof b === 'string') {
-    spend((a.length + b.length) >> 4)
+    chargeCost((a.length + b.length) >> 4)
     return a + b
   }
   if (a instanceof Uint && b instanceof Uint) return new Uint(uint64(a.value + b.value))
   if (a instanceof ListValue && b instanceof ListValue) return a.plus(b)
   if (a instanceof Uint8Array && b instanceof Uint8Array) {
-    spend((a.length + b.length) >> 4)
+    chargeCost((a.length + b.length) >> 4)
     const joined = new Uint8Array(a.length + b.length)
     joined.set(a)
     joined.set(b, a.length)
@@ -76,7 +76,7 @@ function divisor(value: bigint, otherwise: string): bigint {
 
 /** CEL's size of a string. */
 export function codePoints(text: string): number {
-  spend(text.length >> 4)
+  chargeCost(text.length >> 4)
   let count = text.length
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)

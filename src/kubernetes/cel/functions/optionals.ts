@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, ListValue, MapValue, noSuchOverload, Optional, PlainList, Timestamp, Uint, type Value } from '../values.ts'
 import { asList, type Functions } from './implementation.ts'
 
@@ -26,7 +26,7 @@ function asOptional(value: Value): Optional {
 
 function unwrapAll(list: Value): Value {
   const values = asList(list)
-  spend(values.size)
+  chargeCost(values.size)
   return new PlainList([...values.values()].map(asOptional).flatMap(({ value }) => (value === undefined ? [] : [value])))
 }
 

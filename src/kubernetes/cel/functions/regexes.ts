@@ -1,4 +1,4 @@
-import { compileGoPattern, type GoPattern, goPatternError } from '../../object/go-pattern.ts'
+import { compileGoRegexp, type GoRegexp, goRegexpError } from '../../object/go-regexp.ts'
 import { CelError, PlainList, type Value } from '../values.ts'
 import { asInt, asString, type Functions } from './implementation.ts'
 
@@ -12,9 +12,9 @@ export const regexes: Functions = {
   },
 }
 
-function compile(pattern: Value): GoPattern {
+function compile(pattern: Value): GoRegexp {
   const source = asString(pattern)
-  const expression = compileGoPattern(source)
-  if (!expression) throw new CelError(goPatternError(source) ?? 'error parsing regexp')
+  const expression = compileGoRegexp(source)
+  if (!expression) throw new CelError(goRegexpError(source) ?? 'error parsing regexp')
   return expression
 }

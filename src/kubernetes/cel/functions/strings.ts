@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, compare, Duration, ListValue, MapValue, PlainList, Timestamp, TypeValue, typeName, Uint, type Value } from '../values.ts'
 import { formatDouble, formatDuration, formatTimestamp } from './conversions.ts'
 import { asInt, asList, asString, type Functions, place } from './implementation.ts'
@@ -7,15 +7,15 @@ import { asInt, asList, asString, type Functions, place } from './implementation
 export const strings: Functions = {
   contains: (text, part) => {
     const [whole, wanted] = [asString(text), asString(part)]
-    spend((whole.length + wanted.length) >> 4)
+    chargeCost((whole.length + wanted.length) >> 4)
     return whole.includes(wanted)
   },
   startsWith: (text, part) => {
-    spend(asString(part).length >> 4)
+    chargeCost(asString(part).length >> 4)
     return asString(text).startsWith(asString(part))
   },
   endsWith: (text, part) => {
-    spend(asString(part).length >> 4)
+    chargeCost(asString(part).length >> 4)
     return asString(text).endsWith(asString(part))
   },
   charAt: (text, index) => {
@@ -31,7 +31,7 @@ export const strings: Functions = {
     if (most === 0n) return whole
     // Counted before it is made: a short text may become a very long one.
     const parts = cut(whole, wanted, most < 0n ? Number.POSITIVE_INFINITY : Number(most))
-    spend((parts.length * (by.length + 1)) >> 3)
+    chargeCost((parts.length * (by.length + 1)) >> 3)
     return parts.join(by)
   },
   split: (text, separator, limit) => {
@@ -55,11 +55,11 @@ export const strings: Functions = {
   join: (list, separator) => {
     const values = asList(list)
     const between = separator === undefined ? '' : asString(separator)
-    spend(values.size + ((values.size * between.length) >> 4))
+    chargeCost(values.size + ((values.size * between.length) >> 4))
     const parts: string[] = []
     for (const value of values.values()) {
       const part = asString(value)
-      spend(part.length >> 4)
+      chargeCost(part.length >> 4)
       parts.push(part)
     }
     return parts.join(between)
@@ -104,13 +104,13 @@ function search(
 
 function runes(text: Value): string[] {
   const whole = asString(text)
-  spend(whole.length)
+  chargeCost(whole.length)
   return [...whole]
 }
 
 function mapText(text: Value, change: (text: string) => string): string {
   const whole = asString(text)
-  spend(whole.length >> 3)
+  chargeCost(whole.length >> 3)
   return change(whole)
 }
 
@@ -123,11 +123,11 @@ function cut(text: string, separator: string, times: number): string[] {
     const rest = characters.slice(parts.length).join('')
     return cuts > characters.length ? ['', ...parts, ''] : ['', ...parts, rest]
   }
-  spend((text.length >> 4) + 1)
+  chargeCost((text.length >> 4) + 1)
   const parts: string[] = []
   let from = 0
   for (let found = text.indexOf(separator); found >= 0 && parts.length < times; found = text.indexOf(separator, from)) {
-    spend(1)
+    chargeCost(1)
     parts.push(text.slice(from, found))
     from = found + separator.length
   }
@@ -153,7 +153,7 @@ function quote(text: string): string {
 
 /** `%s %d %f %e %b %x %X %o %%`, the last five with a precision where Go has one. */
 function format(template: string, args: ListValue): string {
-  spend(template.length >> 2)
+  chargeCost(template.length >> 2)
   let next = 0
   let result = ''
   let from = 0
@@ -168,7 +168,7 @@ function format(template: string, args: ListValue): string {
     }
     if (next >= args.size) throw new CelError(`index ${next} out of range`)
     const text = clause(verb, args.at(next++), precision === undefined ? 6 : Number(precision))
-    spend(text.length >> 4)
+    chargeCost(text.length >> 4)
     result += text
   }
   return result + template.slice(from)
@@ -230,13 +230,13 @@ function fixed(value: number, precision: number): string {
 }
 
 function hex(bytes: Uint8Array): string {
-  spend(bytes.length >> 2)
+  chargeCost(bytes.length >> 2)
   return Buffer.from(bytes).toString('hex')
 }
 
 /** @param isInside a list or a map, where texts are quoted. */
 function say(value: Value, isInside = false): string {
-  spend(1)
+  chargeCost(1)
   if (value === null) return 'null'
   if (typeof value === 'string') return isInside ? quote(value) : value
   if (typeof value === 'number') return formatDouble(value)

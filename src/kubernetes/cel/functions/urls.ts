@@ -1,4 +1,4 @@
-import { spend } from '../../object/meter.ts'
+import { chargeCost } from '../../object/cost-limit.ts'
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, PlainList, PlainMap } from '../values.ts'
 import { asString, type Functions, inside } from './implementation.ts'
@@ -7,7 +7,7 @@ import { asString, type Functions, inside } from './implementation.ts'
 export const urls: Functions = {
   url: text => {
     const source = asString(text)
-    spend(source.length >> 2)
+    chargeCost(source.length >> 2)
     const parts = parseUrl(source)
     if (typeof parts === 'string') {
       throw new CelError(`URL parse error during conversion from string: parse ${JSON.stringify(source.slice(0, 200))}: ${parts}`)
@@ -15,7 +15,7 @@ export const urls: Functions = {
     return new Opaque(opaqueNames.URL, parts, source)
   },
   isURL: text => {
-    spend(asString(text).length >> 2)
+    chargeCost(asString(text).length >> 2)
     return typeof parseUrl(asString(text)) !== 'string'
   },
   getScheme: value => url(value!).scheme,
@@ -29,7 +29,7 @@ export const urls: Functions = {
   getQuery: value => {
     const found = new Map<string, string[]>()
     const { query } = url(value!)
-    spend(query.length >> 2)
+    chargeCost(query.length >> 2)
     for (const [key, each] of new URLSearchParams(query)) {
       const values = found.get(key) ?? []
       values.push(each)

@@ -1,4 +1,4 @@
-import { badRequest, exceededSize, exceededTextSize, firstUnkeptNumber, type SizeLimits, StatusError } from '../../object/index.ts'
+import { badRequest, exceededJsonLimit, exceededJsonTextLimit, firstLossyNumber, type JsonLimits, StatusError } from '../../object/index.ts'
 
 /** Far more than any object needs, and far less than what overflows the stack of those that walk it, here and in clients. */
 const depth = 1_000
@@ -7,9 +7,9 @@ const depth = 1_000
  * 4 microseconds in a write, in which nobody else is served.
  */
 const nodes = 100_000
-const objectLimits: SizeLimits = { depth, nodes }
+const objectLimits: JsonLimits = { depth, nodes }
 /** Of a body as it comes: managedFields name every field once more. */
-const textLimits: SizeLimits = { depth, nodes: 3 * nodes }
+const textLimits: JsonLimits = { depth, nodes: 3 * nodes }
 /** A text up to here is within the limits of an object, if it is within those of a text. */
 const maxSmallText = nodes
 
@@ -18,8 +18,8 @@ const maxSmallText = nodes
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkText(text: string): void {
-  throwIfExceeded(exceededTextSize(text, textLimits), textLimits)
-  const number = firstUnkeptNumber(text)
+  throwIfExceeded(exceededJsonTextLimit(text, textLimits), textLimits)
+  const number = firstLossyNumber(text)
   if (number !== undefined) throw unstorableNumber(number)
 }
 
@@ -28,7 +28,7 @@ export function checkText(text: string): void {
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkSize<T>(value: T): T {
-  throwIfExceeded(exceededSize(withoutManagedFields(value), objectLimits), objectLimits)
+  throwIfExceeded(exceededJsonLimit(withoutManagedFields(value), objectLimits), objectLimits)
   return value
 }
 
@@ -44,7 +44,7 @@ export function unstorableNumber(number: string): StatusError {
   )
 }
 
-function throwIfExceeded(exceeded: keyof SizeLimits | undefined, limits: SizeLimits): void {
+function throwIfExceeded(exceeded: keyof JsonLimits | undefined, limits: JsonLimits): void {
   if (exceeded === 'depth') throw badRequest(`the body of the request must not nest deeper than ${limits.depth} levels`)
   if (exceeded === 'nodes') {
     throw new StatusError('RequestEntityTooLarge', `the body of the request must have at most ${limits.nodes} fields and items`)

@@ -1,5 +1,5 @@
 import type { Node, Tags } from 'yaml'
-import { isKept, parseJsonStrict, StatusError } from '../../object/index.ts'
+import { isLosslessNumber, parseJsonStrict, StatusError } from '../../object/index.ts'
 import { yaml } from '../wire/index.ts'
 import { checkText, unstorableNumber } from './check-size.ts'
 
@@ -53,7 +53,7 @@ function checkKeys(root: Node | null): void {
   const pending: unknown[] = [root]
   while (pending.length > 0) {
     const node = pending.pop()
-    if (isScalar(node) && typeof node.value === 'number' && node.source !== undefined && !isKept(node.source))
+    if (isScalar(node) && typeof node.value === 'number' && node.source !== undefined && !isLosslessNumber(node.source))
       throw unstorableNumber(node.source)
     if (isSeq(node)) for (const item of node.items) pending.push(item)
     if (!isMap(node)) continue

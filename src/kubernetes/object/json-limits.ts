@@ -1,5 +1,5 @@
 /** What makes JSON costly to whoever walks it, beside its length. */
-export type SizeLimits = {
+export type JsonLimits = {
   /** How deep arrays and objects may nest. */
   readonly depth: number
   /** How many fields and items there may be, at all depths together. */
@@ -7,9 +7,9 @@ export type SizeLimits = {
 }
 
 /** Which limit `value` exceeds, if any. Walks no deeper and no further than the limits, so it is safe on what strangers send. */
-export function exceededSize(value: unknown, { depth, nodes }: SizeLimits): keyof SizeLimits | undefined {
+export function exceededJsonLimit(value: unknown, { depth, nodes }: JsonLimits): keyof JsonLimits | undefined {
   let left = nodes
-  const walk = (part: unknown, deeper: number): keyof SizeLimits | undefined => {
+  const walk = (part: unknown, deeper: number): keyof JsonLimits | undefined => {
     if (typeof part !== 'object' || part === null) return undefined
     if (deeper <= 0) return 'depth'
     const children: readonly unknown[] = Array.isArray(part) ? part : Object.values(part)
@@ -25,10 +25,10 @@ export function exceededSize(value: unknown, { depth, nodes }: SizeLimits): keyo
 }
 
 /**
- * As {@link exceededSize}, of a text before it is parsed: three megabytes of brackets take JSON.parse half a second. What is no JSON
+ * As {@link exceededJsonLimit}, of a text before it is parsed: three megabytes of brackets take JSON.parse half a second. What is no JSON
  * may be told as anything.
  */
-export function exceededTextSize(text: string, { depth, nodes }: SizeLimits): keyof SizeLimits | undefined {
+export function exceededJsonTextLimit(text: string, { depth, nodes }: JsonLimits): keyof JsonLimits | undefined {
   // Each level and each node takes at least one character, a level another one for its end.
   if (text.length <= 2 * depth && text.length <= nodes) return undefined
   let deep = 0

@@ -1,9 +1,9 @@
 import { deepEqual, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { GarbageError, LineSplitter } from './index.ts'
+import { LineSplitter, WatchDecodeError } from './index.ts'
 
-test('lines come out whole wherever the chunks end, also inside a character', () => {
+test('returns whole lines wherever the chunks end, including within a character', () => {
   const line = fc.string({ unit: fc.constantFrom('a', '"', 'é', '€', '🚣', ' ') })
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.integer({ min: 1, max: 9 })), (lines, sizes) => {
@@ -19,13 +19,13 @@ test('lines come out whole wherever the chunks end, also inside a character', ()
         got,
         lines.filter(text => text !== ''),
       )
-      deepEqual(splitter.restBytes, 0)
+      deepEqual(splitter.bufferedBytes, 0)
     }),
   )
 })
 
-test('invariant 10: a line that does not end is held only up to the limit', () => {
+test('invariant 10: an unfinished line is buffered up to the limit only', () => {
   const splitter = new LineSplitter(10)
   deepEqual(splitter.push(Buffer.from('0123456789')), [])
-  throws(() => splitter.push(Buffer.from('0')), GarbageError)
+  throws(() => splitter.push(Buffer.from('0')), WatchDecodeError)
 })

@@ -1,12 +1,12 @@
-/** The longest line a watch may send: etcd holds objects of 1.5 MB, and JSON with managedFields can be several times that. */
+/** The longest line of a watch: etcd stores objects of up to 1.5 MB, and their JSON with managedFields can be several times that. */
 export const maxLineBytes = 16_777_216
 
-/** Thrown when a watch sends what is not a line of JSON. */
-export class GarbageError extends Error {
-  override readonly name = 'GarbageError'
+/** Thrown when a watch sends data that is not an event in JSON. */
+export class WatchDecodeError extends Error {
+  override readonly name = 'WatchDecodeError'
 }
 
-/** Cuts a byte stream into lines wherever its chunks end. Holds at most `limitBytes` of an unfinished line (invariant 10). */
+/** Splits a byte stream into lines, however it is chunked. Buffers at most `limitBytes` of an unfinished line (invariant 10). */
 export class LineSplitter {
   readonly #limitBytes: number
   #pieces: Buffer[] = []
@@ -16,7 +16,7 @@ export class LineSplitter {
     this.#limitBytes = limitBytes
   }
 
-  /** The lines finished by `chunk`, without their ends; empty lines are left out. @throws {GarbageError} above the limit. */
+  /** The lines that `chunk` completes, without their line ends; empty lines are skipped. @throws {WatchDecodeError} above the limit. */
   push(chunk: Buffer): string[] {
     const lines: string[] = []
     let start = 0
@@ -29,14 +29,14 @@ export class LineSplitter {
       this.#pieces.push(start === 0 ? chunk : chunk.subarray(start))
       this.#size += chunk.length - start
       if (this.#size > this.#limitBytes) {
-        throw new GarbageError(`a line of the watch is longer than ${this.#limitBytes} bytes`)
+        throw new WatchDecodeError(`a line of the watch is longer than ${this.#limitBytes} bytes`)
       }
     }
     return lines
   }
 
-  /** What is left of a line that never ended. */
-  get restBytes(): number {
+  /** The length of the unfinished line. */
+  get bufferedBytes(): number {
     return this.#size
   }
 

@@ -5,53 +5,56 @@ import { delimiter, dirname, join, resolve } from 'node:path'
 import { type ClusterAccess, type Credentials, type Pem, parseServer } from './cluster-access.ts'
 import { type KubeconfigFile, resolveKubeconfig } from './kubeconfig.ts'
 
-/** A cluster named directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
+/** A cluster given directly instead of by a kubeconfig. Certificates and keys are PEM text or paths of PEM files. */
 export type ClusterOptions = {
   server: string
   caCertificate?: string | undefined
-  /** A function is asked with every request: for one that is short-lived and kept fresh elsewhere. */
+  /** A function is called for every request: for a short-lived token that is renewed elsewhere. */
   token?: string | (() => string) | undefined
   tokenFile?: string | undefined
   clientCertificate?: string | undefined
   clientKey?: string | undefined
   insecureSkipTlsVerify?: boolean | undefined
   tlsServerName?: string | undefined
-  /** Namespace of requests that name none; default `default`. */
+  /** Namespace of requests that have none; default `default`. */
   namespace?: string | undefined
 }
 
 export type AccessOptions = { kubeconfig?: string | undefined; context?: string | undefined; cluster?: ClusterOptions | undefined }
 
-/** Where to look; tests pass their own. */
-export type Surroundings = { env: { [name: string]: string | undefined }; home: string; serviceAccountDirectory: string }
+/** Where to search; tests pass their own. */
+export type AccessEnvironment = { env: { [name: string]: string | undefined }; home: string; serviceAccountDirectory: string }
 
-const here = (): Surroundings => ({
+const processEnvironment = (): AccessEnvironment => ({
   env: process.env,
   home: homedir(),
   serviceAccountDirectory: '/var/run/secrets/kubernetes.io/serviceaccount',
 })
 
 /**
- * Finds the cluster to talk to: `cluster`, else the `kubeconfig` file, else the files of KUBECONFIG, else the service
- * account of the Pod we run in, else `~/.kube/config`.
- * @throws {TypeError} naming what was looked for and what to do.
+ * Resolves the cluster to connect to: `cluster`, then the `kubeconfig` file, then the files of KUBECONFIG, then the service
+ * account of the Pod, then `~/.kube/config`.
+ * @throws {TypeError} listing the places that were searched.
  */
-export async function findAccess(options: AccessOptions, surroundings: Surroundings = here()): Promise<ClusterAccess> {
-  const { env, home, serviceAccountDirectory } = surroundings
+export async function resolveClusterAccess(
+  options: AccessOptions,
+  environment: AccessEnvironment = processEnvironment(),
+): Promise<ClusterAccess> {
+  const { env, home, serviceAccountDirectory } = environment
   if (options.cluster) return fromOptions(options.cluster)
   if (options.kubeconfig) return resolveKubeconfig([await readKubeconfig(options.kubeconfig)], options.context)
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter(path => path !== '')
   if (listed.length > 0) {
-    // kubectl skips files that do not exist here, so that one KUBECONFIG works on several machines.
+    // kubectl skips files that do not exist, so that one KUBECONFIG works on several machines.
     const present = listed.filter(path => existsSync(path))
-    if (present.length === 0) throw new TypeError(`KUBECONFIG names ${listed.join(', ')}, but no such file exists`)
+    if (present.length === 0) throw new TypeError(`KUBECONFIG lists ${listed.join(', ')}, but none of these files exists`)
     return resolveKubeconfig(await Promise.all(present.map(readKubeconfig)), options.context)
   }
   const tokenPath = join(serviceAccountDirectory, 'token')
-  if (env.KUBERNETES_SERVICE_HOST && existsSync(tokenPath)) return await inCluster(surroundings)
+  if (env.KUBERNETES_SERVICE_HOST && existsSync(tokenPath)) return await inCluster(environment)
   const standard = join(home, '.kube', 'config')
   if (existsSync(standard)) return resolveKubeconfig([await readKubeconfig(standard)], options.context)
-  throw new TypeError(`no kubeconfig found: looked at KUBECONFIG (not set), the service account of a Pod (none) and ${standard} (missing)`)
+  throw new TypeError(`no kubeconfig found: KUBECONFIG is not set, there is no service account of a Pod, and ${standard} does not exist`)
 }
 
 async function readKubeconfig(path: string): Promise<KubeconfigFile> {
@@ -59,20 +62,20 @@ async function readKubeconfig(path: string): Promise<KubeconfigFile> {
   try {
     source = await readFile(path, 'utf8')
   } catch (error) {
-    throw new TypeError(`kubeconfig ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`, { cause: error })
+    throw new TypeError(`cannot read kubeconfig ${path} (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`, { cause: error })
   }
-  // Loaded here and not at the top: a client inside a cluster needs no YAML and saves its memory.
+  // Loaded on demand: a client inside a cluster needs no YAML parser, and saves its memory.
   const { parse } = await import('yaml')
   try {
     return { path, directory: dirname(resolve(path)), content: parse(source, { logLevel: 'error' }) }
   } catch (error) {
-    // The parser's message quotes lines of the file, which may hold a token: keep only the place.
+    // The parser's message quotes lines of the file, which may contain a token: keep only the position.
     const [place] = (error as { linePos?: { line: number; col: number }[] }).linePos ?? []
     throw new TypeError(`kubeconfig ${path} is not valid YAML${place ? ` (line ${place.line}, column ${place.col})` : ''}`)
   }
 }
 
-async function inCluster({ env, serviceAccountDirectory }: Surroundings): Promise<ClusterAccess> {
+async function inCluster({ env, serviceAccountDirectory }: AccessEnvironment): Promise<ClusterAccess> {
   const host = env.KUBERNETES_SERVICE_HOST as string
   const namespace = await readFile(join(serviceAccountDirectory, 'namespace'), 'utf8').catch(() => 'default')
   return {
@@ -104,7 +107,7 @@ function fromOptions(options: ClusterOptions): ClusterAccess {
 }
 
 function tokenOf(token: ClusterOptions['token']): Credentials {
-  if (typeof token === 'function') return { kind: 'changing-token', get: token }
+  if (typeof token === 'function') return { kind: 'dynamic-token', get: token }
   return token ? { kind: 'token', token } : { kind: 'none' }
 }
 

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import type * as re2 from 're2js'
-import { spend, spendTimed } from './meter.ts'
+import { chargeCost, chargeCpuTime } from './cost-limit.ts'
 
-/** A regular expression in Go's notation. Matching takes steps of the running meter, see `meter.ts`. */
-export type GoPattern = {
+/** A regular expression in Go's notation. Matching takes steps of the running meter, see `cost-limit.ts`. */
+export type GoRegexp = {
   /** Throws `OutOfSteps` when the meter runs out, and for a text that is too long for the pattern. */
   test: (text: string) => boolean
   /** The first `limit` matches, from left to right. */
@@ -22,7 +22,7 @@ const maxUntimedWork = 10_000
 
 /** Patterns are those of schemas and rules, so few; the limit is for a client that keeps changing a CRD. */
 const maxCompiled = 2_000
-const compiled = new Map<string, GoPattern | string>()
+const compiled = new Map<string, GoRegexp | string>()
 
 /**
  * Compiles a pattern of a schema or a rule. Undefined if it is none in Go's eyes (RE2 syntax: no look-around, no
@@ -32,18 +32,18 @@ const compiled = new Map<string, GoPattern | string>()
  * nothing else would be served meanwhile. Patterns of which anybody sees that they are harmless are left to JavaScript,
  * which is faster with them and spares loading RE2 (10 ms, 4 MB).
  */
-export function compileGoPattern(pattern: string): GoPattern | undefined {
+export function compileGoRegexp(pattern: string): GoRegexp | undefined {
   const expression = compile(pattern)
   return typeof expression === 'string' ? undefined : expression
 }
 
 /** Why a pattern is none, in Go's words; undefined when it is one. */
-export function goPatternError(pattern: string): string | undefined {
+export function goRegexpError(pattern: string): string | undefined {
   const expression = compile(pattern)
   return typeof expression === 'string' ? expression : undefined
 }
 
-function compile(pattern: string): GoPattern | string {
+function compile(pattern: string): GoRegexp | string {
   if (pattern.length > maxPatternLength) return `it is longer than ${maxPatternLength} characters`
   let expression = compiled.get(pattern)
   if (expression !== undefined) return expression
@@ -63,7 +63,7 @@ const maxHarmlessSize = 100
  * A sequence of characters and classes, of which at most one repeats a varying number of times, and none unless the
  * sequence starts at the start of the text: nothing to go back over, so linear.
  */
-function compileHarmless(pattern: string): GoPattern | undefined {
+function compileHarmless(pattern: string): GoRegexp | undefined {
   const match = harmless.exec(pattern)
   if (!match) return undefined
   const [, anchor, sequence] = match
@@ -86,7 +86,7 @@ function compileHarmless(pattern: string): GoPattern | undefined {
     return undefined
   }
   const test = (text: string) => {
-    spend(1 + ((text.length * size) >> 5))
+    chargeCost(1 + ((text.length * size) >> 5))
     return expression.test(text)
   }
   // Finding is rare: that it needs RE2 costs no one who only tests.
@@ -99,7 +99,7 @@ function compileHarmless(pattern: string): GoPattern | undefined {
 
 let engine: typeof re2 | undefined
 
-function compileRe2(pattern: string): GoPattern | string {
+function compileRe2(pattern: string): GoRegexp | string {
   engine ??= createRequire(import.meta.url)('re2js') as typeof re2
   let expression: re2.RE2JS
   try {
@@ -110,9 +110,9 @@ function compileRe2(pattern: string): GoPattern | string {
   const size = expression.programSize()
   const matched = <T>(text: string, match: () => T): T => {
     const work = (text.length + 1) * size
-    if (work > maxWork) spend(Number.POSITIVE_INFINITY)
-    spend(1 + (text.length >> 1))
-    return work > maxUntimedWork ? spendTimed(match) : match()
+    if (work > maxWork) chargeCost(Number.POSITIVE_INFINITY)
+    chargeCost(1 + (text.length >> 1))
+    return work > maxUntimedWork ? chargeCpuTime(match) : match()
   }
   return {
     test: text => matched(text, () => expression.test(text)),

@@ -1,11 +1,11 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { cutManagedFields } from './cut-managed-fields.ts'
+import { stripManagedFields } from './strip-managed-fields.ts'
 
 const entry = { manager: 'm"]}\\', fieldsV1: { 'f:spec': { '.': {}, 'k:{"name":"a[\\"]"}': {} } } }
 
-/** What it must come to, by parsing. */
+/** The expected result, by parsing. */
 function without(text: string): unknown {
   const value = JSON.parse(text) as { object?: object; type?: string }
   const object = (value.type ? value.object : value) as { metadata?: { managedFields?: unknown } | null }
@@ -21,21 +21,21 @@ for (const { name, object } of [
   { name: 'first', object: { metadata: { managedFields: [entry, entry], uid: 'u' } } },
   { name: 'last', object: { kind: 'Boat', metadata: { uid: 'u', managedFields: [] }, status: {} } },
   { name: 'alone', object: { metadata: { managedFields: [entry] } } },
-  { name: 'not there', object: { metadata: { name: 'managedFields' }, spec: { a: '"managedFields":[' } } },
+  { name: 'absent', object: { metadata: { name: 'managedFields' }, spec: { a: '"managedFields":[' } } },
   { name: 'elsewhere only', object: { spec: { managedFields: [1] }, metadata: { labels: { managedFields: 'x' } } } },
   {
     name: 'elsewhere too',
     object: { spec: { managedFields: [1] }, metadata: { managedFields: [entry] }, status: { metadata: { managedFields: [2] } } },
   },
 ]) {
-  test(`managedFields ${name}: only those of the object's metadata go`, () => {
+  test(`removes only the managedFields of the object's own metadata: ${name}`, () => {
     for (const text of [JSON.stringify(object), JSON.stringify({ type: 'MODIFIED', object })]) {
-      deepEqual(JSON.parse(cutManagedFields(text)), without(text))
+      deepEqual(JSON.parse(stripManagedFields(text)), without(text))
     }
   })
 }
 
-test('any JSON stays what it is but for that, and what is no JSON comes back as it came', () => {
+test('changes nothing else in any JSON, and returns other text unchanged', () => {
   const key = fc.constantFrom('metadata', 'managedFields', 'type', 'object', 'x"y', '\\')
   const { tree } = fc.letrec(tie => ({
     tree: fc.oneof(
@@ -49,13 +49,13 @@ test('any JSON stays what it is but for that, and what is no JSON comes back as 
   fc.assert(
     fc.property(wrapped, fc.integer({ min: 0, max: 200 }), (object, length) => {
       for (const text of [JSON.stringify(object), JSON.stringify({ type: 'ADDED', object })]) {
-        deepEqual(JSON.parse(cutManagedFields(text)), without(text))
+        deepEqual(JSON.parse(stripManagedFields(text)), without(text))
       }
-      cutManagedFields(JSON.stringify(object).slice(0, length))
+      stripManagedFields(JSON.stringify(object).slice(0, length))
     }),
     { numRuns: 1_000 },
   )
   for (const text of ['', '{', '{"metadata":{"managedFields":[', '[]', '{ "metadata": {"managedFields":[]} }', 'x"managedFields":[']) {
-    equal(cutManagedFields(text), text)
+    equal(stripManagedFields(text), text)
   }
 })
