@@ -308,7 +308,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
       shell(`${record(ledger, 'begin', '$OARLOCK_EPOCH')}; exit 3`, { retry: { limit: 2, initial: '1s', max: '10s' } }),
     )
     const stack = await rig.until('retry', 'Stalled', now => isConditionTrue(now.status?.conditions, 'Stalled'))
-    match(condition(stack, 'Ready')?.message ?? '', /ended with exit code 3.*All 2 retries failed/)
+    match(condition(stack, 'Ready')?.message ?? '', /exit code 3.*All 2 retries failed/)
     const [first = 0, second = 0, third = 0, ...more] = readLedger(ledger).map(({ atMs }) => atMs)
     deepEqual(more, [])
     // Times of a status are whole seconds: up to one second of the wait is lost in them.

@@ -8,17 +8,17 @@ import type { Json } from '../../kubernetes/object/index.ts'
 import { createProcessRunner } from '../workspace/index.ts'
 import type { EngineContext } from './engine.ts'
 
-/** For tests of this room only: a context on a real directory, with everything an engine reports kept in arrays. */
+/** For tests of engines: a context on a real directory. What the engine reports is recorded in arrays. */
 export type EngineHarness = {
   context: EngineContext
   root: string
   log: string[]
   progress: { done: number; total: number; current?: string }[]
   abort: AbortController
-  /** The record an engine keeps per Stack; shared by the Runs of one harness. */
+  /** The record that an engine stores per Stack; shared by the Runs of one harness. */
   inventory: { value: Json | undefined }
   write(files: Record<string, string>): Promise<void>
-  /** A context for the next Run: a new directory with the same files, the same state and record. */
+  /** The context of the next Run: a new directory with the same files and the same inventory. */
   nextRun(overrides?: Partial<EngineContext>): Promise<EngineContext>
 }
 
@@ -28,7 +28,7 @@ const unreachable = new Proxy({} as Client, {
   },
 })
 
-/** Makes the directories of a Run as the worker does; everything is removed when the test ends. */
+/** Creates the directories of a Run as the worker does; they are removed when the test ends. */
 export async function createEngineHarness(
   t: TestContext,
   files: Record<string, string>,
@@ -96,7 +96,7 @@ async function writeFiles(directory: string, files: Record<string, string>): Pro
   }
 }
 
-/** The environment in which tests look for engines: what `scripts/build-tofu.sh` made counts as installed. */
+/** The environment in which tests look for engines; includes the OpenTofu that `scripts/build-tofu.sh` builds. */
 export function engineTestEnv(): Record<string, string | undefined> {
   const tofu = join(
     process.env.OARLOCK_BUILD_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock'),

@@ -1,13 +1,19 @@
 import type { Detection, Engine } from './engine.ts'
 
-/** Loaded when a Run needs them: together they and what they import are a third of what a worker loads, and it uses one. */
+/** Loaded on first use: all engines and their imports are a third of what a worker would load, and a worker usually needs one of them. */
 const engines: Readonly<Record<string, () => Promise<Engine>>> = {
   terraform: async () => {
-    const { createTerraformEngine, terraformFlavor } = await import('./terraform/terraform.ts')
+    const [{ createTerraformEngine }, { terraformFlavor }] = await Promise.all([
+      import('./terraform/terraform.ts'),
+      import('./terraform/flavor.ts'),
+    ])
     return createTerraformEngine(terraformFlavor)
   },
   opentofu: async () => {
-    const { createTerraformEngine, opentofuFlavor } = await import('./terraform/terraform.ts')
+    const [{ createTerraformEngine }, { opentofuFlavor }] = await Promise.all([
+      import('./terraform/terraform.ts'),
+      import('./terraform/flavor.ts'),
+    ])
     return createTerraformEngine(opentofuFlavor)
   },
   manifests: async () => (await import('./manifests/manifests.ts')).createManifestsEngine(),
@@ -15,16 +21,16 @@ const engines: Readonly<Record<string, () => Promise<Engine>>> = {
 }
 const loaded = new Map<string, Promise<Engine>>()
 
-/** @throws {RangeError} for a name that no engine has. */
+/** @throws {RangeError} when no engine has this name. */
 export async function loadEngine(name: string): Promise<Engine> {
   const load = Object.hasOwn(engines, name) ? engines[name] : undefined
-  if (!load) throw new RangeError(`engine ${JSON.stringify(name)} is not known: it must be one of ${Object.keys(engines).join(', ')}`)
+  if (!load) throw new RangeError(`unknown engine ${JSON.stringify(name)}: it must be one of ${Object.keys(engines).join(', ')}`)
   const engine = loaded.get(name) ?? load()
   loaded.set(name, engine)
   return await engine
 }
 
-/** What this machine can run, by engine name. `env` is the environment to look in; nothing is installed or downloaded. */
+/** The engines that this machine can run, by name. They are searched for in `env`; nothing is installed or downloaded. */
 export async function detectEngines(
   env: Record<string, string | undefined> = process.env,
   options: { isFresh?: boolean } = {},

@@ -5,7 +5,10 @@ import type { ProcessRunner } from '../workspace/index.ts'
 
 /** Everything an engine gets for one Run. */
 export type EngineContext = {
-  /** What an engine reads of the Stack's spec. `variables` holds only what the spec itself sets, without `variablesFrom`. */
+  /**
+   * The part of the Stack's spec that engines read. A name in its `variables` that the configuration does not declare is an error;
+   * an undeclared name that comes from `variablesFrom` is not.
+   */
   spec: Pick<StackSpec, 'engine' | 'state' | 'variables' | 'command' | 'manifests' | 'terraform'>
   stack: { namespace: string; name: string; uid: string }
   /** The Run's epoch (invariant 3). */
@@ -16,8 +19,8 @@ export type EngineContext = {
   /** A private directory outside `directory`, for plan files, variables and outputs; removed with the Run (invariant 9). */
   scratch: string
   /**
-   * Managed state: the local state file, already holding the newest version, or absent. Where it lies relative to `directory` must be the
-   * same in every Run of a Stack, because a saved Terraform plan remembers it.
+   * Managed state: path of the local state file. It already has the newest version, or does not exist yet. Its path relative to
+   * `directory` must be the same in every Run of a Stack, because a saved Terraform plan contains it.
    */
   statePath: string | undefined
   env: Record<string, string>
@@ -26,21 +29,21 @@ export type EngineContext = {
   sensitiveNames: string[]
   run: ProcessRunner
   signal: AbortSignal
-  /** One line of the Run's log, without newline. */
+  /** Appends one line, without newline, to the Run's log. */
   log(line: string): void
   progress(progress: { done: number; total: number; current?: string }): void
   client: Client
-  /** manifests: the content of the kubeconfig of the cluster to apply to. Default: the cluster of `client`. */
+  /** manifests: the content of the kubeconfig of the target cluster. Default: the cluster of `client`. */
   kubeconfig?: string
-  /** Shared by the Runs of this machine, such as for provider plugins. */
+  /** Shared by the Runs of this machine, for example for provider plugins. */
   cacheDir: string
-  /** A small record kept per Stack, saved durably before `write` resolves. */
+  /** A small record that is stored per Stack. `write` resolves when the record is durable. */
   inventory: { read(): Promise<Json | undefined>; write(value: Json): Promise<void> }
 }
 
 /**
- * What would change. `summary` has one line per change, without secret values; `file` is what an approval keeps.
- * `intent` says what applying it means: only a plan made with `destroy` takes everything away.
+ * What would change. `summary` has one line per change, without secret values; `file` is stored for approval.
+ * `intent` is the operation that apply will perform: only a plan made with `destroy` deletes everything.
  */
 export type PlanResult = {
   intent: 'apply' | 'destroy' | 'refresh'
@@ -61,23 +64,23 @@ export type PlanOptions = { destroy?: boolean; refreshOnly?: boolean }
 
 export type Detection = { found: true; version: string; path: string } | { found: false; lookedFor: string[]; howToInstall: string }
 
-/** One way to make infrastructure so. Calls of one Run come in this order: prepare, plan (or readPlan), apply. */
+/** A tool that manages infrastructure. The calls of one Run come in this order: prepare, plan (or readPlan), apply. */
 export interface Engine {
   readonly name: string
   /**
-   * Looks for what the engine needs on this machine; `env` is the worker's own environment. With `isFresh` the program itself is asked,
-   * however lately it was: its file may be a link or a script that starts another version by now.
+   * Looks for the programs that the engine needs; `env` is the worker's own environment. With `isFresh` the program is executed to
+   * read its version even when the version is cached: its file may be a symlink or a script that now starts another version.
    */
   detect(env: Record<string, string | undefined>, options?: { isFresh?: boolean }): Promise<Detection>
-  /** Makes the directory ready. @throws {EngineError} */
+  /** Prepares the working directory, as `terraform init` does. @throws {EngineError} */
   prepare(context: EngineContext): Promise<void>
-  /** Looks, and changes nothing but caches and files of ours. @throws {EngineError} */
+  /** Computes the changes. Writes only caches and files of the Run. @throws {EngineError} */
   plan(context: EngineContext, options?: PlanOptions): Promise<PlanResult>
   /**
-   * Reads a plan kept by an earlier Run, and says what it means against the present state. A digest other than the approved one means
-   * that the plan is outdated. @throws {EngineError}
+   * Reads the plan of an earlier Run and evaluates it against the current state. When the digest differs from the approved one, the
+   * plan is outdated. @throws {EngineError}
    */
   readPlan(context: EngineContext, file: string): Promise<PlanResult>
-  /** Does exactly what `plan` says; a destroy plan destroys and leaves 0 resources. @throws {EngineError} */
+  /** Applies exactly `plan`. A destroy plan deletes everything and leaves 0 resources. @throws {EngineError} */
   apply(context: EngineContext, plan: PlanResult): Promise<ApplyResult>
 }

@@ -6,11 +6,11 @@ import { delimiter, isAbsolute, join } from 'node:path'
 export type ExecutableLookup = { path: string | undefined; lookedFor: string[] }
 
 /**
- * Looks for `binary` where the environment variable `overrideName` points, else on PATH.
- * An override that is not an executable file is not replaced by another one: a person chose it.
+ * Looks for `name` at the path in the environment variable `overrideName`, or else on PATH.
+ * When the override is not an executable file, PATH is not searched instead: a person chose that file.
  */
 export async function findExecutable(
-  binary: string,
+  name: string,
   overrideName: string,
   env: Record<string, string | undefined>,
 ): Promise<ExecutableLookup> {
@@ -21,10 +21,10 @@ export async function findExecutable(
   }
   const directories = (env.PATH ?? '').split(delimiter).filter(isAbsolute)
   for (const directory of directories) {
-    const path = join(directory, binary)
+    const path = join(directory, name)
     if (await isExecutable(path)) return { path, lookedFor: [path] }
   }
-  return { path: undefined, lookedFor: [`${overrideName} (not set)`, `${binary} on PATH (${directories.join(delimiter) || 'empty'})`] }
+  return { path: undefined, lookedFor: [`${overrideName} (not set)`, `${name} on PATH (${directories.join(delimiter) || 'empty'})`] }
 }
 
 async function isExecutable(path: string): Promise<boolean> {
@@ -36,7 +36,7 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
-/** Changes when another file is put in its place, or is what a link there leads to. Empty when there is none. */
+/** Changes when the file, or the target of a symlink there, is replaced. Empty when there is no file. */
 export async function fileIdentity(path: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeMs } = await stat(path)
@@ -46,7 +46,7 @@ export async function fileIdentity(path: string): Promise<string> {
   }
 }
 
-/** What a short command prints on stdout. Rejects when it cannot start, fails, or takes longer than 20 s. */
+/** The stdout of a short command. Rejects when it cannot start, fails, or takes longer than 20 s. */
 export function captureStdout(path: string, args: string[], env: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(path, args, { env, timeout: 20_000, maxBuffer: 1 << 20 }, (error, stdout) => (error ? reject(error) : resolve(stdout)))

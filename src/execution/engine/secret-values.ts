@@ -1,17 +1,17 @@
 import type { Json } from '../../kubernetes/object/index.ts'
 
-const shortestSecret = 4
+const minSecretLength = 4
 
 /**
- * The texts that must not be seen (invariant 9), longest first: every string in the variables named, also inside lists and objects.
- * Values shorter than 4 characters are left out, as hiding them would hide everything; so are numbers and booleans.
+ * The texts to mask (invariant 9), longest first: every string in the named variables, also inside lists and objects.
+ * Strings shorter than 4 characters, numbers and booleans are left out: masking them would garble the text around them.
  */
 export function secretValues(variables: Record<string, Json>, sensitiveNames: readonly string[]): string[] {
   const found = new Set<string>()
   const visit = (value: Json | undefined): void => {
     if (typeof value === 'string') {
-      if (value.length >= shortestSecret) found.add(value)
-      for (const line of value.split('\n')) if (line.trim().length >= shortestSecret) found.add(line.trim())
+      if (value.length >= minSecretLength) found.add(value)
+      for (const line of value.split('\n')) if (line.trim().length >= minSecretLength) found.add(line.trim())
     } else if (Array.isArray(value)) value.forEach(visit)
     else if (typeof value === 'object' && value !== null) Object.values(value).forEach(visit)
   }
@@ -19,7 +19,7 @@ export function secretValues(variables: Record<string, Json>, sensitiveNames: re
   return [...found].sort((a, b) => b.length - a.length)
 }
 
-/** `text` with every secret, also as it looks inside a JSON string, replaced by `***`. */
+/** `text` with `***` in place of every secret, also where a secret is escaped in a JSON string. */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
   let masked = text
   for (const secret of secrets) {

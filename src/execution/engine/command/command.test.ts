@@ -5,8 +5,8 @@ import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
 import { createEngineHarness } from '../engine-harness.testing.ts'
 import { createCommandEngine } from './command.ts'
-import { readProgressLine } from './progress-line.ts'
-import { readOutputs } from './read-outputs.ts'
+import { parseOutputs } from './parse-outputs.ts'
+import { parseProgressLine } from './parse-progress-line.ts'
 
 const engine = createCommandEngine()
 const spec = (command: EngineContext['spec']['command'], more: Partial<EngineContext['spec']> = {}): EngineContext['spec'] => ({
@@ -25,7 +25,7 @@ const run = async (context: EngineContext, options = {}) => {
   return await engine.apply(context, await engine.plan(context, options))
 }
 
-test('a command finds its inputs in the environment, writes outputs and a state, and says how far it is', async t => {
+test('a command reads its inputs from the environment, writes outputs and a state, and reports progress', async t => {
   const script = `
 echo "::progress 1/2 rowing"
 printf '{"greeting": "%s %s", "token": {"value": "%s", "sensitive": true}}' "$OARLOCK_VAR_greeting" "$OARLOCK_VAR_sizes" "$OARLOCK_VAR_token" > "$OARLOCK_OUTPUTS"
@@ -53,7 +53,7 @@ echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
   assert.match(await readFile(`${harness.context.directory}/vars.json`, 'utf8'), /"greeting": "ahoy"/)
 })
 
-test('plan exits with 0: nothing is applied, and the outputs of the last apply stay', async t => {
+test('when plan exits with 0, nothing is applied and the outputs of the last apply are returned', async t => {
   const harness = await createEngineHarness(
     t,
     {},
@@ -68,7 +68,7 @@ test('plan exits with 0: nothing is applied, and the outputs of the last apply s
   assert.deepEqual(await run(harness.context), { outputs: { url: { value: 'u', sensitive: false } }, resources: 1, changed: false })
 })
 
-test('without a plan command a Run always applies; the digest follows source, variables and command', async t => {
+test('without a plan command a Run always applies; the digest depends on source, variables and command', async t => {
   const harness = await createEngineHarness(t, { 'a.sh': 'true' }, { spec: spec({ apply: ['sh', 'a.sh'] }) })
   const first = await engine.plan(harness.context)
   assert.deepEqual([first.hasChanges, first.add], [true, 1])
@@ -80,13 +80,13 @@ test('without a plan command a Run always applies; the digest follows source, va
   assert.equal(new Set(digests).size, digests.length)
 })
 
-test('destroy runs the destroy command, and without one there is nothing to do', async t => {
-  const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('true'), destroy: sh('echo gone') }) })
+test('destroy runs the destroy command, and does nothing without one', async t => {
+  const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('true'), destroy: sh('echo destroyed') }) })
   assert.equal((await run(harness.context, { destroy: true })).resources, 0)
-  assert.deepEqual(harness.log, ['gone'])
+  assert.deepEqual(harness.log, ['destroyed'])
   const none = { ...harness.context, spec: spec({ apply: sh('true') }) }
   await run(none, { destroy: true })
-  assert.equal(harness.log.at(-1), 'spec.command.destroy is not set: nothing to do')
+  assert.equal(harness.log.at(-1), 'spec.command.destroy is not set, so nothing was done')
 })
 
 for (const { name, command, variables = {}, want } of [
@@ -94,36 +94,36 @@ for (const { name, command, variables = {}, want } of [
   {
     name: 'a plan that fails',
     command: { plan: sh('echo no luck >&2; exit 3'), apply: sh('true') },
-    want: ['PlanFailed', /^spec.command.plan ended with exit code 3 \(0: no changes, 2: changes\): no luck$/, true],
+    want: ['PlanFailed', /^spec.command.plan failed with exit code 3 \(0: no changes, 2: changes\): no luck$/, true],
   },
   {
     name: 'an apply that fails',
     command: { apply: sh('echo "$OARLOCK_VAR_secret is bad" >&2; exit 1') },
     variables: { secret: 'hunter2secret' },
-    want: ['ApplyFailed', /^spec.command.apply ended with exit code 1: \*\*\* is bad$/, true],
+    want: ['ApplyFailed', /^spec.command.apply failed with exit code 1: \*\*\* is bad$/, true],
   },
   {
-    name: 'a program that is not there',
+    name: 'a program that does not exist',
     command: { apply: ['no-such-program-at-all'] },
     want: ['EngineNotFound', /^spec.command.apply: command "no-such-program-at-all" was not found in PATH/, false],
   },
   {
-    name: 'a file without its x',
+    name: 'a file that is not executable',
     command: { apply: ['./plain.sh'] },
     want: ['InvalidSpec', /is not executable.*\["sh", "apply.sh"\]$/, false],
   },
   {
-    name: 'outputs that are no JSON',
+    name: 'outputs that are not valid JSON',
     command: { apply: sh('echo "{oops hunter" > "$OARLOCK_OUTPUTS"') },
-    want: ['InvalidOutputs', /^the file OARLOCK_OUTPUTS is no JSON[^h]*; write one object/, true],
+    want: ['InvalidOutputs', /^the file OARLOCK_OUTPUTS is not valid JSON[^h]*; write one object/, true],
   },
   {
-    name: 'outputs without end',
+    name: 'outputs that are too large',
     command: { apply: sh('head -c 1000000 /dev/zero > "$OARLOCK_OUTPUTS"') },
     want: ['InvalidOutputs', /has 1000000 bytes; at most 900000 are allowed$/, true],
   },
 ] as { name: string; command: EngineContext['spec']['command']; variables?: Record<string, string>; want: [string, RegExp, boolean] }[]) {
-  test(`${name}: the error names the field`, async t => {
+  test(`${name} is an error that names the field`, async t => {
     const harness = await createEngineHarness(
       t,
       { 'plain.sh': 'true' },
@@ -133,8 +133,8 @@ for (const { name, command, variables = {}, want } of [
   })
 }
 
-test('an interrupted apply is Interrupted', async t => {
-  // Waits in the shell itself: dash loses a SIGINT that comes while it starts a program (seen here, about once in ten).
+test('an apply that is interrupted fails with reason Interrupted', async t => {
+  // The shell itself waits: dash loses a SIGINT that arrives while it starts a program (observed about once in ten).
   const harness = await createEngineHarness(t, {}, { spec: spec({ apply: sh('sleep 60 & echo started; wait') }) })
   const context = { ...harness.context, log: () => harness.abort.abort() }
   await assert.rejects(run(context), rejectsWith('Interrupted', /^spec.command.apply was interrupted during apply/, true))
@@ -147,28 +147,28 @@ for (const { line, want } of [
   { line: '::progress x/3', want: undefined },
   { line: 'see ::progress 1/2', want: undefined },
 ]) {
-  test(`progress: ${line}`, () => assert.deepEqual(readProgressLine(line), want))
+  test(`progress: ${line}`, () => assert.deepEqual(parseProgressLine(line), want))
 }
 
 for (const { name, text, want } of [
-  { name: 'a list', text: '[]', want: /has a list;/ },
-  { name: 'null', text: 'null', want: /has null;/ },
-  { name: 'a name with a blank', text: '{"a b": 1}', want: /has output name "a b"/ },
+  { name: 'a list', text: '[]', want: /contains a list;/ },
+  { name: 'null', text: 'null', want: /contains null;/ },
+  { name: 'a name with a space', text: '{"a b": 1}', want: /has output name "a b"/ },
   {
-    name: 'sensitive as text',
+    name: 'sensitive as a string',
     text: '{"a": {"value": 1, "sensitive": "yes"}}',
-    want: /has a.sensitive of a string; it must be true or false$/,
+    want: /has a string in a.sensitive; it must be true or false$/,
   },
 ]) {
-  test(`outputs: ${name} is refused`, () => {
-    assert.throws(() => readOutputs(text), want)
+  test(`outputs: rejects ${name}`, () => {
+    assert.throws(() => parseOutputs(text), want)
   })
 }
-test('outputs: an object with other fields is a plain value', () => {
+test('outputs: an object with further fields is a plain value', () => {
   const value = { value: 1, sensitive: true, unit: 'm' }
-  assert.deepEqual(readOutputs(JSON.stringify({ a: value, b: { value: 2 } })), {
+  assert.deepEqual(parseOutputs(JSON.stringify({ a: value, b: { value: 2 } })), {
     a: { value, sensitive: false },
     b: { value: { value: 2 }, sensitive: false },
   })
-  assert.deepEqual(readOutputs(' \n'), {})
+  assert.deepEqual(parseOutputs(' \n'), {})
 })

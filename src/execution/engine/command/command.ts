@@ -8,28 +8,28 @@ import { EngineError, type EngineErrorReason, interruptedError } from '../engine
 import { jsonDigest } from '../json-digest.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { directoryDigest } from './directory-digest.ts'
-import { readProgressLine } from './progress-line.ts'
-import { maxOutputsBytes, readOutputs, tooManyOutputBytes } from './read-outputs.ts'
+import { maxOutputsBytes, outputsTooLarge, parseOutputs } from './parse-outputs.ts'
+import { parseProgressLine } from './parse-progress-line.ts'
 
 type Step = 'plan' | 'apply' | 'destroy'
 
-/** The kernel takes at most 128 KiB in one variable; longer ones are only in OARLOCK_VARIABLES. */
+/** Linux limits one environment variable to 128 KiB; longer ones are only in OARLOCK_VARIABLES. */
 const maxVariableBytes = 100_000
-/** How many lines of a plan's output are kept as its summary. */
+/** Lines of a plan's output that are stored as its summary. */
 const maxSummaryLines = 200
 
-/** What is remembered between Runs: what the last apply put out, for Runs that find nothing to change. */
+/** Stored between Runs: the outputs of the last apply, for Runs that find nothing to change. */
 type CommandRecord = { engine: 'command'; outputs: Record<string, { value: Json; sensitive: boolean }> }
 
 /**
- * The user's own commands. They find their inputs in the environment: `OARLOCK_VAR_<name>` (text as it is, anything else as JSON),
- * `OARLOCK_VARIABLES` (a JSON file of all), `OARLOCK_STACK`, `OARLOCK_NAMESPACE`, `OARLOCK_RUN`, `OARLOCK_EPOCH`, `OARLOCK_RUN_TYPE`
- * (plan, apply or destroy); they write outputs to `OARLOCK_OUTPUTS` and may keep a JSON state in `OARLOCK_STATE` (Managed state only).
- * A line `::progress 3/12 text` on stdout is progress.
+ * Runs the user's own commands. Their inputs are in the environment: `OARLOCK_VAR_<name>` (a string unchanged, any other value as JSON),
+ * `OARLOCK_VARIABLES` (path of a JSON file with all variables), `OARLOCK_STACK`, `OARLOCK_NAMESPACE`, `OARLOCK_RUN`, `OARLOCK_EPOCH` and
+ * `OARLOCK_RUN_TYPE` (plan, apply or destroy). They write outputs to the file `OARLOCK_OUTPUTS`, and may store a JSON state in the file
+ * `OARLOCK_STATE` (Managed state only). A line `::progress 3/12 text` on stdout reports progress.
  *
- * `plan` exits with 0 when nothing would change, with 2 when something would. Without `plan` a Run always applies. A plan's digest is over
- * the command, the source, the variables, the state and everything the plan printed, so a plan that is to be approved must print the same
- * text as long as it means the same.
+ * `plan` exits with 0 when nothing would change and with 2 when something would. Without `plan` a Run always applies. The digest of a plan
+ * covers the command, the source, the variables, the state and everything that the plan printed, so a plan that needs approval must print
+ * the same text as long as it would make the same changes.
  */
 export function createCommandEngine(): Engine {
   return new CommandEngine()
@@ -44,7 +44,7 @@ class CommandEngine implements Engine {
 
   async prepare(context: EngineContext): Promise<void> {
     if (!context.spec.command?.apply) {
-      throw new EngineError('InvalidSpec', 'spec.command.apply is required for engine command: a program and its arguments', {
+      throw new EngineError('InvalidSpec', 'spec.command.apply is required for engine command; set it to a program and its arguments', {
         retryable: false,
       })
     }
@@ -53,7 +53,7 @@ class CommandEngine implements Engine {
 
   async plan(context: EngineContext, options: PlanOptions = {}): Promise<PlanResult> {
     const intent = options.destroy ? 'destroy' : options.refreshOnly ? 'refresh' : 'apply'
-    // Read before the plan runs, as it may leave files behind.
+    // Read before the plan runs, because the plan may write files.
     const [record, source, state] = await Promise.all([readRecord(context), directoryDigest(context.directory), stateText(context)])
     const inputs = { intent, command: context.spec.command, variables: context.variables, source, state }
     const count = { add: 0, change: 0, destroy: 0 }
@@ -76,7 +76,7 @@ class CommandEngine implements Engine {
     return { intent, digest, ...count, hasChanges, file, summary }
   }
 
-  /** A command cannot apply an old plan, so it plans again: the digests are equal if the same would be done. */
+  /** A command cannot apply a stored plan, so it plans again: the digests are equal if it would make the same changes. */
   async readPlan(context: EngineContext, _file: string): Promise<PlanResult> {
     return await this.plan(context)
   }
@@ -88,7 +88,7 @@ class CommandEngine implements Engine {
         const errors: string[] = []
         const exitCode = await this.#run(context, 'destroy', undefined, errors)
         if (exitCode !== 0) this.#fail(context, 'destroy', exitCode, errors)
-      } else context.log('spec.command.destroy is not set: nothing to do')
+      } else context.log('spec.command.destroy is not set, so nothing was done')
       return { outputs: {}, resources: 0, changed: true }
     }
     const record = await readRecord(context)
@@ -115,7 +115,7 @@ class CommandEngine implements Engine {
         env: commandEnv(context, step),
         signal: context.signal,
         onStdoutLine: line => {
-          const progress = readProgressLine(line)
+          const progress = parseProgressLine(line)
           if (progress) return context.progress(progress)
           onLine?.(line)
           context.log(line)
@@ -139,11 +139,12 @@ class CommandEngine implements Engine {
     if (context.signal.aborted) throw interruptedError(`spec.command.${step}`, step)
     const reasons: Record<Step, EngineErrorReason> = { plan: 'PlanFailed', apply: 'ApplyFailed', destroy: 'DestroyFailed' }
     const last = errors.at(-1)
-    const how = exitCode === null ? 'was ended by a signal' : `ended with exit code ${exitCode}`
+    const outcome = exitCode === null ? 'was killed by a signal' : `failed with exit code ${exitCode}`
     const allowed = step === 'plan' ? ' (0: no changes, 2: changes)' : ''
-    // Masked before it is cut: half a secret is no longer recognised as one.
-    const said = last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
-    throw new EngineError(reasons[step], `spec.command.${step} ${how}${allowed}${said}`, { retryable: true })
+    // Masked before it is truncated: part of a secret would not be recognized.
+    const output =
+      last === undefined ? '' : `: ${maskSecrets(last, secretValues(context.variables, context.sensitiveNames)).slice(0, 1_000)}`
+    throw new EngineError(reasons[step], `spec.command.${step} ${outcome}${allowed}${output}`, { retryable: true })
   }
 }
 
@@ -177,19 +178,19 @@ function outputsPath({ scratch }: EngineContext): string {
   return join(scratch, 'outputs.json')
 }
 
-/** What a command left may be a link out of its sandbox, or a pipe that nobody writes to. */
-const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** A command may have replaced the file with a symlink that leaves its sandbox, or with a pipe that has no writer. */
+const regularFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 async function readOutputsFile(context: EngineContext): Promise<Record<string, Output>> {
   const path = outputsPath(context)
-  const { size } = await lstat(path).catch(absent({ size: 0 }))
-  if (size > maxOutputsBytes) throw tooManyOutputBytes(size)
-  return size === 0 ? {} : readOutputs(await readFile(path, { encoding: 'utf8', flag: plainFile }))
+  const { size } = await lstat(path).catch(ifMissing({ size: 0 }))
+  if (size > maxOutputsBytes) throw outputsTooLarge(size)
+  return size === 0 ? {} : parseOutputs(await readFile(path, { encoding: 'utf8', flag: regularFileFlags }))
 }
 
 async function stateText({ statePath, spec }: EngineContext): Promise<string | undefined> {
   if (spec.state === 'External' || statePath === undefined) return undefined
-  return await readFile(statePath, { encoding: 'utf8', flag: plainFile }).catch(absent(undefined))
+  return await readFile(statePath, { encoding: 'utf8', flag: regularFileFlags }).catch(ifMissing(undefined))
 }
 
 async function readRecord(context: EngineContext): Promise<CommandRecord | undefined> {
@@ -197,7 +198,7 @@ async function readRecord(context: EngineContext): Promise<CommandRecord | undef
   return isJsonObject(value) && value.engine === 'command' && isJsonObject(value.outputs) ? (value as CommandRecord) : undefined
 }
 
-function absent<T>(value: T): (error: NodeJS.ErrnoException) => T {
+function ifMissing<T>(value: T): (error: NodeJS.ErrnoException) => T {
   return error => {
     if (error.code === 'ENOENT') return value
     throw error

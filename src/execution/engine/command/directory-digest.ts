@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** `sha256:<hex>` over the paths and contents below `root`, without `.git`. */
+/** `sha256:<hex>` of the paths and contents below `root`, without `.git`. */
 export async function directoryDigest(root: string): Promise<string> {
   const hash = createHash('sha256')
   const visit = async (directory: string): Promise<void> => {

@@ -1,4 +1,4 @@
-/** What others need comes first: as in Helm and kustomize. Kinds that are not named come after the configuration and before the webhooks. */
+/** Kinds that others depend on come first, as in Helm and kustomize. Kinds in neither list come after `first` and before `last`. */
 const first = [
   'Namespace',
   'CustomResourceDefinition',
@@ -30,10 +30,16 @@ const first = [
 ]
 const last = ['APIService', 'MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']
 
-/** The rank of a kind; a lower one is applied earlier, and deleted later. */
+/** The rank of a kind: lower ranks are applied earlier and deleted later. */
 export function applyRank(kind: string): number {
   const early = first.indexOf(kind)
   if (early >= 0) return early
   const late = last.indexOf(kind)
   return late >= 0 ? first.length + 1 + late : first.length
+}
+
+/** Items grouped by the rank of their kind, lowest rank first. */
+export function groupByRank<T>(items: readonly T[], kindOf: (item: T) => string): T[][] {
+  const groups = Map.groupBy(items, item => applyRank(kindOf(item)))
+  return [...groups.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }

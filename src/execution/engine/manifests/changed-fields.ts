@@ -1,9 +1,9 @@
 import { cloneJson, equalJson, isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
 
-/** Written by the server on every change, or by controllers: they say nothing about what a manifest asks for. */
+/** The server writes these on every change, so they are not part of what a manifest asks for. */
 const serverFields = ['managedFields', 'resourceVersion', 'generation', 'creationTimestamp', 'uid', 'selfLink'] as const
 
-/** An object without its status and without what only the server writes. */
+/** An object without its status and without the fields that only the server writes. */
 export function desiredFields(object: KubeObject): Record<string, unknown> {
   const { status: _, ...rest } = cloneJson(object)
   const metadata: Record<string, unknown> = { ...rest.metadata }
@@ -12,7 +12,7 @@ export function desiredFields(object: KubeObject): Record<string, unknown> {
 }
 
 /**
- * Paths of the fields that differ, such as `spec.replicas` or `data.key`, down to four levels, sorted. Only paths, never values:
+ * Paths of the fields that differ, such as `spec.replicas` or `data.key`, at most four levels deep, sorted. Only paths, never values:
  * the object may be a Secret (invariant 9).
  */
 export function changedFields(before: unknown, after: unknown, path = '', depth = 0): string[] {

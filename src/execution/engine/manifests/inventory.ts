@@ -1,9 +1,12 @@
 import { isJsonObject, type Json, type KubeObject, parseApiVersion } from '../../../kubernetes/object/index.ts'
+import type { EngineContext } from '../engine.ts'
+import { applyRank } from './apply-order.ts'
+import type { ResolvedManifest } from './resolve-manifests.ts'
 
-/** One object that the Stack applied. `apiVersion` is how to ask for it; the identity is group, kind, namespace and name. */
+/** An object that the Stack applied. Its identity is group, kind, namespace and name; `apiVersion` is the version to request. */
 export type InventoryEntry = { apiVersion: string; kind: string; namespace?: string; name: string; uid: string }
 
-/** The identity of an object: its version may change, the rest not. */
+/** The identity of an object, which does not depend on the version. */
 export function inventoryKey(entry: { apiVersion: string; kind: string; namespace?: string; name: string }): string {
   return [parseApiVersion(entry.apiVersion).group, entry.kind, entry.namespace ?? '', entry.name].join('\n')
 }
@@ -13,12 +16,29 @@ export function inventoryEntry({ apiVersion, kind, metadata }: KubeObject): Inve
   return { apiVersion, kind, ...(namespace && { namespace }), name, uid }
 }
 
+/** The entry of an object that may not exist yet: its uid is empty. */
+export function plannedEntry({ object }: ResolvedManifest): InventoryEntry {
+  const { name, namespace } = object.metadata
+  return { apiVersion: object.apiVersion, kind: object.kind, ...(namespace && { namespace }), name: name ?? '', uid: '' }
+}
+
+/** Entries that the source no longer contains, in the order of deletion. */
+export function entriesToPrune(
+  { spec }: EngineContext,
+  manifests: readonly ResolvedManifest[],
+  inventory: readonly InventoryEntry[],
+): InventoryEntry[] {
+  if (spec.manifests?.prune === false) return []
+  const present = new Set(manifests.map(manifest => inventoryKey(plannedEntry(manifest))))
+  return inventory.filter(entry => !present.has(inventoryKey(entry))).sort((a, b) => applyRank(b.kind) - applyRank(a.kind))
+}
+
 /** `ConfigMap shop/web`, for messages. */
 export function formatEntry({ kind, namespace, name }: { kind: string; namespace?: string; name: string }): string {
   return `${kind} ${namespace ? `${namespace}/` : ''}${name}`
 }
 
-/** Reads the record of the Stack; anything else than what {@link serializeInventory} made is an empty one. */
+/** Parses the Stack's record. Anything that {@link serializeInventory} did not write is an empty inventory. */
 export function parseInventory(value: Json | undefined): InventoryEntry[] {
   if (!isJsonObject(value) || value.engine !== 'manifests' || !Array.isArray(value.objects)) return []
   return value.objects.filter(isEntry)

@@ -8,21 +8,21 @@ const condition = (type: string, status: string, reason = '', message = '') => (
 const deployed = { observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2 }
 
 const cases: Case[] = [
-  { name: 'an object without status is there', api: 'v1', kind: 'ConfigMap', want: 'Current: the object is there' },
+  { name: 'an object without status', api: 'v1', kind: 'ConfigMap', want: 'Current: the object exists' },
   {
     name: 'being deleted',
     api: 'v1',
     kind: 'ConfigMap',
     metadata: { deletionTimestamp: 'x', finalizers: ['a.b/c'] },
-    want: 'Terminating: is being deleted, waits for finalizers a.b/c',
+    want: 'Terminating: is being deleted, waiting for finalizers a.b/c',
   },
   {
-    name: 'a lagging observedGeneration',
+    name: 'an old observedGeneration',
     api: 'x.y/v1',
     kind: 'Boat',
     metadata: { generation: 3 },
     status: { observedGeneration: 2 },
-    want: 'InProgress: generation 3 is not seen by its controller yet (it saw 2)',
+    want: 'InProgress: its controller has not observed generation 3 yet, only 2',
   },
   {
     name: 'Ready False',
@@ -43,10 +43,10 @@ const cases: Case[] = [
     api: 'x.y/v1',
     kind: 'Boat',
     status: { conditions: [condition('Ready', 'True')] },
-    want: 'Current: the object is there',
+    want: 'Current: the object exists',
   },
   {
-    name: 'Stalled wins over Ready',
+    name: 'Stalled takes precedence over Ready',
     api: 'x.y/v1',
     kind: 'Boat',
     status: { conditions: [condition('Ready', 'True'), condition('Stalled', 'True', 'Sunk')] },
@@ -61,11 +61,11 @@ const cases: Case[] = [
   },
 
   {
-    name: 'nobody runs Deployments',
+    name: 'no Deployment controller',
     api: 'apps/v1',
     kind: 'Deployment',
     spec: {},
-    want: 'InProgress: no controller has looked at it yet; does this cluster run Deployments?',
+    want: 'InProgress: no controller has reconciled it yet; does this cluster run Deployments?',
   },
   {
     name: 'rolling out',
@@ -81,7 +81,7 @@ const cases: Case[] = [
     kind: 'Deployment',
     spec: { replicas: 2 },
     status: { ...deployed, replicas: 3 },
-    want: 'InProgress: 1 old replicas are still there',
+    want: 'InProgress: 1 old replicas are still running',
   },
   {
     name: 'not available',
@@ -92,7 +92,7 @@ const cases: Case[] = [
     want: 'InProgress: 0 of 2 replicas are available',
   },
   {
-    name: 'all there',
+    name: 'all replicas ready',
     api: 'apps/v1',
     kind: 'Deployment',
     spec: { replicas: 2 },
@@ -107,10 +107,10 @@ const cases: Case[] = [
     status: { ...deployed, conditions: [condition('Progressing', 'False', 'ProgressDeadlineExceeded', 'no')] },
     want: 'Failed: Progressing is False: ProgressDeadlineExceeded: no',
   },
-  { name: 'the extensions group is not apps', api: 'x.y/v1', kind: 'Deployment', want: 'Current: the object is there' },
+  { name: 'the extensions group is not apps', api: 'x.y/v1', kind: 'Deployment', want: 'Current: the object exists' },
 
   {
-    name: 'too few',
+    name: 'too few replicas',
     api: 'apps/v1',
     kind: 'StatefulSet',
     spec: { replicas: 3 },
@@ -142,10 +142,10 @@ const cases: Case[] = [
   },
 
   {
-    name: 'nobody runs DaemonSets',
+    name: 'no DaemonSet controller',
     api: 'apps/v1',
     kind: 'DaemonSet',
-    want: 'InProgress: no controller has looked at it yet; does this cluster run DaemonSets?',
+    want: 'InProgress: no controller has reconciled it yet; does this cluster run DaemonSets?',
   },
   {
     name: 'on every node',
@@ -189,16 +189,16 @@ const cases: Case[] = [
     api: 'v1',
     kind: 'Pod',
     status: { phase: 'Running', containerStatuses: [{ name: 'web', state: { waiting: { reason: 'CrashLoopBackOff' } } }] },
-    want: 'Failed: container web waits: CrashLoopBackOff',
+    want: 'Failed: container web is waiting: CrashLoopBackOff',
   },
   {
     name: 'no image',
     api: 'v1',
     kind: 'Pod',
     status: { phase: 'Pending', containerStatuses: [{ name: 'web', state: { waiting: { reason: 'ErrImagePull' } } }] },
-    want: 'InProgress: container web waits: ErrImagePull',
+    want: 'InProgress: container web is waiting: ErrImagePull',
   },
-  { name: 'nobody runs Pods', api: 'v1', kind: 'Pod', want: 'InProgress: no controller has looked at it yet; does this cluster run Pods?' },
+  { name: 'no kubelet', api: 'v1', kind: 'Pod', want: 'InProgress: no controller has reconciled it yet; does this cluster run Pods?' },
 
   { name: 'bound', api: 'v1', kind: 'PersistentVolumeClaim', status: { phase: 'Bound' }, want: 'Current: Bound' },
   { name: 'not bound', api: 'v1', kind: 'PersistentVolumeClaim', want: 'InProgress: phase is not set, not Bound' },
@@ -218,7 +218,7 @@ const cases: Case[] = [
     want: 'Current: the kind is established',
   },
   {
-    name: 'names taken',
+    name: 'names not accepted',
     api: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
     status: { conditions: [condition('NamesAccepted', 'False', 'Conflict')] },

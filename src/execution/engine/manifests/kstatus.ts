@@ -1,6 +1,6 @@
 import { isJsonObject, type KubeObject } from '../../../kubernetes/object/index.ts'
 
-/** What an object says about itself. Current: it is what its spec asks for. Terminating: it is on its way out. */
+/** The status of an object. Current: its state matches its spec. Terminating: it is being deleted. */
 export type KStatus = { status: 'Current' | 'InProgress' | 'Failed' | 'Terminating'; message: string }
 
 type Fields = Record<string, unknown>
@@ -10,8 +10,8 @@ const failed = (message: string): KStatus => ({ status: 'Failed', message })
 
 /**
  * Computes the status of any object the way kstatus does (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
- * Kinds it does not know are Current unless a condition Ready, Reconciling or Stalled, or a lagging observedGeneration, says otherwise.
- * Kinds with a controller that has not looked yet are InProgress, and the message says so.
+ * An object of an unknown kind is Current unless a condition Ready, Reconciling or Stalled, or an old observedGeneration, shows otherwise.
+ * An object that its controller has not reconciled yet is InProgress, and the message names that cause.
  */
 export function computeKStatus(object: KubeObject): KStatus {
   const { metadata } = object
@@ -19,12 +19,12 @@ export function computeKStatus(object: KubeObject): KStatus {
   const status = fields(object.status)
   const observed = number(status.observedGeneration)
   if (observed !== undefined && metadata.generation !== undefined && observed < metadata.generation) {
-    return inProgress(`generation ${metadata.generation} is not seen by its controller yet (it saw ${observed})`)
+    return inProgress(`its controller has not observed generation ${metadata.generation} yet, only ${observed}`)
   }
   const stalled = condition(status, 'Stalled')
-  if (stalled?.status === 'True') return failed(saying('Stalled', stalled))
+  if (stalled?.status === 'True') return failed(formatCondition('Stalled', stalled))
   const reconciling = condition(status, 'Reconciling')
-  if (reconciling?.status === 'True') return inProgress(saying('Reconciling', reconciling))
+  if (reconciling?.status === 'True') return inProgress(formatCondition('Reconciling', reconciling))
   return byKind(object, fields(object.spec), status) ?? generic(status)
 }
 
@@ -56,76 +56,76 @@ function byKind(object: KubeObject, spec: Fields, status: Fields): KStatus | und
 }
 
 function deployment(spec: Fields, status: Fields): KStatus {
-  const wanted = number(spec.replicas) ?? 1
-  if (status.observedGeneration === undefined) return unseen('Deployment')
+  const desired = number(spec.replicas) ?? 1
+  if (status.observedGeneration === undefined) return notReconciled('Deployment')
   const progressing = condition(status, 'Progressing')
-  if (progressing?.reason === 'ProgressDeadlineExceeded') return failed(saying('Progressing', progressing))
+  if (progressing?.reason === 'ProgressDeadlineExceeded') return failed(formatCondition('Progressing', progressing))
   const updated = number(status.updatedReplicas) ?? 0
   const total = number(status.replicas) ?? 0
   const available = number(status.availableReplicas) ?? 0
   const ready = number(status.readyReplicas) ?? 0
-  if (updated < wanted) return inProgress(`${updated} of ${wanted} replicas are updated`)
-  if (total > updated) return inProgress(`${total - updated} old replicas are still there`)
+  if (updated < desired) return inProgress(`${updated} of ${desired} replicas are updated`)
+  if (total > updated) return inProgress(`${total - updated} old replicas are still running`)
   if (available < updated) return inProgress(`${available} of ${updated} replicas are available`)
-  if (ready < wanted) return inProgress(`${ready} of ${wanted} replicas are ready`)
+  if (ready < desired) return inProgress(`${ready} of ${desired} replicas are ready`)
   const isAvailable = condition(status, 'Available')
-  if (isAvailable && isAvailable.status !== 'True') return inProgress(saying('Available', isAvailable))
-  return current(`${ready} of ${wanted} replicas are ready`)
+  if (isAvailable && isAvailable.status !== 'True') return inProgress(formatCondition('Available', isAvailable))
+  return current(`${ready} of ${desired} replicas are ready`)
 }
 
 function statefulSet(spec: Fields, status: Fields): KStatus {
   if (fields(spec.updateStrategy).type === 'OnDelete') return current('updates happen when Pods are deleted (OnDelete)')
-  if (status.observedGeneration === undefined) return unseen('StatefulSet')
-  const wanted = number(spec.replicas) ?? 1
+  if (status.observedGeneration === undefined) return notReconciled('StatefulSet')
+  const desired = number(spec.replicas) ?? 1
   const total = number(status.replicas) ?? 0
   const ready = number(status.readyReplicas) ?? 0
   const upToDate = number(status.currentReplicas) ?? 0
-  if (total < wanted) return inProgress(`${total} of ${wanted} replicas exist`)
-  if (ready < wanted) return inProgress(`${ready} of ${wanted} replicas are ready`)
-  if (total > wanted) return inProgress(`${total - wanted} replicas are still to be removed`)
+  if (total < desired) return inProgress(`${total} of ${desired} replicas exist`)
+  if (ready < desired) return inProgress(`${ready} of ${desired} replicas are ready`)
+  if (total > desired) return inProgress(`${total - desired} replicas are still to be deleted`)
   const partition = number(fields(fields(spec.updateStrategy).rollingUpdate).partition) ?? 0
   if (partition > 0) {
     const updated = number(status.updatedReplicas) ?? 0
-    if (updated < wanted - partition) return inProgress(`${updated} of ${wanted - partition} replicas are updated`)
+    if (updated < desired - partition) return inProgress(`${updated} of ${desired - partition} replicas are updated`)
     return current(`the partition is rolled out, ${updated} replicas are updated`)
   }
-  if (upToDate < wanted) return inProgress(`${upToDate} of ${wanted} replicas are at the current revision`)
+  if (upToDate < desired) return inProgress(`${upToDate} of ${desired} replicas are at the current revision`)
   if (status.updateRevision !== undefined && status.currentRevision !== status.updateRevision)
     return inProgress('a new revision is rolling out')
-  return current(`${ready} of ${wanted} replicas are ready`)
+  return current(`${ready} of ${desired} replicas are ready`)
 }
 
 function daemonSet(status: Fields): KStatus {
-  const wanted = number(status.desiredNumberScheduled)
-  if (status.observedGeneration === undefined || wanted === undefined) return unseen('DaemonSet')
+  const desired = number(status.desiredNumberScheduled)
+  if (status.observedGeneration === undefined || desired === undefined) return notReconciled('DaemonSet')
   const updated = number(status.updatedNumberScheduled) ?? 0
   const available = number(status.numberAvailable) ?? 0
   const ready = number(status.numberReady) ?? 0
-  if (updated < wanted) return inProgress(`${updated} of ${wanted} Pods are updated`)
-  if (available < wanted) return inProgress(`${available} of ${wanted} Pods are available`)
-  if (ready < wanted) return inProgress(`${ready} of ${wanted} Pods are ready`)
-  return current(`${ready} of ${wanted} Pods are ready`)
+  if (updated < desired) return inProgress(`${updated} of ${desired} Pods are updated`)
+  if (available < desired) return inProgress(`${available} of ${desired} Pods are available`)
+  if (ready < desired) return inProgress(`${ready} of ${desired} Pods are ready`)
+  return current(`${ready} of ${desired} Pods are ready`)
 }
 
 function replicaSet(spec: Fields, status: Fields): KStatus {
-  if (status.observedGeneration === undefined) return unseen('ReplicaSet')
-  const wanted = number(spec.replicas) ?? 1
+  if (status.observedGeneration === undefined) return notReconciled('ReplicaSet')
+  const desired = number(spec.replicas) ?? 1
   const failure = condition(status, 'ReplicaFailure')
-  if (failure?.status === 'True') return inProgress(saying('ReplicaFailure', failure))
+  if (failure?.status === 'True') return inProgress(formatCondition('ReplicaFailure', failure))
   const available = number(status.availableReplicas) ?? 0
-  if (available < wanted) return inProgress(`${available} of ${wanted} replicas are available`)
-  return current(`${available} of ${wanted} replicas are available`)
+  if (available < desired) return inProgress(`${available} of ${desired} replicas are available`)
+  return current(`${available} of ${desired} replicas are available`)
 }
 
-/** As in kstatus, a Job that runs is Current: it was started. Only a Job that failed is a failure. */
+/** As in kstatus, a Job is Current as soon as it is running. Only a failed Job is Failed. */
 function job(spec: Fields, status: Fields): KStatus {
   const failure = condition(status, 'Failed')
-  if (failure?.status === 'True') return failed(saying('Failed', failure))
+  if (failure?.status === 'True') return failed(formatCondition('Failed', failure))
   const complete = condition(status, 'Complete')
   const succeeded = number(status.succeeded) ?? 0
   if (complete?.status === 'True') return current(`complete, ${succeeded} succeeded`)
   if (spec.suspend === true) return current('suspended')
-  if (status.startTime === undefined) return unseen('Job')
+  if (status.startTime === undefined) return notReconciled('Job')
   return current(`started: ${number(status.active) ?? 0} active, ${succeeded} succeeded, ${number(status.failed) ?? 0} failed`)
 }
 
@@ -143,18 +143,19 @@ function pod(status: Fields): KStatus {
     }
     case 'Pending': {
       const scheduled = condition(status, 'PodScheduled')
-      if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') return inProgress(saying('PodScheduled', scheduled))
+      if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable')
+        return inProgress(formatCondition('PodScheduled', scheduled))
       return inProgress(waitingContainer(status) ?? 'the Pod is pending')
     }
     default:
-      return unseen('Pod')
+      return notReconciled('Pod')
   }
 }
 
 function waitingContainer(status: Fields): string | undefined {
   for (const container of list(status.containerStatuses)) {
     const reason = text(fields(fields(container.state).waiting).reason)
-    if (/BackOff|^Err|^Invalid/.test(reason)) return `container ${text(container.name)} waits: ${reason}`
+    if (/BackOff|^Err|^Invalid/.test(reason)) return `container ${text(container.name)} is waiting: ${reason}`
   }
   return undefined
 }
@@ -167,20 +168,20 @@ function service(spec: Fields, status: Fields): KStatus {
 
 function crd(status: Fields): KStatus {
   const refused = condition(status, 'NamesAccepted')
-  if (refused?.status === 'False') return failed(saying('NamesAccepted', refused))
+  if (refused?.status === 'False') return failed(formatCondition('NamesAccepted', refused))
   const established = condition(status, 'Established')
   if (established?.status === 'True') return current('the kind is established')
-  return inProgress(established ? saying('Established', established) : 'the kind is not established yet')
+  return inProgress(established ? formatCondition('Established', established) : 'the kind is not established yet')
 }
 
 function generic(status: Fields): KStatus {
   const ready = condition(status, 'Ready')
-  if (ready && ready.status !== 'True') return inProgress(saying('Ready', ready))
-  return current('the object is there')
+  if (ready && ready.status !== 'True') return inProgress(formatCondition('Ready', ready))
+  return current('the object exists')
 }
 
-function unseen(kind: string): KStatus {
-  return inProgress(`no controller has looked at it yet; does this cluster run ${kind === 'Pod' ? 'Pods' : `${kind}s`}?`)
+function notReconciled(kind: string): KStatus {
+  return inProgress(`no controller has reconciled it yet; does this cluster run ${kind === 'Pod' ? 'Pods' : `${kind}s`}?`)
 }
 
 type ConditionLike = { status: string; reason: string; message: string }
@@ -190,12 +191,12 @@ function condition(status: Fields, type: string): ConditionLike | undefined {
   return found && { status: text(found.status), reason: text(found.reason), message: text(found.message) }
 }
 
-function saying(type: string, { status, reason, message }: ConditionLike): string {
+function formatCondition(type: string, { status, reason, message }: ConditionLike): string {
   return [`${type} is ${status}`, reason, message].filter(part => part !== '').join(': ')
 }
 
 function terminating(finalizers: readonly string[] | undefined): string {
-  return finalizers?.length ? `is being deleted, waits for finalizers ${finalizers.join(', ')}` : 'is being deleted'
+  return finalizers?.length ? `is being deleted, waiting for finalizers ${finalizers.join(', ')}` : 'is being deleted'
 }
 
 function fields(value: unknown): Fields {

@@ -27,7 +27,7 @@ after(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** A harness whose Stack lives in a namespace of its own. */
+/** A harness whose Stack has its own namespace. */
 async function harnessFor(
   t: Parameters<typeof createEngineHarness>[0],
   files: Record<string, string>,
@@ -58,7 +58,7 @@ const rejectsWith = (reason: string, message: RegExp, retryable?: boolean) => (e
   return true
 }
 
-test('applies, finds nothing to do, changes, prunes, destroys', async t => {
+test('applies, finds no changes, updates, prunes, destroys', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one'), 'sub/b.yml': configMap('b', 'one') })
   const first = await run(harness)
   assert.deepEqual([first.plan.add, first.plan.change, first.plan.destroy], [2, 0, 0])
@@ -70,7 +70,7 @@ test('applies, finds nothing to do, changes, prunes, destroys', async t => {
   assert.deepEqual([second.plan.hasChanges, second.result.changed, second.result.resources], [false, false, 2])
 
   await harness.write({ 'a.yaml': configMap('a', 'two') })
-  await harness.write({ 'sub/b.yml': '# nothing left\n' })
+  await harness.write({ 'sub/b.yml': '# empty\n' })
   const third = await run(harness)
   assert.deepEqual(third.plan.summary, [`~ ConfigMap ${namespace}/a (data.key)`, `- ConfigMap ${namespace}/b`])
   assert.equal(third.result.resources, 1)
@@ -82,7 +82,7 @@ test('applies, finds nothing to do, changes, prunes, destroys', async t => {
   assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined)
 })
 
-test('prune: false leaves what the source no longer names', async t => {
+test('prune: false keeps objects that are no longer in the source', async t => {
   const { harness, namespace, configMaps } = await harnessFor(
     t,
     { 'a.yaml': configMap('a', 'one'), 'b.yaml': configMap('b', 'one') },
@@ -95,7 +95,7 @@ test('prune: false leaves what the source no longer names', async t => {
   assert.ok(await configMaps.getOrUndefined('b', { namespace }))
 })
 
-test('drift is seen and corrected, also when somebody else owns the field by now', async t => {
+test('drift is detected and corrected, also when another manager owns the field by then', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
   await run(harness)
   await configMaps.patch('a', { data: { key: 'edited' } }, { type: 'merge', namespace, fieldManager: 'kubectl-edit' })
@@ -104,7 +104,7 @@ test('drift is seen and corrected, also when somebody else owns the field by now
   assert.deepEqual((await configMaps.get('a', { namespace })).data, { key: 'one' })
 })
 
-test('an object of somebody else is not taken over: the error names file, field, manager and the way out', async t => {
+test('an object of another manager is not taken over; the error names file, field, manager and remedy', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, {
     'a.yaml': `${configMap('first', 'x')}---\n${configMap('theirs', 'ours')}`,
   })
@@ -116,7 +116,7 @@ test('an object of somebody else is not taken over: the error names file, field,
   assert.equal(await configMaps.getOrUndefined('first', { namespace }), undefined, 'a plan changes nothing')
 })
 
-test('two Stacks do not fight over one object', async t => {
+test('rejects an object that belongs to another Stack', async t => {
   const { harness, namespace } = await harnessFor(t, { 'a.yaml': configMap('shared', 'one') })
   await run(harness)
   const other = await createEngineHarness(
@@ -131,7 +131,7 @@ test('two Stacks do not fight over one object', async t => {
   await assert.rejects(engine.plan(other.context), rejectsWith('PlanFailed', /belongs to Stack ns-\d+\/app; remove it there first/))
 })
 
-test('a CRD, a Namespace and objects that need them arrive in one Run, and leave in the reverse order', async t => {
+test('one Run applies a CRD, a Namespace and objects that need them, and a destroy deletes them in reverse order', async t => {
   const suffix = `${process.pid}-${++namespaces}`
   const files = {
     'all.yaml': `apiVersion: example.test/v1
@@ -170,7 +170,7 @@ spec:
   await assert.rejects(boats.get('skiff', { namespace: `harbour-${suffix}` }))
 })
 
-test('what nobody reconciles here is a WaitTimeout that says so', async t => {
+test('an object without a controller fails with WaitTimeout, and the message names that cause', async t => {
   const deployment = `apiVersion: apps/v1
 kind: Deployment
 metadata: { name: web }
@@ -186,12 +186,12 @@ spec:
     () => false,
   )
   const want = isKnown
-    ? rejectsWith('WaitTimeout', /^not Current after 300ms: Deployment ns-\d+\/web \(no controller has looked at it yet/, true)
+    ? rejectsWith('WaitTimeout', /^not Current after 300ms: Deployment ns-\d+\/web \(no controller has reconciled it yet/, true)
     : rejectsWith('PlanFailed', /^web.yaml, Deployment web: the cluster has no kind Deployment in apiVersion apps\/v1/, true)
   await assert.rejects(run(harness), want)
 })
 
-test('a Run that was killed before it could note what it made forgets nothing', async t => {
+test('an object is pruned later although the Run that created it was killed before it wrote the inventory', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
   const context = await harness.nextRun()
   const plan = await engine.plan(context)
@@ -207,13 +207,13 @@ test('a Run that was killed before it could note what it made forgets nothing', 
     },
   }
   await assert.rejects(engine.apply(killed, plan), /killed/)
-  assert.ok(await configMaps.getOrUndefined('a', { namespace }), 'it was made')
+  assert.ok(await configMaps.getOrUndefined('a', { namespace }), 'the object was created')
   await harness.write({ 'a.yaml': '', 'b.yaml': configMap('b', 'one') })
   await run(harness)
-  assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined, 'and is pruned later')
+  assert.equal(await configMaps.getOrUndefined('a', { namespace }), undefined, 'a later Run prunes it')
 })
 
-test('the content of a kubeconfig names another cluster', async t => {
+test('kubeconfig selects another cluster', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('remote', 'one') })
   const context = await harness.nextRun({
     client: undefined as unknown as Client,
@@ -223,7 +223,7 @@ test('the content of a kubeconfig names another cluster', async t => {
   assert.ok(await configMaps.getOrUndefined('remote', { namespace }))
 })
 
-test('a plan made for approval has the same digest until the cluster moves on', async t => {
+test('a plan for approval keeps its digest until the cluster changes', async t => {
   const { harness, namespace, configMaps } = await harnessFor(t, { 'a.yaml': configMap('a', 'one') })
   await run(harness)
   await harness.write({ 'a.yaml': configMap('a', 'two') })
@@ -252,13 +252,13 @@ const bad: { name: string; files: Record<string, string>; variables?: Record<str
     ],
   },
   {
-    name: 'a name the server refuses',
+    name: 'a name that the server rejects',
     files: { 'a.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: Big_Name }\n' },
     want: ['InvalidConfiguration', /^a.yaml, ConfigMap Big_Name: .*metadata.name/, false],
   },
 ]
 for (const { name, files, variables = {}, want } of bad) {
-  test(`${name}: the error names the place`, async t => {
+  test(`${name} is an error that names the location`, async t => {
     const { harness } = await harnessFor(t, files)
     const context = await harness.nextRun({ variables })
     const planned = async () => {

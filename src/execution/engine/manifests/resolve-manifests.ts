@@ -2,17 +2,16 @@ import type { Client } from '../../../kubernetes/client/index.ts'
 import { describeResource, isJsonObject, isReason, parseApiVersion, type Resource } from '../../../kubernetes/object/index.ts'
 import { EngineError } from '../engine-error.ts'
 import { applyRank } from './apply-order.ts'
-import type { Manifest } from './read-manifests.ts'
+import { ownerAnnotation } from './ownership.ts'
+import type { Manifest } from './parse-manifests.ts'
 
-/** A manifest with its kind found and its namespace decided. `pendingCrd` is set when its kind is made by this very source. */
+/** A manifest with its resource and its namespace. `pendingCrd` is true when a CRD of the same source defines its kind. */
 export type ResolvedManifest = Manifest & { resource: Resource; pendingCrd: boolean }
 
-/** On every object: the Stack it belongs to, as `namespace/name`, so that two Stacks do not fight over one object. */
-export const ownerAnnotation = 'oarlock.dev/stack'
-
 /**
- * Finds the kind of every manifest, in the cluster or in a CRD of the source, fills in the namespace, marks the owner, and sorts.
- * @throws {EngineError} naming the object whose kind nobody knows.
+ * Finds the resource of every manifest, in the cluster or in a CRD of the source, sets namespace and owner annotation, and sorts in
+ * apply order.
+ * @throws {EngineError} naming the object whose kind does not exist.
  */
 export async function resolveManifests(
   client: Client,
@@ -20,11 +19,11 @@ export async function resolveManifests(
   namespace: string,
   owner: string,
 ): Promise<ResolvedManifest[]> {
-  const own = kindsOfCrds(manifests)
-  const targets = await Promise.all(
+  const defined = resourcesOfCrds(manifests)
+  const resolved = await Promise.all(
     manifests.map(async ({ object, location }): Promise<ResolvedManifest> => {
       const found = await discoverResource(client, object.apiVersion, object.kind)
-      const resource = found ?? own.get(`${object.apiVersion}/${object.kind}`)
+      const resource = found ?? defined.get(`${object.apiVersion}/${object.kind}`)
       if (!resource) {
         throw new EngineError(
           'PlanFailed',
@@ -32,21 +31,21 @@ export async function resolveManifests(
           { retryable: true },
         )
       }
-      const { namespace: wanted, ...metadata } = object.metadata
+      const { namespace: ownNamespace, ...metadata } = object.metadata
       const annotations = { ...metadata.annotations, [ownerAnnotation]: owner }
-      const placed = resource.scope === 'Namespaced' ? { namespace: wanted ?? namespace } : {}
+      const namespaceField = resource.scope === 'Namespaced' ? { namespace: ownNamespace ?? namespace } : {}
       return {
-        object: { ...object, metadata: { ...metadata, ...placed, annotations } },
+        object: { ...object, metadata: { ...metadata, ...namespaceField, annotations } },
         location,
         resource,
         pendingCrd: found === undefined,
       }
     }),
   )
-  return targets.sort((a, b) => applyRank(a.object.kind) - applyRank(b.object.kind))
+  return resolved.sort((a, b) => applyRank(a.object.kind) - applyRank(b.object.kind))
 }
 
-/** The kind as the cluster has it now, or undefined. */
+/** The resource that the cluster serves for this kind now, or undefined. */
 export async function discoverResource(client: Client, apiVersion: string, kind: string): Promise<Resource | undefined> {
   try {
     return await client.discover(apiVersion, kind)
@@ -56,7 +55,7 @@ export async function discoverResource(client: Client, apiVersion: string, kind:
   }
 }
 
-function kindsOfCrds(manifests: readonly Manifest[]): Map<string, Resource> {
+function resourcesOfCrds(manifests: readonly Manifest[]): Map<string, Resource> {
   const kinds = new Map<string, Resource>()
   for (const { object } of manifests) {
     if (object.kind !== 'CustomResourceDefinition' || parseApiVersion(object.apiVersion).group !== 'apiextensions.k8s.io') continue

@@ -12,7 +12,7 @@ for (const { name, file = 'main.tf', text, want } of [
   { name: 'a template with braces and quotes', text: 'locals { a = "${join("}", ["{"])} }" }\nvariable "a" {}', want: ['a'] },
   { name: 'an escaped template', text: 'locals { a = "$${" }\nvariable "a" {}', want: ['a'] },
   { name: 'a heredoc', text: 'locals {\n  a = <<-EOT\n    }\n  variable "x" {}\n  EOT\n}\nvariable "a" {}', want: ['a'] },
-  { name: 'a nested block of that name', text: 'resource "a" "b" {\n  variable "x" {}\n}\n', want: [] },
+  { name: 'a nested block with the same name', text: 'resource "a" "b" {\n  variable "x" {}\n}\n', want: [] },
   { name: 'JSON', file: 'v.tf.json', text: '{"variable": {"a": {}, "b": {"type": "string"}}}', want: ['a', 'b'] },
   { name: 'JSON as a list', file: 'v.tf.json', text: '{"variable": [{"a": {}}]}', want: ['a'] },
   { name: 'broken JSON', file: 'v.tf.json', text: '{"variable"', want: [] },
@@ -21,14 +21,14 @@ for (const { name, file = 'main.tf', text, want } of [
   test(`declared variables: ${name}`, () => assert.deepEqual([...declaredVariables([{ name: file, text }])].sort(), want))
 }
 
-test('any text ends', () => {
+test('terminates for any text', () => {
   const piece = fc.constantFrom('"', '${', '}', '{', '<<EOT\n', 'EOT\n', '/*', '*/', '#', '\n', 'variable "a" {', '\\', 'x ')
   fc.assert(fc.property(fc.array(piece), pieces => void declaredVariables([{ name: 'main.tf', text: pieces.join('') }])))
 })
 
-test('the variables file has one variable per line, and leaves out what nobody declares', () => {
+test('the variables file has one variable per line and omits undeclared variables', () => {
   const file = variablesFile({ b: 'two\nlines', other: 1, a: { x: '${no}' } }, new Set(['a', 'b']), ['a'])
   assert.deepEqual(JSON.parse(file.text), { b: 'two\nlines', a: { x: '${no}' } })
   assert.deepEqual([1, 2, 3, 4].map(file.variableOfLine), [undefined, 'b', 'a', undefined])
-  assert.deepEqual(file.left, ['other'])
+  assert.deepEqual(file.omitted, ['other'])
 })

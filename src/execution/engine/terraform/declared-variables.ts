@@ -1,8 +1,9 @@
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 
 /**
- * The names of the root module's variables, from the text of its files (`*.tf` and `*.tf.json`, also `*.tofu`). Terraform itself says them
- * only after a plan, and warns about every value nobody declared. A file that does not parse adds what could be read; Terraform reports it.
+ * The names of the root module's variables, from the text of its files (`*.tf` and `*.tf.json`, also `*.tofu`). Terraform itself reports
+ * them only after a plan, and warns about every value of an undeclared variable. A file with syntax errors adds the names that could be
+ * read; Terraform reports the errors.
  */
 export function declaredVariables(files: readonly { name: string; text: string }[]): Set<string> {
   const names = new Set<string>()
@@ -24,15 +25,15 @@ function jsonNames(text: string): string[] {
   }
 }
 
-/** Finds `variable "name" {` at the outermost level, stepping over comments, strings with `${…}` inside, and heredocs. */
+/** Finds `variable "name" {` at the top level, skipping comments, strings with `${…}` in them, and heredocs. */
 function blockNames(text: string): string[] {
   const names: string[] = []
   let depth = 0
   let at = 0
   while (at < text.length) {
     const rest = text.slice(at, at + 2)
-    if (rest[0] === '#' || rest === '//') at = endOf(text, '\n', at)
-    else if (rest === '/*') at = endOf(text, '*/', at + 2)
+    if (rest[0] === '#' || rest === '//') at = indexAfter(text, '\n', at)
+    else if (rest === '/*') at = indexAfter(text, '*/', at + 2)
     else if (rest === '<<') at = endOfHeredoc(text, at)
     else if (rest[0] === '"') at = endOfString(text, at)
     else if (rest[0] === '{' || rest[0] === '[' || rest[0] === '(') {
@@ -54,7 +55,7 @@ function blockNames(text: string): string[] {
   return names
 }
 
-function endOf(text: string, mark: string, from: number): number {
+function indexAfter(text: string, mark: string, from: number): number {
   const found = text.indexOf(mark, from)
   return found < 0 ? text.length : found + mark.length
 }
@@ -66,7 +67,7 @@ function endOfString(text: string, from: number): number {
     if (char === '\\') at += 2
     else if (char === '"') return at + 1
     else if (char === '\n')
-      return at // an unclosed string: do not swallow the rest of the file
+      return at // an unterminated string must not consume the rest of the file
     else if ((char === '$' || char === '%') && text[at + 1] === '{' && text[at - 1] !== char) at = endOfTemplate(text, at + 2)
     else at++
   }

@@ -5,10 +5,11 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
+import { opentofuFlavor, terraformFlavor } from './flavor.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
-import { createTerraformEngine, opentofuFlavor, terraformFlavor } from './terraform.ts'
+import { createTerraformEngine } from './terraform.ts'
 
-const provider = 'registry.example/acme/boat/1.0.0/linux_amd64'
+const provider = 'registry.example/acme/widget/1.0.0/linux_amd64'
 
 function directories(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'oarlock-plugins-'))
@@ -20,18 +21,18 @@ const download = (cache: string) => {
   writeFileSync(join(cache, provider, 'plugin'), 'binary')
 }
 
-test('what one Run downloads, the next one finds', async t => {
+test('a Run finds the providers that an earlier Run downloaded', async t => {
   const { shared, own } = directories(t)
   await preparePluginCache(shared, own(1))
   download(own(1))
   assert.deepEqual(await sharePlugins(shared, own(1)), [provider])
-  assert.ok(existsSync(join(own(1), provider, 'plugin')), 'the first Run still has it')
+  assert.ok(existsSync(join(own(1), provider, 'plugin')), 'the first Run still has its provider')
   await preparePluginCache(shared, own(2))
   assert.equal(readlinkSync(join(own(2), provider)), join(shared, provider))
   assert.deepEqual(await sharePlugins(shared, own(2)), [])
 })
 
-test('two Runs that download the same at once both keep a whole copy', async t => {
+test('two Runs that download the same provider concurrently both keep a complete copy', async t => {
   const { shared, own } = directories(t)
   await Promise.all([preparePluginCache(shared, own(1)), preparePluginCache(shared, own(2))])
   download(own(1))
@@ -46,9 +47,9 @@ const hasMirror = existsSync(join(mirror, '.time-0.14.2'))
 for (const flavor of [terraformFlavor, opentofuFlavor]) {
   const detection = await createTerraformEngine(flavor, engineTestEnv()).detect(engineTestEnv())
   const skip = !hasMirror
-    ? `${mirror} is missing: scripts/build-provider-time.sh makes it`
+    ? `${mirror} is missing: run scripts/build-provider-time.sh`
     : !detection.found && `${flavor.title} was not found: ${detection.lookedFor.join(', ')}`
-  test(`${flavor.name}: a real provider, two Runs at once, one cache`, { skip }, async t => {
+  test(`${flavor.name}: two concurrent Runs with a real provider share one cache`, { skip }, async t => {
     const files = {
       'main.tf': 'terraform {\n  required_providers {\n    time = { source = "hashicorp/time" }\n  }\n}\nresource "time_static" "now" {}\n',
     }

@@ -2,9 +2,9 @@ import { lstat, mkdir, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /**
- * A provider cache that many Runs can use at once. Terraform's own cache directory may be corrupted by two `init` at a time, so each Run
- * gets a directory of its own, filled with links into the shared one; what it downloaded is moved over afterwards by one rename.
- * No lock is held, so a killed Run leaves none behind (only a whole or an absent provider is ever visible).
+ * A provider cache for concurrent Runs. Two concurrent `init` can corrupt Terraform's own cache directory, so each Run gets its own
+ * directory with symlinks into the shared one; afterwards each provider that it downloaded is moved to the shared cache by one rename.
+ * There is no lock that a killed Run could leave behind, and a provider is visible either completely or not at all.
  */
 export async function preparePluginCache(shared: string, own: string): Promise<void> {
   await mkdir(shared, { recursive: true })
@@ -15,7 +15,7 @@ export async function preparePluginCache(shared: string, own: string): Promise<v
   }
 }
 
-/** Moves the providers that this Run added into the shared cache, and links them back. Returns their paths, such as `host/ns/type/1.0.0/os_arch`. */
+/** Moves the providers that this Run downloaded to the shared cache and replaces them by symlinks. Returns their paths, such as `host/ns/type/1.0.0/os_arch`. */
 export async function sharePlugins(shared: string, own: string): Promise<string[]> {
   const added: string[] = []
   for (const provider of await providerDirectories(own)) {
@@ -26,7 +26,7 @@ export async function sharePlugins(shared: string, own: string): Promise<string[
     try {
       await rename(from, to)
     } catch (error) {
-      // Another Run was first, or the Run lies on another file system: this Run keeps its own copy.
+      // Another Run was faster, or the caches are on different file systems: this Run keeps its own copy.
       if (['ENOTEMPTY', 'EEXIST', 'EXDEV', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) continue
       throw error
     }

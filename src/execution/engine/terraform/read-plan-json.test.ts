@@ -46,16 +46,16 @@ for (const { name, want, summary } of [
   })
 }
 
-test('the digest is over what changes and what it rests on', () => {
+test('the digest covers the changes and everything they depend on', () => {
   const plan = fixture('plan-replace')
   const { digest } = readPlanJson(plan, state)
-  assert.equal(readPlanJson({ ...plan, timestamp: 'later' }, { ...state }).digest, digest, 'not over the time')
+  assert.equal(readPlanJson({ ...plan, timestamp: 'later' }, { ...state }).digest, digest, 'the digest does not cover the timestamp')
   assert.notEqual(readPlanJson(plan, { ...state, serial: 4 }).digest, digest)
   assert.notEqual(readPlanJson({ ...plan, variables: {} }, state).digest, digest)
   assert.notEqual(readPlanJson({ ...plan, output_changes: {} }, state).digest, digest)
   assert.notEqual(readPlanJson(plan, undefined).digest, readPlanJson({ ...plan, prior_state: {} }, undefined).digest)
 })
 
-test('what is no plan is refused', () => {
+test('rejects a document that is not a plan', () => {
   assert.throws(() => readPlanJson({}, state), TypeError)
 })

@@ -1,7 +1,7 @@
 import { equalJson, isJsonObject } from '../../../kubernetes/object/index.ts'
 import { jsonDigest } from '../json-digest.ts'
 
-/** What of the state a plan was made against. Undefined where the state is the user's own: then the plan's prior state counts. */
+/** Identifies the state snapshot that a plan is based on. Undefined for the user's own backend: then the plan's prior state is used. */
 export type SnapshotMeta = { serial: number; lineage: string } | undefined
 
 export type PlanSummary = { digest: string; add: number; change: number; destroy: number; hasChanges: boolean; summary: string[] }
@@ -12,18 +12,18 @@ const maxSummaryLines = 200
 const maxValueLength = 60
 
 /**
- * Reads `terraform show -json PLANFILE`: counts, a digest of what the plan will do and of what it rests on, and one line per change.
- * A replacement counts as one add and one destroy. Values Terraform calls sensitive do not appear (invariant 9).
- * @throws {TypeError} if it is not such a document.
+ * Reads `terraform show -json PLANFILE`: counts, a digest of the changes and of everything they depend on, and one line per change.
+ * A replacement counts as one add and one destroy. Values that Terraform marks sensitive do not appear (invariant 9).
+ * @throws {TypeError} if the document is not a plan.
  */
 export function readPlanJson(plan: unknown, state: SnapshotMeta): PlanSummary {
-  if (!isJsonObject(plan) || typeof plan.format_version !== 'string') throw new TypeError('the engine printed no plan in JSON')
+  if (!isJsonObject(plan) || typeof plan.format_version !== 'string') throw new TypeError('the engine did not print a plan in JSON')
   const changes = objects(plan.resource_changes).filter(change => actionOf(change) !== 'none')
   const drift = objects(plan.resource_drift)
   const outputs = Object.entries(isJsonObject(plan.output_changes) ? plan.output_changes : {}).filter(
     ([, change]) => isJsonObject(change) && !isNoOp(change),
   )
-  // A refresh-only plan has no planned changes: what it would write to the state is the drift.
+  // A refresh-only plan has no planned changes: it would write the drift to the state.
   const isRefreshOnly = objects(plan.resource_changes).length === 0 && drift.length > 0
   const counted = isRefreshOnly ? drift : changes
   const count = { add: 0, change: 0, destroy: 0 }
@@ -42,7 +42,7 @@ export function readPlanJson(plan: unknown, state: SnapshotMeta): PlanSummary {
     configuration: plan.configuration,
     state: state ?? { prior: plan.prior_state },
   })
-  return { digest, ...count, hasChanges: counted.length > 0 || outputs.length > 0, summary: clipped(lines) }
+  return { digest, ...count, hasChanges: counted.length > 0 || outputs.length > 0, summary: truncate(lines) }
 }
 
 function actionOf(resource: Record<string, unknown>): Action {
@@ -58,25 +58,34 @@ function actionOf(resource: Record<string, unknown>): Action {
   return typeof resource.previous_address === 'string' || change.importing !== undefined ? 'move' : 'none'
 }
 
-const marks: Record<Action, string> = { add: '+', change: '~', replace: '-/+', destroy: '-', read: '<=', forget: 'x', move: '>', none: ' ' }
+const actionSymbols: Record<Action, string> = {
+  add: '+',
+  change: '~',
+  replace: '-/+',
+  destroy: '-',
+  read: '<=',
+  forget: 'x',
+  move: '>',
+  none: ' ',
+}
 
 function resourceLine(resource: Record<string, unknown>): string {
   const action = actionOf(resource)
   const address = String(resource.address)
   const change = isJsonObject(resource.change) ? resource.change : {}
   if (action === 'move')
-    return `${marks.move} ${address} (${change.importing === undefined ? `was ${resource.previous_address}` : 'imported'})`
-  if (action !== 'change' && action !== 'replace') return `${marks[action]} ${address}`
+    return `${actionSymbols.move} ${address} (${change.importing === undefined ? `was ${resource.previous_address}` : 'imported'})`
+  if (action !== 'change' && action !== 'replace') return `${actionSymbols[action]} ${address}`
   const fields = changedFields(change)
-  return fields.length === 0 ? `${marks[action]} ${address}` : `${marks[action]} ${address} (${fields.join(', ')})`
+  return fields.length === 0 ? `${actionSymbols[action]} ${address}` : `${actionSymbols[action]} ${address} (${fields.join(', ')})`
 }
 
 function outputLine(name: string, change: Record<string, unknown>): string {
   const actions = Array.isArray(change.actions) ? change.actions : []
-  const mark = actions.includes('delete') ? '-' : actions.includes('create') ? '+' : '~'
+  const symbol = actions.includes('delete') ? '-' : actions.includes('create') ? '+' : '~'
   const value = (side: 'before' | 'after') => sideText(change[side], change[`${side}_sensitive`], side === 'after' && change.after_unknown)
-  if (mark === '-') return `- output ${name}`
-  return mark === '+' ? `+ output ${name} = ${value('after')}` : `~ output ${name}: ${value('before')} → ${value('after')}`
+  if (symbol === '-') return `- output ${name}`
+  return symbol === '+' ? `+ output ${name} = ${value('after')}` : `~ output ${name}: ${value('before')} → ${value('after')}`
 }
 
 /** The top-level attributes that differ, as `input: "a" → "b"`. */
@@ -106,7 +115,7 @@ function sideText(value: unknown, sensitive: unknown, unknown: unknown): string 
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength - 1)}…` : text
 }
 
-/** Terraform marks a value with `true`, and parts of one with a structure that has `true` in it somewhere. */
+/** Terraform marks a whole value with `true`, and parts of a value with a nested structure that contains `true`. */
 function containsTrue(marks: unknown): boolean {
   if (marks === true) return true
   if (typeof marks !== 'object' || marks === null) return false
@@ -117,7 +126,7 @@ function isNoOp(change: Record<string, unknown>): boolean {
   return Array.isArray(change.actions) && change.actions.every(action => action === 'no-op')
 }
 
-function clipped(lines: string[]): string[] {
+function truncate(lines: string[]): string[] {
   if (lines.length <= maxSummaryLines) return lines
   return [...lines.slice(0, maxSummaryLines), `… and ${lines.length - maxSummaryLines} more`]
 }

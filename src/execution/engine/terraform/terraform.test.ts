@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { EngineContext } from '../engine.ts'
 import type { EngineError } from '../engine-error.ts'
 import { createEngineHarness, engineTestEnv } from '../engine-harness.testing.ts'
-import { createTerraformEngine, type Flavor, opentofuFlavor, terraformFlavor } from './terraform.ts'
+import { type Flavor, opentofuFlavor, terraformFlavor } from './flavor.ts'
+import { createTerraformEngine } from './terraform.ts'
 
 const config = `
 variable "size" {
@@ -53,7 +54,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     return await engine.plan(context, options)
   }
 
-  test(nameOf('plans, applies exactly that, finds nothing to do, destroys'), { skip }, async t => {
+  test(nameOf('plans, applies the plan, finds no changes, destroys'), { skip }, async t => {
     const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
     const plan = await planned(harness.context)
     assert.deepEqual([plan.add, plan.change, plan.destroy, plan.hasChanges], [3, 0, 0, true])
@@ -76,11 +77,11 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
 
     const destroy = await engine.plan(harness.context, { destroy: true })
     assert.deepEqual([destroy.intent, destroy.destroy], ['destroy', 3])
-    const gone = await engine.apply(harness.context, destroy)
-    assert.equal(gone.resources, 0)
+    const destroyed = await engine.apply(harness.context, destroy)
+    assert.equal(destroyed.resources, 0)
   })
 
-  test(nameOf('a plan kept for approval is applied by a later Run, in its own directory, and not twice'), { skip }, async t => {
+  test(nameOf('a later Run applies a stored plan in its own directory, and cannot apply it twice'), { skip }, async t => {
     const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
     const plan = await planned(harness.context)
     const again = await engine.plan(harness.context)
@@ -95,17 +96,17 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
     const approved = await engine.readPlan(later, file)
     assert.equal(approved.digest, plan.digest)
     await engine.apply(later, approved)
-    assert.ok(existsSync(later.statePath ?? ''), 'the state is where this Run keeps it')
+    assert.ok(existsSync(later.statePath ?? ''), 'the state is in the directory of this Run')
     assert.ok(!existsSync(join(harness.root, 'run-1')))
 
-    assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state moved on')
+    assert.notEqual((await engine.readPlan(later, file)).digest, plan.digest, 'the state has changed')
     await assert.rejects(engine.apply(later, approved), rejectsWith({ reason: 'PlanOutdated' }))
   })
 
   const bad: { name: string; files: Record<string, string>; overrides: Partial<EngineContext>; want: Parameters<typeof rejectsWith>[0] }[] =
     [
       {
-        name: 'a value refused by a validation rule',
+        name: 'a value that a validation rule rejects',
         files: { 'main.tf': config },
         overrides: { ...secret, variables: { ...variables, size: 30 } },
         want: { reason: 'InvalidConfiguration', retryable: false, message: /^Invalid value for variable: size must be below 10\./ },
@@ -121,7 +122,7 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
         },
       },
       {
-        name: 'a variable that nobody declares',
+        name: 'an undeclared variable',
         files: { 'main.tf': config },
         overrides: { spec: { engine: flavor.name, variables: { siez: 1 } }, variables: { siez: 1 } },
         want: {
@@ -149,21 +150,21 @@ for (const flavor of [terraformFlavor, opentofuFlavor] satisfies Flavor[]) {
         want: { reason: 'InvalidSpec', retryable: false, message: /TF_WORKSPACE/ },
       },
       {
-        name: 'an override file that takes the backend away from us',
+        name: 'an override file that sets the backend',
         files: { 'main.tf': '', 'zz_override.tf': 'terraform {\n  backend "local" {\n    path = "elsewhere.tfstate"\n  }\n}\n' },
         overrides: {},
         want: { reason: 'InvalidConfiguration', retryable: false, message: /override file of the source/ },
       },
     ]
   for (const { name, files, overrides, want } of bad) {
-    test(nameOf(`${name} is an error a newcomer understands`), { skip }, async t => {
+    test(nameOf(`${name} is an error that names the location and the fix`), { skip }, async t => {
       const harness = await createEngineHarness(t, files, overrides)
       await assert.rejects(planned(harness.context), rejectsWith(want))
       assert.ok(!harness.log.join('\n').includes('hunter2secret'), 'invariant 9')
     })
   }
 
-  test(nameOf('a failing provisioner is ApplyFailed, may be retried, and what was finished stays in the state'), { skip }, async t => {
+  test(nameOf('a failing provisioner is a retryable ApplyFailed, and the state keeps the finished resources'), { skip }, async t => {
     const files = {
       'main.tf': `resource "terraform_data" "good" {}
 resource "terraform_data" "bad" {
@@ -185,7 +186,7 @@ resource "terraform_data" "bad" {
     assert.ok(harness.log.includes('  on main.tf line 4, in resource "terraform_data" "bad"'), harness.log.join('\n'))
   })
 
-  test(nameOf('an interrupt in the middle of an apply is Interrupted, and the state is saved'), { skip }, async t => {
+  test(nameOf('an apply that is interrupted fails with Interrupted, and the state is saved'), { skip }, async t => {
     const files = {
       'main.tf': `resource "terraform_data" "fast" {}
 resource "terraform_data" "slow" {
@@ -200,7 +201,7 @@ resource "terraform_data" "slow" {
     const log = (line: string) => {
       if (line.includes('slow: Provisioning') && meanwhile === '') void interruptOnceSaved()
     }
-    // The file is written in place, so a look at it may find it empty or torn; `slow` runs on meanwhile.
+    // The file is written in place, so a read may find it empty or incomplete; `slow` keeps running meanwhile.
     const interruptOnceSaved = async () => {
       const deadlineMs = Date.now() + 10_000
       while (!meanwhile.includes('"fast"') && Date.now() < deadlineMs) {
@@ -211,18 +212,18 @@ resource "terraform_data" "slow" {
     }
     const context = { ...harness.context, log }
     await assert.rejects(engine.apply(context, plan), rejectsWith({ reason: 'Interrupted', retryable: true }))
-    assert.match(meanwhile, /"fast"/, 'the state is written after every resource: what streams it depends on that')
+    assert.match(meanwhile, /"fast"/, 'the state is written after every resource, which state streaming depends on')
     assert.match(await readFile(harness.context.statePath ?? '', 'utf8'), /"fast"/)
   })
 
-  test(nameOf('a refresh-only plan of an unchanged world has nothing to do'), { skip }, async t => {
+  test(nameOf('a refresh-only plan has no changes when the resources are unchanged'), { skip }, async t => {
     const harness = await createEngineHarness(t, { 'main.tf': config }, secret)
     await engine.apply(harness.context, await planned(harness.context))
     const refresh = await engine.plan(harness.context, { refreshOnly: true })
     assert.deepEqual([refresh.intent, refresh.hasChanges], ['refresh', false])
   })
 
-  test(nameOf('Managed state replaces a backend or cloud block of the source, and leaves the file as it is'), { skip }, async t => {
+  test(nameOf('Managed state overrides a cloud block of the source without changing its file'), { skip }, async t => {
     const cloud =
       'terraform {\n  cloud {\n    organization = "acme"\n    workspaces { name = "prod" }\n  }\n}\nresource "terraform_data" "a" {}\n'
     const harness = await createEngineHarness(t, { 'main.tf': cloud })
@@ -243,7 +244,7 @@ resource "terraform_data" "slow" {
     assert.ok(!existsSync(join(harness.context.directory, 'oarlock_override.tf.json')))
   })
 
-  test(nameOf('errored.tfstate takes the place of the state, and the log says so'), { skip }, async t => {
+  test(nameOf('errored.tfstate replaces the state, and the log reports it'), { skip }, async t => {
     const files = {
       'main.tf': `resource "terraform_data" "saboteur" {
   provisioner "local-exec" {
@@ -254,7 +255,7 @@ resource "terraform_data" "slow" {
     }
     const harness = await createEngineHarness(t, files)
     const plan = await planned(harness.context)
-    // After the failed save, the directory is back, as when a full disk has room again.
+    // Restores the directory after the failed save, as when a full disk has space again.
     const run: EngineContext['run'] = async options => {
       const result = await harness.context.run(options)
       if (options.args[0] === 'apply') {
@@ -272,7 +273,7 @@ resource "terraform_data" "slow" {
   })
 }
 
-test('an engine that is not there is EngineNotFound, says where it was looked for and how to get it', async t => {
+test('a missing binary is EngineNotFound, and the message names the places that were searched and how to install it', async t => {
   const harness = await createEngineHarness(t, {})
   const engine = createTerraformEngine(terraformFlavor, { PATH: '/nowhere' })
   await assert.rejects(

@@ -2,8 +2,8 @@ import type { UiEvent } from './ui-stream.ts'
 
 export type Progress = { done: number; total: number; current?: string }
 
-/** Counts the steps of an apply from its stream: "3 of 12", and what is being worked on. */
-export function createUiProgress(): { add(event: UiEvent): Progress | undefined; readonly finished: number } {
+/** Counts the steps of an apply ("3 of 12") from its events, and names the current resource. */
+export function createUiProgress(): { add(event: UiEvent): Progress | undefined } {
   let total = 0
   let done = 0
   const running = new Set<string>()
@@ -12,13 +12,10 @@ export function createUiProgress(): { add(event: UiEvent): Progress | undefined;
     return { done, total: Math.max(total, done), ...(current !== undefined && { current }) }
   }
   return {
-    get finished() {
-      return done
-    },
     add(event) {
       switch (event.kind) {
         case 'planned':
-          total += event.steps // all of them come before the first step starts
+          total += event.steps // all planned changes come before the first step starts
           return undefined
         case 'started':
           running.add(event.address)

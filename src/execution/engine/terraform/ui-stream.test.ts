@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { describeDiagnostics } from '../engine-error.ts'
+import { describeDiagnostics } from '../diagnostics.ts'
 import { createUiProgress } from './ui-progress.ts'
 import { isConfigurationError, isFollowUpError, type ResourceDiagnostic, readUiLine } from './ui-stream.ts'
 
-// The fixtures are what Terraform 1.11.4 printed: fixtures/record.sh makes them anew.
+// The fixtures are output of Terraform 1.11.4, recorded by fixtures/record.sh.
 const fixture = (name: string) =>
   readFileSync(new URL(`fixtures/${name}.jsonl`, import.meta.url), 'utf8')
     .trim()
     .split('\n')
 const variables = { variablesFile: 'vars.tfvars.json', variableOfLine: (line: number) => ['size', 'password'][line - 2] }
 const readAll = (name: string) => fixture(name).map(line => readUiLine(line, variables))
-const findings = (name: string): ResourceDiagnostic[] =>
+const diagnosticsOf = (name: string): ResourceDiagnostic[] =>
   readAll(name).flatMap(({ event }) => (event.kind === 'diagnostic' ? [{ diagnostic: event.diagnostic, address: event.address }] : []))
 
 for (const { name, message, isConfiguration } of [
@@ -52,18 +52,18 @@ for (const { name, message, isConfiguration } of [
     isConfiguration: false,
   },
 ]) {
-  test(`${name}: the message for a person, and whether a retry can help`, () => {
-    const real = findings(name).filter(finding => !isFollowUpError(finding))
-    const diagnostics = real.map(({ diagnostic }) => diagnostic)
+  test(`${name}: the error message, and whether it is a configuration error`, () => {
+    const causes = diagnosticsOf(name).filter(each => !isFollowUpError(each))
+    const diagnostics = causes.map(({ diagnostic }) => diagnostic)
     assert.equal(describeDiagnostics(diagnostics, ''), message)
-    assert.equal(real.every(isConfigurationError), isConfiguration)
+    assert.equal(causes.every(isConfigurationError), isConfiguration)
   })
 }
 
 for (const { name, summary, detail, file, address, want } of [
   { name: 'a module that cannot be downloaded', summary: 'Failed to download module', detail: 'x', file: 'main.tf', want: false },
   {
-    name: 'a registry that is not reached',
+    name: 'an unreachable registry',
     summary: 'Invalid provider registry host',
     detail: 'dial tcp: lookup r: no such host',
     want: false,
@@ -77,7 +77,7 @@ for (const { name, summary, detail, file, address, want } of [
   })
 }
 
-test('an apply counts 3 of 3 and names what it works on', () => {
+test('an apply reports 3 of 3 steps and the current resource', () => {
   const progress = createUiProgress()
   const steps = readAll('apply-create').flatMap(({ event }) => progress.add(event) ?? [])
   assert.deepEqual([steps[0]?.done, steps[0]?.total], [0, 3])
@@ -86,7 +86,7 @@ test('an apply counts 3 of 3 and names what it works on', () => {
   assert.ok(steps.every(({ done, total }) => done <= total))
 })
 
-test('the log has the text of every event and the snippet of an error', () => {
+test('the log has the text of every event and the source snippet of an error', () => {
   const log = readAll('plan-argument').flatMap(line => line.log)
   assert.deepEqual(log.slice(-4), [
     'Error: Unsupported argument',
@@ -96,13 +96,13 @@ test('the log has the text of every event and the snippet of an error', () => {
   ])
 })
 
-test('invariant 9: no line shows the variables file, whatever it is called', () => {
+test('invariant 9: no line shows the content of the variables file', () => {
   for (const name of ['plan-create', 'apply-create', 'plan-validation', 'apply-stale']) {
     assert.ok(!readAll(name).some(({ log }) => log.join('\n').includes('hunter')), name)
   }
 })
 
-test('what is no JSON is log text', () => {
+test('a line that is not JSON is log text', () => {
   assert.deepEqual(readUiLine('panic: oh no'), { event: { kind: 'other' }, log: ['panic: oh no'] })
   assert.deepEqual(readUiLine('{broken'), { event: { kind: 'other' }, log: ['{broken'] })
   assert.deepEqual(readUiLine(''), { event: { kind: 'other' }, log: [] })

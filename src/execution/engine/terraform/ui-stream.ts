@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
-import type { Diagnostic } from '../engine-error.ts'
+import type { Diagnostic } from '../diagnostics.ts'
 
-/** What one line of Terraform's `-json` output means to us. */
+/** The meaning of one line of Terraform's `-json` output. */
 export type UiEvent =
   | { kind: 'planned'; address: string; steps: number }
   | { kind: 'started'; address: string }
@@ -13,14 +13,15 @@ export type UiEvent =
 export type UiLine = { event: UiEvent; log: string[] }
 
 export type UiOptions = {
-  /** Name of our variables file as Terraform reports it, and which variable stands on which of its lines. */
+  /** Name of our variables file as Terraform reports it. */
   variablesFile?: string
+  /** The variable on a line of that file. */
   variableOfLine?: (line: number) => string | undefined
 }
 
 /**
- * Reads one line of `terraform plan|apply|init -json` (the machine-readable UI, versions 1.0 to 1.2). A line that is no JSON object is
- * log text. Snippets of files that are not the user's source are left out: the variables file has secrets in it (invariant 9).
+ * Reads one line of `terraform plan|apply|init -json` (the machine-readable UI, versions 1.0 to 1.2). A line that is not a JSON object is
+ * log text. Snippets of our variables file are left out, because it contains secrets (invariant 9).
  */
 export function readUiLine(line: string, options: UiOptions = {}): UiLine {
   const message = parseObject(line)
@@ -28,7 +29,7 @@ export function readUiLine(line: string, options: UiOptions = {}): UiLine {
   if (message.type === 'diagnostic' && isJsonObject(message.diagnostic)) return readDiagnostic(message.diagnostic, options)
   const text = typeof message['@message'] === 'string' ? message['@message'] : ''
   const event = readEvent(message)
-  return { event, log: isNoise(message) ? [] : nonEmptyLines(text) }
+  return { event, log: isRedundant(message) ? [] : nonEmptyLines(text) }
 }
 
 function readEvent(message: Record<string, unknown>): UiEvent {
@@ -53,7 +54,7 @@ function readEvent(message: Record<string, unknown>): UiEvent {
   }
 }
 
-/** How many times a planned change will be started and completed. A replacement deletes and creates. */
+/** How often a planned change will be started and completed. A replacement deletes and creates. */
 function stepsOf(action: string): number {
   switch (action) {
     case 'create':
@@ -64,7 +65,7 @@ function stepsOf(action: string): number {
     case 'replace':
       return 2
     default:
-      return 0 // noop, move, remove (forget), import without change: nothing is started for them
+      return 0 // noop, move, remove (forget) and import without change start nothing
   }
 }
 
@@ -76,15 +77,15 @@ function readDiagnostic(raw: Record<string, unknown>, options: UiOptions): UiLin
   const start = isJsonObject(range?.start) && typeof range.start.line === 'number' ? range.start.line : undefined
   const isOurs = filename !== undefined && options.variablesFile !== undefined && samePath(filename, options.variablesFile)
   const variable = isOurs && start !== undefined ? options.variableOfLine?.(start) : undefined
-  const detail = withoutAdvice(text(raw.detail)) + (variable ? ` (variable ${variable} of the Stack)` : '')
-  const place: { file?: string; line?: number } =
+  const detail = replaceCliAdvice(text(raw.detail)) + (variable ? ` (variable ${variable} of the Stack)` : '')
+  const location: { file?: string; line?: number } =
     filename !== undefined && !isOurs ? { file: filename, ...(start !== undefined && { line: start }) } : {}
-  const diagnostic: Diagnostic = { severity, summary, ...(detail && { detail }), ...place }
+  const diagnostic: Diagnostic = { severity, summary, ...(detail && { detail }), ...location }
   const log = [`${severity === 'error' ? 'Error' : 'Warning'}: ${summary}`.split('\n')].flat()
-  if (place.file !== undefined) {
+  if (location.file !== undefined) {
     const snippet = isJsonObject(raw.snippet) ? raw.snippet : undefined
     const context = snippet && typeof snippet.context === 'string' ? `, in ${snippet.context}` : ''
-    log.push(`  on ${place.file}${start === undefined ? '' : ` line ${start}`}${context}`)
+    log.push(`  on ${location.file}${start === undefined ? '' : ` line ${start}`}${context}`)
     const firstLine = typeof snippet?.start_line === 'number' ? snippet.start_line : start
     const code = snippet ? text(snippet.code).split('\n') : []
     code.slice(0, 10).forEach((codeLine, index) => {
@@ -98,8 +99,8 @@ function readDiagnostic(raw: Record<string, unknown>, options: UiOptions): UiLin
   return { event: { kind: 'diagnostic', diagnostic, address: typeof raw.address === 'string' ? raw.address : undefined }, log }
 }
 
-/** Terraform advises on its command line, which the author of a Stack does not see. */
-function withoutAdvice(detail: string): string {
+/** Replaces advice about command line options, which the author of a Stack cannot set. */
+function replaceCliAdvice(detail: string): string {
   return detail
     .replace(
       /Use a -var or -var-file command line argument to provide a value for this variable\./,
@@ -109,8 +110,8 @@ function withoutAdvice(detail: string): string {
     .trim()
 }
 
-/** Said by another line as well. */
-function isNoise(message: Record<string, unknown>): boolean {
+/** Another line has the same information. */
+function isRedundant(message: Record<string, unknown>): boolean {
   return message.type === 'refresh_complete' || (message.type === 'provision_progress' && /: Executing: \[/.test(text(message['@message'])))
 }
 
@@ -140,11 +141,12 @@ function parseObject(line: string): Record<string, unknown> | undefined {
   }
 }
 
+/** A diagnostic and the address of the resource that it is about, if any. */
 export type ResourceDiagnostic = { diagnostic: Diagnostic; address: string | undefined }
 
 /**
- * True when the same files and variables will fail the same way: the finding points at a place in the configuration or at a variable, and
- * is not about a resource's or a remote service's behaviour. In doubt it is false, and the Run is tried again.
+ * True when the same files and variables will fail in the same way: the error is at a location in the configuration or in a variable, and
+ * not in the behavior of a resource or remote service. When that is unclear the result is false, and the Run is retried.
  */
 export function isConfigurationError({ diagnostic, address }: ResourceDiagnostic): boolean {
   const { severity, summary, detail = '', file } = diagnostic
@@ -159,7 +161,7 @@ export function isConfigurationError({ diagnostic, address }: ResourceDiagnostic
   )
 }
 
-/** Summaries that only say that something else went wrong. */
+/** True for errors that only report that another error occurred. */
 export function isFollowUpError({ diagnostic }: ResourceDiagnostic): boolean {
   return /^execution halted$|encountered problems during initiali[sz]ation/.test(diagnostic.summary)
 }

@@ -1,7 +1,5 @@
-/**
- * Reads `::progress 3/12 text`, which a command prints to say how far it is. Anything else is undefined and belongs into the log.
- */
-export function readProgressLine(line: string): { done: number; total: number; current?: string } | undefined {
+/** Parses `::progress 3/12 text`, with which a command reports its progress. Returns undefined for any other line, which belongs in the log. */
+export function parseProgressLine(line: string): { done: number; total: number; current?: string } | undefined {
   const match = /^::progress\s+(\d{1,9})\/(\d{1,9})(?:\s+(.*\S))?\s*$/.exec(line)
   if (!match) return undefined
   const [, done, total, current] = match

@@ -5,7 +5,7 @@ import { EngineError } from '../engine-error.ts'
 const maxFiles = 5_000
 const maxFileBytes = 16 * 1024 * 1024
 
-/** Every `*.yaml`, `*.yml` and `*.json` below `root`, by relative path; hidden files and directories and symbolic links are left out. */
+/** Every `*.yaml`, `*.yml` and `*.json` file below `root`, with its relative path. Skips hidden files, hidden directories and symlinks. */
 export async function readManifestFiles(root: string): Promise<{ path: string; text: string }[]> {
   const paths: string[] = []
   const visit = async (directory: string): Promise<void> => {
@@ -17,8 +17,8 @@ export async function readManifestFiles(root: string): Promise<{ path: string; t
     }
   }
   await visit('')
-  // An empty source would prune everything the Stack has: more likely a mistake than a wish.
-  if (paths.length === 0) throw invalid('the source has no *.yaml, *.yml or *.json file; to remove everything, delete the Stack')
+  // An empty source would prune every object of the Stack, which is more likely a mistake than intended.
+  if (paths.length === 0) throw invalid('the source has no *.yaml, *.yml or *.json file; to delete everything, delete the Stack')
   if (paths.length > maxFiles) throw invalid(`the source has ${paths.length} manifest files; at most ${maxFiles} are allowed`)
   return await Promise.all(
     paths.sort().map(async path => {

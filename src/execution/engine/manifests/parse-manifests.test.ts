@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseManifests } from './read-manifests.ts'
+import { parseManifests } from './parse-manifests.ts'
 
-const read = (text: string) => parseManifests([{ path: 'app.yaml', text }])
+const parse = (text: string) => parseManifests([{ path: 'app.yaml', text }])
 
-test('documents, lists and JSON are read; empty documents and status are left out', () => {
+test('parses documents, lists and JSON; skips empty documents and drops status', () => {
   const manifests = parseManifests([
     { path: 'b.json', text: '{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"status":{"x":1}}' },
     {
@@ -20,22 +20,30 @@ test('documents, lists and JSON are read; empty documents and status are left ou
 })
 
 for (const { name, text, want } of [
-  { name: 'broken YAML', text: 'a: [1\n', want: /^app.yaml is no YAML: .*line 2/ },
-  { name: 'a text', text: 'hello\n', want: /^app.yaml must be an object with apiVersion, kind and metadata, got string$/ },
+  { name: 'broken YAML', text: 'a: [1\n', want: /^app.yaml is not valid YAML: .*line 2/ },
+  { name: 'a string', text: 'hello\n', want: /^app.yaml must be an object with apiVersion, kind and metadata, got string$/ },
   { name: 'no apiVersion', text: 'kind: ConfigMap\n', want: /^app.yaml has no apiVersion/ },
   { name: 'no kind', text: 'apiVersion: v1\n', want: /^app.yaml has no kind/ },
   { name: 'no metadata', text: 'apiVersion: v1\nkind: Secret\n', want: /^app.yaml is a Secret without metadata$/ },
   { name: 'no name', text: 'apiVersion: v1\nkind: Secret\nmetadata: {}\n', want: /^app.yaml is a Secret without metadata.name$/ },
-  { name: 'generateName', text: 'apiVersion: v1\nkind: Job\nmetadata: { generateName: j- }\n', want: /needs metadata.name$/ },
+  {
+    name: 'generateName',
+    text: 'apiVersion: v1\nkind: Job\nmetadata: { generateName: j- }\n',
+    want: /metadata.generateName; set metadata.name/,
+  },
   {
     name: 'the same object twice',
     text: 'apiVersion: v1\nkind: Secret\nmetadata: { name: a }\n---\napiVersion: v1\nkind: Secret\nmetadata: { name: a }\n',
-    want: /^app.yaml document 2, Secret a stands a second time: the first is in app.yaml document 1, Secret a$/,
+    want: /^app.yaml document 2, Secret a is a duplicate of app.yaml document 1, Secret a$/,
   },
-  { name: 'a Kustomization', text: 'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n', want: /is for kustomize/ },
-  { name: 'an alias bomb', text: `a: &a x\nb: [${'*a,'.repeat(200)}]\n`, want: /^app.yaml cannot be read: Excessive alias count/ },
+  {
+    name: 'a Kustomization',
+    text: 'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n',
+    want: /is a Kustomization, which this engine does not support/,
+  },
+  { name: 'an alias bomb', text: `a: &a x\nb: [${'*a,'.repeat(200)}]\n`, want: /^app.yaml cannot be parsed: Excessive alias count/ },
 ]) {
-  test(`${name} is refused with its place`, () => {
-    assert.throws(() => read(text), { reason: 'InvalidConfiguration', retryable: false, message: want })
+  test(`rejects ${name} and names its location`, () => {
+    assert.throws(() => parse(text), { reason: 'InvalidConfiguration', retryable: false, message: want })
   })
 }

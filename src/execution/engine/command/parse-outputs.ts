@@ -1,0 +1,56 @@
+import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
+import type { Output } from '../engine.ts'
+import { EngineError } from '../engine-error.ts'
+
+/** Outputs are stored in a Secret, which holds at most 1 MiB. */
+export const maxOutputsBytes = 900_000
+const namePattern = /^[A-Za-z0-9_][-A-Za-z0-9_.]{0,252}$/
+
+/**
+ * Parses the file OARLOCK_OUTPUTS: a JSON object of name to value. `{ "value": …, "sensitive": true }` marks a sensitive output.
+ * An empty text has no outputs.
+ * @throws {EngineError} InvalidOutputs, never quoting a value.
+ */
+export function parseOutputs(text: string): Record<string, Output> {
+  if (Buffer.byteLength(text) > maxOutputsBytes) throw outputsTooLarge(Buffer.byteLength(text))
+  if (text.trim() === '') return {}
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch (error) {
+    // V8 quotes the text around the error, which may be secret: only the position is shown.
+    const position = /(?:at )?(position \d+(?: \(line \d+ column \d+\))?)/.exec((error as Error).message)?.[1]
+    throw invalid(`is not valid JSON${position ? ` (${position})` : ''}; write one object, such as {"url": "https://…"}`)
+  }
+  if (!isJsonObject(document)) throw invalid(`contains ${typeOf(document)}; write one object, such as {"url": "https://…"}`)
+  const outputs: Record<string, Output> = {}
+  for (const [name, value] of Object.entries(document)) {
+    if (!namePattern.test(name)) {
+      throw invalid(`has output name ${JSON.stringify(name.slice(0, 80))}; a name has at most 253 letters, digits, "-", "_" and "."`)
+    }
+    outputs[name] = parseOutput(name, value)
+  }
+  return outputs
+}
+
+export function outputsTooLarge(bytes: number): EngineError {
+  return invalid(`has ${bytes} bytes; at most ${maxOutputsBytes} are allowed`)
+}
+
+function parseOutput(name: string, value: unknown): Output {
+  if (!isJsonObject(value) || !Object.hasOwn(value, 'value') || !Object.hasOwn(value, 'sensitive'))
+    return { value: value as Json, sensitive: false }
+  const extra = Object.keys(value).find(key => key !== 'value' && key !== 'sensitive')
+  if (extra !== undefined) return { value: value as Json, sensitive: false }
+  if (typeof value.sensitive !== 'boolean') throw invalid(`has ${typeOf(value.sensitive)} in ${name}.sensitive; it must be true or false`)
+  return { value: value.value as Json, sensitive: value.sensitive }
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'a list' : `a ${typeof value}`
+}
+
+function invalid(problem: string): EngineError {
+  return new EngineError('InvalidOutputs', `the file OARLOCK_OUTPUTS ${problem}`, { retryable: true })
+}

@@ -1,0 +1,83 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { isJsonObject } from '../../../kubernetes/object/index.ts'
+import type { EngineContext } from '../engine.ts'
+import { EngineError } from '../engine-error.ts'
+import type { Flavor } from './flavor.ts'
+import { readIfPresent, readState } from './read-state.ts'
+
+/** An override file replaces the backend (or cloud) block of the user's files without changing them. */
+const overrideFile = 'oarlock_override.tf.json'
+
+export function isManaged({ spec }: EngineContext): boolean {
+  return spec.state !== 'External'
+}
+
+/** Overrides the backend of the source with the local state file. @throws {EngineError} InvalidSpec when the environment moves the state. */
+export async function overrideBackend(context: EngineContext): Promise<void> {
+  const { directory, statePath } = context
+  if (statePath === undefined) throw new TypeError('statePath is missing: Managed state needs a file')
+  rejectEnv(context, ['TF_WORKSPACE', 'TF_DATA_DIR'])
+  // This file, copied from a user's working directory, would select another workspace and with it another state.
+  await rm(join(directory, '.terraform', 'environment'), { force: true })
+  // The path is relative because a saved plan contains it and is applied in the directory of another Run.
+  const backend = { terraform: { backend: { local: { path: relative(directory, statePath) } } } }
+  await writeFile(join(directory, overrideFile), `${JSON.stringify(backend, null, 2)}\n`)
+}
+
+/** @throws {EngineError} InvalidSpec when one of `names` is set. */
+export function rejectEnv({ env }: EngineContext, names: string[]): void {
+  const name = names.find(candidate => env[candidate] !== undefined)
+  if (name === undefined) return
+  throw new EngineError(
+    'InvalidSpec',
+    `environment variable ${name} is not allowed, because it moves the state to where Oarlock does not find it; remove it from spec.env of the Stack or spec.engineEnvironment of the WorkerPool`,
+    { retryable: false },
+  )
+}
+
+/**
+ * An override file of the user that sorts after ours could set the backend again: then the state would be lost with the Run.
+ * @throws {EngineError} InvalidConfiguration
+ */
+export async function checkBackend({ directory, statePath }: EngineContext): Promise<void> {
+  const text = await readIfPresent(join(directory, '.terraform', 'terraform.tfstate'))
+  const expectedPath = relative(directory, statePath ?? '')
+  const initialized: unknown = text === undefined ? undefined : JSON.parse(text)
+  const backend = isJsonObject(initialized) && isJsonObject(initialized.backend) ? initialized.backend : {}
+  const config = isJsonObject(backend.config) ? backend.config : {}
+  if (backend.type === 'local' && config.path === expectedPath) return
+  throw new EngineError(
+    'InvalidConfiguration',
+    `spec.state is Managed, but an override file of the source sets backend ${JSON.stringify(backend.type ?? 'none')}: remove it, or use state External`,
+    { retryable: false },
+  )
+}
+
+/**
+ * Terraform writes `errored.tfstate` when it could not save the state to its backend (for example because the disk was full). That file is
+ * the only record of the changes, so it replaces the state. `pushState` runs `state push` with it for the user's own backend.
+ * Returns an error message when the state could not be saved.
+ */
+export async function recoverErroredState(
+  context: EngineContext,
+  { title, binary }: Flavor,
+  pushState: (file: string) => Promise<{ exitCode: number | null }>,
+): Promise<string | undefined> {
+  const file = 'errored.tfstate'
+  const text = await readIfPresent(join(context.directory, file))
+  if (text === undefined) return undefined
+  if (isManaged(context) && context.statePath !== undefined) {
+    await writeFile(context.statePath, text, { mode: 0o600 })
+    context.log(`${title} could not save its state; recovered it from ${file} (serial ${readState(text).meta.serial})`)
+    return undefined
+  }
+  context.log(`${title} could not save its state to your backend and wrote ${file}; trying "state push" once`)
+  if ((await pushState(file)).exitCode === 0) return undefined
+  // One file per Stack (invariant 10): the newest one has everything that earlier ones had.
+  const directory = join(context.cacheDir, 'errored-states')
+  const path = join(directory, `${context.stack.uid}.tfstate`)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await writeFile(path, text, { mode: 0o600 })
+  return `the state could not be saved to your backend: it is stored on the worker as ${path}; push it with "${binary} state push"`
+}
