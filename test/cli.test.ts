@@ -179,7 +179,7 @@ describe('with a server', () => {
     )
     match(shown.stdout, /TENANT +WEIGHT +QUEUED +RUNNING +USED\ndefault +1 +1 +0 /)
     const { stdout } = await oarlock(['queue', '--pool', 'nowhere', '-o', 'json'])
-    equal(JSON.parse(stdout).runs[0].message, 'there is no WorkerPool nowhere; there is default')
+    equal(JSON.parse(stdout).runs[0].message, 'WorkerPool nowhere not found; existing: default')
     match((await oarlock(['queue', '--limit', '9000'])).stderr, /limit must be a whole number from 0 to 5000, got "9000"/)
     equal((await oarlock(['delete', 'stack', 'waits'])).code, 0)
   })

@@ -294,7 +294,7 @@ for (const [target, start, skip] of [
       await client.resource(runResource).patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace })
       aheadMs += 5_000
       await client.resource(workerPoolResource).patch('lost', { spec: { max: 3 } }, { type: 'merge' })
-      match((await cause('lost', 'NotRegistered')).message, /did not register within 5 s/)
+      match((await cause('lost', 'RegistrationFailed')).message, /did not register within 5 s/)
       await eventually(async () => (await podsOf('lost')).length === 0, 'it to be ended')
     })
   })

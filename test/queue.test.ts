@@ -66,14 +66,14 @@ describe('what waiting Runs are told', () => {
     const of = (stack: string): Run => runs.find(run => run.spec.stackRef.name === stack)!
     assert.equal(of('second').status?.queuePosition, 1, 'higher priority goes first')
     assert.equal(of('first').status?.queuePosition, 2)
-    assert.equal(of('first').status?.reason, 'NoWorker')
+    assert.equal(of('first').status?.reason, 'NoWorkerAvailable')
     assert.match(of('first').status?.message ?? '', /no worker of pool joined has joined; start one with: oarlock worker --pool joined/)
     const { body } = await getQueue('?pool=joined')
     assert.deepEqual(
       body.runs.map(({ position, stack, reason, priorityClass }) => ({ position, stack, reason, priorityClass })),
       [
-        { position: 1, stack: 'second', reason: 'NoWorker', priorityClass: 'Change' },
-        { position: 2, stack: 'first', reason: 'NoWorker', priorityClass: 'Change' },
+        { position: 1, stack: 'second', reason: 'NoWorkerAvailable', priorityClass: 'Change' },
+        { position: 2, stack: 'first', reason: 'NoWorkerAvailable', priorityClass: 'Change' },
       ],
     )
     assert.deepEqual(body.pools, [{ name: 'joined', queued: 2, running: 0, maxRunning: null }])
@@ -110,7 +110,10 @@ describe('isolation', () => {
       found => found?.status?.reason === 'NoMatchingWorker',
     )
     assert.equal(run?.status?.phase, 'Queued')
-    assert.match(run?.status?.message ?? '', /^worker default-\w+ of pool default lacks isolation Pod, it can give Process( and Sandbox)?$/)
+    assert.match(
+      run?.status?.message ?? '',
+      /^worker default-\w+ of pool default lacks isolation Pod \(it offers Process( and Sandbox)?\)$/,
+    )
     const [worker, ...others] = (await client.resource(workerResource).list()).items.filter(({ spec }) => spec.pool === 'default')
     assert.equal(others.length, 0, 'more of the same would not help')
     if (!worker?.status?.isolation?.includes('Sandbox')) return
@@ -133,7 +136,7 @@ describe('a Tenant', () => {
       () => runsOf('b'),
       ([first]) => first?.status?.reason === 'TenantLimit',
     )
-    assert.equal(run?.status?.message, 'tenant shop runs 0 of at most 0 (spec.limits.maxRunning of Tenant shop)')
+    assert.equal(run?.status?.message, 'tenant shop has 0 of at most 0 active Runs (spec.limits.maxRunning of Tenant shop)')
     assert.equal(run?.status?.queuePosition, undefined)
     const tenant = await eventually(
       () => client.resource(tenantResource).get('shop'),
@@ -162,7 +165,7 @@ describe('a Tenant', () => {
       ({ status }) => status?.conditions !== undefined,
     )
     const ready = late.status?.conditions?.find(({ type }) => type === 'Ready')
-    assert.equal(ready?.reason, 'NamespaceTaken')
+    assert.equal(ready?.reason, 'NamespaceConflict')
     assert.match(ready?.message ?? '', /b \(Tenant shop\)/)
   })
 })

@@ -242,7 +242,7 @@ describe('when things go wrong', () => {
     assert.match(told!.status!.message!, /spawn node ENOENT/)
     await eventually(
       async () => findCondition((await client.resource(workerPoolResource).get('default')).status?.conditions, 'Ready')?.reason,
-      reason => reason === 'StartRefused',
+      reason => reason === 'CreateFailed',
     )
     workers.startError = undefined
     await ready('stuck')

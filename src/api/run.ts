@@ -85,7 +85,9 @@ const status = Type.Object({
     description: 'Current phase. Succeeded, Failed, Canceled and Lost (its worker was lost) are final.',
   }),
   reason: Type.Optional(
-    Type.String({ description: 'Machine-readable reason why the Run ended or is queued, such as PlanFailed, EngineNotFound, NoWorker.' }),
+    Type.String({
+      description: 'Machine-readable reason why the Run ended or is queued, such as PlanFailed, EngineNotFound, NoWorkerAvailable.',
+    }),
   ),
   message: Type.Optional(Type.String({ description: 'Human-readable explanation of the reason.' })),
   queuePosition: Type.Optional(

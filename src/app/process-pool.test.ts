@@ -53,7 +53,7 @@ test('workers of an oarlock up that was killed are known to the next one, which 
     deepEqual(names(after), ['default/default-1', 'default/default-2', 'default/default-3'])
     after.stop('default-1', { force: true })
     await eventually(() => names(after).length === 2, 'its end to be seen')
-    await eventually(() => exits.includes('default-1 0 CrashedAtOnce'), 'the pool to be told')
+    await eventually(() => exits.includes('default-1 0 CrashedOnStartup'), 'the pool to be told')
     equal(existsSync(join(directory, 'data', 'workers', 'default-1.log')), false)
     equal(await after.whenEmpty(1), false)
     // As when somebody tidies up the data directory.

@@ -153,7 +153,7 @@ export class ProcessPool implements PoolDriver {
       this.#remove(name)
       // Nobody knows how: only one that had not registered has failed for sure.
       const message = `worker ${name}, which was started before oarlock was started again, ended before it registered`
-      this.#listener?.exited(name, 0, { reason: 'CrashedAtOnce', message })
+      this.#listener?.exited(name, 0, { reason: 'CrashedOnStartup', message })
     }
     if (this.#left.length === 0) clearInterval(this.#looking)
   }

@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { isAcceptanceOverdue } from './acceptance.ts'
 import { epochMs, testRun } from './objects.testing.ts'
 
-test('a Run that its worker leaves lying for 30 s is reported', () => {
-  for (const lying of [testRun('r', { worker: 'w' }), testRun('r', { worker: 'w', phase: 'Assigned' })]) {
-    assert.equal(isAcceptanceOverdue(lying, epochMs + 29_999), false)
-    assert.equal(isAcceptanceOverdue(lying, epochMs + 30_000), true)
+test('reports a Run that its worker has not accepted for 30 s', () => {
+  for (const run of [testRun('r', { worker: 'w' }), testRun('r', { worker: 'w', phase: 'Assigned' })]) {
+    assert.equal(isAcceptanceOverdue(run, epochMs + 29_999), false)
+    assert.equal(isAcceptanceOverdue(run, epochMs + 30_000), true)
   }
   assert.equal(isAcceptanceOverdue(testRun('r', { worker: 'w', phase: 'Planning' }), epochMs + 99_000), false)
 })

@@ -1,22 +1,22 @@
 import type { Run } from '../../api/index.ts'
 
-/** A live worker takes a Run within moments; one that leaves it lying for this long is reported. */
+/** A live worker accepts a Run within moments. A Run that is not accepted for this long is reported. */
 export const acceptWithinMs = 30_000
 
 /**
- * True for a Run that a live worker was given and does not take. Nothing is decided about it: somebody has to look at the worker.
- * @param run one with a worker.
+ * Reports whether a live worker has failed to accept a Run in time. The Run is only reported, not moved: a person has to inspect the worker.
+ * @param run a Run that is assigned to a worker.
  */
 export function isAcceptanceOverdue(run: Run, nowMs: number): boolean {
   return isUnaccepted(run) && assignedForMs(run, nowMs) >= acceptWithinMs
 }
 
-/** True when nobody has said yet that the Run, which has a worker, was begun. */
+/** Reports whether the worker of an assigned Run has not started it yet. */
 export function isUnaccepted({ status }: Pick<Run, 'status'>): boolean {
   return status === undefined || status.phase === 'Queued' || status.phase === 'Assigned'
 }
 
-/** How long a Run has had its worker. */
+/** Time since the Run was assigned; Infinity if `spec.assignedAt` is missing. */
 export function assignedForMs({ spec }: Run, nowMs: number): number {
   return spec.assignedAt === undefined ? Infinity : nowMs - Date.parse(spec.assignedAt)
 }

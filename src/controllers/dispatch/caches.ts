@@ -17,8 +17,8 @@ import { describeResource, type KubeObject } from '../../kubernetes/object/index
 import { isUnaccepted } from './acceptance.ts'
 
 /**
- * Held by a Run from the moment it has a Worker: deleting it by hand cancels it, and it stays until its engine has
- * stopped. Otherwise the next Run of the Stack could start beside it (invariant 1).
+ * Finalizer of a Run from its assignment until its end. Deleting an assigned Run cancels it, and the object remains until its engine has
+ * stopped. Otherwise the next Run of the Stack could start while the engine still runs (invariant 1).
  */
 export const assignedFinalizer = 'oarlock.dev/assigned'
 
@@ -34,7 +34,7 @@ export const leaseResource = describeResource<LeaseBody>({
 
 const namespaceResource = describeResource<object>({ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', scope: 'Cluster' })
 
-/** What dispatch knows of the world. */
+/** The informer caches that dispatch reads. */
 export type Caches = {
   readonly runs: Informer<{ spec: Run['spec']; status?: Run['status'] }>
   readonly workers: Informer<{ spec: Worker['spec']; status?: Worker['status'] }>
@@ -50,15 +50,15 @@ export function addCaches(manager: Manager): Caches {
   return {
     runs: manager.informer(runResource, {
       indexes: {
-        /** Has no Worker, and is to be ended without one. */
+        /** Canceled before it was assigned; ended without a Worker. */
         canceled: run => (!run.spec.workerName && run.spec.cancel && !isEnded(run) ? ['yes'] : []),
-        ofStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
-        /** Has a Worker, and nobody has said yet that it takes it. */
-        untaken: run => (run.spec.workerName && isUnaccepted(run) ? ['yes'] : []),
+        byStack: run => (isEnded(run) ? [] : [run.spec.stackRef.uid]),
+        /** Assigned to a Worker that has not started it yet. */
+        unaccepted: run => (run.spec.workerName && isUnaccepted(run) ? ['yes'] : []),
         deleted: run => (run.spec.workerName && run.metadata.deletionTimestamp && !isEnded(run) ? ['yes'] : []),
-        activeOf: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
+        activeByWorker: run => (run.spec.workerName && !isEnded(run) ? [run.spec.workerName] : []),
         active: run => (run.spec.workerName && !isEnded(run) ? ['yes'] : []),
-        leaving: run => (run.metadata.deletionTimestamp && run.metadata.finalizers?.includes(assignedFinalizer) ? ['yes'] : []),
+        terminating: run => (run.metadata.deletionTimestamp && run.metadata.finalizers?.includes(assignedFinalizer) ? ['yes'] : []),
       },
     }),
     workers: manager.informer(workerResource),
@@ -72,7 +72,7 @@ export function addCaches(manager: Manager): Caches {
   }
 }
 
-/** What changes with every renewal, and with nothing that a reader does. */
+/** Identifies one renewal: it changes with every write of the Lease, and only then. */
 export function leaseVersionOf(lease: KubeObject<LeaseBody>): string {
   return `${lease.metadata.uid}/${lease.metadata.resourceVersion}`
 }

@@ -12,7 +12,7 @@ import type { WorkerLoad, WorkerLoads } from './worker-load.ts'
 
 type Input = Partial<DispatchInput> & { queued?: readonly Run[]; workers?: readonly Worker[]; load?: WorkerLoads }
 
-/** Puts `queued` into a queue of its own; says what is left in it as `waiting`. */
+/** Decides for a queue with `queued` alone. Returns the pending reasons of the Runs that remain queued as `waiting`. */
 const decide = ({ queued = [], workers = [], load = new Map(), ...input }: Input) => {
   const queue = new RunQueue()
   for (const run of queued) queue.put(requestOf(run))
@@ -31,7 +31,7 @@ const runs = (count: number, options = {}) =>
 const startingState = (count: number): StartState =>
   Array.from({ length: count }, (_, i) => `s${i}`).reduce((state, name) => withStarted(state, name, epochMs), initialStartState)
 
-const said = (input: Input) => {
+const summarize = (input: Input) => {
   const { assignments, start, drain, pools } = decide(input)
   const numbers = pools.get('default')
   return {
@@ -42,30 +42,30 @@ const said = (input: Input) => {
   }
 }
 
-describe('which Worker gets which Run', () => {
+describe('assignments', () => {
   const busy: WorkerLoad = { active: 1, total: 1 }
   for (const [what, input, want] of [
-    ['nobody is there', { queued: runs(1) }, ''],
-    ['the oldest goes to the free one', { queued: runs(2), workers: [testWorker('w')] }, 'r0→w'],
-    ['a busy one gets nothing', { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', busy]]) }, ''],
+    ['no worker: nothing is assigned', { queued: runs(1) }, ''],
+    ['a free worker gets the oldest Run', { queued: runs(2), workers: [testWorker('w')] }, 'r0→w'],
+    ['a busy worker gets no Run', { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', busy]]) }, ''],
     [
-      'a one-shot that had its Run gets nothing',
+      'a one-shot worker that had its Run gets no other',
       { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', { active: 0, total: 1 }]]) },
       '',
     ],
-    ['a one-shot that says Busy gets nothing', { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })] }, ''],
+    ['a one-shot worker in phase Busy gets no Run', { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })] }, ''],
     [
-      'a warm one works on',
+      'a warm worker gets the next Run',
       { queued: runs(1), workers: [testWorker('w', { lifecycle: 'Warm' })], load: new Map([['w', { active: 0, total: 9 }]]) },
       'r0→w',
     ],
     [
-      'slots are filled one worker after the other',
+      'slots are filled worker by worker',
       { queued: runs(3), workers: [testWorker('a', { slots: 2, lifecycle: 'Warm' }), testWorker('b', { slots: 2, lifecycle: 'Warm' })] },
       'r0→a r1→a r2→b',
     ],
     [
-      'the most loaded is filled first',
+      'the most loaded worker is filled first',
       {
         queued: runs(1),
         workers: [testWorker('a', { slots: 2, lifecycle: 'Warm' }), testWorker('b', { slots: 2, lifecycle: 'Warm', phase: 'Busy' })],
@@ -73,46 +73,46 @@ describe('which Worker gets which Run', () => {
       },
       'r0→b',
     ],
-    ['a draining one gets nothing', { queued: runs(1), workers: [testWorker('w', { drain: true })] }, ''],
-    ['one that says Draining gets nothing', { queued: runs(1), workers: [testWorker('w', { phase: 'Draining' })] }, ''],
-    ['one that has not said that it is ready gets nothing', { queued: runs(1), workers: [{ ...testWorker('w'), status: undefined }] }, ''],
+    ['a worker with spec.drain gets no Run', { queued: runs(1), workers: [testWorker('w', { drain: true })] }, ''],
+    ['a worker in phase Draining gets no Run', { queued: runs(1), workers: [testWorker('w', { phase: 'Draining' })] }, ''],
+    ['a worker without a status gets no Run', { queued: runs(1), workers: [{ ...testWorker('w'), status: undefined }] }, ''],
     [
-      'pools are apart',
+      'a worker gets no Run of another pool',
       { queued: runs(1, { pool: 'gpu' }), workers: [testWorker('w')], pools: [testPool('default'), testPool('gpu')] },
       '',
     ],
   ] as [string, Input, string][]) {
-    test(what, () => assert.equal(said(input).to, want))
+    test(what, () => assert.equal(summarize(input).to, want))
   }
 })
 
-describe('how many workers are started: clamp(busy + ceil(queued / slots), min, max)', () => {
+describe('pool size: clamp(busy + ceil(queued / slots), min, max)', () => {
   for (const [what, input, want] of [
-    ['nothing to do', {}, { start: '', desired: 0 }],
-    ['one per Run', { queued: runs(3) }, { start: '3 default', desired: 3 }],
+    ['no Runs: no workers', {}, { start: '', desired: 0 }],
+    ['one worker per Run', { queued: runs(3) }, { start: '3 default', desired: 3 }],
     ['at most max', { queued: runs(9) }, { start: '4 default', desired: 4 }],
     ['at least min', { pools: [testPool('default', { min: 2 })] }, { start: '2 default', desired: 2 }],
-    ['min above max is max', { pools: [testPool('default', { min: 9, max: 3 })] }, { start: '3 default', desired: 3 }],
+    ['max limits min', { pools: [testPool('default', { min: 9, max: 3 })] }, { start: '3 default', desired: 3 }],
     ['max 0 starts nothing', { queued: runs(3), pools: [testPool('default', { max: 0 })] }, { start: '', desired: 0 }],
-    ['slots share', { queued: runs(5), pools: [testPool('default', { slots: 2 })] }, { start: '3 default', desired: 3 }],
-    ['those that start count', { queued: runs(3), starts: new Map([['default', startingState(2)]]) }, { start: '1 default', desired: 3 }],
+    ['one worker per group of slots', { queued: runs(5), pools: [testPool('default', { slots: 2 })] }, { start: '3 default', desired: 3 }],
+    ['starting workers count', { queued: runs(3), starts: new Map([['default', startingState(2)]]) }, { start: '1 default', desired: 3 }],
     [
-      'a slow start is not answered by a second one',
+      'a slow start does not cause a second one',
       { queued: runs(1), starts: new Map([['default', startingState(1)]]) },
       { start: '', desired: 1 },
     ],
     [
-      'a registered one that is not ready yet counts',
+      'a registered worker that is not ready yet counts',
       { queued: runs(1), workers: [{ ...testWorker('w'), status: undefined }] },
       { start: '', desired: 1 },
     ],
     [
-      'busy ones are added to',
+      'workers are started in addition to busy ones',
       { queued: runs(1), workers: [testWorker('w', { phase: 'Busy' })], load: new Map([['w', { active: 1, total: 1 }]]) },
       { start: '1 default', desired: 2 },
     ],
     [
-      'one that is about to exit does not count, but takes a place',
+      'an exiting worker does not count as capacity, but counts towards max',
       {
         queued: runs(1),
         workers: [testWorker('w')],
@@ -122,18 +122,18 @@ describe('how many workers are started: clamp(busy + ceil(queued / slots), min, 
       { start: '', desired: 1 },
     ],
     [
-      'one that is about to exit is replaced',
+      'an exiting worker is replaced',
       { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', { active: 0, total: 1 }]]) },
       { start: '1 default', desired: 1 },
     ],
     [
-      'workers that join by themselves are not started',
+      'workers of an External pool are not started',
       { queued: runs(3), pools: [testPool('default', { mode: 'External' })] },
       { start: '', desired: 3 },
     ],
   ] as [string, Input, { start: string; desired: number }][]) {
     test(what, () => {
-      const { start, desired } = said(input)
+      const { start, desired } = summarize(input)
       assert.deepEqual({ start, desired }, want)
     })
   }
@@ -143,91 +143,98 @@ describe('isolation', () => {
   const sandboxed = (level: 'Sandbox' | 'Pod' = 'Sandbox') => runs(1, { stack: { isolation: { level } } })
   const worker = (name: string, isolation?: ('Process' | 'Sandbox' | 'Pod')[]) =>
     testWorker(name, { lifecycle: 'Warm', slots: 4, status: { engines: { command: '1' }, ...(isolation && { isolation }) } })
-  const tell = (input: Input) => decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`)
+  const reasons = (input: Input) => decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`)
 
-  test('a Run goes only to a Worker that offers the level, the others take what needs none', () => {
-    const workers = [worker('plain', ['Process']), worker('silent'), worker('able', ['Process', 'Sandbox'])]
-    assert.equal(said({ queued: sandboxed(), workers }).to, 'r0→able')
-    assert.equal(said({ queued: sandboxed(), workers: workers.slice(0, 2) }).to, '')
-    assert.equal(said({ queued: runs(1, { stack: { isolation: { level: 'Process' } } }), workers: workers.slice(0, 1) }).to, 'r0→plain')
-    assert.equal(said({ queued: runs(1), workers: workers.slice(1, 2) }).to, 'r0→silent')
+  test('assigns a Run only to a Worker that offers its isolation level', () => {
+    const workers = [worker('plain', ['Process']), worker('unreported'), worker('able', ['Process', 'Sandbox'])]
+    assert.equal(summarize({ queued: sandboxed(), workers }).to, 'r0→able')
+    assert.equal(summarize({ queued: sandboxed(), workers: workers.slice(0, 2) }).to, '')
+    assert.equal(
+      summarize({ queued: runs(1, { stack: { isolation: { level: 'Process' } } }), workers: workers.slice(0, 1) }).to,
+      'r0→plain',
+    )
+    assert.equal(summarize({ queued: runs(1), workers: workers.slice(1, 2) }).to, 'r0→unreported')
   })
-  test('a Run that waits for the level is told which', () => {
-    assert.deepEqual(tell({ queued: sandboxed(), workers: [worker('plain', ['Process'])] }), [
-      'NoMatchingWorker: worker plain of pool default lacks isolation Sandbox, it can give Process',
+  test('the pending reason names the missing isolation level', () => {
+    assert.deepEqual(reasons({ queued: sandboxed(), workers: [worker('plain', ['Process'])] }), [
+      'NoMatchingWorker: worker plain of pool default lacks isolation Sandbox (it offers Process)',
     ])
-    assert.deepEqual(tell({ queued: sandboxed('Pod'), workers: [worker('a', ['Process', 'Sandbox']), worker('b')] }), [
-      'NoMatchingWorker: none of the 2 workers of pool default has isolation Pod, it can give Process and Sandbox; isolation Pod, it does not say that it can give that',
+    assert.deepEqual(reasons({ queued: sandboxed('Pod'), workers: [worker('a', ['Process', 'Sandbox']), worker('b')] }), [
+      'NoMatchingWorker: none of the 2 workers of pool default has isolation Pod (it offers Process and Sandbox); isolation Pod (it reports no isolation levels)',
     ])
   })
-  test('a pool is not scaled up with more workers of a kind that cannot give it, nor from none', () => {
+  test('does not start more workers that would lack the level, from some or from none', () => {
     const plain = worker('plain', ['Process'])
-    assert.equal(said({ queued: sandboxed(), workers: [plain] }).start, '')
+    assert.equal(summarize({ queued: sandboxed(), workers: [plain] }).start, '')
     const workerTemplates = new Map([['default', plain]])
-    assert.equal(said({ queued: sandboxed(), workerTemplates }).start, '')
-    assert.deepEqual(tell({ queued: sandboxed(), workerTemplates }), [
-      'NoMatchingWorker: the last worker of pool default lacked isolation Sandbox, it can give Process',
+    assert.equal(summarize({ queued: sandboxed(), workerTemplates }).start, '')
+    assert.deepEqual(reasons({ queued: sandboxed(), workerTemplates }), [
+      'NoMatchingWorker: the last worker of pool default lacked isolation Sandbox (it offers Process)',
     ])
     assert.equal(
-      said({ queued: sandboxed(), workerTemplates: new Map([['default', worker('silent')]]) }).start,
+      summarize({ queued: sandboxed(), workerTemplates: new Map([['default', worker('unreported')]]) }).start,
       '1 default',
-      'it had not found out yet',
+      'a template without isolation levels predicts nothing',
     )
-    assert.equal(said({ queued: sandboxed() }).start, '1 default')
+    assert.equal(summarize({ queued: sandboxed() }).start, '1 default')
   })
 })
 
 describe('failed starts', () => {
-  const failed = withFailed(startingState(1), 's0', { reason: 'StartRefused', message: 'spawn ENOENT' }, epochMs)
+  const failed = withFailed(startingState(1), 's0', { reason: 'CreateFailed', message: 'spawn ENOENT' }, epochMs)
   const starts = new Map([['default', failed]])
 
-  test('nothing is started before the backoff is over, and the Runs are told why', () => {
+  test('starts no worker during the backoff, and the pending reason is the failure', () => {
     const decision = decide({ queued: runs(2), starts })
     assert.deepEqual(decision.start, [])
     assert.equal(decision.requeueAfterMs, 1_000)
     assert.deepEqual(
       decision.waiting.map(({ reason, message }) => `${reason}: ${message}`),
-      Array(2).fill('WorkerStartFailed: workers of pool default do not start: spawn ENOENT'),
+      Array(2).fill('WorkerStartFailed: workers of pool default fail to start: spawn ENOENT'),
     )
   })
-  test('then a single one is tried', () => {
+  test('starts a single worker after the backoff', () => {
     assert.deepEqual(decide({ queued: runs(3), starts, nowMs: epochMs + 1_000 }).start, [{ pool: 'default', count: 1, reason: 'Queue' }])
-    const trying = new Map([['default', withStarted(failed, 's1', epochMs + 1_000)]])
-    assert.deepEqual(decide({ queued: runs(3), starts: trying, nowMs: epochMs + 1_000 }).start, [])
+    const probing = new Map([['default', withStarted(failed, 's1', epochMs + 1_000)]])
+    assert.deepEqual(decide({ queued: runs(3), starts: probing, nowMs: epochMs + 1_000 }).start, [])
   })
 })
 
-describe('idle one-shot workers that nobody needs', () => {
-  test('wait a minute for another Run, and are let go', () => {
+describe('surplus idle one-shot workers', () => {
+  test('are drained after one minute', () => {
     assert.equal(decide({ workers: [testWorker('w')], nowMs: epochMs + 59_000 }).requeueAfterMs, 1_000)
-    assert.equal(said({ workers: [testWorker('w')], nowMs: epochMs + 59_000 }).drain, '')
-    assert.equal(said({ workers: [testWorker('w')], nowMs: epochMs + 60_000 }).drain, 'w')
+    assert.equal(summarize({ workers: [testWorker('w')], nowMs: epochMs + 59_000 }).drain, '')
+    assert.equal(summarize({ workers: [testWorker('w')], nowMs: epochMs + 60_000 }).drain, 'w')
   })
-  test('stay up to min', () => {
+  test('remain up to min', () => {
     const pools = [testPool('default', { min: 1 })]
-    assert.equal(said({ workers: [testWorker('a'), testWorker('b')], pools, nowMs: epochMs + 60_000 }).drain, 'a')
+    assert.equal(summarize({ workers: [testWorker('a'), testWorker('b')], pools, nowMs: epochMs + 60_000 }).drain, 'a')
   })
-  test('busy ones are never let go (invariant 8)', () => {
+  test('are never drained while busy (invariant 8)', () => {
     const load = new Map([['w', { active: 1, total: 1 }]])
     assert.equal(
-      said({ workers: [testWorker('w', { phase: 'Busy' })], load, pools: [testPool('default', { max: 0 })], nowMs: epochMs + 60_000 })
+      summarize({ workers: [testWorker('w', { phase: 'Busy' })], load, pools: [testPool('default', { max: 0 })], nowMs: epochMs + 60_000 })
         .drain,
       '',
     )
   })
 })
 
-describe('what waiting Runs are told', () => {
+describe('pending reasons', () => {
   for (const [what, input, want] of [
-    ['an unknown pool', { queued: runs(1, { pool: 'gpu' }) }, 'PoolNotFound: there is no WorkerPool gpu; there is default'],
-    ['no pool at all', { queued: runs(1), pools: [] }, 'PoolNotFound: there is no WorkerPool default; there are none'],
-    ['a pool without room', { queued: runs(1), pools: [testPool('default', { max: 0 })] }, 'PoolAtMax: pool default has max 0'],
+    ['an unknown pool', { queued: runs(1, { pool: 'gpu' }) }, 'PoolNotFound: WorkerPool gpu not found; existing: default'],
+    ['no pool at all', { queued: runs(1), pools: [] }, 'PoolNotFound: WorkerPool default not found; there are no WorkerPools'],
     [
-      'nobody has joined',
-      { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
-      'NoWorker: no worker of pool default has joined; start one with: oarlock worker --pool default',
+      'a pool with max 0',
+      { queued: runs(1), pools: [testPool('default', { max: 0 })] },
+      'PoolLimit: pool default allows no workers: spec.max is 0',
     ],
-    ['their turn has not come', { queued: runs(1) }, 'NoWorker: every worker of pool default is busy or starting'],
+    [
+      'an External pool without workers',
+      { queued: runs(1), pools: [testPool('default', { mode: 'External' })] },
+      'NoWorkerAvailable: no worker of pool default has joined; start one with: oarlock worker --pool default',
+    ],
+    ['all workers busy or starting', { queued: runs(1) }, 'NoWorkerAvailable: every worker of pool default is busy or starting'],
   ] as [string, Input, string][]) {
     test(what, () =>
       assert.deepEqual(
@@ -238,7 +245,7 @@ describe('what waiting Runs are told', () => {
   }
 })
 
-test('property: against the dumbest dispatcher: each free slot takes the next Run of its pool', () => {
+test('property: agrees with a naive dispatcher, in which each free slot takes the next Run of its pool', () => {
   const workers = fc.uniqueArray(
     fc.record({
       name: fc.string({ minLength: 1, maxLength: 3 }),
@@ -263,10 +270,10 @@ test('property: against the dumbest dispatcher: each free slot takes the next Ru
         load: new Map(members.map(({ name, active, slots }) => [name, { active: Math.min(active, slots), total: active }])),
       })
       for (const pool of ['default', 'gpu']) {
-        const places = members
+        const freeSlots = members
           .filter(({ gpu }) => poolOf(gpu) === pool)
           .reduce((sum, { slots, active }) => sum + Math.max(0, slots - active), 0)
-        const want = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, places)
+        const want = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, freeSlots)
         const got = decision.assignments.filter(({ run }) => run.spec.pool === pool).map(({ run }) => `ns/${run.metadata.name}`)
         assert.deepEqual(got, want)
         const started = decision.start.find(one => one.pool === pool)?.count ?? 0
@@ -274,8 +281,8 @@ test('property: against the dumbest dispatcher: each free slot takes the next Ru
         assert.ok(started === 0 || memberCount + started <= max, `${memberCount} + ${started} > ${max}`)
       }
       for (const { name, slots, active } of members) {
-        const given = decision.assignments.filter(({ worker }) => worker === name).length
-        assert.ok(given === 0 || active + given <= slots, `${name} has ${active} + ${given} of ${slots}`)
+        const assigned = decision.assignments.filter(({ worker }) => worker === name).length
+        assert.ok(assigned === 0 || active + assigned <= slots, `${name} has ${active} + ${assigned} Runs in ${slots} slots`)
       }
       assert.equal(decision.assignments.length + decision.waiting.length, queued.length)
     }),
@@ -283,7 +290,7 @@ test('property: against the dumbest dispatcher: each free slot takes the next Ru
   )
 })
 
-/** Of one tenant and class: priority, then age, then the order of writing. */
+/** The order of one tenant and class: priority, then age, then resourceVersion. */
 function queueOrder(queued: readonly Run[]): string[] {
   const version = ({ metadata }: Run) => Number(metadata.resourceVersion)
   const createdMs = ({ metadata }: Run) => Date.parse(metadata.creationTimestamp)

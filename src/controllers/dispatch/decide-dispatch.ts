@@ -12,15 +12,15 @@ import { countStartable, type Requirements } from './queue/index.ts'
 
 export type DispatchInput = PlacementInput & {
   readonly pools: readonly WorkerPool[]
-  /** By pool: workers that were started and have not registered, and how starting has gone lately. */
+  /** By pool: workers that were started and have not registered, and the outcome of recent starts. */
   readonly starts: ReadonlyMap<string, StartState>
-  /** By pool: a Worker it had lately, to see what one that is started would be like. */
+  /** By pool: its most recent Worker, which predicts the properties of the next one. */
   readonly workerTemplates: ReadonlyMap<string, Worker>
 }
 
 export type DispatchDecision = PoolsDecision & { readonly assignments: readonly Assignment[] }
 
-/** Decides which Worker gets which Run; then, by what is left, how many workers each pool should have. */
+/** Assigns Runs to Workers, then sizes each pool for the Runs that remain queued. */
 export function decideDispatch(input: DispatchInput): DispatchDecision {
   const { inventory, pools, starts, nowMs } = input
   const assignments = decidePlacement(input)
@@ -42,7 +42,10 @@ function demandOf({ queue, pools, inventory, workerTemplates }: DispatchInput): 
   )
 }
 
-/** Whether one more of the Workers of a pool, as they are or as the last one was, would do. One of which none will do helps nobody. */
+/**
+ * Reports whether one more Worker of the pool could run a Run with these requirements, judging by its present Workers, or by the template if it
+ * has none. A pool is not scaled up for Runs that its Workers cannot run.
+ */
 function wouldNewWorkerFit(requirements: Requirements, inventory: WorkerInventory, template: Worker | undefined): boolean {
   const mayFit = (worker: Worker, engines: Engines) =>
     !hasReportedCapabilities(worker, requirements) || unmetRequirement(requirements, worker, engines) === undefined
@@ -54,7 +57,7 @@ function wouldNewWorkerFit(requirements: Requirements, inventory: WorkerInventor
   return inventory.some(requirements.pool, worker => isRegistered(worker) && mayFit(worker, engines))
 }
 
-/** A Worker that has just registered may not have found out yet what it has: what it will not do for is not known. */
+/** A Worker that has just registered may not have detected its engines and isolation yet, so a mismatch would prove nothing. */
 function hasReportedCapabilities({ status }: Worker, { isolation }: Requirements): boolean {
   if (isolation !== undefined && status?.isolation && !status.isolation.includes(isolation)) return true
   return status?.engines !== undefined && (isolation === undefined || status.isolation !== undefined)

@@ -5,28 +5,28 @@ import type { PoolDriver } from './pool/index.ts'
 import type { RunQueueOptions } from './queue/index.ts'
 import type { RunWrites } from './run-writes.ts'
 
-/** What comes from outside: the process, its clocks and its dice. */
+/** External dependencies: the manager, pool drivers, clocks and the random source. */
 export type DispatcherDependencies = {
   readonly manager: Manager
-  /** By mode of the pool. */
+  /** By pool mode. */
   readonly poolDrivers: { readonly Process: PoolDriver; readonly Pod?: PoolDriver }
   readonly leaseDurationMs: number
-  /** Fair share and the limit over all pools. */
+  /** Fair-share half-life, and the limit for all pools together. */
   readonly queue: RunQueueOptions
   readonly log: Log
-  /** Wall clock in milliseconds, for what people read. */
+  /** Wall clock in milliseconds, for timestamps and durations that people read. */
   readonly nowMs: () => number
   /** Monotonic clock in milliseconds, for Leases (invariant 2). */
   readonly monotonicMs: () => number
   readonly random: () => number
 }
 
-/** What the shells of dispatch (placing, pools, burying, tidying) have in common. */
+/** Shared by the components of dispatch: placement, pools, failure detection, garbage collection. */
 export type DispatchContext = DispatcherDependencies & {
   readonly caches: Caches
   readonly events: EventRecorder
   readonly writes: RunWrites
   readonly metrics: DispatchMetrics
-  /** Asks for another pass that places Runs and sizes pools. */
+  /** Requests another pass of the dispatch loop. */
   readonly wake: () => void
 }

@@ -8,17 +8,17 @@ import { PodPool, type PodWorkerOptions, type PoolDriver } from './pool/index.ts
 import type { QueueReport, QueueReportOptions } from './queue/index.ts'
 
 export type DispatchOptions = {
-  /** Starts the workers of pools of mode Process. */
+  /** Starts the workers of pools in mode Process. */
   poolDriver: PoolDriver
-  /** What the Pods of pools of mode Pod are told; without it such a pool starts nothing and says so. */
+  /** Environment and credentials of the Pods of pools in mode Pod. Without it, such pools start no workers and report the error. */
   podWorkers?: PodWorkerOptions
-  /** Default 10,000. All workers must use the same: they stop themselves in time by it (invariant 2). */
+  /** Default 10,000. All workers must use the same value, because they stop themselves by it (invariant 2). */
   leaseDurationMs?: number
-  /** Where the metrics of `metrics.ts` go; default nowhere. */
+  /** Registry for the metrics of `metrics.ts`. Default: none are recorded. */
   registry?: Registry
-  /** Never more Runs at once, over all pools. Default: no limit. */
+  /** Maximum number of Runs active at the same time in all pools. Default: no limit. */
   maxRunning?: number
-  /** After so long half of what a tenant used is forgotten. Default: 900,000. */
+  /** Half-life of a tenant's recorded usage. Default: 900,000. */
   fairShareHalfLifeMs?: number
   log?: Log
   /** Wall clock in milliseconds. */
@@ -28,18 +28,18 @@ export type DispatchOptions = {
   random?: () => number
 }
 
-/** What dispatch can be asked. */
+/** Read access to the dispatcher. */
 export type Dispatch = {
-  /** The queue as it is now; empty where another process leads. */
+  /** The current queue; empty if another process is the leader. */
   queue(options: QueueReportOptions): QueueReport
 }
 
-/** Adds what gives Runs to Workers, starts workers of pools and declares them dead. Only the leader runs it. */
+/** Adds the controller that assigns Runs to Workers, starts the workers of pools and declares workers lost. Only the leader runs it. */
 export function addDispatchController(manager: Manager, options: DispatchOptions): Dispatch {
   const { poolDriver, podWorkers, registry, leaseDurationMs = defaults.leaseDurationMs, log: parent = silentLog } = options
   const queue = { maxRunning: options.maxRunning, halfLifeMs: options.fairShareHalfLifeMs }
   const { nowMs = Date.now, monotonicMs = () => performance.now(), random = Math.random } = options
-  const log = parent.child({ room: 'dispatch' })
+  const log = parent.child({ module: 'dispatch' })
   const poolOf = (name: string) => dispatcher.caches.pools.get(name)
   const podPool = podWorkers && new PodPool({ manager, log, poolOf, nowMs, workers: podWorkers })
   const poolDrivers = { Process: poolDriver, ...(podPool && { Pod: podPool }) }

@@ -2,7 +2,7 @@ import type { Dispatcher } from './dispatcher.ts'
 import type { DispatchGauges } from './metrics.ts'
 import { isSchedulable } from './worker-load.ts'
 
-/** Reads the numbers for a scrape from the caches of dispatch. */
+/** Computes the gauges from the caches of dispatch at each scrape. */
 export function dispatchGauges(dispatcher: Dispatcher): DispatchGauges {
   return {
     queued: () => dispatcher.queuedByPool(),
@@ -32,7 +32,7 @@ function slotsOf({ caches }: Dispatcher): { pool: string; used: number; free: nu
   for (const worker of caches.workers.list()) {
     const { pool, slots } = worker.spec
     const entry = byPool.get(pool) ?? { pool, used: 0, free: 0 }
-    const used = Math.min(slots, caches.runs.byIndex('activeOf', worker.metadata.name).length)
+    const used = Math.min(slots, caches.runs.byIndex('activeByWorker', worker.metadata.name).length)
     entry.used += used
     if (isSchedulable(worker)) entry.free += slots - used
     byPool.set(pool, entry)

@@ -1,10 +1,10 @@
 /**
- * @module dispatch: which Worker gets which Run, how many Workers a pool should have, and which are dead.
- * Start reading at `decide-dispatch.ts`; then `queue/` (whose turn it is), `place/` (queue → `Run.spec.workerName`), `pool/`
- * (starting and letting go of workers) and `bury/` (dead workers, Lost Runs), each with deciders and one thin shell; `dispatcher.ts` wires the four.
- * In: queued Runs, Workers, their Leases as observed, WorkerPools. Out: Runs with a Worker, workers to start, Lost Runs.
- * Not done here: which Run a Stack needs (`stack/`), starting processes (`hub/`, passed in), doing Runs (`worker/`).
- * Deciders are pure, with times passed in; Leases are judged by a monotonic clock only (invariant 2).
+ * @module dispatch: assigns Runs to Workers, sizes pools, and declares workers lost.
+ * In: queued Runs, Workers, their Leases as observed, WorkerPools, Tenants. Out: Runs with `spec.workerName`, workers to start or drain, Lost Runs.
+ * Start reading at `decide-dispatch.ts`; then `queue/` (order of Runs), `placement/` (which Worker gets which Run), `pool/` (starting and
+ * draining workers) and `failure-detection/` (lost workers), each with pure deciders and one thin shell. `dispatcher.ts` composes the four.
+ * Not done here: which Run a Stack needs (`controllers/stack/`), starting processes (`app/`, passed in), executing Runs (`execution/`).
+ * Deciders take times as arguments; Leases are judged by a monotonic clock only (invariant 2).
  */
 
 export { assignedFinalizer } from './caches.ts'

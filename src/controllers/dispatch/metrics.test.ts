@@ -4,11 +4,11 @@ import { Registry } from 'prom-client'
 import { registerMetrics } from './metrics.ts'
 import { testRun } from './objects.testing.ts'
 
-const none = { queued: () => new Map<string, number>(), active: () => [], workers: () => [], slots: () => [], pools: () => [] }
+const noGauges = { queued: () => new Map<string, number>(), active: () => [], workers: () => [], slots: () => [], pools: () => [] }
 
-test('names that users choose do not grow the metrics without bound (invariant 10)', async () => {
+test('label values that users choose are bounded (invariant 10)', async () => {
   const registry = new Registry()
-  const metrics = registerMetrics(registry, none)
+  const metrics = registerMetrics(registry, noGauges)
   for (let i = 0; i < 1_000; i++) {
     metrics.runEnded(testRun(`r${i}`, { pool: `p${i % 3}`, phase: 'Succeeded' }), `tenant-${i}`)
     metrics.scaled(`pool-${i}`, 'up', 'Queue', 1)
@@ -19,9 +19,9 @@ test('names that users choose do not grow the metrics without bound (invariant 1
   match(text, /oarlock_runs_total\{pool="p\d",tenant="other",type="Apply",phase="Succeeded"\} \d+/)
 })
 
-test('what a Run used, and that it was lost, is told by pool', async () => {
+test('records the usage and the loss of a Run by pool', async () => {
   const registry = new Registry()
-  const metrics = registerMetrics(registry, none)
+  const metrics = registerMetrics(registry, noGauges)
   const run = testRun('r', { phase: 'Lost' })
   metrics.runEnded({ ...run, status: { ...run.status!, usage: { cpuSeconds: 2, peakMemoryBytes: 100 * 1_024 * 1_024, peakPids: 3 } } }, 't')
   const text = await registry.metrics()

@@ -1,26 +1,26 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Run } from '../../api/index.ts'
 
-/** What dispatch tells Prometheus; every number comes from the queue itself, never from a sample of it. */
+/** Prometheus metrics of dispatch. Every value is exact; none is sampled. */
 export type DispatchMetrics = {
-  /** A Run has ended as its status says. */
+  /** A Run has ended with the result in its status. */
   runEnded(run: Run, tenant: string): void
   runAssigned(run: Run, queuedSeconds: number): void
-  /** A decision to start workers, or to let go of some, and why. */
+  /** A decision to start or to drain workers, with its reason. */
   scaled(pool: string, direction: 'up' | 'down', reason: string, count: number): void
   startFailed(pool: string, reason: string): void
 }
 
 export type DispatchGauges = {
-  /** Runs that wait, by pool. */
+  /** Queued Runs by pool. */
   queued(): ReadonlyMap<string, number>
-  /** Runs under way, by pool and phase. */
+  /** Active Runs by pool and phase. */
   active(): readonly { readonly pool: string; readonly phase: string; readonly count: number }[]
   /** Workers by pool and phase. */
   workers(): readonly { readonly pool: string; readonly phase: string; readonly count: number }[]
-  /** Slots of workers that take Runs, by pool. */
+  /** Slots of schedulable workers by pool. */
   slots(): readonly { readonly pool: string; readonly used: number; readonly free: number }[]
-  /** What each pool should have, and how many workers it is starting. */
+  /** Desired and starting workers of each pool. */
   pools(): readonly { readonly pool: string; readonly desired: number; readonly starting: number }[]
 }
 
@@ -31,12 +31,12 @@ export const noMetrics: DispatchMetrics = {
   startFailed: () => undefined,
 }
 
-/** Names that users choose, such as those of pools: so many are told apart, later ones are counted as `other` (invariant 10). */
+/** Limit for label values that users choose, such as pool names: further values are counted as `other` (invariant 10). */
 const maxLabelValues = 200
-/** Each of these comes with every pool, type and phase. */
+/** Lower, because each tenant is combined with every pool, type and phase. */
 const maxTenants = 50
 
-/** Registers the metrics of dispatch on `registry`; the gauges are read when somebody scrapes. */
+/** Registers the metrics of dispatch with `registry`. Gauges are computed at each scrape. */
 export function registerMetrics(registry: Registry, gauges: DispatchGauges): DispatchMetrics {
   const registers = [registry]
   const boundedPool = boundedLabelValues(maxLabelValues)
@@ -53,43 +53,43 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
       },
     })
   }
-  gauge('oarlock_runs_queued', 'Runs that wait for a worker.', ['pool'], self => {
+  gauge('oarlock_runs_queued', 'Queued Runs.', ['pool'], self => {
     for (const [pool, count] of gauges.queued()) self.inc({ pool: boundedPool(pool) }, count)
   })
-  gauge('oarlock_runs_active', 'Runs that have a worker and have not ended.', ['pool', 'phase'], self => {
+  gauge('oarlock_runs_active', 'Runs that are assigned to a worker and have not ended.', ['pool', 'phase'], self => {
     for (const { pool, phase, count } of gauges.active()) self.inc({ pool: boundedPool(pool), phase }, count)
   })
   gauge('oarlock_workers', 'Registered workers.', ['pool', 'phase'], self => {
     for (const { pool, phase, count } of gauges.workers()) self.inc({ pool: boundedPool(pool), phase }, count)
   })
-  gauge('oarlock_worker_slots', 'Slots of workers that take Runs.', ['pool', 'state'], self => {
+  gauge('oarlock_worker_slots', 'Slots of schedulable workers.', ['pool', 'state'], self => {
     for (const { pool, used, free } of gauges.slots()) {
       self.inc({ pool: boundedPool(pool), state: 'used' }, used)
       self.inc({ pool: boundedPool(pool), state: 'free' }, free)
     }
   })
-  gauge('oarlock_pool_desired_workers', 'clamp(busy + ceil(queued / slots), min, max).', ['pool'], self => {
+  gauge('oarlock_pool_desired_workers', 'Desired workers: clamp(busy + ceil(queued / slots), min, max).', ['pool'], self => {
     for (const { pool, desired } of gauges.pools()) self.inc({ pool: boundedPool(pool) }, desired)
   })
-  gauge('oarlock_pool_starting_workers', 'Workers that were started and have not registered.', ['pool'], self => {
+  gauge('oarlock_pool_starting_workers', 'Workers that were started and have not registered yet.', ['pool'], self => {
     for (const { pool, starting } of gauges.pools()) self.inc({ pool: boundedPool(pool) }, starting)
   })
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
     new Counter({ name, help, labelNames, registers })
   const total = counter('oarlock_runs_total', 'Runs that ended.', ['pool', 'tenant', 'type', 'phase'])
-  const lost = counter('oarlock_runs_lost_total', 'Runs whose worker died.', ['pool'])
-  const scaled = counter('oarlock_pool_scale_total', 'Workers started (up) and let go (down), by reason.', ['pool', 'direction', 'reason'])
-  const failed = counter('oarlock_pool_start_failures_total', 'Workers that did not come up, by reason.', ['pool', 'reason'])
+  const lost = counter('oarlock_runs_lost_total', 'Runs whose worker was lost.', ['pool'])
+  const scaled = counter('oarlock_pool_scale_total', 'Workers started (up) and drained (down), by reason.', ['pool', 'direction', 'reason'])
+  const failed = counter('oarlock_pool_start_failures_total', 'Workers that failed to start, by reason.', ['pool', 'reason'])
   const seconds = new Histogram({
     name: 'oarlock_run_queue_seconds',
-    help: 'From the creation of a Run until it had a worker.',
+    help: 'Time from the creation of a Run until its assignment to a worker.',
     labelNames: ['pool'],
     buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200],
     registers,
   })
   const cpu = new Histogram({
     name: 'oarlock_run_cpu_seconds',
-    help: 'User and system time of the engine of a Run and of all it started.',
+    help: 'User and system CPU time of the engine of a Run and its child processes.',
     labelNames: ['pool'],
     buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 1_800],
     registers,
@@ -97,7 +97,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
   const mebibyte = 1_024 * 1_024
   const memory = new Histogram({
     name: 'oarlock_run_peak_memory_bytes',
-    help: 'The most memory that the engine of a Run and all it started held at once.',
+    help: 'Peak memory of the engine of a Run and its child processes.',
     labelNames: ['pool'],
     buckets: [32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192].map(count => count * mebibyte),
     registers,
@@ -119,7 +119,7 @@ export function registerMetrics(registry: Registry, gauges: DispatchGauges): Dis
   }
 }
 
-/** Passes on the first `max` different values, and calls all others `other`. */
+/** Returns a function that keeps the first `max` distinct values and maps all others to `other`. */
 export function boundedLabelValues(max: number): (value: string) => string {
   const known = new Set<string>()
   return value => {

@@ -1,7 +1,7 @@
 import type { PriorityClass, Run, RunPhase, Tenant, Worker, WorkerPool } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 
-/** Objects for tests, said in one line each. Times are milliseconds after {@link epochMs}. */
+/** One-line constructors of objects for tests. Times are milliseconds after {@link epochMs}. */
 export const epochMs = Date.parse('2026-06-01T10:00:00Z')
 
 const meta = (name: string, namespace?: string, atMs = 0) => ({

@@ -6,30 +6,31 @@ import { preview, type Requirements, RunQueue, requestOf, requirementsOf, Tenant
 import { type WorkerLoad, withRun } from './worker-load.ts'
 
 /**
- * Plays one scenario of queue and placement on virtual time: blocks of commands, each followed by `----` and by what
- * happened then, up to an empty line. Returns the same text with what happened now. Lines that start with # are remarks.
+ * Plays one scenario of queue and placement on virtual time. A scenario consists of blocks of commands, each followed by `----` and by its
+ * output, up to an empty line. Returns the same text with the actual output. Lines that start with # are comments.
  *
- * `runs COUNT ns=a takes=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
+ * `runs COUNT ns=a duration=60s class=Drift priority=1 key=aws limit=2 pool=p engine=e memory=1Gi label=k:v`, `worker NAME slots=1
  * zone=z label=k:v caches=…`, `workers COUNT`, `tenant NAME namespaces=a,b weight=2 max=3`, `pool NAME max=4 limit=2`,
- * `quiet on` (starts are not told), `advance 5m`, `show COUNT` (the line, and what waits for what), `shares` (time of slots by tenant since the last look).
+ * `quiet on` (starts are not printed), `advance 5m`, `show COUNT` (queue positions and pending reasons), `shares` (slot time by tenant since the
+ * previous `shares`).
  */
 export function playQueueScenario(text: string): string {
-  const world = new QueueScenario()
-  const played = text
+  const scenario = new QueueScenario()
+  const output = text
     .trimEnd()
     .split('\n\n')
     .map(block => {
       const lines = block.split('\n')
       const end = lines.indexOf('----')
       const commands = end < 0 ? lines : lines.slice(0, end)
-      for (const line of commands) if (line.trim() && !line.startsWith('#')) world.play(line)
-      const isRemark = commands.every(line => line.startsWith('#'))
-      return [...commands, ...(isRemark ? [] : ['----', ...world.takeLines()])].join('\n')
+      for (const line of commands) if (line.trim() && !line.startsWith('#')) scenario.play(line)
+      const isComment = commands.every(line => line.startsWith('#'))
+      return [...commands, ...(isComment ? [] : ['----', ...scenario.takeOutput()])].join('\n')
     })
-  return `${played.join('\n\n')}\n`
+  return `${output.join('\n\n')}\n`
 }
 
-/** More starts than these at one moment are told as numbers. */
+/** If more Runs than this start at the same time, only their number by namespace is printed. */
 const maxListedStarts = 6
 
 class QueueScenario {
@@ -50,7 +51,7 @@ class QueueScenario {
   #lines: string[] = []
   #isQuiet = false
 
-  takeLines(): string[] {
+  takeOutput(): string[] {
     return this.#lines.splice(0)
   }
 
@@ -104,7 +105,7 @@ class QueueScenario {
   }
 
   #addRuns(count: number, options: Record<string, string>): void {
-    const { ns = 'a', takes = '60s', priority, key, limit, pool, memory, label, cache } = options
+    const { ns = 'a', duration = '60s', priority, key, limit, pool, memory, label, cache } = options
     for (let i = 0; i < count; i++) {
       const number = (this.#numbers.get(ns) ?? 0) + 1
       this.#numbers.set(ns, number)
@@ -122,7 +123,7 @@ class QueueScenario {
         },
       })
       this.#queue.put(requestOf(run))
-      this.#submitted.set(`${ns}/${number}`, { ms: parseDuration(takes), requirements: requirementsOf(run.spec) })
+      this.#submitted.set(`${ns}/${number}`, { ms: parseDuration(duration), requirements: requirementsOf(run.spec) })
       if (cache) this.#cacheKeys.set(`${ns}/${number}`, cache)
     }
     this.#schedule()
@@ -160,23 +161,23 @@ class QueueScenario {
   }
 
   #schedule(): void {
-    const given = decidePlacement({
+    const assignments = decidePlacement({
       queue: this.#queue,
       state: this.#schedulerState,
       inventory: WorkerInventory.of(this.#workers, this.#load, () => 0.5),
       cacheKeyOf: key => this.#cacheKeys.get(key),
       nowMs: this.#nowMs,
     })
-    if (given.length === 0) return
-    for (const { key, worker } of given) {
+    if (assignments.length === 0) return
+    for (const { key, worker } of assignments) {
       const { ms, requirements } = this.#submitted.get(key)!
       this.#load.set(worker, withRun(this.#load.get(worker), 1, requirements))
       this.#running.push({ key, worker, startedMs: this.#nowMs, endsMs: this.#nowMs + ms })
     }
     const text =
-      given.length <= maxListedStarts
-        ? given.map(({ key, worker }) => `${key}→${worker}`).join(' ')
-        : [...Map.groupBy(given, ({ namespace }) => namespace)].map(([ns, runs]) => `${ns} ×${runs.length}`).join(' ')
+      assignments.length <= maxListedStarts
+        ? assignments.map(({ key, worker }) => `${key}→${worker}`).join(' ')
+        : [...Map.groupBy(assignments, ({ namespace }) => namespace)].map(([ns, runs]) => `${ns} ×${runs.length}`).join(' ')
     if (!this.#isQuiet) this.#print(text)
   }
 

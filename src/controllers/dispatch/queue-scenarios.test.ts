@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { playQueueScenario } from './queue-scenario.testing.ts'
 
-// OARLOCK_REWRITE=1 writes what happened into the files: look at the difference before you commit it.
+// OARLOCK_REWRITE=1 writes the actual output into the files. Review the difference before you commit it.
 const directory = join(import.meta.dirname, 'testdata')
 
-describe('the queue, played on virtual time', () => {
+describe('queue scenarios on virtual time', () => {
   for (const file of readdirSync(directory).sort()) {
     test(file.replace('.txt', '').replaceAll('-', ' '), () => {
       const path = join(directory, file)

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { reconcileLoop } from './reconcile-loop.ts'
 
-/** Runs a loop and gives its kick; `stop` ends it. */
+/** Starts a loop. `wake` wakes it, `stop` ends it. */
 function start(pass: () => Promise<number | undefined>) {
   const stopping = new AbortController()
   let wake: () => void = () => undefined
   const ended = reconcileLoop(
     stopping.signal,
-    given => {
-      wake = given
+    wakeLoop => {
+      wake = wakeLoop
     },
     pass,
   )
@@ -22,7 +22,7 @@ function start(pass: () => Promise<number | undefined>) {
   }
 }
 
-test('one pass at the start, one for any number of kicks in a turn, none without', async () => {
+test('runs one pass at the start and one for any number of wake-ups in one event loop iteration', async () => {
   let passes = 0
   let passed = Promise.withResolvers<void>()
   const loop = start(async () => {
@@ -39,7 +39,7 @@ test('one pass at the start, one for any number of kicks in a turn, none without
   await loop.stop()
 })
 
-test('a wake during a pass leads to one more', async () => {
+test('a wake-up during a pass leads to one more pass', async () => {
   let passes = 0
   const done = Promise.withResolvers<void>()
   const loop = start(async () => {
@@ -52,7 +52,7 @@ test('a wake during a pass leads to one more', async () => {
   assert.equal(passes, 2)
 })
 
-test('a pass that asks for it is run again', async () => {
+test('runs a pass again after the delay that it returned', async () => {
   let passes = 0
   const done = Promise.withResolvers<void>()
   const loop = start(async () => {
@@ -63,7 +63,7 @@ test('a pass that asks for it is run again', async () => {
   await loop.stop()
 })
 
-test('it ends while it waits, while it pauses, and during a pass', async () => {
+test('stops while waiting, while pausing, and during a pass', async () => {
   const waiting = start(async () => undefined)
   await new Promise(resolve => setTimeout(resolve, 5))
   await waiting.stop()

@@ -1,11 +1,11 @@
-/** A pass that takes long is followed by a pause this many times as long, so that a large fleet costs a quarter of a core at most. */
+/** A pass is followed by a pause of this many times its duration, so that a large fleet costs at most a quarter of a core. */
 const pauseFactor = 3
-/** A pass may also wait for the server: that costs nothing, and must not make the next one late. */
+/** Bounds the pause: time that a pass spends waiting for the server costs no CPU and must not delay the next pass. */
 const maxPauseMs = 100
 
 /**
- * Runs `pass` once after any number of kicks, one at a time, until `signal` aborts. A kick during a pass leads to one more.
- * `pass` may ask to be run again after so many milliseconds; an earlier kick comes first.
+ * Runs `pass` until `signal` aborts: once at the start, then once for any number of wake-ups; never two at the same time. A wake-up during a
+ * pass leads to one more pass. `pass` returns the milliseconds after which it is due again, or undefined; an earlier wake-up takes precedence.
  */
 export async function reconcileLoop(
   signal: AbortSignal,
@@ -22,7 +22,7 @@ export async function reconcileLoop(
   signal.addEventListener('abort', onAbort, { once: true })
   subscribe(wake)
   while (!signal.aborted) {
-    // What else arrives in this turn of the event loop joins this pass.
+    // Changes that arrive in the same iteration of the event loop share this pass.
     await new Promise<void>(resolve => setImmediate(resolve))
     isWakeRequested = false
     const startedMs = performance.now()
@@ -32,7 +32,7 @@ export async function reconcileLoop(
     if (isWakeRequested && pauseMs === 0) continue
     const { promise, resolve } = Promise.withResolvers<void>()
     const waitMs = isWakeRequested ? pauseMs : requeueAfterMs
-    // Kicks during the pause after a long pass wait for its end; later ones wake at once.
+    // A wake-up during the pause takes effect at its end; a later one takes effect immediately.
     const earliestMs = performance.now() + pauseMs
     let timer = waitMs === undefined ? undefined : setTimeout(resolve, Math.min(Math.max(waitMs, pauseMs), 0x7fff_ffff))
     endWait = () => {

@@ -4,16 +4,19 @@ import { acceptWithinMs, assignedForMs, isAcceptanceOverdue } from './acceptance
 import { assignedFinalizer } from './caches.ts'
 import type { DispatchContext } from './dispatch-context.ts'
 
-/** Runs that were given away and not begun are looked at this often. */
+/** How often Runs that are assigned and not accepted are checked. */
 const acceptanceCheckIntervalMs = 500
-/** One that is begun sooner is never called Assigned: that would be a write, and a conflict with its worker's, for nothing. */
+/** A Run that is accepted sooner never gets phase Assigned: that write would be useless and would conflict with the worker's write. */
 const markAssignedAfterMs = 1_000
 
-/** Begins the writes for Runs that need something other than a Worker. */
+/**
+ * Ends Runs that were canceled, or whose Stack was deleted, before they were assigned; cancels deleted Runs; removes the finalizer of ended Runs;
+ * and reports Runs that their worker does not accept.
+ */
 export class RunGarbageCollector {
   readonly #context: DispatchContext
   #acceptanceCheckedAtMs = -Infinity
-  /** By uid of Runs that are not taken: the version at which they were called Assigned. Refused, it is not tried again: the cache is behind. */
+  /** By uid of unaccepted Runs: the version at which phase Assigned was written. A rejected write is not retried at the same version, as the cache is stale. */
   #markedAssigned: ReadonlyMap<string, string | undefined> = new Map()
 
   constructor(context: DispatchContext) {
@@ -21,21 +24,21 @@ export class RunGarbageCollector {
   }
 
   /**
-   * @param orphans keys of Runs whose Stack the cache does not have.
-   * @returns after how many milliseconds there may be more.
+   * @param orphans keys of Runs whose Stack is not in the cache.
+   * @returns milliseconds until the next pass is due; Infinity if none is.
    */
   pass(orphans: Iterable<string>, nowMs: number): number {
     const { caches, writes } = this.#context
     const { runs } = caches
     for (const run of runs.byIndex('canceled', 'yes')) {
-      writes.begin(run, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it had a worker'))
+      writes.begin(run, () => writes.end(run, 'Canceled', 'Canceled', 'canceled before it was assigned to a worker'))
     }
     for (const key of orphans) {
       const run = runs.get(key)
       if (run && !isEnded(run) && !run.spec.cancel) writes.begin(run, () => this.#cancelOrphan(run))
     }
     for (const run of runs.byIndex('deleted', 'yes')) if (!run.spec.cancel) writes.begin(run, () => this.#cancel(run))
-    for (const run of runs.byIndex('leaving', 'yes'))
+    for (const run of runs.byIndex('terminating', 'yes'))
       if (isEnded(run) && !writes.isReleased(run)) writes.begin(run, () => this.#release(run))
     return this.#checkAcceptance(nowMs)
   }
@@ -43,16 +46,16 @@ export class RunGarbageCollector {
   #checkAcceptance(nowMs: number): number {
     const { caches, writes } = this.#context
     const inMs = this.#acceptanceCheckedAtMs + acceptanceCheckIntervalMs - nowMs
-    if (inMs > 0 && inMs <= acceptanceCheckIntervalMs) return caches.runs.indexKeys('untaken', 'yes').length > 0 ? inMs : Infinity
+    if (inMs > 0 && inMs <= acceptanceCheckIntervalMs) return caches.runs.indexKeys('unaccepted', 'yes').length > 0 ? inMs : Infinity
     this.#acceptanceCheckedAtMs = nowMs
     const before = this.#markedAssigned
     const marked = new Map<string, string | undefined>()
     let next = Infinity
-    for (const run of caches.runs.byIndex('untaken', 'yes')) {
+    for (const run of caches.runs.byIndex('unaccepted', 'yes')) {
       const { uid, resourceVersion } = run.metadata
       const { phase, reason } = run.status ?? {}
       const forMs = assignedForMs(run, nowMs)
-      if (reason === 'NotTaken') continue
+      if (reason === 'NotAccepted') continue
       if (isAcceptanceOverdue(run, nowMs)) writes.begin(run, () => this.#reportNotAccepted(run))
       else next = Math.min(next, (forMs < markAssignedAfterMs ? markAssignedAfterMs : acceptWithinMs) - forMs)
       if (phase === 'Assigned' || forMs < markAssignedAfterMs) continue
@@ -63,7 +66,7 @@ export class RunGarbageCollector {
     return Math.max(next, acceptanceCheckIntervalMs)
   }
 
-  /** The cache may not have seen the Stack yet, so the server is asked before its Run is given up. */
+  /** The Stack may be missing only from the cache, so the server is read before the Run is ended. */
   async #cancelOrphan(run: Run): Promise<void> {
     const { manager, caches, writes } = this.#context
     const { namespace } = run.metadata
@@ -73,12 +76,12 @@ export class RunGarbageCollector {
       return
     }
     if (run.spec.workerName) await this.#cancel(run)
-    else await writes.end(run, 'Canceled', 'StackGone', `Stack ${run.spec.stackRef.name} does not exist any more`)
+    else await writes.end(run, 'Canceled', 'StackDeleted', `Stack ${run.spec.stackRef.name} was deleted`)
   }
 
   async #cancel(run: Run): Promise<void> {
     const { manager, caches } = this.#context
-    // At the version that was looked at: who does not lead any more cancels nothing.
+    // The resourceVersion makes the write fail if the Run has changed: a process that is no longer the leader cancels nothing.
     const { name, namespace, resourceVersion } = run.metadata
     caches.runs.applyLocal(
       await manager.leaderClient
@@ -87,11 +90,11 @@ export class RunGarbageCollector {
     )
   }
 
-  /** The Run may be gone with this: until the cache knows, it looks as if it were still to be done. */
+  /** This write may delete the Run. Until the cache has seen that, `markReleased` keeps the next passes from repeating it. */
   async #release(run: Run): Promise<void> {
     const { manager, writes } = this.#context
     const { name, namespace, resourceVersion, finalizers = [] } = run.metadata
-    const patch = { metadata: { finalizers: finalizers.filter(one => one !== assignedFinalizer) } }
+    const patch = { metadata: { finalizers: finalizers.filter(finalizer => finalizer !== assignedFinalizer) } }
     try {
       await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     } catch (error) {
@@ -102,8 +105,8 @@ export class RunGarbageCollector {
 
   async #reportNotAccepted(run: Run): Promise<void> {
     const { events, writes } = this.#context
-    const message = `worker ${run.spec.workerName} renews its Lease but did not take this Run within ${acceptWithinMs / 1_000} s; look at its log`
-    events.warning(run, 'NotTaken', message)
-    await writes.status(run, { phase: 'Assigned', reason: 'NotTaken', message })
+    const message = `worker ${run.spec.workerName} renews its Lease but did not accept this Run within ${acceptWithinMs / 1_000} s; see the worker's log`
+    events.warning(run, 'NotAccepted', message)
+    await writes.status(run, { phase: 'Assigned', reason: 'NotAccepted', message })
   }
 }

@@ -3,7 +3,7 @@ import { coerceError, type Log, type Manager } from '../../kubernetes/controller
 import { isReason, objectKey, rfc3339 } from '../../kubernetes/object/index.ts'
 import type { Caches } from './caches.ts'
 
-/** Writes under way at the same time: enough to keep a server busy, few enough that it stays fair to others. */
+/** Maximum number of concurrent writes: enough to keep a server busy, few enough to leave capacity for other clients. */
 const maxInFlight = 64
 
 export type RunWritesDependencies = {
@@ -11,17 +11,17 @@ export type RunWritesDependencies = {
   readonly caches: Pick<Caches, 'runs'>
   readonly log: Log
   readonly nowMs: () => number
-  /** Called when a write for a Run has ended, well or not. */
+  /** Called when a write for a Run has succeeded or failed. */
   readonly onEnd: (runKey: string) => void
 }
 
-/** The writes of dispatch to Runs: one for a Run at a time, each at the version that was decided on. */
+/** Writes to Runs: one at a time for each Run, each with the resourceVersion that the decision was based on. */
 export class RunWrites {
   readonly #dependencies: RunWritesDependencies
-  /** Keys of Runs that a write is under way for. */
+  /** Keys of Runs with a write in flight. */
   readonly #inFlight = new Set<string>()
   readonly #settling = new Set<Promise<void>>()
-  /** Uids of Runs that were let go, and that the cache still has: the next passes have nothing to do for them. */
+  /** Uids of Runs whose finalizer was removed and that are still in the cache; the next passes skip them. */
   readonly #released = new Set<string>()
 
   constructor(dependencies: RunWritesDependencies) {
@@ -32,8 +32,8 @@ export class RunWrites {
     return this.#inFlight.has(objectKey(run))
   }
 
-  /** How many more may begin: what has to wait gets another pass when one ends. */
-  get availableWrites(): number {
+  /** How many more writes may begin now. The end of each write wakes the dispatch loop for the rest. */
+  get available(): number {
     return Math.max(0, maxInFlight - this.#inFlight.size)
   }
 
@@ -45,12 +45,12 @@ export class RunWrites {
     if (this.#dependencies.caches.runs.has(objectKey({ metadata }))) this.#released.add(metadata.uid)
   }
 
-  /** The cache knows that the Run is gone. */
+  /** To be called when the cache has seen the deletion of the Run. */
   forget({ metadata }: Run): void {
     this.#released.delete(metadata.uid)
   }
 
-  /** Runs one write for a Run at a time. What is refused because the Run moved on comes back with its newer version. */
+  /** Begins a write unless one is in flight for the Run. A write that is rejected because the Run has changed is decided again at its newer version. */
   begin(run: Run, write: () => Promise<void>): void {
     const key = objectKey(run)
     if (this.#inFlight.has(key)) return
@@ -61,23 +61,23 @@ export class RunWrites {
     }
     const settled = write().then(end, (thrown: unknown) => {
       if (isReason(thrown, 'Conflict', 'NotFound')) {
-        // The cache is behind: at once the same would be refused again.
+        // The cache is stale, so an immediate retry would be rejected again.
         setTimeout(end, 20)
         return
       }
-      this.#dependencies.log.warn({ err: coerceError(thrown), run: key }, 'write for a run failed, trying again in a second')
+      this.#dependencies.log.warn({ err: coerceError(thrown), run: key }, 'write to a Run failed, retrying in 1 s')
       setTimeout(end, 1_000).unref()
     })
     this.#settling.add(settled)
     void settled.then(() => this.#settling.delete(settled))
   }
 
-  /** Resolves when what is under way has ended. */
+  /** Resolves when all writes in flight have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.#settling)
   }
 
-  /** Writes the status at the version of `run`: refused with Conflict if it has moved on, as a phase never goes back. */
+  /** Writes the status at the resourceVersion of `run`. Rejected with Conflict if the Run has changed, so that a phase never goes back. */
   async status(run: Run, status: object): Promise<void> {
     const { name, namespace, resourceVersion } = run.metadata
     const handle = this.#dependencies.manager.leaderClient.resource(runResource)

@@ -1,6 +1,6 @@
 import type { Worker } from '../../api/index.ts'
 
-/** How many Runs a Worker works on, what they asked for together, and how many it ever got. */
+/** The Runs that a Worker executes now, the resources they requested, and how many Runs it was ever assigned. */
 export type WorkerLoad = {
   readonly active: number
   readonly total: number
@@ -10,22 +10,22 @@ export type WorkerLoad = {
   readonly memoryBytes?: number
 }
 
-/** By Worker. One that is missing has none. */
+/** By name of the Worker. A Worker that is missing has no load. */
 export type WorkerLoads = ReadonlyMap<string, WorkerLoad>
 
 export const noLoad: WorkerLoad = { active: 0, total: 0 }
 
-/** Whether the Worker takes Runs at all. */
+/** Reports whether the Worker accepts Runs at all. */
 export function isSchedulable(worker: Worker): boolean {
   return !worker.spec.drain && !worker.metadata.deletionTimestamp && (worker.status?.phase ?? 'Ready') !== 'Draining'
 }
 
-/** A one-shot worker takes as many Runs as it has slots in its whole life; afterwards it is about to exit. */
+/** A one-shot worker executes at most as many Runs as it has slots; after that it exits. */
 export function isExhausted({ spec }: Worker, { total }: WorkerLoad): boolean {
   return spec.lifecycle === 'OneShot' && total >= spec.slots
 }
 
-/** The load with one Run more, or less. `total` only ever rises. */
+/** The load with one Run more or less. `total` never decreases. */
 export function withRun(
   load: WorkerLoad | undefined,
   by: 1 | -1,
@@ -40,11 +40,11 @@ export function withRun(
   }
 }
 
-/** How many more Runs it can take now. A worker without a status has not said that it is ready. */
+/** How many more Runs the Worker can accept now. A Worker without a status is not ready. */
 export function freeSlots(worker: Worker, { active, total }: WorkerLoad): number {
   if (!worker.status || !isSchedulable(worker)) return 0
   const { slots, lifecycle } = worker.spec
-  // One that says Busy may still have free slots; a one-shot that does has had its Runs.
+  // A warm worker in phase Busy may have free slots; a one-shot worker in phase Busy has been assigned its Runs.
   const free = lifecycle === 'OneShot' ? (worker.status.phase === 'Ready' ? slots - total : 0) : slots - active
   return Math.max(0, free)
 }

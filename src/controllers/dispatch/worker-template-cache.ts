@@ -1,20 +1,20 @@
 import type { Worker } from '../../api/index.ts'
 
 /**
- * How long the last Worker of a pool stands for the next one: then somebody may have installed what it lacked, and one is started to
- * see. That costs a start in so many minutes while a Run waits for what its pool does not have.
+ * How long a deleted Worker predicts the properties of the next one. After that a new worker is started to find out, as a missing engine may
+ * have been installed meanwhile. That costs one start per interval while a Run waits for something that its pool lacks.
  */
 export const templateTtlMs = 5 * 60_000
 
-/** By pool: the Worker that was seen last, to know what one that is started would be like. */
+/** The most recent Worker of each pool, which predicts the properties of the next one that is started. */
 export class WorkerTemplateCache {
   readonly #workers = new Map<string, Worker>()
-  /** By pool: since when that Worker has been gone. */
+  /** By pool: when that Worker was deleted. */
   readonly #deletedAtMs = new Map<string, number>()
 
-  /** Those that still say something. */
+  /** The templates that have not expired, by pool. */
   validAt(nowMs: number): ReadonlyMap<string, Worker> {
-    for (const [pool, goneMs] of this.#deletedAtMs) if (nowMs - goneMs >= templateTtlMs) this.invalidate(pool)
+    for (const [pool, deletedAtMs] of this.#deletedAtMs) if (nowMs - deletedAtMs >= templateTtlMs) this.invalidate(pool)
     return this.#workers
   }
 
@@ -28,7 +28,7 @@ export class WorkerTemplateCache {
     if (this.#workers.get(spec.pool)?.metadata.uid === metadata.uid) this.#deletedAtMs.set(spec.pool, nowMs)
   }
 
-  /** A pool that changed makes other Workers. */
+  /** To be called when the spec of the pool has changed: its new Workers may differ. */
   invalidate(pool: string): void {
     this.#workers.delete(pool)
     this.#deletedAtMs.delete(pool)

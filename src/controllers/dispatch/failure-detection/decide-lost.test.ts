@@ -8,10 +8,10 @@ import { LeaseObserver } from './lease-observer.ts'
 
 type World = { workers?: Worker[]; runs?: Run[]; leases?: Record<string, string> }
 
-/** Looks at the world at the given times; says who is dead when. */
-function watch(...looks: [atMs: number, World][]): string[] {
+/** Decides at the given times with the given objects. Returns which workers were declared lost, and when. */
+function observeAll(...observations: [atMs: number, World][]): string[] {
   const observer = new LeaseObserver(10_000)
-  return looks.flatMap(([atMs, { workers = [], runs = [], leases = {} }]) =>
+  return observations.flatMap(([atMs, { workers = [], runs = [], leases = {} }]) =>
     decideLost({ workers, runs, leases: new Map(Object.entries(leases)), observer, nowMs: atMs }).lost.map(
       ({ worker, runs: lost }) => `${atMs}: ${worker} [${lost.map(({ metadata }) => metadata.name).join(' ')}]`,
     ),
@@ -21,10 +21,10 @@ function watch(...looks: [atMs: number, World][]): string[] {
 const workers = [testWorker('w')]
 const runs = [testRun('r', { worker: 'w', phase: 'Applying' })]
 
-describe('invariant 2: a Lease is expired a whole duration after it was last seen to change', () => {
+describe('invariant 2: a Lease expires a whole lease duration after it was last seen to change', () => {
   for (const [what, looks, want] of [
     [
-      'a worker that renews lives',
+      'a worker that renews its Lease is not lost',
       [
         [0, { workers, runs, leases: { w: '1' } }],
         [9_999, { workers, runs, leases: { w: '2' } }],
@@ -33,7 +33,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       [],
     ],
     [
-      'one that does not is dead after 10 s',
+      'a worker that does not renew its Lease is lost after 10 s',
       [
         [0, { workers, runs, leases: { w: '1' } }],
         [9_999, { workers, runs, leases: { w: '1' } }],
@@ -42,7 +42,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       ['10000: w [r]'],
     ],
     [
-      'an observer that comes late waits a whole duration',
+      'an observer that starts late waits a whole lease duration',
       [
         [50_000, { workers, runs, leases: { w: '1' } }],
         [59_999, { workers, runs, leases: { w: '1' } }],
@@ -51,7 +51,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       ['60000: w [r]'],
     ],
     [
-      'a Lease that goes away wins no time',
+      'the deletion of a Lease does not extend its deadline',
       [
         [0, { workers, runs, leases: { w: '1' } }],
         [5_000, { workers, runs }],
@@ -60,7 +60,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       ['10000: w [r]'],
     ],
     [
-      'a worker without a Lease has one duration to get it',
+      'a worker without a Lease has one lease duration to create it',
       [
         [0, { workers }],
         [9_000, { workers, leases: { w: '1' } }],
@@ -69,7 +69,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       [],
     ],
     [
-      'a Run of a worker that is not there at all',
+      'a Run whose worker does not exist is lost after 10 s',
       [
         [0, { runs }],
         [9_999, { runs }],
@@ -78,7 +78,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       ['10000: w [r]'],
     ],
     [
-      'what a worker left behind when it ended: its Lease',
+      'a Lease that a worker left behind is removed',
       [
         [0, { leases: { w: '1' } }],
         [10_000, { leases: { w: '1' } }],
@@ -86,7 +86,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       ['10000: w []'],
     ],
     [
-      'a worker that ended well leaves nothing to bury',
+      'a worker that shut down cleanly is not lost',
       [
         [0, { workers, runs, leases: { w: '1' } }],
         [20_000, {}],
@@ -94,7 +94,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       [],
     ],
     [
-      'a name that comes back starts anew',
+      'a name that is used again starts a new observation',
       [
         [0, { workers, leases: { w: '1' } }],
         [5_000, {}],
@@ -103,7 +103,7 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       [],
     ],
     [
-      'Runs that have ended are nobody’s business',
+      'ended Runs are ignored',
       [
         [0, { runs: [testRun('r', { worker: 'w', phase: 'Succeeded' })] }],
         [10_000, { runs: [testRun('r', { worker: 'w', phase: 'Succeeded' })] }],
@@ -111,11 +111,11 @@ describe('invariant 2: a Lease is expired a whole duration after it was last see
       [],
     ],
   ] as [string, [number, World][], string[]][]) {
-    test(what, () => assert.deepEqual(watch(...looks), want))
+    test(what, () => assert.deepEqual(observeAll(...looks), want))
   }
 })
 
-test('property: never dead within a duration of a change that was seen, always dead after it', () => {
+test('property: a worker is lost exactly when its Lease was not seen to change for a lease duration', () => {
   const looks = fc.array(fc.record({ afterMs: fc.nat(12_000), renewed: fc.boolean(), hasLease: fc.boolean() }), {
     minLength: 1,
     maxLength: 30,
@@ -124,16 +124,16 @@ test('property: never dead within a duration of a change that was seen, always d
     fc.property(looks, steps => {
       const observer = new LeaseObserver(10_000)
       let nowMs = 0
-      let token = 0
-      let lastSeenToken: number | undefined
+      let version = 0
+      let lastSeenVersion: number | undefined
       let changedAtMs: number | undefined
       for (const { afterMs, renewed, hasLease } of steps) {
         nowMs += afterMs
-        if (renewed) token++
-        const seen = hasLease ? token : undefined
-        if (changedAtMs === undefined || (seen !== undefined && seen !== lastSeenToken)) {
+        if (renewed) version++
+        const seen = hasLease ? version : undefined
+        if (changedAtMs === undefined || (seen !== undefined && seen !== lastSeenVersion)) {
           changedAtMs = nowMs
-          lastSeenToken = seen
+          lastSeenVersion = seen
         }
         const leases = new Map(seen === undefined ? [] : [['w', String(seen)]])
         const { lost } = decideLost({ workers, runs, leases, observer, nowMs })
@@ -144,7 +144,7 @@ test('property: never dead within a duration of a change that was seen, always d
   )
 })
 
-test('the observer says when to look again', () => {
+test('the observer returns the time until the next expiry', () => {
   const observer = new LeaseObserver(10_000)
   assert.equal(observer.nextExpiryMs(0), undefined)
   observer.observe('a', '1', 0)

@@ -5,34 +5,34 @@ export type LostInput = {
   readonly workers: readonly Worker[]
   /** Every Run that has a Worker and has not ended. */
   readonly runs: readonly Run[]
-  /** By worker: what identifies the present renewal of its Lease. Only Leases of workers. */
+  /** By worker: the version of its Lease, which changes with each renewal. Leases of workers only. */
   readonly leases: ReadonlyMap<string, string>
   readonly observer: LeaseObserver
   /** The observer's own monotonic clock. */
   readonly nowMs: number
 }
 
-/** A worker that is dead by invariant 2, and what it leaves behind. */
+/** A worker that is lost by invariant 2, and the objects it leaves. */
 export type LostWorker = {
   readonly worker: string
-  /** The renewal that was its last; delete the Lease only at this one, so that a late renewal fails. Undefined: it has none. */
+  /** Version of its last renewal. Delete the Lease only at this version, so that a late renewal fails. Undefined: it has no Lease. */
   readonly leaseVersion: string | undefined
-  /** Of its Worker object, and of no other that gets its name; undefined: there is none. */
+  /** Uid of its Worker, to delete no other Worker of the same name. Undefined: it has none. */
   readonly uid: string | undefined
-  /** Its Runs that have not ended: they are Lost. */
+  /** Its active Runs, which become Lost. */
   readonly runs: readonly Run[]
 }
 
 export type LostDecision = {
   /** Confirm each against the server before acting on it (see {@link LeaseObserver}). */
   readonly lost: readonly LostWorker[]
-  /** Look again after so long; undefined when there is nobody to watch. */
+  /** Time until the next decision is due; undefined when no worker is observed. */
   readonly requeueAfterMs: number | undefined
 }
 
 /**
- * Decides which workers are dead. Observed is every name that a Worker object, a Lease or a Run speaks of: a worker that
- * deleted itself, and one whose start was cut short between its two objects, leave parts behind that go the same way.
+ * Decides which workers are lost. It observes every name that occurs in a Worker, a Lease or a Run: a worker that ended between two steps of
+ * its registration or of its shutdown leaves only some of these objects, and they are removed in the same way.
  */
 export function decideLost({ workers, runs, leases, observer, nowMs }: LostInput): LostDecision {
   const registered = new Map(workers.map(({ metadata }) => [metadata.name, metadata.uid]))

@@ -1,29 +1,29 @@
 /**
- * What an observer knows about the Leases of workers. All times are of the observer's own monotonic clock, in milliseconds:
- * a Lease is expired when its content did not change for a whole duration since the observer last SAW it change
- * (invariant 2). Wall clocks, and the times written in the Lease, are never compared.
+ * Observations of the Leases of workers. All times are milliseconds of the observer's own monotonic clock: a Lease is expired when it has not
+ * changed for a whole lease duration since the observer last SAW it change (invariant 2). Wall clocks, and the times written in the Lease, are
+ * never compared.
  *
- * A verdict of `expired` is a question to the server, not the last word: a watch that stands still looks the same as a
- * worker that stands still. Read the Lease itself, `observe` what it says, and ask again.
+ * `isExpired` is not final, because a stalled watch cannot be told apart from a stalled worker. Before acting on it, read the Lease from the
+ * server, `observe` it, and check again.
  */
 export class LeaseObserver {
   readonly #durationMs: number
-  readonly #observations = new Map<string, { token: string | undefined; sinceMs: number }>()
+  readonly #observations = new Map<string, { version: string | undefined; sinceMs: number }>()
 
-  /** @param durationMs how long a Lease may stay unchanged; 10,000 by the design, more is safe, less is not. */
+  /** @param durationMs how long a Lease may remain unchanged. 10,000 by design; a larger value is safe, a smaller one is not. */
   constructor(durationMs: number) {
     if (!Number.isFinite(durationMs) || durationMs <= 0) throw new RangeError(`durationMs must be a number > 0, got ${durationMs}`)
     this.#durationMs = durationMs
   }
 
   /**
-   * Notes what a Lease looks like now; `token` changes with every renewal (its resourceVersion, or its renewTime) and is
-   * undefined while there is none. A Lease that goes away does not win time: only a renewal does.
+   * Records the current state of a Lease. `version` changes with every renewal and is undefined while there is no Lease. Only a renewal
+   * extends the deadline; the deletion of the Lease does not.
    */
-  observe(worker: string, token: string | undefined, nowMs: number): void {
+  observe(worker: string, version: string | undefined, nowMs: number): void {
     const seen = this.#observations.get(worker)
-    if (!seen) this.#observations.set(worker, { token, sinceMs: nowMs })
-    else if (token !== undefined && token !== seen.token) this.#observations.set(worker, { token, sinceMs: nowMs })
+    if (!seen) this.#observations.set(worker, { version, sinceMs: nowMs })
+    else if (version !== undefined && version !== seen.version) this.#observations.set(worker, { version, sinceMs: nowMs })
   }
 
   /** Stops observing all but `workers` (invariant 10). */
@@ -40,13 +40,13 @@ export class LeaseObserver {
     return seen !== undefined && nowMs - seen.sinceMs >= this.#durationMs
   }
 
-  /** How long ago the Lease was last seen to change; 0 for one that is not observed. */
+  /** Time since the Lease was last seen to change; 0 if it is not observed. */
   ageMs(worker: string, nowMs: number): number {
     const seen = this.#observations.get(worker)
     return seen ? nowMs - seen.sinceMs : 0
   }
 
-  /** How long until the next Lease expires if nothing is renewed; undefined when none is observed. */
+  /** Time until the first Lease expires if none is renewed; undefined when none is observed. */
   nextExpiryMs(nowMs: number): number | undefined {
     let next: number | undefined
     for (const { sinceMs } of this.#observations.values()) {

@@ -6,7 +6,7 @@ import type { DispatchContext } from '../dispatch-context.ts'
 import { decideLost, type LostWorker } from './decide-lost.ts'
 import { LeaseObserver } from './lease-observer.ts'
 
-/** The shell around {@link decideLost}: watches Leases, makes sure of each death, and ends the Runs of the dead. */
+/** The shell around {@link decideLost}: observes Leases, confirms each loss with the server, and ends the Runs of lost workers. */
 export class LostWorkerController {
   readonly #context: DispatchContext
   readonly #removing = new Set<string>()
@@ -17,30 +17,30 @@ export class LostWorkerController {
     this.#observer = new LeaseObserver(context.leaseDurationMs)
   }
 
-  /** A process that leads again knows nothing of what happened meanwhile: it observes anew. */
+  /** Restarts all observations. Needed when this process becomes the leader again, as it has missed renewals. */
   reset(): void {
     this.#observer = new LeaseObserver(this.#context.leaseDurationMs)
   }
 
-  /** True for a worker that may be dead already: it is being buried, or is late with its renewals. */
+  /** Reports whether a worker may be lost: it is being removed, or its renewal is late by half a lease duration. */
   isSuspect(worker: string, monotonicMs: number): boolean {
     return this.#removing.has(worker) || this.#observer.ageMs(worker, monotonicMs) >= this.#context.leaseDurationMs / 2
   }
 
-  /** True for a worker whose deadline a pass will come for by itself. */
+  /** Reports whether a pass is already scheduled for the deadline of the worker. */
   isObserved(worker: string): boolean {
     return this.#observer.isObserved(worker)
   }
 
-  /** A renewal only moves the deadline, which the pass at the deadline finds out by itself. */
-  observeRenewal(worker: string, token: string): void {
-    if (this.#observer.isObserved(worker)) this.#observer.observe(worker, token, this.#context.monotonicMs())
+  /** Records a renewal. It only extends the deadline, so it needs no pass. */
+  observeRenewal(worker: string, version: string): void {
+    if (this.#observer.isObserved(worker)) this.#observer.observe(worker, version, this.#context.monotonicMs())
   }
 
-  /** Returns after how many milliseconds to look again. */
+  /** @returns milliseconds until the next pass is due; undefined if none is. */
   async pass(): Promise<number | undefined> {
     const { caches, monotonicMs } = this.#context
-    // Other Leases live here too, such as those of controllers: only a worker's may be buried.
+    // The namespace has other Leases too, such as those of leader election. Only Leases of workers may be deleted.
     const ofWorkers = caches.leases.list().filter(({ metadata }) => metadata.labels?.[labels.pool] || caches.workers.get(metadata.name))
     const { lost, requeueAfterMs } = decideLost({
       workers: caches.workers.list(),
@@ -49,15 +49,15 @@ export class LostWorkerController {
       observer: this.#observer,
       nowMs: monotonicMs(),
     })
-    await Promise.all(lost.map(death => this.#removeLost(death)))
+    await Promise.all(lost.map(worker => this.#removeLost(worker)))
     if (requeueAfterMs === undefined) return undefined
-    // An expired one that could not be buried, as the server does not answer, is tried again after a moment.
+    // If the server did not respond, the removal is retried soon.
     return lost.length > 0 ? 500 : requeueAfterMs + 1
   }
 
   /**
-   * The Lease goes first, at exactly the version that was its last: from then on a renewal of a worker that is not as
-   * dead as it looks fails, and makes it stop by itself. A crash after any step is continued by the next pass.
+   * Deletes the Lease first, at exactly the version of its last renewal: from then on every renewal fails, so that a worker that is still alive
+   * stops. After a crash between two steps the next pass continues.
    */
   async #removeLost(lost: LostWorker): Promise<void> {
     const { manager, caches, log, wake } = this.#context
@@ -65,19 +65,19 @@ export class LostWorkerController {
     this.#removing.add(worker)
     try {
       if (!(await this.#confirmLost(lost))) return
-      for (const run of caches.runs.byIndex('activeOf', worker)) await this.#markLost(run, worker)
+      for (const run of caches.runs.byIndex('activeByWorker', worker)) await this.#markLost(run, worker)
       if (lost.uid !== undefined)
         await ignoreDeleted(manager.leaderClient.resource(workerResource).delete(worker, { preconditions: { uid: lost.uid } }))
       log.warn({ worker, runs: lost.runs.map(objectKey) }, 'worker is lost')
     } catch (thrown) {
-      log.warn({ err: coerceError(thrown), worker }, 'lost worker could not be cleared away, trying again')
+      log.warn({ err: coerceError(thrown), worker }, 'failed to remove a lost worker, retrying')
     } finally {
       this.#removing.delete(worker)
       wake()
     }
   }
 
-  /** Asks the server itself, as a watch that stands still looks like a dead worker, and takes the Lease away. */
+  /** Reads the Lease from the server, as a stalled watch looks like a lost worker, and deletes it if it was not renewed. */
   async #confirmLost({ worker, leaseVersion }: LostWorker): Promise<boolean> {
     const handle = this.#context.manager.leaderClient.resource(leaseResource)
     const live = await handle.getOrUndefined(worker, { namespace: systemNamespace })
@@ -98,7 +98,7 @@ export class LostWorkerController {
 
   async #markLost(run: Run, worker: string): Promise<void> {
     const { manager, writes, leaseDurationMs } = this.#context
-    const message = `worker ${worker} did not renew its Lease for ${leaseDurationMs / 1_000} s and is taken for dead`
+    const message = `worker ${worker} did not renew its Lease for ${leaseDurationMs / 1_000} s and was declared lost`
     for (let current: Run | undefined = run; current && !isEnded(current) && current.spec.workerName === worker; ) {
       try {
         await writes.end(current, 'Lost', 'WorkerLost', message)
@@ -112,7 +112,7 @@ export class LostWorkerController {
   }
 }
 
-/** Also another one of that name, that registered meanwhile, is not the one that died. */
+/** Ignores NotFound, and Conflict: another worker of this name has registered meanwhile. */
 async function ignoreDeleted(write: Promise<unknown>): Promise<void> {
   try {
     await write

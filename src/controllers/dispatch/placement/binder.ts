@@ -4,7 +4,7 @@ import { assignedFinalizer } from '../caches.ts'
 import type { DispatchContext } from '../dispatch-context.ts'
 import type { Assignment } from './decide-placement.ts'
 
-/** Writes which Worker has which Run. */
+/** Writes assignments to Runs. */
 export class Binder {
   readonly #context: DispatchContext
 
@@ -12,7 +12,7 @@ export class Binder {
     this.#context = context
   }
 
-  /** `onPlaced` is told of each Run that is being given away; what becomes of it comes with the end of its write. */
+  /** Begins a write for each assignment. `onBind` is called before the write; its result is reported by `RunWritesDependencies.onEnd`. */
   bind(assignments: readonly Assignment[], onBind: (run: Run, worker: string) => void): void {
     const { caches, writes } = this.#context
     for (const { key, worker } of assignments) {
@@ -30,7 +30,7 @@ export class Binder {
       metadata: { finalizers: [...new Set([...finalizers, assignedFinalizer])] },
       spec: { workerName: worker, assignedAt: rfc3339(nowMs()) },
     }
-    // The version makes this the only assignment, and one of a Run that nobody has canceled meanwhile.
+    // The resourceVersion makes the write fail if the Run was assigned or canceled meanwhile.
     const assigned = await manager.leaderClient.resource(runResource).patch(name, patch, { type: 'merge', namespace, resourceVersion })
     caches.runs.applyLocal(assigned)
     metrics.runAssigned(run, Math.max(0, nowMs() - Date.parse(run.metadata.creationTimestamp)) / 1_000)

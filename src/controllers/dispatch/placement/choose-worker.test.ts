@@ -13,28 +13,29 @@ const candidate = (name: string, { active = 0, zone, caches }: { active?: number
 const choose = (candidates: Candidate[], cacheKey?: string, domains: Record<string, number> = {}) =>
   chooseWorker(candidates, cacheKey, domain => domains[domain] ?? 0)?.worker.metadata.name
 
-describe('the best of those that would do', () => {
-  test('the fullest, so that idle ones can go', () => assert.equal(choose([candidate('a'), candidate('b', { active: 1 })]), 'b'))
-  test('of two alike the first by name', () => assert.equal(choose([candidate('b'), candidate('a')]), 'a'))
-  test('the failure domain with the fewest Runs goes before the fullest', () => {
+describe('chooseWorker', () => {
+  test('prefers the most loaded Worker, so that idle ones can be drained', () =>
+    assert.equal(choose([candidate('a'), candidate('b', { active: 1 })]), 'b'))
+  test('breaks a tie by name', () => assert.equal(choose([candidate('b'), candidate('a')]), 'a'))
+  test('prefers the failure domain with the fewest Runs to the most loaded Worker', () => {
     const both = [candidate('a', { zone: 'x', active: 1 }), candidate('b', { zone: 'y' })]
     assert.equal(choose(both, undefined, { x: 3, y: 2 }), 'b')
   })
-  test('one that holds the dependencies goes before all that', () => {
+  test('prefers a Worker with cached dependencies to both', () => {
     const both = [candidate('a', { active: 1 }), candidate('b', { caches: ['git x'] })]
     assert.equal(choose(both, 'git x'), 'b')
     assert.equal(choose(both, 'git y'), 'a')
     assert.equal(choose(both), 'a')
   })
-  test('but only within a bound', () => {
+  test('prefers cached dependencies only within the affinity bound', () => {
     const both = [candidate('a', { zone: 'x', caches: ['k'] }), candidate('b', { zone: 'y' })]
     assert.equal(choose(both, 'k', { x: affinityBound, y: 0 }), 'a')
     assert.equal(choose(both, 'k', { x: affinityBound + 1, y: 0 }), 'b')
   })
-  test('nobody of nobody', () => assert.equal(choose([]), undefined))
+  test('returns undefined without candidates', () => assert.equal(choose([]), undefined))
 })
 
-test('a large pool is sampled: as many as said, none twice, by the given dice', () => {
+test('draws sampleSize distinct Workers of a large pool, and all of a small one', () => {
   const all = Array.from({ length: 1_000 }, (_, i) => i)
   let seed = 1
   const random = () => {
@@ -46,48 +47,48 @@ test('a large pool is sampled: as many as said, none twice, by the given dice', 
   assert.deepEqual(sample([1, 2, 3], random), [1, 2, 3])
 })
 
-describe('what a Worker lacks', () => {
+describe('unmetRequirement', () => {
   const requirements = (stack: object) => requirementsOf(testRun('r', { stack }).spec)
   const has = (status: object, labels?: Record<string, string>) => testWorker('w', { status, ...(labels && { labels }) })
   for (const [what, stack, worker, want] of [
-    ['nothing is asked for', {}, has({}), undefined],
-    ['a label that is missing', { placement: { workerLabels: { gpu: 'a100' } } }, has({}), 'label gpu=a100'],
+    ['no requirements', {}, has({}), undefined],
+    ['a missing label', { placement: { workerLabels: { gpu: 'a100' } } }, has({}), 'label gpu=a100'],
     [
-      'a label that says something else',
+      'a label with another value',
       { placement: { workerLabels: { gpu: 'a100' } } },
       has({}, { gpu: 't4' }),
-      'label gpu=a100, it has gpu=t4',
+      'label gpu=a100 (it has gpu=t4)',
     ],
-    ['a label that is there', { placement: { workerLabels: { gpu: 'a100' } } }, has({}, { gpu: 'a100' }), undefined],
+    ['a matching label', { placement: { workerLabels: { gpu: 'a100' } } }, has({}, { gpu: 'a100' }), undefined],
     ['an engine that is not installed', { engine: 'terraform' }, has({ engines: { opentofu: '1.10.0' } }), 'engine terraform'],
-    ['a worker that does not say what it has', { engine: 'terraform' }, has({}), undefined],
+    ['a worker that does not report its engines', { engine: 'terraform' }, has({}), undefined],
     [
-      'a version that will do',
+      'a version in the required range',
       { engine: 'terraform', placement: { engineVersion: '>= 1.9' } },
       has({ engines: { terraform: '1.11.4' } }),
       undefined,
     ],
     [
-      'one that will not',
+      'a version outside the required range',
       { engine: 'terraform', placement: { engineVersion: '~> 1.9' } },
       has({ engines: { terraform: '2.0.1' } }),
-      'engine terraform ~> 1.9, it has 2.0.1',
+      'engine terraform ~> 1.9 (its version is 2.0.1)',
     ],
     [
-      'one that is not known',
+      'an unknown version',
       { engine: 'terraform', placement: { engineVersion: '~> 1.9' } },
       has({}),
-      'engine terraform ~> 1.9, it does not say which version it has',
+      'engine terraform ~> 1.9 (its version is unknown)',
     ],
     [
-      'an engine that nobody of the pool has: the Run will say so',
+      'an engine that no worker of the pool has: the Run will fail with EngineNotFound',
       { engine: 'command' },
       has({ engines: { opentofu: '1.10.0' } }),
       undefined,
     ],
-    ['memory', { resources: { memory: '8Gi' } }, has({ capacity: { memory: '4Gi' } }), 'memory 8192Mi, it has 4Gi in all'],
-    ['cpu', { resources: { cpu: '1.5' } }, has({ capacity: { cpu: '1' } }), 'cpu 1500m, it has 1 in all'],
-    ['enough of both', { resources: { cpu: '1', memory: '4Gi' } }, has({ capacity: { cpu: '1', memory: '4Gi' } }), undefined],
+    ['memory', { resources: { memory: '8Gi' } }, has({ capacity: { memory: '4Gi' } }), 'memory 8Gi (its capacity is 4Gi)'],
+    ['cpu', { resources: { cpu: '1.5' } }, has({ capacity: { cpu: '1' } }), 'cpu 1500m (its capacity is 1)'],
+    ['enough cpu and memory', { resources: { cpu: '1', memory: '4Gi' } }, has({ capacity: { cpu: '1', memory: '4Gi' } }), undefined],
   ] as const) {
     test(what, () => assert.equal(unmetRequirement(requirements(stack), worker, new Set(['terraform', 'opentofu'])), want))
   }

@@ -3,24 +3,24 @@ import type { Worker } from '../../../api/index.ts'
 /** A Worker with a free slot. */
 export type Candidate = {
   readonly worker: Worker
-  /** Runs it works on, with those just given to it. */
+  /** Active Runs, including those just assigned. */
   active: number
-  /** Slots left. */
+  /** Free slots. */
   free: number
 }
 
-/** Label of Workers that says what fails together. */
+/** Label of the failure domain of a Worker. */
 export const failureDomainLabel = 'topology.kubernetes.io/zone'
 
-/** A Worker that holds what the Run needs wins while its failure domain has at most so many Runs more than the emptiest. */
+/** A Worker with a warm cache is preferred while its failure domain has at most this many Runs more than the least loaded one. */
 export const affinityBound = 2
 
-/** So many of a large pool are looked at. */
+/** Number of Workers of a large pool that are considered for each assignment. */
 export const sampleSize = 32
 
 /**
- * The best of the candidates, all of which would do: first one that holds the dependencies already, within
- * {@link affinityBound}; then one of the failure domain with the fewest Runs; then the fullest, so that idle workers can go.
+ * Chooses the best of the candidates, all of which fit. Preferred is a Worker that has the dependencies cached, within {@link affinityBound};
+ * then the failure domain with the fewest Runs; then the most loaded Worker, so that idle ones can be drained.
  */
 export function chooseWorker<T extends Candidate>(
   candidates: readonly T[],
@@ -28,12 +28,12 @@ export function chooseWorker<T extends Candidate>(
   activeIn: (domain: string) => number,
 ): T | undefined {
   const least = Math.min(...candidates.map(({ worker }) => activeIn(domainOf(worker))))
-  const holds = ({ worker }: T) =>
+  const isCached = ({ worker }: T) =>
     cacheKey !== undefined && worker.status?.caches?.includes(cacheKey) === true && activeIn(domainOf(worker)) - least <= affinityBound
   let best: T | undefined
   let bestScore: readonly number[] = []
   for (const candidate of candidates) {
-    const score = [holds(candidate) ? 0 : 1, activeIn(domainOf(candidate.worker)), -candidate.active]
+    const score = [isCached(candidate) ? 0 : 1, activeIn(domainOf(candidate.worker)), -candidate.active]
     const order = best ? compare(score, bestScore) : -1
     if (order < 0 || (order === 0 && best && candidate.worker.metadata.name < best.worker.metadata.name)) {
       best = candidate
@@ -43,15 +43,14 @@ export function chooseWorker<T extends Candidate>(
   return best
 }
 
-/** Workers without the label are one domain together. */
+/** Workers without the label form one domain. */
 export function domainOf({ metadata }: Worker): string {
   return metadata.labels?.[failureDomainLabel] ?? ''
 }
 
 /**
- * At most {@link sampleSize} of `all`, without one twice, chosen by `random` (0 ≤ x < 1). The best of a few random ones is
- * nearly as good as the best of all, at a cost that does not grow with the pool (M. Mitzenmacher, "The Power of Two Choices
- * in Randomized Load Balancing", 1996).
+ * Draws at most {@link sampleSize} distinct elements of `all` with `random` (0 ≤ x < 1). The best of a few random candidates is nearly as good as
+ * the best of all, at a cost that does not grow with the pool (M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 1996).
  */
 export function sample<T>(all: readonly T[], random: () => number): readonly T[] {
   if (all.length <= sampleSize) return all

@@ -14,7 +14,7 @@ const queueOf = (...runs: ReturnType<typeof testRun>[]) => {
   return queue
 }
 type More = { load?: Map<string, WorkerLoad>; state?: SchedulerState; nowMs?: number; limit?: number }
-const place = (
+const assign = (
   queue: RunQueue,
   workers: Worker[],
   { load = new Map(), state = new SchedulerState(), nowMs = epochMs, ...rest }: More = {},
@@ -24,29 +24,29 @@ const place = (
     .join(' ')
 const warm = (name: string, options: Parameters<typeof testWorker>[1] = {}) => testWorker(name, { lifecycle: 'Warm', ...options })
 
-describe('a Run that cannot go holds nobody else up', () => {
-  test('no Worker has the label it needs', () => {
+describe('a blocked Run does not delay other Runs', () => {
+  test('when no Worker has a required label', () => {
     const queue = queueOf(
       testRun('gpu', { stack: { placement: { workerLabels: { gpu: 'yes' } } }, priorityClass: 'Interactive' }),
       testRun('plain', { atMs: 9_000 }),
     )
-    assert.equal(place(queue, [warm('w')]), 'ns/plain→w')
-    assert.equal(place(queue, [warm('v', { labels: { gpu: 'yes' } })]), 'ns/gpu→v')
+    assert.equal(assign(queue, [warm('w')]), 'ns/plain→w')
+    assert.equal(assign(queue, [warm('v', { labels: { gpu: 'yes' } })]), 'ns/gpu→v')
   })
-  test('its pool is at its limit', () => {
+  test('when its pool is at its limit', () => {
     const queue = queueOf(
       testRun('a', { pool: 'small', version: '1' }),
       testRun('b', { pool: 'small', version: '2' }),
       testRun('c', { atMs: 5_000 }),
     )
     queue.setPoolLimits(new Map([['small', 1]]))
-    assert.equal(place(queue, [warm('s', { pool: 'small', slots: 9 }), warm('d')]), 'ns/a→s ns/c→d')
+    assert.equal(assign(queue, [warm('s', { pool: 'small', slots: 9 }), warm('d')]), 'ns/a→s ns/c→d')
     assert.equal(queue.poolLimitReached('small'), 'PoolLimit')
   })
-  test('the limit over all pools', () => {
+  test('when the limit of all pools is reached, no Run starts', () => {
     const queue = new RunQueue({ maxRunning: 2 })
     for (const i of [1, 2, 3]) queue.put(requestOf(testRun(`r${i}`, { version: `${i}` })))
-    assert.equal(place(queue, [warm('w', { slots: 9 })]), 'ns/r1→w ns/r2→w')
+    assert.equal(assign(queue, [warm('w', { slots: 9 })]), 'ns/r1→w ns/r2→w')
     assert.equal(queue.poolLimitReached('default'), 'GlobalLimit')
   })
 })
@@ -55,18 +55,18 @@ describe('cpu and memory', () => {
   const big = (name: string, memory: string, atMs = 0, version = '1') => testRun(name, { stack: { resources: { memory } }, atMs, version })
   const host = (name: string) => warm(name, { slots: 8, status: { capacity: { cpu: '8', memory: '8Gi' } } })
 
-  test('a Worker is filled as far as it goes, and no further', () => {
+  test('a Worker gets no more Runs than its capacity allows', () => {
     const queue = queueOf(big('a', '3Gi', 0, '1'), big('b', '3Gi', 0, '2'), big('c', '3Gi', 0, '3'), big('d', '2Gi', 0, '4'))
-    assert.equal(place(queue, [host('w')]), 'ns/a→w ns/b→w ns/d→w')
+    assert.equal(assign(queue, [host('w')]), 'ns/a→w ns/b→w ns/d→w')
     assert.equal(queue.size, 1)
   })
-  test('what runs there already counts', () => {
+  test('the load of active Runs counts', () => {
     const load = new Map([['w', { active: 1, total: 1, memoryBytes: 6 * 2 ** 30 }]])
-    assert.equal(place(queueOf(big('a', '3Gi')), [host('w')], { load }), '')
-    assert.equal(place(queueOf(big('a', '2Gi')), [host('w')], { load }), 'ns/a→w')
+    assert.equal(assign(queueOf(big('a', '3Gi')), [host('w')], { load }), '')
+    assert.equal(assign(queueOf(big('a', '2Gi')), [host('w')], { load }), 'ns/a→w')
   })
 
-  test('for a large Run that is overdue a Worker is kept until it has room', () => {
+  test('reserves a Worker for a starved large Run until it has enough capacity', () => {
     const state = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'))
     const load = new Map<string, WorkerLoad>([
@@ -76,7 +76,7 @@ describe('cpu and memory', () => {
     const workers = [host('v'), host('w')]
     const small = (name: string, nowMs: number) => {
       queue.put(requestOf(big(name, '1Gi', nowMs - epochMs)))
-      return place(queue, workers, { load, state, nowMs })
+      return assign(queue, workers, { load, state, nowMs })
     }
     assert.equal(small('s1', epochMs + starvedAfterMs - 1), 'ns/s1→v')
     assert.equal(small('s2', epochMs + starvedAfterMs), 'ns/s2→v')
@@ -86,21 +86,21 @@ describe('cpu and memory', () => {
     assert.equal(small('s4', epochMs + starvedAfterMs + 2), 'ns/huge→w ns/s4→v')
     assert.equal(state.reservations.size, 0)
   })
-  test('a Worker is not kept for a Run that is gone, or for one that no Worker will ever do for', () => {
+  test('reserves no Worker for a deleted Run, or for one that fits no Worker', () => {
     const state = new SchedulerState()
     const queue = queueOf(big('huge', '8Gi'), big('absurd', '9Gi', 0, '0'))
     const load = new Map([['w', { active: 1, total: 1, memoryBytes: 2 ** 30 }]])
     const nowMs = epochMs + starvedAfterMs
-    place(queue, [host('w')], { load, state, nowMs })
+    assign(queue, [host('w')], { load, state, nowMs })
     assert.deepEqual([...state.reservations], [['default', { key: 'ns/huge', worker: 'w' }]])
     queue.remove('ns/huge')
-    place(queue, [host('w')], { load, state, nowMs })
+    assign(queue, [host('w')], { load, state, nowMs })
     assert.equal(state.reservations.size, 0)
   })
 })
 
-test(`property: who is overdue starts within ${starvedEvery} · (older ones + 1) placements, whatever else comes`, () => {
-  const crowd = fc.array(
+test(`property: a starved Run starts within ${starvedEvery} · (older starved Runs + 1) assignments, whatever other Runs arrive`, () => {
+  const arrivals = fc.array(
     fc.record({
       namespace: fc.constantFrom('a', 'b', 'c', 'd'),
       priorityClass: fc.constantFrom('Interactive', 'Change', 'Drift'),
@@ -110,31 +110,31 @@ test(`property: who is overdue starts within ${starvedEvery} · (older ones + 1)
     { minLength: 1, maxLength: 12 },
   )
   fc.assert(
-    fc.property(crowd, fc.nat(30), fc.nat(7), (others, older, turn) => {
+    fc.property(arrivals, fc.nat(30), fc.nat(7), (others, older, count) => {
       const queue = new RunQueue()
       const state = new SchedulerState()
-      state.placementCounts.set('default', turn)
-      // The one that everything goes before: lowest class, lowest priority, a tenant that used a lot.
-      queue.chargePastRun('poor', 10 * 3_600_000, epochMs)
-      const poor = { namespace: 'poor', priorityClass: 'Drift', priority: -1_000 } as const
-      for (let i = 0; i < older; i++) queue.put(requestOf(testRun(`older${i}`, { ...poor, atMs: i, version: String(i) })))
-      queue.put(requestOf(testRun('last', { ...poor, atMs: 1_000, version: '99' })))
+      state.placementCounts.set('default', count)
+      // Last in every order: lowest class, lowest priority, a tenant with high usage.
+      queue.chargePastRun('starved', 10 * 3_600_000, epochMs)
+      const starved = { namespace: 'starved', priorityClass: 'Drift', priority: -1_000 } as const
+      for (let i = 0; i < older; i++) queue.put(requestOf(testRun(`older${i}`, { ...starved, atMs: i, version: String(i) })))
+      queue.put(requestOf(testRun('last', { ...starved, atMs: 1_000, version: '99' })))
       const bound = starvedEvery * (older + 1)
       let nowMs = epochMs + 1_000 + starvedAfterMs
       let number = 0
       for (let placed = 1; placed <= bound; placed++) {
-        // The crowd never ends.
+        // New Runs keep arriving.
         while (queue.size < older + 20) {
           const { takesMs: _, ...options } = others[number % others.length]!
-          queue.put(requestOf(testRun(`crowd${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
+          queue.put(requestOf(testRun(`arrival${number++}`, { ...options, atMs: nowMs - epochMs, version: String(1_000 + number) })))
         }
-        const [given] = decidePlacement({ queue, state, inventory: WorkerInventory.of([warm('w')], new Map(), () => 0), nowMs })
-        assert.ok(given)
-        if (given.key === 'poor/last') return
+        const [assigned] = decidePlacement({ queue, state, inventory: WorkerInventory.of([warm('w')], new Map(), () => 0), nowMs })
+        assert.ok(assigned)
+        if (assigned.key === 'starved/last') return
         nowMs += others[placed % others.length]!.takesMs
-        queue.end(given.key, nowMs)
+        queue.end(assigned.key, nowMs)
       }
-      assert.fail(`it did not start within ${bound} placements`)
+      assert.fail(`it did not start within ${bound} assignments`)
     }),
     { numRuns: 100 },
   )

@@ -1,47 +1,48 @@
-import { type EquivalenceClass, isOlder, type QueueEntry, type RunQueue } from '../queue/index.ts'
+import { type EquivalenceClass, isOlder, type RunQueue, type RunQueueEntry } from '../queue/index.ts'
 import type { WorkerInventory } from './worker-inventory.ts'
 
 export type PlacementInput = {
-  /** The Runs that get a Worker are taken out of it, and counted as running. */
+  /** Assigned Runs are removed from it and counted as running. */
   readonly queue: RunQueue
-  /** Kept from decision to decision. */
+  /** Passed unchanged from one decision to the next. */
   readonly state: SchedulerState
-  /** The slots that are given away are taken from it. */
+  /** Assigned slots are taken from it. */
   readonly inventory: WorkerInventory
-  /** What a Run would find in a Worker's caches; undefined: nothing. */
+  /** Key of the dependencies of a Run in `status.caches` of Workers. Default: no cache affinity. */
   readonly cacheKeyOf?: (runKey: string) => string | undefined
-  /** At most so many at once. Default: all. */
+  /** Maximum number of assignments. Default: no limit. */
   readonly limit?: number
   readonly nowMs: number
 }
 
 export type Assignment = { readonly key: string; readonly namespace: string; readonly worker: string; readonly pool: string }
 
+/** State of the scheduler between two decisions. */
 export class SchedulerState {
-  /** By pool: how many Runs were placed, modulo {@link starvedEvery}. */
+  /** By pool: number of assignments, modulo {@link starvedEvery}. */
   readonly placementCounts = new Map<string, number>()
-  /** By pool: the Worker that is kept free for a Run that is overdue and needs more of it than is left. */
+  /** By pool: the Worker that is reserved for a starved Run until it has enough free cpu and memory. */
   readonly reservations = new Map<string, { readonly key: string; readonly worker: string }>()
 }
 
-/** A Run that has waited for so long is overdue. */
+/** A Run that has been queued for this long is starved. */
 export const starvedAfterMs = 10 * 60_000
 
 /**
- * Of so many placements of a pool at least one goes to the oldest Run that is overdue. So a Run that is overdue, that no
- * limit holds back and that a Worker would do for, starts within `overdueEvery · (n + 1)` placements of its pool, where n is
- * how many older ones wait there: nobody starves, whatever class, weight or priority the others have. Where no Worker has
- * enough cpu or memory left for the oldest one that is overdue, the one with the fewest Runs gets no others until it has.
+ * Of this many assignments in a pool at least one goes to the oldest starved Run. A starved Run that is eligible and fits a Worker therefore
+ * starts within `starvedEvery · (n + 1)` assignments of its pool, where n is the number of older Runs queued there, whatever class, weight or
+ * priority the others have. If no Worker has enough free cpu or memory for the oldest starved Run, the Worker with the fewest Runs is
+ * reserved: it gets no other Runs until it has.
  */
 export const starvedEvery = 8
 
-/** Decides which Runs get which Workers, one after the other: each time the one whose turn it is among those that can go. */
+/** Assigns Runs to Workers, one at a time: always the first eligible Run in queue order that fits a Worker. */
 export function decidePlacement(input: PlacementInput): Assignment[] {
   const { queue, state, inventory, cacheKeyOf, limit = Infinity, nowMs } = input
   const { placementCounts } = state
   inventory.beginCycle()
   const assignments: Assignment[] = []
-  const assign = ({ request: { key, namespace, requirements, concurrency } }: QueueEntry, worker: string) => {
+  const assign = ({ request: { key, namespace, requirements, concurrency } }: RunQueueEntry, worker: string) => {
     const { pool } = requirements
     assignments.push({ key, namespace, worker, pool })
     placementCounts.set(pool, ((placementCounts.get(pool) ?? 0) + 1) % starvedEvery)
@@ -69,16 +70,19 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
   return assignments
 }
 
-/** Looks after the Workers that are kept: gives them away when their Run fits, and chooses one where a Run needs that. */
-function reserveForStarved({ queue, state, inventory, nowMs }: PlacementInput, assign: (entry: QueueEntry, worker: string) => void): void {
+/** Uses a reservation when its Run fits, drops it when its Run or Worker is gone, and reserves a Worker for a starved Run that fits none. */
+function reserveForStarved(
+  { queue, state, inventory, nowMs }: PlacementInput,
+  assign: (entry: RunQueueEntry, worker: string) => void,
+): void {
   for (const [pool, { key, worker }] of state.reservations) {
     const entry = queue.find(key)
-    const isOpen = entry && !queue.poolLimitReached(pool) && !queue.limitReached(entry.fifo)
-    const given = isOpen ? inventory.assignTo(worker, entry.request.requirements) : undefined
-    if (entry && given !== undefined) assign(entry, given)
-    if (!isOpen || given !== undefined || !inventory.reserve(pool, worker)) state.reservations.delete(pool)
+    const isEligible = entry && !queue.poolLimitReached(pool) && !queue.limitReached(entry.fifo)
+    const assigned = isEligible ? inventory.assignTo(worker, entry.request.requirements) : undefined
+    if (entry && assigned !== undefined) assign(entry, assigned)
+    if (!isEligible || assigned !== undefined || !inventory.reserve(pool, worker)) state.reservations.delete(pool)
   }
-  const nominations = new Map<string, { entry: QueueEntry; worker: string }>()
+  const nominations = new Map<string, { entry: RunQueueEntry; worker: string }>()
   for (const equivalenceClass of queue.equivalenceClasses()) {
     const { pool, cpuMillis, memoryBytes } = equivalenceClass.requirements
     const entry = queue.oldest(equivalenceClass)
@@ -95,8 +99,8 @@ function reserveForStarved({ queue, state, inventory, nowMs }: PlacementInput, a
   }
 }
 
-function nextEntry(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>): QueueEntry | undefined {
-  let best: QueueEntry | undefined
+function nextEntry(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>): RunQueueEntry | undefined {
+  let best: RunQueueEntry | undefined
   for (const equivalenceClass of candidates) {
     if (queue.poolLimitReached(equivalenceClass.requirements.pool)) continue
     const entry = queue.next(equivalenceClass)
@@ -105,17 +109,17 @@ function nextEntry(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>): 
   return best
 }
 
-/** As within a shape: class, then usage for the weight; of one tenant priority, then age; at last age. */
-function precedes({ request: a, fifo: aLane }: QueueEntry, { request: b, fifo: bLane }: QueueEntry): boolean {
+/** The order within an equivalence class: priority class, then usage by weight; within one tenant priority, then age; finally age. */
+function precedes({ request: a, fifo: aFifo }: RunQueueEntry, { request: b, fifo: bFifo }: RunQueueEntry): boolean {
   if (a.rank !== b.rank) return a.rank < b.rank
-  const [one, other] = [aLane.tenantQueue.account, bLane.tenantQueue.account]
+  const [one, other] = [aFifo.tenantQueue.account, bFifo.tenantQueue.account]
   if (one === other && a.priority !== b.priority) return a.priority > b.priority
   const [left, right] = [one.usage / one.weight, other.usage / other.weight]
   return left !== right ? left < right : isOlder(a, b)
 }
 
-function oldestStarved(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>, pool: string, nowMs: number): QueueEntry | undefined {
-  let oldest: QueueEntry | undefined
+function oldestStarved(queue: RunQueue, candidates: ReadonlySet<EquivalenceClass>, pool: string, nowMs: number): RunQueueEntry | undefined {
+  let oldest: RunQueueEntry | undefined
   for (const equivalenceClass of candidates) {
     if (equivalenceClass.requirements.pool !== pool) continue
     const entry = queue.oldest(equivalenceClass)

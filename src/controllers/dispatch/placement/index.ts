@@ -1,7 +1,10 @@
 /**
- * place: which Worker gets which queued Run, and what the others wait for. `decide-placement.ts` decides, with `hands.ts` for what
- * the Workers have to do, `choose-worker.ts` for the Worker and `wait-reason.ts` for what is said; `placer.ts` writes `spec.workerName` at the
- * version that was decided on, so that a Run is given away once; `teller.ts` writes what waiting Runs are told.
+ * @module dispatch/placement: which Worker gets which queued Run, and why the other Runs are pending.
+ * In: the queue, Workers, their loads. Out: assignments; `status.reason` and `status.queuePosition` of queued Runs.
+ * Start reading at `decide-placement.ts`, which takes Workers from `worker-inventory.ts`, chosen by `choose-worker.ts` among those without an
+ * unmet requirement (`match-worker.ts`). `binder.ts` writes `spec.workerName` at the resourceVersion that was decided on, so that a Run is
+ * assigned once. `pending-reason.ts` computes why a Run is pending; `queue-position-reporter.ts` writes it.
+ * Not done here: the order of Runs (`queue/`), and starting Workers (`pool/`).
  */
 
 export { Binder } from './binder.ts'

@@ -1,49 +1,47 @@
 import { satisfiesVersion, type Worker } from '../../../api/index.ts'
-import { parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
+import { formatQuantity, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 import type { Requirements } from '../queue/index.ts'
 
 /**
- * Why the Worker will not do for the needs, however idle it is; undefined when it will. A Worker that does not say which
- * engines it has is taken to have them, in any version but a required one; one that does not say which isolation it can give can give
- * none but Process.
+ * The first requirement that the Worker does not meet, even when idle; undefined if it meets all. A Worker that does not report its engines is
+ * assumed to have every engine, but no particular version. A Worker that does not report its isolation levels offers only Process.
  *
- * @param engines those that Workers of its pool say they have. A Run whose engine none has, and that needs no version of it, is given
- * to any: it ends as EngineNotFound, which says how to get it, and that is more than waiting says.
+ * @param engines those that Workers of the pool report. A Run whose engine no Worker has, and that requires no version, may be assigned to any
+ * Worker: it fails with EngineNotFound, whose message explains how to install the engine. That helps more than a Run that stays queued.
  */
 export function unmetRequirement(requirements: Requirements, { metadata, status }: Worker, engines: Engines): string | undefined {
   for (const [key, value] of Object.entries(requirements.labels)) {
-    const has = metadata.labels?.[key]
-    if (has !== value) return `label ${key}=${value}${has === undefined ? '' : `, it has ${key}=${has}`}`
+    const actual = metadata.labels?.[key]
+    if (actual !== value) return `label ${key}=${value}${actual === undefined ? '' : ` (it has ${key}=${actual})`}`
   }
   const { isolation } = requirements
   if (isolation !== undefined && !status?.isolation?.includes(isolation)) {
-    const offers = status?.isolation ? `it can give ${status.isolation.join(' and ')}` : 'it does not say that it can give that'
-    return `isolation ${isolation}, ${offers}`
+    return `isolation ${isolation} (it ${status?.isolation ? `offers ${status.isolation.join(' and ')}` : 'reports no isolation levels'})`
   }
   const { cpu, memory } = status?.capacity ?? {}
-  if (cpu !== undefined && requirements.cpuMillis > quantityMillis(parseQuantity(cpu)))
-    return `cpu ${requirements.cpuMillis}m, it has ${cpu} in all`
+  if (cpu !== undefined && requirements.cpuMillis > quantityMillis(parseQuantity(cpu))) {
+    return `cpu ${requirements.cpuMillis}m (its capacity is ${cpu})`
+  }
   if (memory !== undefined && requirements.memoryBytes > quantityValue(parseQuantity(memory))) {
-    return `memory ${formatBytes(requirements.memoryBytes)}, it has ${memory} in all`
+    return `memory ${formatMemory(requirements.memoryBytes)} (its capacity is ${memory})`
   }
   const { engine, engineVersion } = requirements
   const version = status?.engines?.[engine]
   if (engines.has(engine) && status?.engines && version === undefined) return `engine ${engine}`
   if (engineVersion === undefined) return undefined
-  if (version === undefined) return `engine ${engine} ${engineVersion}, it does not say which version it has`
-  return satisfiesVersion(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion}, it has ${version}`
+  if (version === undefined) return `engine ${engine} ${engineVersion} (its version is unknown)`
+  return satisfiesVersion(version, engineVersion) ? undefined : `engine ${engine} ${engineVersion} (its version is ${version})`
 }
 
-/** The engines that Workers of a pool say they have. */
+/** The engines that Workers of a pool report. */
 export type Engines = { has(engine: string): boolean }
 
-/** What {@link unmetRequirement} is told of the Workers of a pool. */
+/** The engines that at least one of the Workers reports. */
 export function enginesOf(workers: readonly Worker[]): Set<string> {
   return new Set(workers.flatMap(({ status }) => Object.keys(status?.engines ?? {})))
 }
 
-/** `512Mi`, or bytes where that is not a whole number. */
-export function formatBytes(bytes: number): string {
-  const mebi = 2 ** 20
-  return bytes % mebi === 0 ? `${bytes / mebi}Mi` : `${bytes}`
+/** As a quantity of Kubernetes, such as `512Mi`. */
+export function formatMemory(bytes: number): string {
+  return formatQuantity({ nanos: BigInt(bytes) * 1_000_000_000n, form: 'binary' })
 }

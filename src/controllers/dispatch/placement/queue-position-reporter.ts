@@ -3,15 +3,15 @@ import type { DispatchContext } from '../dispatch-context.ts'
 import { type PreviewEntry, preview, type RunQueue } from '../queue/index.ts'
 import type { PendingReason, PendingReasons } from './pending-reason.ts'
 
-/** What Runs wait for is written this often, and so many at a time: positions change all the time, and each write costs. */
+/** Interval of the reports, and writes in each: positions change all the time, and each write costs. */
 const reportIntervalMs = 1_000
 const maxWritesPerReport = 20
-/** A Run that waits for less long is told nothing. */
+/** Runs that have been queued for less time get no report. */
 const reportAfterMs = 2_000
-/** Of each pool so many of the first in line, and so many of those that a limit holds back; the others wait behind them. */
+/** Of each pool, this many of the first Runs and this many of the blocked Runs are reported. */
 const maxReportedPerPool = 100
 
-/** Writes into waiting Runs why they wait and about where they stand. */
+/** Writes the pending reason and the approximate queue position to queued Runs. */
 export class QueuePositionReporter {
   readonly #context: DispatchContext
   #reportedAtMs = -Infinity
@@ -20,24 +20,24 @@ export class QueuePositionReporter {
     this.#context = context
   }
 
-  /** Returns after how many milliseconds there may be more to tell. */
+  /** @returns milliseconds until the next report is due; Infinity while the queue is empty. */
   report(queue: RunQueue, reasons: () => PendingReasons, nowMs: number): number {
     if (queue.size === 0) return Infinity
     const sinceMs = nowMs - this.#reportedAtMs
     if (sinceMs < reportIntervalMs) return reportIntervalMs - sinceMs
     this.#reportedAtMs = nowMs
     const changes = this.#changes(queue, reasons(), nowMs)
-    // Reasons before positions.
-    changes.sort((a, b) => Number(b.isReason) - Number(a.isReason))
+    // Changed reasons are more urgent than changed positions.
+    changes.sort((a, b) => Number(b.isReasonChanged) - Number(a.isReasonChanged))
     const { writes } = this.#context
     for (const { run, status } of changes.slice(0, maxWritesPerReport)) {
-      if (writes.availableWrites === 0) break
+      if (writes.available === 0) break
       writes.begin(run, () => writes.status(run, status))
     }
     return reportIntervalMs
   }
 
-  #changes(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReason: boolean }[] {
+  #changes(queue: RunQueue, reasons: PendingReasons, nowMs: number): { run: Run; status: object; isReasonChanged: boolean }[] {
     const pools = new Set([...queue.equivalenceClasses()].map(({ requirements }) => requirements.pool))
     return [...pools].flatMap(pool => {
       const { ordered, blocked } = preview(queue, pool, maxReportedPerPool, nowMs)
@@ -46,9 +46,9 @@ export class QueuePositionReporter {
         const run = this.#context.caches.runs.get(previewed.entry.request.key)
         if (!run || this.#context.writes.has(run)) return []
         const status = statusOf(previewed, reasons.of(previewed.entry.fifo))
-        const isReason = run.status?.reason !== status.reason || run.status.message !== status.message
-        const isMoved = (run.status?.queuePosition ?? null) !== status.queuePosition
-        return isReason || isMoved ? [{ run, status, isReason }] : []
+        const isReasonChanged = run.status?.reason !== status.reason || run.status.message !== status.message
+        const hasMoved = (run.status?.queuePosition ?? null) !== status.queuePosition
+        return isReasonChanged || hasMoved ? [{ run, status, isReasonChanged }] : []
       })
     })
   }
@@ -58,7 +58,7 @@ function statusOf({ position }: PreviewEntry, { reason, message }: PendingReason
   return { phase: 'Queued', reason, message, queuePosition: position === undefined ? null : roundPosition(position) }
 }
 
-/** Exact up to 10; beyond that the next ten, so that not every start is a write for everybody behind it. */
+/** Exact up to 10, then rounded up to the next ten, so that a start does not cause a write for every Run behind it. */
 export function roundPosition(position: number): number {
   return position <= 10 ? position : Math.ceil(position / 10) * 10
 }

@@ -8,15 +8,15 @@ import { noLoad, type WorkerLoad, withRun } from '../worker-load.ts'
 import { WorkerInventory } from './worker-inventory.ts'
 
 const poolNames = ['p', 'q']
-const needsIn = (pool: string) =>
+const requirementsIn = (pool: string) =>
   [{}, { resources: { memory: '3Gi' } }, { engine: 'terraform' as const }, { placement: { workerLabels: { gpu: 'yes' } } }].map(stack =>
     requirementsOf(testRun('r', { pool, stack }).spec),
   )
 
-/** Gives away whatever there is, Worker by Worker, then whatever should not be there any more. */
+/** Assigns all free slots Worker by Worker, then tries one more assignment in each pool. */
 function slots(inventory: WorkerInventory): string[] {
   const slotsOf = (pool: string) => {
-    const [requirements] = needsIn(pool)
+    const [requirements] = requirementsIn(pool)
     const from = ['a', 'b', 'c', 'd'].map(of => {
       let count = 0
       while (inventory.assignTo(of, requirements!) !== undefined) count++
@@ -27,8 +27,8 @@ function slots(inventory: WorkerInventory): string[] {
   return poolNames.flatMap(slotsOf)
 }
 
-/** All that can be asked. */
-const answers = (inventory: WorkerInventory) =>
+/** The results of all queries. */
+const queryAll = (inventory: WorkerInventory) =>
   poolNames.map(pool => ({
     ...inventory.count(pool),
     idleOnes: inventory
@@ -36,13 +36,13 @@ const answers = (inventory: WorkerInventory) =>
       .map(({ metadata }) => metadata.name)
       .sort(),
     engines: [...(inventory.engines(pool) as ReadonlyMap<string, number>)].sort(),
-    has: needsIn(pool).map(requirements => inventory.hasFit(requirements)),
-    promising: needsIn(pool).map(requirements => inventory.nominate(requirements)),
+    has: requirementsIn(pool).map(requirements => inventory.hasFit(requirements)),
+    nominated: requirementsIn(pool).map(requirements => inventory.nominate(requirements)),
     isKnown: [...inventory.pools()].includes(pool),
   }))
 
 const name = fc.constantFrom('a', 'b', 'c', 'd')
-const which = fc.record({ pool: fc.constantFrom(...poolNames), requirements: fc.nat(3) })
+const target = fc.record({ pool: fc.constantFrom(...poolNames), requirements: fc.nat(3) })
 const worker = fc.record({
   name,
   pool: fc.constantFrom(...poolNames),
@@ -62,24 +62,24 @@ const step = fc.oneof(
   worker.map(made => ({ kind: 'set' as const, made })),
   name.map(of => ({ kind: 'delete' as const, of })),
   fc.record({ kind: fc.constant('load' as const), of: name, active: fc.nat(2), more: fc.nat(1) }),
-  fc.record({ kind: fc.constant('withhold' as const), of: name, pool: fc.constantFrom(...poolNames) }),
-  which.map(({ pool, requirements }) => ({ kind: 'take' as const, pool, requirements })),
-  fc.record({ kind: fc.constant('takeFrom' as const), of: name, pool: fc.constantFrom(...poolNames), requirements: fc.nat(3) }),
+  fc.record({ kind: fc.constant('reserve' as const), of: name, pool: fc.constantFrom(...poolNames) }),
+  target.map(({ pool, requirements }) => ({ kind: 'assign' as const, pool, requirements })),
+  fc.record({ kind: fc.constant('assignTo' as const), of: name, pool: fc.constantFrom(...poolNames), requirements: fc.nat(3) }),
   fc.constant({ kind: 'begin' as const }),
 )
 
-test('property: whatever comes, goes, changes pools and is given away, the same as if everything were counted anew', () => {
+test('property: after any sequence of changes and assignments it equals an inventory built from scratch', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), steps => {
       const inventory = new WorkerInventory(() => 0)
       const workers = new Map<string, Worker>()
       const loads = new Map<string, WorkerLoad>()
-      const given = (taken: string | undefined, requirements: ReturnType<typeof requirementsOf>) => {
-        if (taken === undefined) return
-        const before = loads.get(taken) ?? noLoad
-        const { spec } = workers.get(taken)!
-        assert.ok((spec.lifecycle === 'OneShot' ? before.total : before.active) < spec.slots, `${taken} has no slot left`)
-        loads.set(taken, withRun(before, 1, requirements))
+      const count = (assigned: string | undefined, requirements: ReturnType<typeof requirementsOf>) => {
+        if (assigned === undefined) return
+        const before = loads.get(assigned) ?? noLoad
+        const { spec } = workers.get(assigned)!
+        assert.ok((spec.lifecycle === 'OneShot' ? before.total : before.active) < spec.slots, `${assigned} has no free slot`)
+        loads.set(assigned, withRun(before, 1, requirements))
       }
       for (const one of steps) {
         if (one.kind === 'set') {
@@ -94,19 +94,20 @@ test('property: whatever comes, goes, changes pools and is given away, the same 
           const load = { active: one.active, total: one.active + one.more, cpuMillis: 0, memoryBytes: one.active * 2 ** 30 }
           if (workers.has(one.of)) loads.set(one.of, load)
           inventory.setLoad(one.of, load)
-        } else if (one.kind === 'withhold') {
-          const isThere = inventory.reserve(one.pool, one.of)
-          if (isThere) assert.equal(inventory.assignTo(one.of, needsIn(one.pool)[0]!), undefined, 'nobody gets it')
+        } else if (one.kind === 'reserve') {
+          const isReserved = inventory.reserve(one.pool, one.of)
+          if (isReserved)
+            assert.equal(inventory.assignTo(one.of, requirementsIn(one.pool)[0]!), undefined, 'a reserved Worker is not assigned')
         } else if (one.kind === 'begin') inventory.beginCycle()
         else {
-          const requirements = needsIn(one.pool)[one.requirements]!
-          given(one.kind === 'take' ? inventory.assign(requirements, undefined) : inventory.assignTo(one.of, requirements), requirements)
+          const requirements = requirementsIn(one.pool)[one.requirements]!
+          count(one.kind === 'assign' ? inventory.assign(requirements, undefined) : inventory.assignTo(one.of, requirements), requirements)
         }
       }
       inventory.beginCycle()
-      const anew = WorkerInventory.of(workers.values(), loads, () => 0)
-      assert.deepEqual(answers(inventory), answers(anew))
-      assert.deepEqual(slots(inventory), slots(anew))
+      const rebuilt = WorkerInventory.of(workers.values(), loads, () => 0)
+      assert.deepEqual(queryAll(inventory), queryAll(rebuilt))
+      assert.deepEqual(slots(inventory), slots(rebuilt))
     }),
     { numRuns: 500 },
   )

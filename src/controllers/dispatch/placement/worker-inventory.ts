@@ -8,35 +8,35 @@ import { type Engines, unmetRequirement } from './match-worker.ts'
 type InventoryWorker = Candidate & {
   worker: Worker
   load: WorkerLoad
-  /** What is left of its capacity; Infinity where it does not say what it has. */
+  /** Free capacity; Infinity if the Worker reports none. */
   cpuMillis: number
   memoryBytes: number
   domain: string
   isSchedulable: boolean
   isBusy: boolean
   isIdle: boolean
-  /** Its place in `free`; -1 when it is not there. */
+  /** Index in `Pool.free`; -1 if it is not in there. */
   freeIndex: number
 }
 
 type Pool = {
   readonly members: Map<string, InventoryWorker>
-  /** Those with a free slot, in no order. */
+  /** Workers with a free slot, in no order. */
   readonly free: InventoryWorker[]
-  /** Runs by failure domain. */
+  /** Active Runs by failure domain. */
   readonly activeByDomain: Map<string, number>
-  /** Those that its Workers say they have, with how many say so. */
+  /** Engines that its Workers report, with the number of Workers that report each. */
   readonly engines: Map<string, number>
   busy: number
   idle: number
 }
 
-/** How many Workers a pool has and what they do. */
+/** Number of Workers of a pool by state. */
 export type PoolWorkerCounts = {
   readonly workers: number
-  /** With a Run, or saying so. */
+  /** With an active Run, or in phase Busy. */
   readonly busy: number
-  /** Those that would take a Run now. */
+  /** Idle Workers that would accept a Run now. */
   readonly idle: number
 }
 
@@ -44,13 +44,14 @@ const noEngines: Engines = new Set<string>()
 const noWorkers: PoolWorkerCounts = { workers: 0, busy: 0, idle: 0 }
 
 /**
- * The Workers by pool, with what they have to do: kept up to date one Worker at a time, so that a decision costs what it decides and
- * not what there is. What a decision gives away is counted at once; {@link setLoad} says how it is in the end.
+ * The Workers of each pool with their load. It is updated one Worker at a time, so that the cost of a decision depends on the number of its
+ * assignments and not on the size of the fleet. An assignment is counted immediately, before it is written; {@link setLoad} corrects the load if
+ * the write fails.
  */
 export class WorkerInventory {
   readonly #pools = new Map<string, Pool>()
   readonly #poolOf = new Map<string, string>()
-  /** Not given away in this decision. */
+  /** Workers reserved in this scheduling cycle. */
   #reserved: InventoryWorker[] = []
   readonly #random: () => number
 
@@ -59,14 +60,14 @@ export class WorkerInventory {
     this.#random = random
   }
 
-  /** Those of one decision. */
+  /** An inventory for a single decision. */
   static of(workers: Iterable<Worker>, load: WorkerLoads, random: () => number): WorkerInventory {
     const inventory = new WorkerInventory(random)
     for (const worker of workers) inventory.set(worker, load.get(worker.metadata.name))
     return inventory
   }
 
-  /** A Worker is new, or has changed. */
+  /** Adds or replaces a Worker. */
   set(worker: Worker, load: WorkerLoad = noLoad): void {
     const { name } = worker.metadata
     const before = this.#poolOf.get(name)
@@ -75,7 +76,7 @@ export class WorkerInventory {
     this.#add(worker, load)
   }
 
-  /** What a Worker has to do has changed. */
+  /** Replaces the load of a Worker; unknown names are ignored. */
   setLoad(name: string, load: WorkerLoad = noLoad): void {
     const candidate = this.#find(name)
     if (!candidate || candidate.load === load) return
@@ -95,7 +96,7 @@ export class WorkerInventory {
     this.#reserved = []
   }
 
-  // ---- what there is
+  // ---- queries
 
   pools(): Iterable<string> {
     return this.#pools.keys()
@@ -106,53 +107,53 @@ export class WorkerInventory {
     return pool ? { workers: pool.members.size, busy: pool.busy, idle: pool.idle } : noWorkers
   }
 
-  /** The Workers of a pool that would take a Run now. */
+  /** The idle Workers of a pool that would accept a Run now. */
   idle(poolName: string): Worker[] {
     return [...this.#members(poolName)].filter(({ isIdle }) => isIdle).map(({ worker }) => worker)
   }
 
-  /** The engines that Workers of the pool say they have. */
+  /** The engines that Workers of the pool report. */
   engines(poolName: string): Engines {
     return this.#pools.get(poolName)?.engines ?? noEngines
   }
 
-  /** Whether a Worker of the pool satisfies `test`. */
+  /** Reports whether at least one Worker of the pool satisfies `test`. */
   some(poolName: string, test: (worker: Worker) => boolean): boolean {
     for (const { worker } of this.#members(poolName)) if (test(worker)) return true
     return false
   }
 
-  // ---- giving away
+  // ---- assignments and reservations
 
-  /** A decision begins. */
+  /** Begins a scheduling cycle: the reservations of the previous one are released. */
   beginCycle(): void {
     for (const candidate of this.#reserved) {
-      // As it is now: it may have gone, or have become another one.
+      // Only if it is still the same: it may have been deleted or replaced meanwhile.
       const { name } = candidate.worker.metadata
       if (this.#find(name) === candidate) this.set(candidate.worker, candidate.load)
     }
     this.#reserved = []
   }
 
-  /** Gives a slot of the best Worker for these needs away. */
+  /** Assigns a slot of the best Worker that fits. Returns its name; undefined if none fits. */
   assign(requirements: Requirements, cacheKey: string | undefined): string | undefined {
     const pool = this.#pools.get(requirements.pool)
     if (!pool || pool.free.length === 0) return undefined
     const doesFit = (candidate: InventoryWorker) => fits(requirements, candidate, pool.engines)
     let candidates = sample(pool.free, this.#random).filter(doesFit)
-    // None of a few says nothing about the others.
+    // If no Worker of the sample fits, another one still may.
     if (candidates.length === 0 && pool.free.length > sampleSize) candidates = pool.free.filter(doesFit)
     const chosen = chooseWorker(candidates, cacheKey, domain => pool.activeByDomain.get(domain) ?? 0)
     return chosen && this.#assume(pool, chosen, requirements)
   }
 
-  /** Whether a free Worker would do now. */
+  /** Reports whether a Worker with a free slot fits now. */
   hasFit(requirements: Requirements): boolean {
     const pool = this.#pools.get(requirements.pool)
     return pool?.free.some(candidate => fits(requirements, candidate, pool.engines)) ?? false
   }
 
-  /** The Worker that would do once its Runs have ended: the one with the fewest. */
+  /** Nominates the Worker with the fewest Runs of those that would fit once their Runs have ended. */
   nominate(requirements: Requirements): string | undefined {
     const engines = this.engines(requirements.pool)
     let best: InventoryWorker | undefined
@@ -169,7 +170,7 @@ export class WorkerInventory {
     return best && nameOf(best)
   }
 
-  /** Gives a slot of just this Worker away, if it would do now. */
+  /** Assigns a slot of this Worker if it fits now. */
   assignTo(name: string, requirements: Requirements): string | undefined {
     const pool = this.#pools.get(requirements.pool)
     const candidate = pool?.members.get(name)
@@ -178,7 +179,7 @@ export class WorkerInventory {
       : undefined
   }
 
-  /** Nobody gets this Worker in this decision. False when there is no such Worker any more. */
+  /** Excludes the Worker from assignments in this cycle. Returns false if it no longer exists or is not schedulable. */
   reserve(poolName: string, name: string): boolean {
     const pool = this.#pools.get(poolName)
     const candidate = pool?.members.get(name)
@@ -197,7 +198,7 @@ export class WorkerInventory {
     return name
   }
 
-  // ---- keeping up to date
+  // ---- bookkeeping
 
   #add(worker: Worker, load: WorkerLoad): void {
     const pool = this.#poolFor(worker.spec.pool)
@@ -262,7 +263,7 @@ function subtractCounts(pool: Pool, candidate: InventoryWorker): void {
   for (const engine of Object.keys(candidate.worker.status?.engines ?? {})) subtract(pool.engines, engine, 1)
 }
 
-/** The last one gets its place. */
+/** Removes in O(1): the last element takes its index. */
 function removeFromFree({ free }: Pool, candidate: InventoryWorker): void {
   if (candidate.freeIndex < 0) return
   const last = free.pop()!
@@ -274,8 +275,8 @@ function removeFromFree({ free }: Pool, candidate: InventoryWorker): void {
 }
 
 function subtract(counts: Map<string, number>, key: string, count: number): void {
-  const left = (counts.get(key) ?? 0) - count
-  if (left > 0) counts.set(key, left)
+  const remaining = (counts.get(key) ?? 0) - count
+  if (remaining > 0) counts.set(key, remaining)
   else counts.delete(key)
 }
 
@@ -289,5 +290,5 @@ function fits(requirements: Requirements, { worker, cpuMillis, memoryBytes }: In
 
 const nameOf = ({ worker }: InventoryWorker): string => worker.metadata.name
 
-/** A one-shot worker that is busy has nothing to give when its Run has ended. */
+/** A one-shot worker exits after its Run, so a busy one with a single slot never gets free. */
 const isReusable = ({ spec }: Worker) => spec.lifecycle !== 'OneShot' || spec.slots > 1

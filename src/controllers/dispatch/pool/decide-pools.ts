@@ -30,8 +30,8 @@ export type PoolNumbers = {
   readonly desired: number
 }
 
-/** `Queue`: Runs wait. `Minimum`: `min` or the schedule asks for them. `Idle`: nobody needs them. `PoolGone`: their pool was deleted. */
-export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolGone'
+/** `Queue`: Runs wait. `Minimum`: `min` or the schedule asks for them. `Idle`: nobody needs them. `PoolDeleted`: their pool was deleted. */
+export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted'
 
 export type PoolsDecision = {
   /** How many workers to start now. */
@@ -152,7 +152,7 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     if (size.requeueAfterMs !== undefined) requeueAfter(size.requeueAfterMs)
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
-  for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolGone')
+  for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolDeleted')
   return { start, drain, pools: numbers, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs: requeueAfterMs }) }
 }
 

@@ -28,7 +28,11 @@ const statusIntervalMs = 500
 const podRegisterWithinMs = 10 * 60_000
 
 /** With what `oarlock worker` ends when it could not register (src/execution/worker/exit-codes.ts). */
-const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = { 2: 'StartRefused', 4: 'NotRegistered', 5: 'CredentialRefused' }
+const exitCodeReasons: Readonly<Record<number, StartFailureReason>> = {
+  2: 'CreateFailed',
+  4: 'RegistrationFailed',
+  5: 'CredentialRejected',
+}
 
 /** The shell around `decidePools`: starts and drains workers, knows which are starting, writes the status of pools. */
 export class PoolController {
@@ -202,7 +206,7 @@ export class PoolController {
       await driver.start(pool, worker)
     } catch (thrown) {
       const message = `worker ${worker} could not be started: ${coerceError(thrown).message}`
-      const failure = thrown instanceof StartError ? thrown.failure : ({ reason: 'StartRefused', message } as const)
+      const failure = thrown instanceof StartError ? thrown.failure : ({ reason: 'CreateFailed', message } as const)
       this.#onStartFailed(pool.metadata.name, worker, failure)
     }
   }
@@ -222,7 +226,7 @@ export class PoolController {
       if (isStarting || (exitCode !== 0 && state.unproven.some(({ name }) => name === worker))) {
         const how = exitCode === undefined ? 'was killed' : `exited with code ${exitCode}`
         const message = `worker ${worker} ${how} before it ${isStarting ? 'registered' : 'had a Run'}`
-        this.#onStartFailed(pool, worker, failure ?? { reason: exitCodeReasons[exitCode ?? -1] ?? 'CrashedAtOnce', message })
+        this.#onStartFailed(pool, worker, failure ?? { reason: exitCodeReasons[exitCode ?? -1] ?? 'CrashedOnStartup', message })
       } else this.#change(before => withProven(before, worker))
     }
     this.#context.wake()
@@ -274,7 +278,7 @@ export class PoolController {
       isRegistered: worker => caches.workers.get(worker) !== undefined,
       isStarting: worker => starting.has(worker),
       isAlive: worker =>
-        caches.leases.get(`${systemNamespace}/${worker}`) !== undefined || caches.runs.byIndex('activeOf', worker).length > 0,
+        caches.leases.get(`${systemNamespace}/${worker}`) !== undefined || caches.runs.byIndex('activeByWorker', worker).length > 0,
       since: this.#orphansSince,
       nowMs,
     })

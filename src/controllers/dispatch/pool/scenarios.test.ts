@@ -128,7 +128,7 @@ test('a restart of the controller strands no slot: what was starting counts, wha
 
 test('a restart in the middle of a backoff does not hold up the pool for ever', () => {
   const world = new PoolSimulation({
-    failsWith: number => (number === 1 ? { reason: 'StartRefused', message: 'ENOENT' } : undefined),
+    failsWith: number => (number === 1 ? { reason: 'CreateFailed', message: 'ENOENT' } : undefined),
     runMs: 1_000,
   })
   world.submit(1)

@@ -14,7 +14,7 @@ import {
   withTimeouts,
 } from './start-state.ts'
 
-const crash: StartFailure = { reason: 'CrashedAtOnce', message: 'exit 1' }
+const crash: StartFailure = { reason: 'CrashedOnStartup', message: 'exit 1' }
 const pull: StartFailure = { reason: 'ImagePullFailed', message: 'Back-off pulling image "oarlock:nope"' }
 
 test('a start that succeeds leaves nothing behind once its worker had a Run', () => {
@@ -55,7 +55,7 @@ test('a worker that does not register in time counts as failed, once', () => {
   const { state: late, timedOut } = withTimeouts(state, 30_000)
   assert.deepEqual(timedOut, ['w'])
   assert.equal(late.failures, 1)
-  assert.deepEqual(late.lastFailure, { reason: 'NotRegistered', message: 'worker w did not register within 30 s' })
+  assert.deepEqual(late.lastFailure, { reason: 'RegistrationFailed', message: 'worker w did not register within 30 s' })
   assert.equal(withTimeouts(late, 99_000).state, late)
   assert.equal(withFailed(late, 'w', crash, 30_001), late)
   assert.equal(withTimeouts(state, 599_999, 600_000).state, state)

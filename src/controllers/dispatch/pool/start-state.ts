@@ -1,19 +1,19 @@
 /**
  * Why a worker does not come up; the reason of the pool's condition `Ready`.
- * `StartRefused`: it could not even be made. `QuotaExceeded`: the cluster allows no more Pods. `ImagePullFailed`, `ContainerConfig`,
- * `Unschedulable`: its Pod is there and does not run. `CredentialRefused`: it could not register. `CrashedAtOnce`: it ended before it
- * took a Run. `Evicted`: its node took it away. `NotRegistered`: nothing was heard of it in time.
+ * `CreateFailed`: it could not even be made. `QuotaExceeded`: the cluster allows no more Pods. `ImagePullFailed`, `ContainerConfigError`,
+ * `Unschedulable`: its Pod is there and does not run. `CredentialRejected`: it could not register. `CrashedOnStartup`: it ended before it
+ * took a Run. `Evicted`: its node took it away. `RegistrationFailed`: nothing was heard of it in time.
  */
 export type StartFailureReason =
-  | 'StartRefused'
+  | 'CreateFailed'
   | 'QuotaExceeded'
   | 'ImagePullFailed'
-  | 'ContainerConfig'
+  | 'ContainerConfigError'
   | 'Unschedulable'
-  | 'CredentialRefused'
-  | 'CrashedAtOnce'
+  | 'CredentialRejected'
+  | 'CrashedOnStartup'
   | 'Evicted'
-  | 'NotRegistered'
+  | 'RegistrationFailed'
 
 export type StartFailure = { readonly reason: StartFailureReason; readonly message: string }
 
@@ -110,7 +110,7 @@ export function withTimeouts(
     next = withFailed(
       next,
       name,
-      failure ? { ...failure, message: `${message}: ${failure.message}` } : { reason: 'NotRegistered', message },
+      failure ? { ...failure, message: `${message}: ${failure.message}` } : { reason: 'RegistrationFailed', message },
       nowMs,
     )
     timedOut.push(name)

@@ -5,7 +5,7 @@ import { UsageScale } from './decayed-usage.ts'
 
 const halfLifeMs = 900_000
 
-test('what was used counts half after a half-life, and a quarter after two', () => {
+test('usage decays to a half after one half-life, and to a quarter after two', () => {
   const scale = new UsageScale(halfLifeMs)
   const account = scale.scaled(60_000, 5_000_000)
   assert.equal(Math.round(scale.usageMs(account, 5_000_000)), 60_000)
@@ -13,7 +13,7 @@ test('what was used counts half after a half-life, and a quarter after two', () 
   assert.equal(Math.round(scale.usageMs(account, 5_000_000 + 2 * halfLifeMs)), 15_000)
 })
 
-test('property: the same as the sum by the book, also over years, with the base moved', () => {
+test('property: equals the sum of the definition, also over years with a moved base', () => {
   const charges = fc.array(fc.record({ costMs: fc.nat(7_200_000), afterMs: fc.nat(100 * halfLifeMs) }), { minLength: 1, maxLength: 40 })
   fc.assert(
     fc.property(charges, list => {
@@ -34,6 +34,6 @@ test('property: the same as the sum by the book, also over years, with the base 
   )
 })
 
-test('a half-life must be a positive number', () => {
+test('rejects a half-life that is not a positive number', () => {
   assert.throws(() => new UsageScale(0), /halfLifeMs must be a number > 0, got 0/)
 })

@@ -1,35 +1,35 @@
 /**
- * Usage that is forgotten by half in each half-life: `U(now) = Σ cost · 2^(-(now - t) / halfLife)`, as in the fair share of
- * Slurm (PriorityDecayHalfLife, https://slurm.schedmd.com/classic_fair_share.html) and HTCondor (PRIORITY_HALFLIFE).
+ * Usage with exponential decay: `U(now) = Σ cost · 2^(-(now - t) / halfLife)`, as in the fair share of Slurm (PriorityDecayHalfLife,
+ * https://slurm.schedmd.com/classic_fair_share.html) and HTCondor (PRIORITY_HALFLIFE).
  *
- * What is kept is `U(now)` times `2^((now - base) / halfLife)`: that number does not change while time passes, only when
- * something is charged, and it orders tenants as their usage does. So nothing has to be sorted anew as time goes by.
+ * The stored value is `U(now)` times `2^((now - base) / halfLife)`. It changes only when usage is charged, not with time, and it orders tenants
+ * like their usage. Nothing has to be sorted again as time passes.
  */
 export class UsageScale {
   readonly halfLifeMs: number
   #baseMs: number | undefined
 
-  /** @param nowMs what is charged first may be long ago, and the present must stay within what a number holds. Default: when that was. */
+  /** @param nowMs the current time. Needed if the first charge lies far in the past, so that later values do not overflow. Default: the time of the first charge. */
   constructor(halfLifeMs: number, nowMs?: number) {
     if (!Number.isFinite(halfLifeMs) || halfLifeMs <= 0) throw new RangeError(`halfLifeMs must be a number > 0, got ${halfLifeMs}`)
     this.halfLifeMs = halfLifeMs
     this.#baseMs = nowMs
   }
 
-  /** What `costMs` at `atMs`, which is not in the future, adds to a scaled account. */
+  /** The scaled value of `costMs` charged at `atMs`, which must not be in the future. */
   scaled(costMs: number, atMs: number): number {
     this.#baseMs ??= atMs
     return costMs * 2 ** ((atMs - this.#baseMs) / this.halfLifeMs)
   }
 
-  /** The usage that a scaled account stands for at `nowMs`, in milliseconds of a slot. */
+  /** The decayed usage at `nowMs` of a scaled account, in slot milliseconds. */
   usageMs(account: number, nowMs: number): number {
     return account / 2 ** ((nowMs - (this.#baseMs ?? nowMs)) / this.halfLifeMs)
   }
 
   /**
-   * Long before numbers grow too large, moves the base to `nowMs`. Returns what all accounts are to be multiplied with, a
-   * power of two, so that their order stays exactly the same; undefined when there is nothing to do.
+   * Moves the base to `nowMs`, long before values overflow. Returns the factor that all accounts must be multiplied by, a power of two so that
+   * their order is preserved exactly; undefined if the base was not moved.
    */
   rebase(nowMs: number): number | undefined {
     const halfLives = Math.floor((nowMs - (this.#baseMs ?? nowMs)) / this.halfLifeMs)

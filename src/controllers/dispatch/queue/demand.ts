@@ -1,9 +1,9 @@
-import type { EquivalenceClass, TenantAccount } from './fair-queue.ts'
+import type { EquivalenceClass, TenantAccount } from './queue-tree.ts'
 import type { RunQueue } from './run-queue.ts'
 
 /**
- * How many Runs of the pool one more worker after the other would let start: those that no limit holds back, and no more
- * of them than the limits leave room for. Counting stops at `enough`, so it costs no more than that.
+ * Counts the Runs of the pool that would start if it had enough workers: the eligible ones, up to the limits. Counting stops at `enough`, which
+ * bounds its cost.
  */
 export function countStartable(queue: RunQueue, pool: string, equivalenceClasses: Iterable<EquivalenceClass>, enough: number): number {
   const limit = Math.min(enough, queue.maxRunning - queue.running, queue.poolLimit(pool) - queue.runningIn(pool))

@@ -1,34 +1,34 @@
 import { Heap } from '../../../kubernetes/util/index.ts'
-import { isOlder, type QueueEntry, type TenantAccount, type TenantQueue } from './fair-queue.ts'
+import { isOlder, type RunQueueEntry, type TenantAccount, type TenantQueue } from './queue-tree.ts'
 import type { RunQueue } from './run-queue.ts'
 
 export type PreviewEntry = {
-  readonly entry: QueueEntry
-  /** 1 for the next one of its pool; undefined while a limit holds it back. */
+  readonly entry: RunQueueEntry
+  /** 1 for the next Run of its pool; undefined while a limit blocks the Run. */
   readonly position: number | undefined
 }
 
 export type QueuePreview = {
-  /** The first ones in the order in which they go. */
+  /** The first Runs in scheduling order. */
   readonly ordered: readonly PreviewEntry[]
-  /** Some of those that a limit holds back; they go when it lets them. */
+  /** Some of the Runs that a limit blocks; they have no position. */
   readonly blocked: readonly PreviewEntry[]
 }
 
-/** What would go next of one tenant among its queues of one class, over the shapes of a pool. */
+/** Position in the Runs of one tenant and one priority level, across the equivalence classes of a pool. */
 type TenantCursor = {
   readonly account: TenantAccount
   readonly queues: readonly TenantQueue[]
   usage: number
-  head: QueueEntry
-  rest?: Iterator<QueueEntry, void>
+  head: RunQueueEntry
+  rest?: Iterator<RunQueueEntry, void>
 }
 
 /**
- * The order in which the Runs of a pool would start if nothing changed from now on and each cost the same: at most `limit`
- * of them, and as many of those that a limit holds back. O(tenants + limit · log n); the queue stays as it is.
+ * The order in which the Runs of a pool would start if nothing changed and each had the same cost: at most `limit` ordered Runs and at most
+ * `limit` blocked ones. O(tenants + limit · log n). Does not modify the queue.
  *
- * It is a forecast: workers of different kinds, Runs that are overdue, and everything that happens meanwhile change it.
+ * It is a forecast: unequal workers, starved Runs and later arrivals change the order.
  */
 export function preview(queue: RunQueue, pool: string, limit: number, nowMs: number): QueuePreview {
   const equivalenceClasses = [...queue.equivalenceClasses()].filter(({ requirements }) => requirements.pool === pool)
@@ -45,7 +45,7 @@ export function preview(queue: RunQueue, pool: string, limit: number, nowMs: num
       ordered.push({ entry: cursor.head, position: ordered.length + 1 })
       cursor.usage += startCost
       usage.set(cursor.account, cursor.usage)
-      // Most tenants have no second turn, so what comes after the first is looked for only now.
+      // Most tenants appear only once in a preview, so the rest of their Runs is ordered only on demand.
       cursor.rest ??= inOrder(cursor.queues, cursor.head)
       const next = cursor.rest.next().value
       if (next) {
@@ -74,9 +74,9 @@ function tenantCursors(queue: RunQueue, queues: readonly TenantQueue[], usage: R
   return cursors
 }
 
-/** The Runs of one tenant after `first`, in the order in which they go. */
-function* inOrder(queues: readonly TenantQueue[], first: QueueEntry): Generator<QueueEntry, void> {
-  const cursors = new Heap<{ head: QueueEntry; rest?: Iterator<QueueEntry, void> }>((a, b) => entryPrecedes(a.head, b.head), {
+/** The Runs of one tenant after `first`, in scheduling order. */
+function* inOrder(queues: readonly TenantQueue[], first: RunQueueEntry): Generator<RunQueueEntry, void> {
+  const cursors = new Heap<{ head: RunQueueEntry; rest?: Iterator<RunQueueEntry, void> }>((a, b) => entryPrecedes(a.head, b.head), {
     tracked: true,
   })
   for (const { eligible } of queues) for (const fifo of eligible.members()) cursors.put({ head: fifo.runs.peek()! })
@@ -94,7 +94,7 @@ function* inOrder(queues: readonly TenantQueue[], first: QueueEntry): Generator<
   }
 }
 
-function* blockedEntries(queue: RunQueue, queues: readonly TenantQueue[], limit: number): Generator<QueueEntry, void> {
+function* blockedEntries(queue: RunQueue, queues: readonly TenantQueue[], limit: number): Generator<RunQueueEntry, void> {
   let remaining = limit
   for (const { account, eligible, all } of queues) {
     if (remaining <= 0) return
@@ -111,8 +111,8 @@ function* blockedEntries(queue: RunQueue, queues: readonly TenantQueue[], limit:
 }
 
 function entryPrecedes(
-  { request: a, fifo: { priority: one } }: QueueEntry,
-  { request: b, fifo: { priority: other } }: QueueEntry,
+  { request: a, fifo: { priority: one } }: RunQueueEntry,
+  { request: b, fifo: { priority: other } }: RunQueueEntry,
 ): boolean {
   return one !== other ? one > other : isOlder(a, b)
 }

@@ -1,6 +1,6 @@
 import { type PriorityClass, priorityClasses, type RunSpec } from '../../../api/index.ts'
 
-/** 0 goes first. A Run that says nothing goes as Change. */
+/** The rank of the priority class; 0 is scheduled first. Default: the rank of Change. */
 export function classRank(run: { readonly spec: Pick<RunSpec, 'priorityClass'> }): number {
   return rankOf(run.spec.priorityClass ?? 'Change')
 }

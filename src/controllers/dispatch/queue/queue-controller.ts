@@ -6,26 +6,26 @@ import { RunQueue, type RunQueueOptions } from './run-queue.ts'
 import { type Requirements, requestOf, requirementsOf } from './run-request.ts'
 import { TenantIndex } from './tenants.ts'
 
-/** Long Runs are charged, and what nobody needs is forgotten, this often. */
+/** How often long Runs are charged and unused accounts removed. */
 const tickIntervalMs = 30_000
 
-/** Feeds the {@link RunQueue} from the caches, one Run at a time as it changes, and counts the Runs of each Worker. */
+/** Updates the {@link RunQueue} from the caches, one Run at a time, and keeps the load of each Worker. */
 export class QueueController {
   readonly #caches: Caches
   readonly #options: RunQueueOptions
   readonly #nowMs: () => number
   readonly #onLoad: (worker: string, load: WorkerLoad | undefined) => void
   queue: RunQueue
-  /** By Run that is under way: its Worker, and what it takes of it. */
+  /** By key of an active Run: its Worker, and the resources it uses there. */
   readonly #assignments = new Map<string, { readonly worker: string; readonly requirements: Requirements }>()
   readonly #load = new Map<string, WorkerLoad>()
-  /** Runs whose Stack the cache does not have. */
+  /** Keys of Runs whose Stack is not in the cache. */
   readonly #orphans = new Set<string>()
   #tenants = new TenantIndex()
   #areSettingsStale = true
   #tickedMs = -Infinity
 
-  /** @param onLoad told of each Worker that has more or less to do. */
+  /** @param onLoad called when the load of a Worker changes. */
   constructor(
     caches: Caches,
     nowMs: () => number,
@@ -47,12 +47,12 @@ export class QueueController {
     return this.#tenants
   }
 
-  /** Runs without a Stack, as far as is known; for `run-tidier.ts`. */
+  /** Keys of Runs whose Stack is not in the cache; for `run-garbage-collector.ts`. */
   orphans(): Iterable<string> {
     return this.#orphans
   }
 
-  /** Reads everything anew, as when this process becomes the leader. What tenants used lately is known from their ended Runs. */
+  /** Rebuilds all state from the caches, when this process becomes the leader. Recent usage of tenants is taken from their ended Runs. */
   reset(): void {
     this.queue = this.#newQueue()
     this.#assignments.clear()
@@ -71,12 +71,12 @@ export class QueueController {
     }
   }
 
-  /** Tenants, namespaces or limits of pools have changed. */
+  /** To be called when Tenants, labels of namespaces or limits of pools have changed. */
   settingsChanged(): void {
     this.#areSettingsStale = true
   }
 
-  /** To be called before each decision. */
+  /** To be called before each decision: applies changed settings, and charges long Runs from time to time. */
   prepare(): void {
     this.#refreshSettings()
     const nowMs = this.#nowMs()
@@ -85,7 +85,7 @@ export class QueueController {
     this.queue.tick(nowMs)
   }
 
-  /** The Run is new, or has changed. */
+  /** Records a Run that is new or has changed. */
   observeRun(run: Run): void {
     const key = objectKey(run)
     const { workerName } = run.spec
@@ -97,7 +97,7 @@ export class QueueController {
     } else this.#enqueue(key, run)
   }
 
-  /** The Run is gone from the server. */
+  /** Removes a Run that was deleted from the server. */
   removeRun(run: Run): void {
     const key = objectKey(run)
     this.#orphans.delete(key)
@@ -106,7 +106,7 @@ export class QueueController {
     this.#releaseWorker(key)
   }
 
-  /** The Run is being given to a Worker, or has been. */
+  /** Records that the Run is assigned to a Worker, or that the assignment is being written. */
   assignRun(run: Run, worker: string): void {
     const key = objectKey(run)
     const { namespace = '' } = run.metadata
@@ -119,7 +119,7 @@ export class QueueController {
     this.#setLoad(worker, withRun(this.#load.get(worker), 1, requirements))
   }
 
-  /** A write for the Run has ended: one that was being placed and still has no Worker waits again. */
+  /** Records that a write to the Run has ended. If its assignment failed, the Run is queued again. */
   writeSettled(key: string): void {
     const run = this.#caches.runs.get(key)
     if (!run || isEnded(run) || run.spec.workerName !== undefined) return
@@ -157,9 +157,9 @@ export class QueueController {
     }
     const worker = workerName === undefined ? undefined : this.#caches.workers.get(workerName)
     if (workerName === undefined || !worker || this.#load.has(workerName)) return
-    // Whole seconds, rounded down: what was given away before belongs to another Worker that had the name.
+    // A Run assigned before the Worker was created belongs to a previous Worker of this name. Both times are whole seconds, rounded down.
     if (assignedAt === undefined || Date.parse(assignedAt) >= Date.parse(worker.metadata.creationTimestamp)) {
-      // Seen only after its end: a one-shot worker has had its Run.
+      // The Run was observed only after its end; it still counts towards the total of a one-shot worker.
       this.#setLoad(workerName, { active: 0, total: 1 })
     }
   }
@@ -184,7 +184,7 @@ export class QueueController {
     return new RunQueue({ ...this.#options, nowMs: this.#nowMs() })
   }
 
-  /** A clock that is ahead, or a worker that lies, must not charge a tenant for what is to come: usage doubles with each half-life. */
+  /** Limits times to the present. A clock that is ahead, or a worker that reports a false time, would overcharge its tenant: charges grow exponentially with time. */
   #notAfterNowMs(time: string | undefined): number {
     const nowMs = this.#nowMs()
     return time === undefined ? nowMs : Math.min(nowMs, Date.parse(time))

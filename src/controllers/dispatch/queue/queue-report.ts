@@ -1,19 +1,19 @@
 import { type PriorityClass, priorityClasses } from '../../../api/index.ts'
 import type { Caches } from '../caches.ts'
-import type { FifoQueue } from './fair-queue.ts'
 import { type PreviewEntry, preview } from './preview.ts'
+import type { FifoQueue } from './queue-tree.ts'
 import type { RunQueue } from './run-queue.ts'
 
 export type QueueReportOptions = {
-  /** Only this pool. */
+  /** Restricts the report to this pool. Default: all pools. */
   readonly pool?: string | undefined
-  /** Only Runs of this namespace, and its tenant. */
+  /** Restricts the report to Runs of this namespace, and to its tenant. Default: all namespaces. */
   readonly namespace?: string | undefined
-  /** How many Runs of each pool are looked at, from the front. Default 200, at most 5,000. */
+  /** Number of Runs of each pool, from the front. Default 200, at most 5,000. */
   readonly limit?: number | undefined
 }
 
-/** What `/queue` answers; docs/queue.md describes it. */
+/** Response of `/queue`, described in docs/queue.md. */
 export type QueueReport = {
   readonly at: string
   readonly queued: number
@@ -30,16 +30,16 @@ export type QueueReport = {
     readonly queued: number
     readonly running: number
     readonly maxRunning: number | null
-    /** Decayed seconds of slots. */
+    /** Decayed usage in slot seconds. */
     readonly usageSeconds: number
   }[]
   readonly runs: readonly QueuedRun[]
-  /** True where there are more Runs than are listed. */
+  /** True if not all queued Runs are listed. */
   readonly truncated: boolean
 }
 
 export type QueuedRun = {
-  /** In the line of its pool; null while a limit holds it back. */
+  /** Position in the queue of its pool; null while a limit blocks the Run. */
   readonly position: number | null
   readonly namespace: string
   readonly name: string
@@ -56,7 +56,7 @@ export type QueuedRun = {
 
 export const maxReportedRuns = 5_000
 
-/** Numbers are exact; the order of what waits is a forecast ({@link preview}). */
+/** Counts are exact; the order of Runs is a forecast ({@link preview}). */
 export function queueReport(
   queue: RunQueue,
   { runs, pools }: Pick<Caches, 'runs' | 'pools'>,

@@ -2,42 +2,42 @@ import { defaults, type Run, type RunSpec } from '../../../api/index.ts'
 import { objectKey, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 import { classRank } from './priority-class.ts'
 
-/** What a Run needs of its Worker. */
+/** What a Run requires of its Worker. */
 export type Requirements = {
   readonly pool: string
   readonly engine: string
   readonly engineVersion: string | undefined
   readonly labels: Readonly<Record<string, string>>
-  /** Undefined: any worker can give it. */
+  /** Undefined: level Process, which every worker offers. */
   readonly isolation: 'Sandbox' | 'Pod' | undefined
-  /** 0: nothing in particular. */
+  /** 0: no requirement. */
   readonly cpuMillis: number
-  /** 0: nothing in particular. */
+  /** 0: no requirement. */
   readonly memoryBytes: number
 }
 
-/** What the queue knows of a Run that waits. */
+/** A queued Run, as far as its order depends on it. */
 export type RunRequest = {
   /** `namespace/name` */
   readonly key: string
   readonly namespace: string
-  /** 0 goes first ({@link classRank}). */
+  /** Rank of the priority class; 0 is first ({@link classRank}). */
   readonly rank: number
-  /** Higher goes first, within its tenant. */
+  /** Within its tenant, higher is first. */
   readonly priority: number
-  /** From when its age counts, in milliseconds. */
+  /** Start of its wait, in milliseconds since the epoch. */
   readonly sinceMs: number
-  /** Orders Runs of one moment, as creation times have whole seconds: the version they were first seen at. */
+  /** Tie-breaker for Runs of the same second: the resourceVersion at which the Run was first observed. */
   readonly order: number
-  /** Orders what is still equal. */
+  /** Last tie-breaker. */
   readonly uid: string
   readonly concurrency: { readonly key: string; readonly limit: number } | undefined
   readonly requirements: Requirements
-  /** Equal for Runs with equal needs. */
+  /** Equal for Runs with equal requirements. */
   readonly equivalenceKey: string
 }
 
-/** What a Run may use (`spec.resources`) is what its Worker must have left. */
+/** `spec.resources` of a Stack limits what its Run may use, and is what the Worker must have free. */
 export function requirementsOf({ pool, stack }: Pick<RunSpec, 'pool' | 'stack'>): Requirements {
   const { engine, placement, resources, isolation } = stack
   const level = isolation?.level ?? 'Process'
@@ -72,13 +72,13 @@ export function requestOf(run: Run): RunRequest {
 }
 
 function equivalenceKeyOf({ pool, engine, engineVersion = '', labels, isolation, cpuMillis, memoryBytes }: Requirements): string {
-  const wanted = Object.entries(labels)
+  const labelPairs = Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort()
-  return [pool, engine, engineVersion, isolation ?? '', cpuMillis, memoryBytes, ...wanted].join('\n')
+  return [pool, engine, engineVersion, isolation ?? '', cpuMillis, memoryBytes, ...labelPairs].join('\n')
 }
 
-/** True when the queue need not be told of the change from `a` to `b`. What orders Runs of one moment stays as first seen. */
+/** Reports whether `b` has the same place in the queue as `a`. `order` is ignored: its first value is kept. */
 export function isSameRequest(a: RunRequest, b: RunRequest): boolean {
   return (
     a.equivalenceKey === b.equivalenceKey &&

@@ -5,7 +5,7 @@ import type { DispatchContext } from '../dispatch-context.ts'
 import type { QueueController } from './queue-controller.ts'
 import { selectorError } from './tenants.ts'
 
-/** A tenant's numbers change with every Run; people look at them less often. */
+/** Counts of a tenant change with every Run; the status is written less often. */
 const statusEveryMs = 1_000
 
 /** Writes the status of Tenants. */
@@ -14,12 +14,12 @@ export class TenantController {
   readonly #queueController: QueueController
   #writtenAtMs = -Infinity
 
-  constructor(context: DispatchContext, controller: QueueController) {
+  constructor(context: DispatchContext, queueController: QueueController) {
     this.#context = context
-    this.#queueController = controller
+    this.#queueController = queueController
   }
 
-  /** Returns after how many milliseconds a status that was held back is to be written. */
+  /** @returns milliseconds until a postponed status must be written; Infinity if there is none. */
   writeStatus(nowMs: number): number {
     const { caches, manager, log } = this.#context
     const tenants = caches.tenants.list()
@@ -46,7 +46,7 @@ export class TenantController {
       this.#writtenAtMs = nowMs
       patchStatusIfChanged(manager.leaderClient.resource(tenantResource), tenant, next).then(
         written => caches.tenants.applyLocal(written),
-        (thrown: unknown) => log.debug({ err: coerceError(thrown), tenant: name }, 'status of the tenant was not written'),
+        (thrown: unknown) => log.debug({ err: coerceError(thrown), tenant: name }, 'failed to write the status of the Tenant'),
       )
     }
     return Infinity
@@ -56,9 +56,9 @@ export class TenantController {
     const error = selectorError(spec)
     if (error) return { type: 'Ready', status: 'False', reason: 'InvalidSelector', message: error }
     const conflicts = this.#queueController.tenants.conflictsOf(name)
-    if (conflicts.length === 0) return { type: 'Ready', status: 'True', reason: 'Ready', message: 'Its terms are in force' }
+    if (conflicts.length === 0) return { type: 'Ready', status: 'True', reason: 'Ready', message: 'weight and limits are applied' }
     const which = conflicts.slice(0, 5).map(({ namespace, owner }) => `${namespace} (Tenant ${owner})`)
-    const message = `Older Tenants have some of its namespaces: ${which.join(', ')}. Take them out of one of the two`
-    return { type: 'Ready', status: 'False', reason: 'NamespaceTaken', message }
+    const message = `namespaces claimed by older Tenants: ${which.join(', ')}; remove each from one of the two Tenants`
+    return { type: 'Ready', status: 'False', reason: 'NamespaceConflict', message }
   }
 }

@@ -9,7 +9,7 @@ const namespace = (name: string, labels: Record<string, string> = {}) => ({
   metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '2026-06-01T10:00:00Z', labels },
 })
 
-test('a namespace that no Tenant claims is a tenant of its own name, with weight 1 and no limit', () => {
+test('a namespace that no Tenant claims is its own tenant, with weight 1 and no limit', () => {
   const index = new TenantIndex([testTenant('shop', { namespaces: ['web'] })], [namespace('web'), namespace('alone')])
   assert.equal(index.tenantOf('alone'), 'alone')
   assert.deepEqual(index.settingsOf('alone'), { weight: 1, maxRunning: Infinity })
@@ -17,13 +17,13 @@ test('a namespace that no Tenant claims is a tenant of its own name, with weight
   assert.deepEqual(index.namespacesOf('shop'), ['web'])
 })
 
-test('a Tenant without namespaces sets the terms of the namespace of its name', () => {
+test('a Tenant without namespaces applies to the namespace of its own name', () => {
   const index = new TenantIndex([testTenant('web', { weight: 5, limits: { maxRunning: 2 } })], [namespace('web')])
   assert.deepEqual(index.settingsOf(index.tenantOf('web')), { weight: 5, maxRunning: 2 })
   assert.deepEqual(index.namespacesOf('web'), ['web'])
 })
 
-test('a name goes before a selector, and the older Tenant before the younger', () => {
+test('a name takes precedence over a selector, and the older Tenant over the younger', () => {
   const named = testTenant('young', { namespaces: ['a', 'b'] }, 9_000)
   const selecting = testTenant('old', { namespaceSelector: { matchLabels: { team: 'x' } } }, 0)
   const late = testTenant('late', { namespaces: ['b'], namespaceSelector: {} }, 10_000)
@@ -39,7 +39,7 @@ test('a name goes before a selector, and the older Tenant before the younger', (
   ])
 })
 
-test('a selector that cannot be understood matches nothing, and is told', () => {
+test('an invalid selector matches nothing and is reported', () => {
   const spec = { namespaceSelector: { matchExpressions: [{ key: 'team', operator: 'In' as const, values: [] }] } }
   assert.match(selectorError(spec) ?? '', /spec\.namespaceSelector/)
   assert.equal(new TenantIndex([testTenant('t', spec)], [namespace('a')]).tenantOf('a'), 'a')

@@ -1,9 +1,9 @@
 import type { Tenant, TenantSpec } from '../../../api/index.ts'
 import { type KubeObject, type LabelSelector, labelSelectorFromObject, matchesLabels } from '../../../kubernetes/object/index.ts'
 
-/** What the queue knows of a tenant. */
+/** Weight and limit of a tenant. */
 export type TenantSettings = {
-  /** Its share beside others that want more than there is; 1 is the usual one. */
+  /** Its share under contention, relative to other tenants. Default 1. */
   readonly weight: number
   /** Infinity: no limit. */
   readonly maxRunning: number
@@ -11,12 +11,12 @@ export type TenantSettings = {
 
 const defaultSettings: TenantSettings = { weight: 1, maxRunning: Infinity }
 
-/** A namespace that two Tenants claim: the older one has it. */
+/** A namespace that two Tenants claim; it belongs to `owner`, the older one. */
 export type TenantConflict = { readonly namespace: string; readonly owner: string }
 
 /**
- * Which tenant a namespace belongs to: the Tenant that names it, else the one whose selector matches it, else a tenant of
- * its own name. Of several Tenants that claim it the oldest has it, so that a new one takes nothing away.
+ * Maps namespaces to tenants: to the Tenant that names the namespace, else to the one whose selector matches it, else to a tenant of the
+ * namespace's own name. Of several Tenants that claim a namespace the oldest owns it, so that a new Tenant cannot take it over.
  */
 export class TenantIndex {
   readonly #settings = new Map<string, TenantSettings>()
@@ -60,7 +60,7 @@ export class TenantIndex {
     return this.#namespaces.get(tenant) ?? []
   }
 
-  /** Namespaces that this Tenant claims and another one has. */
+  /** Namespaces that this Tenant claims and another one owns. */
   conflictsOf(tenant: string): readonly TenantConflict[] {
     return this.#conflicts.get(tenant) ?? []
   }
@@ -72,12 +72,12 @@ export class TenantIndex {
   }
 }
 
-/** Undefined where there is none, or one that cannot be understood: that one matches nothing ({@link selectorError}). */
+/** Undefined if there is no selector, or if it is invalid and therefore matches nothing ({@link selectorError}). */
 function selectorOf(spec: TenantSpec): LabelSelector | undefined {
   return spec.namespaceSelector && !selectorError(spec) ? labelSelectorFromObject(spec.namespaceSelector) : undefined
 }
 
-/** What is wrong with the selector of a Tenant. */
+/** The validation error of the selector; undefined if it is valid. */
 export function selectorError({ namespaceSelector }: TenantSpec): string | undefined {
   if (!namespaceSelector) return undefined
   try {

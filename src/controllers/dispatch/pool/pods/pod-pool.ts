@@ -54,7 +54,7 @@ export class PodPool implements PoolDriver {
     const { manager, workers } = this.#dependencies
     const { environment, credentialOf } = workers
     if (!pool.spec.template) {
-      throw new StartError({ reason: 'StartRefused', message: `pool ${pool.metadata.name} is of mode Pod and has no spec.template` })
+      throw new StartError({ reason: 'CreateFailed', message: `pool ${pool.metadata.name} is of mode Pod and has no spec.template` })
     }
     const plan = makeWorkerPod({ pool, workerName, environment, hasCredential: credentialOf !== undefined })
     const pods = manager.leaderClient.resource(podResource)
@@ -152,6 +152,6 @@ export class PodPool implements PoolDriver {
 function startErrorOf(workerName: string, error: unknown): unknown {
   if (!isReason(error, 'Forbidden', 'Invalid', 'NotFound', 'BadRequest')) return error
   const { message } = error as StatusError
-  const reason: StartFailureReason = /exceeded quota/.test(message) ? 'QuotaExceeded' : 'StartRefused'
+  const reason: StartFailureReason = /exceeded quota/.test(message) ? 'QuotaExceeded' : 'CreateFailed'
   return new StartError({ reason, message: `pod of worker ${workerName}: ${message}` }, { cause: error })
 }

@@ -37,7 +37,7 @@ for (const [what, status, want] of [
   [
     'a Secret that is missing',
     { phase: 'Pending', containerStatuses: waiting('CreateContainerConfigError', 'secret "x" not found') },
-    ['starting', 'ContainerConfig: pod w-1: CreateContainerConfigError: secret "x" not found'],
+    ['starting', 'ContainerConfigError: pod w-1: CreateContainerConfigError: secret "x" not found'],
   ],
   [
     'no node has room',
@@ -56,7 +56,7 @@ for (const [what, status, want] of [
   [
     'it crashed',
     { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }] },
-    ['ended', 137, 'CrashedAtOnce: pod w-1 exited with code 137: OOMKilled'],
+    ['ended', 137, 'CrashedOnStartup: pod w-1 exited with code 137: OOMKilled'],
   ],
   [
     'evicted by the kubelet',
@@ -77,7 +77,7 @@ for (const [what, status, want] of [
         { name: 'worker', state: { terminated: { exitCode: 3 } } },
       ],
     },
-    ['ended', 3, 'CrashedAtOnce: pod w-1 exited with code 3: no reason is given'],
+    ['ended', 3, 'CrashedOnStartup: pod w-1 exited with code 3: no reason is given'],
   ],
 ] as [string, PodBody['status'], unknown[]][]) {
   test(`a Pod: ${what}`, () => deepEqual(said(status), want))

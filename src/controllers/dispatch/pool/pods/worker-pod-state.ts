@@ -41,7 +41,7 @@ export function workerPodState({ metadata, status = {} }: Pod, container: string
   if (main?.running) return { state: 'running' }
   const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isStartFailure)
   if (waiting) {
-    const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfig'
+    const reason = imageReasons.has(waiting.reason ?? '') ? 'ImagePullFailed' : 'ContainerConfigError'
     return { state: 'starting', failure: { reason, message: `pod ${metadata.name}: ${formatReason(waiting)}` } }
   }
   const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
@@ -58,8 +58,8 @@ function failureOf(pod: string, status: NonNullable<Pod['status']>, terminated: 
   // Evicted by the kubelet, by a taint or for a more important Pod: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
   const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
   if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatReason(disrupted ?? status)}` }
-  if (!terminated) return { reason: 'CrashedAtOnce', message: `pod ${pod} failed: ${formatReason(status)}` }
-  return { reason: 'CrashedAtOnce', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatReason(terminated)}` }
+  if (!terminated) return { reason: 'CrashedOnStartup', message: `pod ${pod} failed: ${formatReason(status)}` }
+  return { reason: 'CrashedOnStartup', message: `pod ${pod} exited with code ${terminated.exitCode}: ${formatReason(terminated)}` }
 }
 
 const maxMessage = 500
