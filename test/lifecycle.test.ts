@@ -295,7 +295,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     await rig.create('late', shell('sleep 100 & sleep 100', { timeout: '1s', retry: { limit: 0 } }))
     const run = await rig.untilRun('late', 'an end', isEnded)
     deepEqual([run.status?.phase, run.status?.reason], ['Failed', 'Timeout'])
-    match(run.status?.message ?? '', /took longer than spec\.timeout, which is 1s/)
+    match(run.status?.message ?? '', /did not finish within 1s \(spec\.timeout\)/)
     deepEqual(processesOfRun(run.metadata.uid), [])
     const stack = await rig.until('late', 'Stalled', now => isConditionTrue(now.status?.conditions, 'Stalled'))
     equal(condition(stack, 'Ready')?.reason, 'RetriesExhausted')

@@ -9,7 +9,7 @@ import { workerExitCodes } from './exit-codes.ts'
 import { Heartbeat } from './lease/heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
 import { RegistrationError } from './lease/registration.ts'
-import type { Execution } from './run/execute-run.ts'
+import type { Execution } from './run/execution.ts'
 import type { RunLog } from './run/run-log.ts'
 import type { StopCause } from './run/stop-cause.ts'
 import { createStoreAgent, prewarmStoreConnection } from './run/store-connections.ts'
@@ -181,7 +181,7 @@ class WorkerProcess {
     // Beside the registration, but behind it: what a Run needs, and the watch that brings it, should be there when the worker is ready.
     const registering = this.#heartbeat.start()
     const watchingRuns = this.#watchRuns()
-    Promise.all([import('./run/execute-run.ts'), import('./run/open-run-log.ts')]).catch(() => {})
+    import('./run/index.ts').catch(() => {})
     try {
       await registering
     } catch (error) {
@@ -362,7 +362,7 @@ class WorkerProcess {
       log,
     } = this.#options
     const key = objectKey(run)
-    const { executeRun } = await import('./run/execute-run.ts')
+    const { executeRun } = await import('./run/index.ts')
     await this.#supervisor.ready
     log.info({ worker: name, run: key, type: run.spec.type }, 'begins')
     const runLog = this.#options.openLog?.(run) ?? (await this.#openLog(run))
@@ -396,7 +396,7 @@ class WorkerProcess {
   }
 
   async #openLog(run: Run): Promise<RunLog> {
-    const { openRunLog } = await import('./run/open-run-log.ts')
+    const { openRunLog } = await import('./run/index.ts')
     const { name, log } = this.#options
     return openRunLog({
       ...this.#options,

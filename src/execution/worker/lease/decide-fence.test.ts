@@ -14,15 +14,15 @@ for (const [sinceRenewalMs, sent, send, recheckInMs] of [
   [9_000, 'SIGTERM', 'SIGKILL', never],
   [60_000, 'none', 'SIGKILL', never],
   [9_500, 'SIGKILL', 'none', never],
-  // A renewal that came after SIGINT: nothing more is sent until the time runs out again.
+  // A renewal after SIGINT: nothing more is sent until the next deadline.
   [100, 'SIGINT', 'none', 7_400],
 ] as [number, FenceStep, FenceStep, number][]) {
-  test(`${sinceRenewalMs} ms after the last renewal, ${sent} sent: ${send}`, () => {
+  test(`sends ${send} ${sinceRenewalMs} ms after the last renewal when ${sent} was sent`, () => {
     assert.deepEqual(decideFence(sinceRenewalMs, sent, defaultLeaseTimings), { send, recheckInMs })
   })
 }
 
-test('invariant 2: whoever asks when told to has sent SIGKILL at +9.0 s, and every step at most once', () => {
+test('invariant 2: a caller that decides again when it is due sends SIGKILL at +9.0 s, and every step at most once', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 20_000 }), startMs => {
       let sent: FenceStep = 'none'
@@ -43,7 +43,7 @@ test('invariant 2: whoever asks when told to has sent SIGKILL at +9.0 s, and eve
   )
 })
 
-test('lease timings must rise and end before the Lease', () => {
+test('rejects lease timings that do not rise or do not end before the Lease', () => {
   assert.equal(checkLeaseTimings(defaultLeaseTimings), defaultLeaseTimings)
   assert.throws(() => checkLeaseTimings({ ...defaultLeaseTimings, killMs: 10_000 }), /must rise: .* got 2000, 6000, 7500, 10000, 10000/)
 })

@@ -1,15 +1,16 @@
-/** What a fence has done so far. It only goes forward. */
+/** The last signal that a fence has sent. It only advances. */
 export type FenceStep = 'none' | 'SIGINT' | 'SIGTERM' | 'SIGKILL'
 
+/** Milliseconds since before the last successful renewal was sent. */
 export type FenceTimings = { interruptMs: number; terminateMs: number; killMs: number }
 
 const order: readonly FenceStep[] = ['none', 'SIGINT', 'SIGTERM', 'SIGKILL']
 
 /**
- * Which signal the engine has to get when the last successful renewal was sent `sinceRenewalMs` ago, and in how many
- * milliseconds to ask again (Infinity: never). Invariant 2: every process is gone before anyone may call the Lease expired.
- * A step that is late is not skipped to be polite: far past the end the answer is SIGKILL at once.
- * A second SIGINT makes terraform drop what it has not saved, so a step is never asked for twice.
+ * Decides which signal the engine must get, `sinceRenewalMs` after the last successful renewal was sent, and in how many milliseconds
+ * to decide again (Infinity: never). Invariant 2: every process has exited before any observer may call the Lease expired.
+ * When several steps are due, the strongest is sent: far past the end that is SIGKILL, immediately.
+ * No step is sent twice, because a second SIGINT makes terraform drop what it has not saved.
  */
 export function decideFence(sinceRenewalMs: number, sent: FenceStep, times: FenceTimings): { send: FenceStep; recheckInMs: number } {
   const due: [FenceStep, number][] = [

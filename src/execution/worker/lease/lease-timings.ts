@@ -1,6 +1,6 @@
 import { defaults } from '../../../api/index.ts'
 
-/** Times of a heartbeat, in milliseconds since before the last renewal that succeeded was sent (by `bootMs`, invariant 2). */
+/** Times of a Lease, in milliseconds since before the last successful renewal was sent (by `bootMs`, invariant 2). */
 export type LeaseTimings = {
   /** When an observer may call the Lease expired. Default: 10,000. */
   durationMs: number
@@ -23,7 +23,7 @@ export const defaultLeaseTimings: LeaseTimings = {
 }
 
 /**
- * Checks that the steps come in order and end before the Lease does.
+ * Checks that the steps are in order and end before the Lease does.
  * @throws {RangeError} naming the times.
  */
 export function checkLeaseTimings(timings: LeaseTimings): LeaseTimings {

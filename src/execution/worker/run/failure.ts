@@ -6,66 +6,70 @@ import { InputError } from './input-error.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
 
-/** How a Run that did not succeed ends. */
+/** The result of a Run that did not succeed. */
 export type Failure = Pick<RunStatus, 'reason' | 'message' | 'retryable'> & { phase: 'Failed' | 'Canceled' }
 
-/** What a status may hold of a message. */
+/** Longer messages are truncated in the status. */
 const maxMessageCharacters = 4_000
 
-/** The end of a Run that was stopped. `during` is what the engine had to say about it. */
-export function failureOfStop(cause: StopCause, during: string | undefined): Failure {
-  const said = during ? `: ${during}` : ''
+/** The result of a Run that was stopped. `engineError` is the error that the engine ended with, if any. */
+export function failureOfStop(cause: StopCause, engineError: string | undefined): Failure {
+  const suffix = engineError ? `: ${engineError}` : ''
   switch (cause.kind) {
     case 'Canceled':
-      return { phase: 'Canceled', reason: 'Canceled', message: `canceled on request${said}`, retryable: false }
+      return { phase: 'Canceled', reason: 'Canceled', message: `canceled on request${suffix}`, retryable: false }
     case 'Timeout':
-      return failed('Timeout', `took longer than spec.timeout, which is ${cause.timeout}${said}`, true)
+      return failed('Timeout', `did not finish within ${cause.timeout} (spec.timeout)${suffix}`, true)
     case 'OutOfMemory':
       return failed('OutOfMemory', formatOutOfMemory(cause), cause.raise !== undefined)
     case 'MachineOutOfMemory':
       return failed(
         'OutOfMemory',
-        `the kernel ended it because the machine had no memory left; its own peak was ${formatBytes(cause.used)}; set spec.resources.memory on what runs here, or allow fewer Runs at once`,
+        `killed by the kernel because the machine ran out of memory (peak of this Run: ${formatBytes(cause.used)}); set spec.resources.memory of the Stacks on this worker, or reduce its slots`,
         true,
       )
     case 'TooManyProcesses':
       return failed(
         'TooManyProcesses',
-        `had ${cause.used} processes at once, and spec.resources.pids is ${cause.limit}; raise it, or find what starts so many`,
+        `started ${cause.used} processes, at most ${cause.limit} are allowed (spec.resources.pids); raise the limit or reduce parallelism`,
         false,
       )
     case 'DiskLimit':
       return failed(
         'DiskLimit',
-        `its directory held ${formatBytes(cause.used)}, and spec.resources.disk is ${formatBytes(cause.limit)}; raise it, or write less`,
+        `wrote ${formatBytes(cause.used)} to its directory, at most ${formatBytes(cause.limit)} are allowed (spec.resources.disk); raise the limit or write less`,
         false,
       )
     case 'WorkerDrained':
-      return failed('WorkerDrained', `the worker was told to stop and the grace time was over${said}`, true)
+      return failed('WorkerDrained', `interrupted because the worker is draining and its grace period expired${suffix}`, true)
     case 'LeaseLost':
-      return failed('LeaseLost', `the worker could not renew its Lease in time and stopped the engine${said}`, true)
+      return failed('LeaseLost', `the worker failed to renew its Lease in time and stopped the engine${suffix}`, true)
     case 'SupervisorLost':
-      return failed('SupervisorLost', `the worker's supervisor process could not be kept running, so the engine was stopped${said}`, true)
+      return failed('SupervisorLost', `the worker failed to keep its supervisor process running and stopped the engine${suffix}`, true)
     case 'StateRefused':
-      return failed('StateRefused', `the state store refused a version, so the engine was stopped: ${cause.detail}${said}`, true)
+      return failed(
+        'StateRefused',
+        `the state store rejected a state version and the worker stopped the engine: ${cause.detail}${suffix}`,
+        true,
+      )
     case 'OwnershipLost':
-      return failed('OwnershipLost', `the Run is not this worker's: ${cause.detail}`, false)
+      return failed('OwnershipLost', `the Run no longer belongs to this worker: ${cause.detail}`, false)
   }
 }
 
-/** The advice is a limit that would have been enough for what was seen, with half as much again: the peak is where it was stopped. */
+/** Suggests 1.5 times the peak: the engine was stopped there and may need more. */
 function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'OutOfMemory' }>): string {
-  const said = `needed more memory than spec.resources.memory allows: peak ${formatBytes(used)}, limit ${formatBytes(limit)}`
-  if (raise) return `${said}; the next try gets ${raise} (spec.resources.autoRaise)`
-  return `${said}; raise spec.resources.memory to ${formatBytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
+  const exceeded = `exceeded spec.resources.memory: peak ${formatBytes(used)}, limit ${formatBytes(limit)}`
+  if (raise) return `${exceeded}; the next Run gets ${raise} (spec.resources.autoRaise)`
+  return `${exceeded}; raise spec.resources.memory to ${formatBytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
 }
 
-/** The end of a Run whose work failed with `error`. Messages name field, value and remedy; they are masked by the caller. */
+/** The result of a Run whose work failed with `error`. The caller masks the message. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof LockedError) {
-    return failed('StateLocked', `${error.message}; the next try finds it free when its holder let go`, true)
+    return failed('StateLocked', `${error.message}; the next Run retries`, true)
   }
-  if (error instanceof StateClientError) return failed('StateUnavailable', `the state store could not be used: ${error.message}`, true)
+  if (error instanceof StateClientError) return failed('StateUnavailable', `the state store is unavailable: ${error.message}`, true)
   if (error instanceof SpawnError) return failed(error.reason, error.message, error.reason === 'SpawnFailed')
   if (error instanceof SourceError || error instanceof InputError || error instanceof OutputsError) {
     return failed(error.reason, error.message, error.retryable)
@@ -75,7 +79,7 @@ export function failureOf(error: unknown): Failure {
   return failed('InternalError', `${(error as Error)?.message ?? error}`, true)
 }
 
-/** Known by its shape: engines are loaded only when a Run needs one. */
+/** Recognized by its shape: importing the class would load the engines before a Run needs one. */
 function isEngineError(error: unknown): error is Error & { reason: string; retryable: boolean } {
   return error instanceof Error && error.name === 'EngineError'
 }
@@ -84,7 +88,7 @@ function failed(reason: string, message: string, retryable: boolean): Failure {
   return { phase: 'Failed', reason, message, retryable }
 }
 
-/** Cuts a message to what a status may hold. Mask it first: half a secret is no longer recognised as one. */
+/** Truncates a message to what a status may hold. Mask it first: half a secret is no longer recognized as one. */
 export function truncateMessage(text: string): string {
   return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }

@@ -1,4 +1,4 @@
-/** Something that a Run needs from the cluster is missing or of no use. Retryable, unless the spec itself is wrong or asks for what this worker cannot give. */
+/** An object that a Run needs is missing or invalid. Retryable, unless the spec is invalid or requires isolation that this worker lacks. */
 export class InputError extends Error {
   override readonly name = 'InputError'
   readonly reason: 'SecretNotFound' | 'ConfigMapNotFound' | 'OutputsNotFound' | 'KeyNotFound' | 'InvalidSpec' | 'IsolationUnavailable'

@@ -4,7 +4,7 @@ import { getOwn, type Json, type KubeObject, setOwn } from '../../../kubernetes/
 import { InputError } from './input-error.ts'
 import { sensitiveAnnotation } from './outputs.ts'
 
-/** What the cluster gives to a Run. */
+/** Everything that a Run reads from Secrets, ConfigMaps and the outputs of other Stacks. */
 export type RunInputs = {
   variables: Record<string, Json>
   /** Names in `variables` whose values are secret. */
@@ -24,7 +24,7 @@ type Reader = {
 
 /**
  * Reads every Secret, ConfigMap and output that the Run's spec names.
- * @throws {InputError} naming the field, the object and what to do.
+ * @throws {InputError} naming the field, the object and the remedy.
  */
 export async function readInputs(client: Client, run: Run, signal: AbortSignal): Promise<RunInputs> {
   const { namespace = 'default' } = run.metadata
@@ -32,7 +32,7 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
   const read = createReader(client, namespace, signal)
   const inputs: RunInputs = { variables: {}, sensitiveNames: [], env: {}, secrets: [] }
   const sensitive = new Set<string>()
-  const take = (name: string, value: Json, isSecret: boolean): void => {
+  const setVariable = (name: string, value: Json, isSecret: boolean): void => {
     setOwn(inputs.variables, name, value)
     if (!isSecret) {
       sensitive.delete(name)
@@ -42,9 +42,9 @@ export async function readInputs(client: Client, run: Run, signal: AbortSignal):
     inputs.secrets.push(...stringsIn(value))
   }
   for (const [index, from] of (spec.variablesFrom ?? []).entries()) {
-    await readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, take)
+    await readVariables(read, namespace, from, `spec.variablesFrom[${index}]`, setVariable)
   }
-  for (const [name, value] of Object.entries(spec.variables ?? {})) take(name, value as Json, false)
+  for (const [name, value] of Object.entries(spec.variables ?? {})) setVariable(name, value as Json, false)
   inputs.sensitiveNames = [...sensitive]
   await readEnv(read, namespace, spec, inputs)
   const kubeconfig = spec.manifests?.kubeconfigSecretRef
@@ -84,26 +84,26 @@ async function readVariables(
   namespace: string,
   from: VariablesFrom,
   field: string,
-  take: (name: string, value: Json, isSecret: boolean) => void,
+  setVariable: (name: string, value: Json, isSecret: boolean) => void,
 ): Promise<void> {
   const given = Object.keys(from).filter(key => from[key as keyof VariablesFrom] !== undefined)
   if (given.length !== 1) {
     throw new InputError(
       'InvalidSpec',
       field,
-      `give exactly one of stackRef, secretRef, configMapRef; got ${given.join(' and ') || 'none'}`,
+      `exactly one of stackRef, secretRef, configMapRef must be set, got ${given.join(' and ') || 'none'}`,
     )
   }
   if (from.secretRef) {
     const { data = {} } = await read.secret(from.secretRef.name, `${field}.secretRef`)
-    for (const [key, value] of Object.entries(data)) take(key, decodeBase64(value), true)
+    for (const [key, value] of Object.entries(data)) setVariable(key, decodeBase64(value), true)
   } else if (from.configMapRef) {
     const { data = {} } = await read.configMap(from.configMapRef.name, `${field}.configMapRef`)
-    for (const [key, value] of Object.entries(data)) take(key, value, false)
+    for (const [key, value] of Object.entries(data)) setVariable(key, value, false)
   } else if (from.stackRef) {
     const { name, outputs } = from.stackRef
     const secretName = outputsSecretName(name)
-    const hint = `Stack ${namespace}/${name} has given no outputs yet; wait until it is Ready, or look why it is not: oarlock describe stack ${name} -n ${namespace}`
+    const hint = `Stack ${namespace}/${name} has no outputs yet; wait until it is Ready, or find out why it is not: oarlock describe stack ${name} -n ${namespace}`
     const secret = await read.secret(secretName, `${field}.stackRef`, hint).catch(error => {
       if (error instanceof InputError) throw new InputError('OutputsNotFound', `${field}.stackRef`, hint)
       throw error
@@ -120,12 +120,12 @@ async function readVariables(
           `Stack ${namespace}/${name} has no output ${JSON.stringify(output)}; it has: ${has}`,
         )
       }
-      take(variable, JSON.parse(decodeBase64(value)) as Json, isSecret(output))
+      setVariable(variable, JSON.parse(decodeBase64(value)) as Json, isSecret(output))
     }
   }
 }
 
-/** Which outputs are secret. A Secret that does not say so was not written by us as it is now: then all are. */
+/** Which outputs are sensitive. A Secret without the annotation was edited by someone else: then all of them are. */
 function isSecretOutput(secret: KubeObject<SecretBody>): (name: string) => boolean {
   try {
     const names: unknown = JSON.parse(secret.metadata.annotations?.[sensitiveAnnotation] ?? 'null')
@@ -142,7 +142,7 @@ async function readEnv(read: Reader, namespace: string, spec: StackSpec, inputs:
       throw new InputError(
         'InvalidSpec',
         field,
-        `give exactly one of value, secretKeyRef for ${name}; got ${value === undefined ? 'none' : 'both'}`,
+        `exactly one of value, secretKeyRef must be set for ${name}, got ${value === undefined ? 'none' : 'both'}`,
       )
     }
     if (!secretKeyRef) {
@@ -169,7 +169,7 @@ function readKey(secret: KubeObject<SecretBody>, key: string, field: string, nam
 
 const decodeBase64 = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
 
-/** Every text in a value, and the value itself as JSON when it is not one. */
+/** Every string and number inside a value, as text. */
 export function stringsIn(value: Json): string[] {
   if (typeof value === 'string') return [value]
   if (value === null || typeof value === 'boolean') return []
@@ -177,7 +177,7 @@ export function stringsIn(value: Json): string[] {
   return Object.values(value).flatMap(stringsIn)
 }
 
-// Lines of a kubeconfig such as "kind: Config" are no secrets; masking them would garble the log.
+// Only credentials: masking lines such as "kind: Config" would make the log unreadable.
 function kubeconfigSecrets(kubeconfig: string): string[] {
   return [...kubeconfig.matchAll(/^\s*-?\s*"?(?:token|password|client-key-data)"?\s*:\s*"?([^"\s,]+)/gm)].map(match => match[1]!)
 }

@@ -7,23 +7,23 @@ import type { StopCause } from './stop-cause.ts'
 export type IsolationOptions = {
   run: Run
   directory: RunDirectory
-  /** Where caches are that this Run may read. */
+  /** The caches that this Run may read. */
   cacheDir: string
-  /** What the operator lets sandboxes read besides, from OARLOCK_SANDBOX_BINDS. */
+  /** Further paths that sandboxes may read, from OARLOCK_SANDBOX_BINDS. */
   sandboxBinds: readonly string[]
   onExceeded(cause: StopCause): void
 }
 
 /**
- * The isolation that the Run's spec asks for.
- * @throws {InputError} IsolationUnavailable when this worker cannot give it: nothing weaker is ever taken instead.
+ * Creates the isolation that the Run's spec requires.
+ * @throws {InputError} IsolationUnavailable if this worker lacks it: a weaker level is never used instead.
  */
 export async function createIsolation({ run, directory, cacheDir, sandboxBinds, onExceeded }: IsolationOptions): Promise<RunIsolation> {
   const { isolation, resources = {} } = run.spec.stack
   const level = isolationLevels.find(each => each === isolation?.level) ?? 'Process'
   const network = isolation?.network !== 'None'
   if (!network && level !== 'Sandbox') {
-    throw new InputError('InvalidSpec', 'spec.isolation.network', `None needs spec.isolation.level Sandbox, got ${level}`)
+    throw new InputError('InvalidSpec', 'spec.isolation.network', `None requires spec.isolation.level Sandbox, got ${level}`)
   }
   const available = await probeIsolation(level)
   if (!available.available) {
@@ -51,8 +51,8 @@ function readLimits(resources: Parameters<typeof parseRunLimits>[0]): ReturnType
 }
 
 /**
- * Caches that programs in a sandbox write end up in those of other Runs (a provider is a program): a sandboxed Run shares them with
- * those of its namespace only.
+ * The cache directory of a Run. Other Runs execute what a sandboxed program writes to a cache (a provider is a program), so sandboxed
+ * Runs share caches within their namespace only.
  */
 export function runCacheDir(run: Run, cacheDir: string): string {
   if (run.spec.stack.isolation?.level !== 'Sandbox') return cacheDir

@@ -9,11 +9,11 @@ export type OpenRunLogOptions = {
   storeAgent: Agent
   token: string | (() => string)
   run: Run
-  /** A log that cannot be sent is reported here and otherwise does no harm. */
+  /** Receives errors of sending; they never fail the Run. */
   onError(error: Error): void
 }
 
-/** The Run's log in the log store; every line passes the masker first (invariant 9). */
+/** Opens the Run's log in the log store. Secrets are masked in every line (invariant 9). */
 export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRunLogOptions): RunLog {
   const masker = createMasker([])
   const { namespace = 'default', name } = run.metadata
@@ -22,7 +22,7 @@ export function openRunLog({ storeUrl, storeAgent, token, run, onError }: OpenRu
   let bytes = 0
   return {
     append(text) {
-      // The masker needs whole lines; a text with several is several lines.
+      // The masker needs whole lines, and the store stores lines.
       for (const line of masker.mask(text).split('\n')) {
         client.append(line)
         lines++

@@ -6,36 +6,40 @@ import { markSecretOutputs, type Outputs, outputsData, outputsDigest, publicOutp
 
 const outputs: Outputs = { url: { value: 'http://x', sensitive: false }, key: { value: { a: ['s3cret', 7, null, true] }, sensitive: true } }
 
-test('each output is JSON text under its name', () => {
+test('stores each output as JSON text under its name', () => {
   assert.equal(Buffer.from(outputsData(outputs).key!, 'base64').toString(), '{"a":["s3cret",7,null,true]}')
   assert.deepEqual(publicOutputs(outputs), { url: 'http://x' })
 })
 
-test('an output that holds a known secret becomes sensitive, whatever its engine says of it (invariant 9)', () => {
+test('marks an output that contains a known secret as sensitive, even if its engine did not (invariant 9)', () => {
   const mask = (text: string) => text.replaceAll('s3cret', '***')
   const given: Outputs = {
     plain: { value: 'x', sensitive: false },
     dsn: { value: { at: ['db://a:s3cret@b'] }, sensitive: false },
     ...outputs,
   }
-  const { outputs: marked, hidden } = markSecretOutputs(given, mask)
-  assert.deepEqual(hidden, ['dsn'])
-  assert.deepEqual(publicOutputs(marked), { plain: 'x', url: 'http://x' })
-  assert.equal(outputsDigest(marked), outputsDigest(given))
+  const { outputs: result, marked } = markSecretOutputs(given, mask)
+  assert.deepEqual(marked, ['dsn'])
+  assert.deepEqual(publicOutputs(result), { plain: 'x', url: 'http://x' })
+  assert.equal(outputsDigest(result), outputsDigest(given))
 })
 
-test('every text in a secret value is masked, however deep', () => {
+test('finds every string of a nested secret value', () => {
   assert.deepEqual(stringsIn(outputs.key!.value), ['s3cret', '7'])
 })
 
-for (const [name, bad, says] of [
-  ['a name that a Secret cannot have', { 'a/b': { value: 1, sensitive: false } }, /output name "a\/b" must be 1 to 253 letters/],
-  ['too much', { a: { value: 'x'.repeat(800_000), sensitive: false } }, /have \d+ bytes \(base64\), allowed are 900000/],
+for (const [name, bad, message] of [
+  ['an output name that a Secret cannot have', { 'a/b': { value: 1, sensitive: false } }, /output name "a\/b" must be 1 to 253 letters/],
+  [
+    'more bytes than a Secret holds',
+    { a: { value: 'x'.repeat(800_000), sensitive: false } },
+    /have \d+ bytes in base64, at most 900000 are allowed/,
+  ],
 ] as [string, Outputs, RegExp][]) {
-  test(`${name} is refused`, () => assert.throws(() => outputsData(bad), says))
+  test(`rejects ${name}`, () => assert.throws(() => outputsData(bad), message))
 }
 
-test('the digest does not depend on the order of keys, and sees every value, secret ones too', () => {
+test('the digest ignores the order of keys and covers every value, including sensitive ones', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), values => {
       const of = (entries: [string, unknown][]) =>

@@ -3,16 +3,16 @@ import { labels, outputsSecretName, outputsSecretType, type Run, stackResource }
 import { type Client, type SecretBody, secretResource } from '../../../kubernetes/client/index.ts'
 import { isReason, type Json, type KubeObject, type OwnerReference } from '../../../kubernetes/object/index.ts'
 
-/** What an engine says a Stack gives to others. */
+/** The outputs of a Stack, as its engine returned them. */
 export type Outputs = Record<string, { value: Json; sensitive: boolean }>
 
-/** On the Secret: the JSON list of the outputs that are secret; those of other Stacks that take them mask these, and only these. */
+/** On the Secret: a JSON list of the sensitive outputs. Stacks that use the outputs mask these, and only these. */
 export const sensitiveAnnotation = 'oarlock.dev/sensitive-outputs'
 
-/** A Secret holds at most 1 MiB; some room is left for its metadata. */
+/** A Secret holds at most 1 MiB, including its metadata. */
 const maxOutputBytes = 900_000
 
-/** Outputs that cannot be kept. */
+/** Outputs that cannot be stored. */
 export class OutputsError extends Error {
   override readonly name = 'OutputsError'
   readonly reason: 'InvalidOutputs' | 'OutputsSecretTaken'
@@ -24,7 +24,7 @@ export class OutputsError extends Error {
   }
 }
 
-/** sha256 over all outputs, secret ones too; the order of keys does not matter. */
+/** sha256 over all outputs, including sensitive ones, whatever the order of their keys. */
 export function outputsDigest(outputs: Outputs): string {
   const entries = Object.keys(outputs)
     .sort()
@@ -43,20 +43,20 @@ function canonicalJson(value: unknown): string {
 }
 
 /**
- * Makes outputs sensitive that `mask` finds a secret in: an engine passes on what it was given, and need not know that it is
- * one (invariant 9). `hidden` names those that did not say so themselves.
+ * Marks outputs as sensitive if `mask` finds a secret in them: an engine may pass on an input without knowing that it is a secret
+ * (invariant 9). `marked` names the outputs that the engine had not marked.
  */
-export function markSecretOutputs(outputs: Outputs, mask: (text: string) => string): { outputs: Outputs; hidden: string[] } {
-  const hidden = Object.keys(outputs).filter(name => {
+export function markSecretOutputs(outputs: Outputs, mask: (text: string) => string): { outputs: Outputs; marked: string[] } {
+  const marked = Object.keys(outputs).filter(name => {
     const { value, sensitive } = outputs[name]!
     const text = JSON.stringify(value)
     return !sensitive && mask(text) !== text
   })
-  const marked = hidden.map(name => [name, { value: outputs[name]!.value, sensitive: true }])
-  return { outputs: { ...outputs, ...Object.fromEntries(marked) }, hidden: hidden.sort() }
+  const sensitive = marked.map(name => [name, { value: outputs[name]!.value, sensitive: true }])
+  return { outputs: { ...outputs, ...Object.fromEntries(sensitive) }, marked: marked.sort() }
 }
 
-/** The outputs that may be shown. */
+/** The outputs that are not sensitive. */
 export function publicOutputs(outputs: Outputs): Record<string, Json> {
   return Object.fromEntries(
     Object.entries(outputs)
@@ -67,7 +67,7 @@ export function publicOutputs(outputs: Outputs): Record<string, Json> {
 
 /**
  * The Secret's data: each output as JSON text under its name, in base64.
- * @throws {OutputsError} InvalidOutputs for names a Secret cannot have, and for too much.
+ * @throws {OutputsError} InvalidOutputs for names that a Secret cannot have, and for more than 900,000 bytes.
  */
 export function outputsData(outputs: Outputs): Record<string, string> {
   const data: Record<string, string> = {}
@@ -82,15 +82,15 @@ export function outputsData(outputs: Outputs): Record<string, string> {
   if (bytes > maxOutputBytes) {
     throw new OutputsError(
       'InvalidOutputs',
-      `the outputs have ${bytes} bytes (base64), allowed are ${maxOutputBytes}; give others a place to look instead`,
+      `outputs have ${bytes} bytes in base64, at most ${maxOutputBytes} are allowed; store large values elsewhere and output their location`,
     )
   }
   return data
 }
 
 /**
- * Makes the Secret `<stack>-outputs` hold exactly these outputs. It belongs to the Stack and goes with it.
- * @throws {OutputsError} OutputsSecretTaken when a Secret of that name is somebody else's.
+ * Creates or replaces the Secret `<stack>-outputs`. The Stack owns it, so it is deleted with the Stack.
+ * @throws {OutputsError} OutputsSecretTaken if a Secret of that name does not hold the outputs of this Stack.
  */
 export async function writeOutputs(client: Client, run: Run, outputs: Outputs): Promise<void> {
   const { namespace = 'default' } = run.metadata
@@ -110,11 +110,11 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs): 
       else if (ownerUidOf(existing) === uid) {
         await secrets.update({ metadata: { ...metadata, resourceVersion: existing.metadata.resourceVersion }, type: existing.type, data })
       } else if (existing.type === outputsSecretType) {
-        // Left by a Stack of the same name that is gone.
+        // The Secret of a deleted Stack of the same name.
         await secrets.delete(name, { namespace, preconditions: { uid: existing.metadata.uid } })
         continue
       } else {
-        const message = `Secret ${namespace}/${name} exists and is not the outputs of this Stack; delete or rename it, since outputs are kept under that name`
+        const message = `Secret ${namespace}/${name} already exists and does not hold the outputs of this Stack; delete or rename it`
         throw new OutputsError('OutputsSecretTaken', message)
       }
       return
@@ -124,7 +124,7 @@ export async function writeOutputs(client: Client, run: Run, outputs: Outputs): 
   }
 }
 
-/** Takes the Secret away again, if it is the Stack's. */
+/** Deletes the Secret, if the Stack owns it. */
 export async function deleteOutputs(client: Client, run: Run): Promise<void> {
   const { namespace } = run.metadata
   const name = outputsSecretName(run.spec.stackRef.name)

@@ -1,13 +1,13 @@
 import type { RunStatus } from '../../../api/index.ts'
 
-/** Where the lines of a Run go. Never blocks and never fails: a log that cannot be sent does not stop the engine. */
+/** The log of a Run. Never blocks and never fails: an unreachable log store does not stop the engine. */
 export type RunLog = {
-  /** One line without its end; secrets are masked here. */
+  /** Appends one line, without its line break; secrets are masked. */
   append(text: string): void
-  /** From now on these texts are masked. */
+  /** Masks these texts from now on. */
   addSecrets(secrets: readonly string[]): void
-  /** The text with every secret replaced. */
+  /** Returns the text with every secret masked. */
   mask(text: string): string
-  /** Sends what is left; says how much there was. */
+  /** Sends the remaining lines; returns the size of the log. */
   close(): Promise<RunStatus['log']>
 }

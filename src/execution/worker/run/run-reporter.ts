@@ -4,28 +4,28 @@ import { type Client, ConnectionError, compareResourceVersions } from '../../../
 import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
 import { StopError } from './stop-cause.ts'
 
-/** Progress is written at most this often. */
+/** Progress is written at most once in this interval. */
 export const progressIntervalMs = 500
 
-/** A phase that writes nothing outside is told after so long, and not at all if it is over by then. */
+/** A phase without external effects is reported after this delay, together with the next one if that comes first. */
 export const coalesceDelayMs = 250
 
-/** What is said of a Run; null takes back what was said before. */
+/** A partial status; null removes a field. */
 type Report = { readonly [Field in keyof RunStatus]?: RunStatus[Field] | null } & { readonly phase: RunStatus['phase'] }
 
 export type RunReporterOptions = {
   client: Client
   run: Run
   workerName: string
-  /** False from the moment on when somebody else may call this worker dead (invariant 2). */
+  /** False once another process may declare this worker lost (invariant 2). */
   mayWrite(): boolean
-  /** One attempt may take this long. Default: 3,000. */
+  /** Timeout of one attempt. Default: 3,000. */
   attemptMs?: number
 }
 
 /**
- * Writes the status of one Run. Phases go only forward; each write carries the resourceVersion it was decided on, so that a Run
- * which became Lost, Canceled or another worker's meanwhile is never written over.
+ * Writes the status of one Run. Phases only advance. Each write carries the resourceVersion it was decided from, so it cannot overwrite
+ * a Run that meanwhile became Lost or Canceled or was assigned to another worker.
  */
 export class RunReporter {
   readonly #options: RunReporterOptions
@@ -35,8 +35,8 @@ export class RunReporter {
   #progress: RunStatus['progress']
   #progressTimer: NodeJS.Timeout | undefined
   #progressAtMs = 0
-  /** Goes with the next write. */
-  #noted: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
+  /** Included in the next write. */
+  #pending: { readonly report: Report; readonly timer: NodeJS.Timeout; readonly written: PromiseWithResolvers<void> } | undefined
 
   constructor(options: RunReporterOptions) {
     this.#options = options
@@ -44,18 +44,18 @@ export class RunReporter {
     this.#key = { name: options.run.metadata.name, namespace: options.run.metadata.namespace ?? 'default' }
   }
 
-  /** The newest version seen. */
+  /** The newest version observed. */
   get run(): Run {
     return this.#run
   }
 
-  /** Takes a version that a watch brought, if it is newer than what is known. */
+  /** Takes a version that a watch delivered, if it is newer than the known one. */
   observe(run: Run): void {
     if (compareResourceVersions(run.metadata.resourceVersion, this.#run.metadata.resourceVersion) >= 0) this.#run = run
   }
 
   /**
-   * Says that the worker has begun.
+   * Reports Preparing.
    * @throws {StopError} as {@link reportPhase}.
    */
   async reportStarted(): Promise<void> {
@@ -63,34 +63,34 @@ export class RunReporter {
   }
 
   /**
-   * Writes a phase and what belongs to it, and what was noted for it, again and again until it is there.
-   * @throws {StopError} OwnershipLost when the Run is not ours (any more), LeaseLost when time ran out.
+   * Writes a phase and its fields, together with any pending report; retries until it is written.
+   * @throws {StopError} OwnershipLost if the Run is no longer this worker's, LeaseLost if the Lease was not renewed in time.
    */
   async reportPhase(report: Report): Promise<void> {
     clearTimeout(this.#progressTimer)
     this.#progressTimer = undefined
     this.#progress = undefined
-    const noted = this.#noted
-    this.#noted = undefined
-    clearTimeout(noted?.timer)
-    const writing = this.#enqueue(() => this.#write({ ...noted?.report, ...report }))
-    if (noted) writing.then(noted.written.resolve, noted.written.reject)
+    const pending = this.#pending
+    this.#pending = undefined
+    clearTimeout(pending?.timer)
+    const writing = this.#enqueue(() => this.#write({ ...pending?.report, ...report }))
+    if (pending) writing.then(pending.written.resolve, pending.written.reject)
     await writing
   }
 
   /**
-   * Notes a phase in which nothing outside is written: it is told after {@link coalesceDelayMs}, or together with the next one if that comes
-   * sooner. Resolves and rejects as that write does.
+   * Reports a phase without external effects after {@link coalesceDelayMs}, or together with the next phase if that comes first.
+   * Resolves and rejects as that write does.
    */
   reportPhaseSoon(report: Report): Promise<void> {
-    const written = this.#noted?.written ?? Promise.withResolvers<void>()
-    clearTimeout(this.#noted?.timer)
+    const written = this.#pending?.written ?? Promise.withResolvers<void>()
+    clearTimeout(this.#pending?.timer)
     const timer = setTimeout(() => void this.reportPhase(report).catch(() => {}), coalesceDelayMs)
-    this.#noted = { report: { ...this.#noted?.report, ...report }, timer, written }
+    this.#pending = { report: { ...this.#pending?.report, ...report }, timer, written }
     return written.promise
   }
 
-  /** Notes progress; written soon, if nothing newer comes first. Never fails. */
+  /** Reports progress, rate-limited; only the newest is written. Never fails. */
   reportProgress(progress: NonNullable<RunStatus['progress']>): void {
     this.#progress = progress
     if (this.#progressTimer) return
@@ -159,7 +159,7 @@ export class RunReporter {
     }
   }
 
-  /** The answer to a write may get lost although the write is there. */
+  /** The response to a write may be lost although the write succeeded. */
   #isWritten(status: Report): boolean {
     const now: Partial<RunStatus> = this.#run.status ?? {}
     return Object.entries(status).every(([field, value]) => equalJson(now[field as keyof RunStatus] ?? null, value ?? null))
@@ -167,12 +167,12 @@ export class RunReporter {
 
   #check({ phase }: Pick<RunStatus, 'phase'>): void {
     const { spec, status, metadata } = this.#run
-    const refuse = (detail: string): StopError => new StopError({ kind: 'OwnershipLost', detail })
-    if (metadata.uid !== this.#options.run.metadata.uid) throw refuse('it was deleted and made anew')
-    if (spec.workerName !== this.#options.workerName) throw refuse(`it belongs to worker ${spec.workerName ?? '(none)'}`)
-    if (isEnded(this.#run)) throw refuse(`it is already ${status?.phase}`)
+    const reject = (detail: string): StopError => new StopError({ kind: 'OwnershipLost', detail })
+    if (metadata.uid !== this.#options.run.metadata.uid) throw reject('it was deleted and created again')
+    if (spec.workerName !== this.#options.workerName) throw reject(`it is assigned to worker ${spec.workerName ?? '(none)'}`)
+    if (isEnded(this.#run)) throw reject(`it is already ${status?.phase}`)
     const before = status?.phase ?? 'Queued'
-    if (runPhases.indexOf(phase) < runPhases.indexOf(before)) throw refuse(`it is already ${before}`)
+    if (runPhases.indexOf(phase) < runPhases.indexOf(before)) throw reject(`it is already ${before}`)
   }
 }
 

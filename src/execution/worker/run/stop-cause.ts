@@ -1,26 +1,26 @@
-/** Why a Run is stopped before its engine ended by itself. */
+/** Why a Run is stopped before its engine exits on its own. */
 export type StopCause =
-  /** A person asked for it with `spec.cancel`. */
+  /** A user set `spec.cancel`, or deleted the Run. */
   | { kind: 'Canceled' }
   | { kind: 'Timeout'; timeout: string }
-  /** It used more than spec.resources allows. The engine was killed. */
+  /** It exceeded `spec.resources.memory`; the engine was killed. `raise`: the limit of the next Run, where it is raised automatically. */
   | { kind: 'OutOfMemory'; used: number; limit: number; raise: string | undefined }
-  /** The kernel killed it although it was within its limit: the machine had no memory left. */
+  /** The kernel killed the engine below its own limit, because the machine ran out of memory. */
   | { kind: 'MachineOutOfMemory'; used: number }
   | { kind: 'TooManyProcesses'; used: number; limit: number }
   | { kind: 'DiskLimit'; used: number; limit: number }
-  /** The worker was told to go, and the grace time is over. */
+  /** The worker is draining and its grace period has expired. */
   | { kind: 'WorkerDrained' }
   /** The Lease could not be renewed in time (invariant 2). */
   | { kind: 'LeaseLost' }
-  /** No supervisor could be kept running. */
+  /** No supervisor process can be kept running (invariant 2). */
   | { kind: 'SupervisorLost' }
-  /** The state store takes nothing more of this Run, since somebody else holds the lock now. */
+  /** The state store rejects further versions from this Run, because another client holds the lock. */
   | { kind: 'StateRefused'; detail: string }
-  /** The Run is not ours any more: lost, deleted, ended by somebody, or a newer Run has begun (invariant 3). Nothing is written. */
+  /** The Run is no longer this worker's: it is Lost, deleted, ended, reassigned, or a newer Run has started (invariant 3). */
   | { kind: 'OwnershipLost'; detail: string }
 
-/** Carried by the AbortSignal of a Run. */
+/** The reason carried by the AbortSignals of a Run. */
 export class StopError extends Error {
   override readonly name = 'StopError'
   override readonly cause: StopCause
@@ -31,5 +31,5 @@ export class StopError extends Error {
   }
 }
 
-/** True when nothing may be written about the Run any more: not its status, not its lock. */
+/** True if nothing may be written about the Run any more: neither its status nor its lock. */
 export const forbidsWrites = (cause: StopCause | undefined): boolean => cause?.kind === 'OwnershipLost'

@@ -1,8 +1,8 @@
 import type { Agent } from 'node:http'
 
-/** Free ones are closed after so long: servers close them, too. */
-const idleMs = 30_000
-const openWithinMs = 5_000
+/** Idle connections are closed after this time, as servers do. */
+const idleTimeoutMs = 30_000
+const connectTimeoutMs = 5_000
 
 /**
  * Connections to the state and log stores, shared by the Runs of a worker.
@@ -10,15 +10,15 @@ const openWithinMs = 5_000
  */
 export function createStoreAgent(storeUrl: string, caCertificate: string | undefined): Agent {
   const { Agent } = moduleFor(storeUrl)
-  return new Agent({ keepAlive: true, timeout: idleMs, ...(caCertificate && { ca: caCertificate }) })
+  return new Agent({ keepAlive: true, timeout: idleTimeoutMs, ...(caCertificate && { ca: caCertificate }) })
 }
 
 /**
- * Opens a connection before there is a Run: a TLS handshake takes as long as the first three requests of one. The answer is of no
- * interest, and a connection that cannot be opened is tried again by who needs it.
+ * Opens a connection before the first Run: a TLS handshake takes as long as the first three requests of a Run. The response is ignored;
+ * if the connection fails, the next request opens another.
  */
 export function prewarmStoreConnection(agent: Agent, storeUrl: string): void {
-  const request = moduleFor(storeUrl).get(`${storeUrl}/livez`, { agent, timeout: openWithinMs })
+  const request = moduleFor(storeUrl).get(`${storeUrl}/livez`, { agent, timeout: connectTimeoutMs })
   request.on('response', response => response.resume())
   request.on('timeout', () => request.destroy())
   request.on('error', () => {})

@@ -1,0 +1,68 @@
+import type { Run } from '../../../api/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import type { Json } from '../../../kubernetes/object/index.ts'
+import type { StateClient } from '../../../stores/state/index.ts'
+import type { EngineContext } from '../../engine/index.ts'
+import type { RunDirectory } from '../../workspace/index.ts'
+import type { RunInputs } from './inputs.ts'
+import type { RunLog } from './run-log.ts'
+import type { RunPrograms } from './run-programs.ts'
+import type { RunReporter } from './run-reporter.ts'
+import type { RunStateFile } from './run-state-file.ts'
+import type { RunStopper } from './run-stopper.ts'
+
+export type EngineContextOptions = {
+  client: Client
+  run: Run
+  directory: RunDirectory
+  /** The directory of the Stack's source, inside `directory.work`. */
+  sourceDirectory: string
+  inputs: RunInputs
+  /** Variables of the worker's own environment that the engine gets; those of the Stack win. */
+  environment: Readonly<Record<string, string>>
+  cacheDir: string
+  state: Pick<StateClient, 'readInventory' | 'writeInventory'>
+  stateFile: RunStateFile
+  programs: RunPrograms
+  reporter: Pick<RunReporter, 'reportProgress'>
+  stopper: RunStopper
+  log: RunLog
+}
+
+/** Everything an engine gets of its Run. */
+export function createEngineContext(options: EngineContextOptions): EngineContext {
+  const { client, run, directory, inputs, state, stateFile, programs, reporter, stopper, log } = options
+  const { name, uid } = run.spec.stackRef
+  const storeOptions = { signal: stopper.writeSignal }
+  return {
+    spec: run.spec.stack,
+    stack: { namespace: run.metadata.namespace ?? 'default', name, uid },
+    epoch: run.spec.epoch,
+    runName: run.metadata.name,
+    directory: options.sourceDirectory,
+    scratch: directory.scratch,
+    statePath: stateFile.path,
+    env: { ...options.environment, ...inputs.env },
+    variables: inputs.variables,
+    sensitiveNames: inputs.sensitiveNames,
+    run: programs.run,
+    signal: stopper.signal,
+    log: line => log.append(line),
+    progress: progress => reporter.reportProgress(progress.current ? { ...progress, current: log.mask(progress.current) } : progress),
+    client,
+    kubeconfig: inputs.kubeconfig,
+    cacheDir: options.cacheDir,
+    inventory: {
+      read: async () => {
+        const found = await state.readInventory(storeOptions)
+        return found && (JSON.parse(found.bytes.toString('utf8')) as Json)
+      },
+      write: async value => {
+        await state.writeInventory(Buffer.from(JSON.stringify(value)), storeOptions).catch(error => {
+          stateFile.handleStoreError(error)
+          throw error
+        })
+      },
+    },
+  }
+}

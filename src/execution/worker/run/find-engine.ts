@@ -1,0 +1,28 @@
+import { type Run, satisfiesVersion } from '../../../api/index.ts'
+import { type Engine, EngineError } from '../../engine/index.ts'
+
+export type FindEngineOptions = {
+  workerName: string
+  /** Reports the version found; undefined: the engine is not installed. */
+  onEngine?(engine: string, version: string | undefined): void
+}
+
+/**
+ * Checks that the Run's engine is installed in the version that the Stack requires. The Run was scheduled by the versions that the
+ * worker registered with, which may have changed since.
+ * @throws {EngineError} EngineNotFound or EngineVersionMismatch.
+ */
+export async function findEngine(run: Run, engine: Pick<Engine, 'detect'>, { workerName, onEngine }: FindEngineOptions): Promise<void> {
+  const { engine: name, placement } = run.spec.stack
+  const required = placement?.engineVersion
+  const found = await engine.detect(process.env, { isFresh: required !== undefined })
+  onEngine?.(name, found.found ? found.version : undefined)
+  if (!found.found) {
+    const message = `engine ${name} was not found on worker ${workerName}; looked for ${found.lookedFor.join(', ')}; ${found.howToInstall}`
+    throw new EngineError('EngineNotFound', message, { retryable: false })
+  }
+  if (required !== undefined && !satisfiesVersion(found.version, required)) {
+    const message = `${found.path} on worker ${workerName} is ${name} ${found.version}, spec.placement.engineVersion requires ${required}`
+    throw new EngineError('EngineVersionMismatch', message, { retryable: true })
+  }
+}

@@ -1,0 +1,20 @@
+import type { Run } from '../../../api/index.ts'
+import type { PlanResult } from '../../engine/index.ts'
+import type { RunResult } from './run-result.ts'
+
+/** The first line of a Run's log. */
+export function formatStart({ metadata, spec }: Run): string {
+  return `Run ${metadata.name}: ${spec.type} of Stack ${metadata.namespace}/${spec.stackRef.name} at revision ${spec.revision}, reason ${spec.reason}`
+}
+
+/** What a plan contains; `prefix` is `would be ` for a plan that is not applied. */
+export function formatPlan({ add, change, destroy, hasChanges }: PlanResult, prefix: '' | 'would be '): string {
+  if (!hasChanges) return 'no changes'
+  return `${add} ${prefix}added, ${change} ${prefix}changed, ${destroy} ${prefix}destroyed`
+}
+
+/** The last line of a Run's log, such as `Failed: Timeout: …`. The message of a canceled Run already says that it was canceled. */
+export function formatResult({ phase, reason, message }: RunResult): string {
+  if (phase === 'Canceled' && message) return message
+  return [phase, reason, message].filter(Boolean).join(': ')
+}

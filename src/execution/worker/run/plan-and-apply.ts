@@ -1,0 +1,80 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Run, RunStatus } from '../../../api/index.ts'
+import type { Client } from '../../../kubernetes/client/index.ts'
+import type { StateClient } from '../../../stores/state/index.ts'
+import { type ApplyResult, type Engine, type EngineContext, EngineError, type PlanResult } from '../../engine/index.ts'
+import { formatPlan } from './format-run.ts'
+import { stringsIn } from './inputs.ts'
+import { deleteOutputs, markSecretOutputs, outputsDigest, publicOutputs, writeOutputs } from './outputs.ts'
+import type { RunLog } from './run-log.ts'
+import type { RunReporter } from './run-reporter.ts'
+import type { RunResult } from './run-result.ts'
+import type { RunStopper } from './run-stopper.ts'
+import { StopError } from './stop-cause.ts'
+
+export type PlanAndApplyOptions = {
+  client: Client
+  run: Run
+  engine: Pick<Engine, 'plan' | 'readPlan' | 'apply'>
+  context: EngineContext
+  state: Pick<StateClient, 'getPlan' | 'putPlan'>
+  reporter: Pick<RunReporter, 'reportPhase' | 'reportPhaseSoon'>
+  /** The isolation in force, for the status. */
+  isolation: RunStatus['isolation']
+  stopper: RunStopper
+  log: RunLog
+}
+
+/**
+ * The phases Planning and Applying. A Plan ends after its plan, which is kept for approval where the Stack requires one; any other Run
+ * applies its own plan, or exactly the approved one (invariant 11), and writes the outputs.
+ * @throws {EngineError} of the engine; PlanOutdated if the approved plan no longer applies. {StopError} if the Run is stopped.
+ */
+export async function planAndApply(options: PlanAndApplyOptions): Promise<RunResult> {
+  const { run, engine, context, state, reporter, stopper, log } = options
+  const { type, approvedPlan } = run.spec
+  // Reported while the engine plans, which changes nothing outside; if the Run was lost meanwhile, that is known before the apply.
+  const reporting = reporter.reportPhaseSoon({ phase: 'Planning', isolation: options.isolation })
+  reporting.catch(error => error instanceof StopError && stopper.stop(error.cause))
+  const plan = approvedPlan
+    ? await readApprovedPlan(options, approvedPlan.digest)
+    : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })
+  stopper.signal.throwIfAborted()
+  const summary = { plan: { digest: plan.digest, add: plan.add, change: plan.change, destroy: plan.destroy } }
+  for (const line of plan.summary) log.append(line)
+  if (type === 'Plan') {
+    if (plan.hasChanges && plan.file && run.spec.stack.approval === 'Manual') {
+      await state.putPlan(plan.digest, await readFile(plan.file), { signal: stopper.writeSignal })
+    }
+    return { phase: 'Succeeded', ...summary, changed: plan.hasChanges, message: formatPlan(plan, 'would be ') }
+  }
+  if (plan.hasChanges) await reporter.reportPhase({ phase: 'Applying', ...summary })
+  const result = await engine.apply(context, plan)
+  return { phase: 'Succeeded', ...summary, ...(await saveOutputs(options, result)), message: formatPlan(plan, '') }
+}
+
+async function readApprovedPlan({ engine, context, state, stopper }: PlanAndApplyOptions, digest: string): Promise<PlanResult> {
+  const outdated = (detail: string): EngineError =>
+    new EngineError('PlanOutdated', `approved plan ${digest} is outdated: ${detail}; approve a new plan`, { retryable: true })
+  const bytes = await state.getPlan(digest, { signal: stopper.signal })
+  if (!bytes) throw outdated('the state store no longer has it')
+  const file = join(context.scratch, 'approved.tfplan')
+  await writeFile(file, bytes, { mode: 0o600 })
+  const plan = await engine.readPlan(context, file)
+  if (plan.digest !== digest) throw outdated(`its effect on the current state would be different (${plan.digest})`)
+  return plan
+}
+
+async function saveOutputs({ client, run, log }: PlanAndApplyOptions, result: ApplyResult): Promise<Partial<RunStatus>> {
+  const { resources, changed } = result
+  log.addSecrets(Object.values(result.outputs).flatMap(({ value, sensitive }) => (sensitive ? stringsIn(value) : [])))
+  const { outputs, marked } = markSecretOutputs(result.outputs, log.mask)
+  if (marked.length > 0) log.append(`outputs that contain the value of a Secret are stored as sensitive: ${marked.join(', ')}`)
+  if (run.spec.type === 'Destroy') {
+    await deleteOutputs(client, run)
+    return { changed, resources }
+  }
+  await writeOutputs(client, run, outputs)
+  return { changed, resources, outputs: publicOutputs(outputs), outputsDigest: outputsDigest(outputs) }
+}

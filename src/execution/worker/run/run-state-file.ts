@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
+import type { RunLog } from './run-log.ts'
+import type { RunStopper } from './run-stopper.ts'
+import { StopError } from './stop-cause.ts'
+
+export type RunStateFileOptions = {
+  client: Pick<StateClient, 'write'>
+  /** Where the engine writes its state; undefined for `state: External`. */
+  path: string | undefined
+  stopper: Pick<RunStopper, 'stop' | 'writeSignal'>
+  log: Pick<RunLog, 'append'>
+  /** The store has this version: sha256 in hex. */
+  onSaved(digest: string): void
+}
+
+/** The state file of a Run: the engine rewrites it, and every version is streamed to the state store with the Run's epoch. */
+export class RunStateFile {
+  readonly #options: RunStateFileOptions
+  #stream: StateFileStream | undefined
+  #version: number | undefined
+  #known: Buffer | undefined
+  #isUnsaved = false
+
+  constructor(options: RunStateFileOptions) {
+    this.#options = options
+  }
+
+  get path(): string | undefined {
+    return this.#options.path
+  }
+
+  /** The newest version that the store has acknowledged for this Run. */
+  get version(): number | undefined {
+    return this.#version
+  }
+
+  /** The engine may have written state that the store has not acknowledged (invariant 5). */
+  get isUnsaved(): boolean {
+    return this.#isUnsaved
+  }
+
+  /** Writes the store's current version to the file, for the engine to start from. */
+  async restore(bytes: Buffer): Promise<void> {
+    const { path } = this.#options
+    if (path === undefined) return
+    await writeFile(path, bytes, { mode: 0o600 })
+    this.#known = bytes
+    this.#markSaved(bytes)
+  }
+
+  /** From now on each version that the engine writes is uploaded. */
+  startStreaming(): void {
+    const { path, client, stopper } = this.#options
+    if (path === undefined) return
+    this.#isUnsaved = true
+    this.#stream = streamStateFile({
+      path,
+      known: this.#known,
+      upload: async bytes => {
+        this.#version = await client.write(bytes, { signal: stopper.writeSignal })
+        this.#markSaved(bytes)
+      },
+      onError: error => this.handleStoreError(error),
+    })
+  }
+
+  /** Resolves when the store has acknowledged the file as it is now. */
+  async flush(): Promise<void> {
+    await this.#stream?.flush()
+    this.#isUnsaved = false
+  }
+
+  /**
+   * Saves what a failed engine has written: it may have changed resources too.
+   * @throws {Error} naming both failures, if the state could not be saved either.
+   */
+  async flushAfterFailure(error: unknown): Promise<void> {
+    if (!this.#stream || this.#options.stopper.writeSignal.aborted) return
+    try {
+      await this.flush()
+    } catch (flushError) {
+      this.handleStoreError(flushError)
+      const message = `${(error as Error).message}; saving its state failed too: ${(flushError as Error).message}`
+      throw new Error(message, { cause: error })
+    }
+  }
+
+  close(): void {
+    this.#stream?.close()
+  }
+
+  /** Stops the Run if the store rejects its writes for good; logs any other error, because the write is retried. */
+  handleStoreError(error: unknown): void {
+    const { stopper, log } = this.#options
+    if (error instanceof StaleEpochError) stopper.stop({ kind: 'OwnershipLost', detail: error.message })
+    else if (error instanceof LockedError) stopper.stop({ kind: 'StateRefused', detail: error.message })
+    else if (!(error instanceof StopError)) log.append(`failed to save the state, retrying: ${(error as Error).message}`)
+  }
+
+  #markSaved(bytes: Buffer): void {
+    this.#options.onSaved(createHash('sha256').update(bytes).digest('hex'))
+  }
+}
