@@ -284,7 +284,7 @@ test('a list over the watch, pages, and pages from a server that refuses the str
   const filled = async (streamLists: boolean, refuse?: () => StatusError) => {
     const asked: string[] = []
     const spy = withFaults(client, {
-      only({ path, query }) {
+      filter({ path, query }) {
         if (path.endsWith('/boats')) asked.push(query?.sendInitialEvents ? 'stream' : query?.watch ? 'watch' : 'page')
         return false
       },

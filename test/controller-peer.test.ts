@@ -65,7 +65,7 @@ test('kube-apiserver: caches fill over the watch, in pages and as metadata alone
   for (const streamLists of [true, false]) {
     const asked: string[] = []
     const spy = withFaults(client, {
-      only({ path, query }) {
+      filter({ path, query }) {
         if (path.endsWith('/configmaps')) asked.push(query?.sendInitialEvents ? 'stream' : query?.watch ? 'watch' : 'page')
         return false
       },
@@ -104,7 +104,7 @@ test('kube-apiserver: caches fill over the watch, in pages and as metadata alone
 test('kube-apiserver: a controller with finalizer, owned object, conditions, events and leader election, under faults', {
   skip,
 }, async () => {
-  const faulty = withFaults(client, { seed: 3, drop: 0.01, dropAnswer: 0.01, conflict: 0.01, internal: 0.01, cutWatch: 0.02 })
+  const faulty = withFaults(client, { seed: 3, drop: 0.01, dropResponse: 0.01, conflict: 0.01, internalError: 0.01, breakWatch: 0.02 })
   const identity = 'one'
   const manager = new Manager({
     log: silentLog,
@@ -162,7 +162,7 @@ test('kube-apiserver: a controller with finalizer, owned object, conditions, eve
     await Promise.all(names.map(name => handle.delete(name)))
     await eventually(() => boats.size === 0, 'all are gone', 30_000)
     await events.flush()
-    ok(Object.values(faulty.happened).some(count => count > 0))
+    ok(Object.values(faulty.injected).some(count => count > 0))
   } finally {
     await manager.stop({ graceMs: 2_000 })
   }

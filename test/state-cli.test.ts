@@ -64,7 +64,7 @@ test('list, show, versions and pull: secrets only where they are asked for', asy
     cli('show', 'net', '-o', 'json'),
     cli('versions', 'net', '-o', 'json'),
   ])
-  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +KEPT +ORPHANS +LOCK\nnet +\d+ +\d+ B|kB +net-\w+-2/m)
+  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +KEPT +ORPHANS +LOCK\nnet +\d+ +[\d.]+ (?:bytes|KiB) +net-\w+-2/m)
   match(
     show.stdout,
     /serial 2, lineage one[\s\S]*null_resource\.a +registry\.terraform\.io[\s\S]*null_resource\.b[\s\S]*password +\(sensitive\)\nurl +"http:\/\/x"/,

@@ -56,7 +56,7 @@ kymas.onChange({
 /** Loaded only where it is wanted: with it comes an API server. */
 async function faulty(): Promise<Client> {
   const { withFaults } = await import('../../src/kubernetes/testing/index.ts')
-  return withFaults(client, { internal: faults, only: ({ method }) => method !== 'GET' })
+  return withFaults(client, { internalError: faults, filter: ({ method }) => method !== 'GET' })
 }
 
 const send = (message: FromOperator) => process.send?.(message)

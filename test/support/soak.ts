@@ -66,16 +66,16 @@ export async function soak(
   const direct = await createClient({ kubeconfig: server.kubeconfigPath })
   const faults: Faults = {
     drop: rate,
-    dropAnswer: rate,
+    dropResponse: rate,
     delay: rate,
     conflict: rate,
-    gone: rate,
-    tooMany: rate,
-    internal: rate,
+    expired: rate,
+    tooManyRequests: rate,
+    internalError: rate,
     duplicate: rate,
     repeatEvents: rate,
-    cutWatch: rate,
-    lateEvents: rate,
+    breakWatch: rate,
+    staleEvents: rate,
   }
   const client = withFaults(direct, faults)
   const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 5, maxMs: 100 } } })
@@ -135,7 +135,7 @@ export async function soak(
   return {
     rounds,
     reconciles,
-    faults: Object.values(client.happened).reduce((sum, count) => sum + count, 0),
+    faults: Object.values(client.injected).reduce((sum, count) => sum + count, 0),
     resourcesBefore,
     resourcesAfter: process.getActiveResourcesInfo().length,
     warnings,

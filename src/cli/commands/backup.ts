@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type BackupSummary, backUpDataDirectory, ServerStartError, writeBackup } from '../../kubernetes/server/index.ts'
+import { formatBytes } from '../../kubernetes/util/index.ts'
 import { dataDirectory, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { print } from '../console.ts'
@@ -54,6 +55,5 @@ async function online(path: string, access: { kubeconfig?: string; context?: str
 
 async function printSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
   if (output === 'json' || output === 'yaml') print(await serialise(summary, output))
-  else
-    print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${(summary.bytes / 1e6).toFixed(1)} MB`)
+  else print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${formatBytes(summary.bytes)}`)
 }

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { isEnded, runResource, type Stack, stackResource } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import { formatDuration } from '../../kubernetes/object/index.ts'
+import { formatBytes } from '../../kubernetes/util/index.ts'
 import { describeHolder, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
@@ -298,8 +299,3 @@ const newestOf = (all: readonly VersionInfo[]) =>
   all.filter(({ kind }) => kind === 'terraform').toSorted((a, b) => b.version - a.version)[0]
 const keyOf = ({ metadata }: Stack) => `${metadata.namespace}/${metadata.name}`
 const ageOf = ({ createdMs }: { createdMs: number }) => formatDuration(Date.now() - createdMs)
-
-function formatBytes(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} B`
-  return bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
-}

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../../api/index.ts'
 import { type Client, listWatch } from '../../kubernetes/client/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
+import type { Log } from '../../kubernetes/util/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep } from './decide-step.ts'
 import { workerExitCodes } from './exit-codes.ts'
@@ -17,11 +18,7 @@ import { bootMs, SupervisorClient } from './supervisor/index.ts'
 import { engineVersions, noCapabilities, type WorkerCapabilities } from './worker-capabilities.ts'
 import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 
-/** As much of a logger as a worker needs. */
-export type WorkerLog = {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type WorkerLog = Pick<Log, 'info' | 'warn'>
 
 export type RunWorkerOptions = {
   name: string

@@ -1,8 +1,8 @@
 /**
- * @module testing: what operator authors test with, the library `oarlock/testing`. Start reading at `start-test-server.ts`.
- * In: declared kinds, a seed, rates of faults. Out: a real API server in a few hundred milliseconds, time that a test moves,
- * an order of steps that a seed replays, and a client that fails as networks and servers do.
- * Not done here: a fake API server. What runs is the embedded one, so what passes here passes there.
+ * @module kubernetes/testing: test tools for operator authors, published as `oarlock/testing`. Start reading at `start-test-server.ts`.
+ * In: declared kinds, a seed, probabilities of faults. Out: a real API server within a few hundred milliseconds, virtual time,
+ * a seeded interleaving of tasks, and a client that injects faults of networks and servers.
+ * Out of scope: a fake API server. Tests run against the embedded one, which behaves as in production.
  */
 export { type FaultCounts, type Faults, withFaults } from './fault-client.ts'
 export { reconcileRequest } from './reconcile-request.ts'

@@ -4,16 +4,16 @@ import { type ReconcileRequest, silentLog } from '../controller/index.ts'
 import { type KubeObject, objectKey, parseKey } from '../object/index.ts'
 
 /**
- * What a reconcile is called with, for a test that calls it without a manager:
- * `await reconcile(reconcileRequest({ client, object: await client.resource(boatResource).get('a') }))`. For an object that
- * is gone give its `key` alone. Any field of the request may be given; without: first attempt, no cluster, a signal that
- * never aborts, a silent log.
+ * The argument of a reconcile, for a test that calls it without a manager:
+ * `await reconcile(reconcileRequest({ client, object: await client.resource(boatResource).get('a') }))`. For a deleted object
+ * pass its `key` only. Any field of the request may be passed; defaults: first attempt, no cluster, a signal that never
+ * aborts, a silent log.
  */
 export function reconcileRequest<Body>(
   parts: { client: Client; object?: KubeObject<Body> | undefined; key?: string | undefined } & Partial<ReconcileRequest<Body>>,
 ): ReconcileRequest<Body> {
   const { object, client, key = object && objectKey(object) } = parts
-  if (!key) throw new TypeError('reconcileRequest needs an object, or the key of one that is gone')
+  if (!key) throw new TypeError('reconcileRequest requires an object, or the key of a deleted one')
   return {
     cluster: undefined,
     signal: new AbortController().signal,

@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that follow from `seed` alone (mulberry32): the same test run twice sees the same chances. */
+/** Numbers in [0, 1) that follow from `seed` alone (mulberry32), so that a test run can be repeated exactly. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

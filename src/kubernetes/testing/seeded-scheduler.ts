@@ -1,68 +1,68 @@
 import { type Client, type RequestOptions, type Response, WrappedClient } from '../client/index.ts'
 import { seededRandom } from './seeded-random.ts'
 
-type Waiting = { name: string; go: () => void }
+type PausedTask = { name: string; resume: () => void }
 
 /**
- * Lets one task at a time take its next step, in an order that follows from a seed alone. Tasks say where they can be
- * interrupted with `await scheduler.step('name')`, or use a {@link client} whose requests are steps; a failing seed replays
- * the same interleaving, and {@link trace} says which it was.
+ * Runs one step of one task at a time, in an order that follows from a seed alone. Tasks mark their interruption points with
+ * `await scheduler.step('name')`, or use a {@link client} whose requests are steps. A failing seed replays the same
+ * interleaving, which {@link trace} records.
  */
 export class SeededScheduler {
   readonly #random: () => number
-  readonly #waiting: Waiting[] = []
+  readonly #paused: PausedTask[] = []
   readonly #trace: string[] = []
-  /** Requests under way: nobody else gets a turn before they are answered. */
-  readonly #underWay = new Set<Promise<unknown>>()
+  /** Requests in flight: no other task runs before their responses. */
+  readonly #inFlight = new Set<Promise<unknown>>()
 
   constructor(seed: number) {
     this.#random = seededRandom(seed)
   }
 
-  /** The steps in the order they were let through. */
+  /** The names of the executed steps, in order. */
   get trace(): readonly string[] {
     return this.#trace
   }
 
-  /** Waits for this task's turn. */
+  /** Waits until the scheduler selects this task. */
   step(name: string): Promise<void> {
-    return new Promise(resolve => this.#waiting.push({ name, go: resolve }))
+    return new Promise(resolve => this.#paused.push({ name, resume: resolve }))
   }
 
   /**
-   * `client` for one task: each of its requests is a step `<task> <method> <path>` and is answered before anyone else gets a
-   * turn. Give each of two reconciles one, and seeds find the order in which they harm each other. Watches pass as they are.
+   * A client for one task: each of its requests is a step `<task> <method> <path>`, and no other task runs before its
+   * response. With one client for each of two reconciles, seeds find the orders in which they conflict. Watches are not steps.
    */
   client(client: Client, task: string): Client {
     return new SteppingClient(client, async (options, send) => {
       await this.step(`${task} ${options.method} ${options.path}`)
-      const answer = send()
-      const settled = answer.catch(() => undefined)
-      this.#underWay.add(settled)
-      void settled.then(() => this.#underWay.delete(settled))
-      return await answer
+      const response = send()
+      const settled = response.catch(() => undefined)
+      this.#inFlight.add(settled)
+      void settled.then(() => this.#inFlight.delete(settled))
+      return await response
     })
   }
 
   /**
-   * Runs the tasks until all have ended, and rejects with the first error. Between two steps only promises, immediate
-   * callbacks and requests of a {@link client} may be awaited, no other timers or I/O: those have an order of their own.
+   * Runs the tasks to their end, and rejects with the first error. Between two steps, tasks may await only promises,
+   * immediate callbacks and requests of a {@link client}; other timers and I/O have an order of their own.
    */
   async run(tasks: readonly (() => Promise<unknown>)[]): Promise<void> {
-    let left = tasks.length
+    let remaining = tasks.length
     const errors: unknown[] = []
     for (const task of tasks) {
       task()
         .catch(error => errors.push(error))
-        .finally(() => left--)
+        .finally(() => remaining--)
     }
-    while (left > 0) {
-      await Promise.all(this.#underWay)
+    while (remaining > 0) {
+      await Promise.all(this.#inFlight)
       await new Promise<void>(resolve => setImmediate(resolve))
-      if (this.#waiting.length === 0 || this.#underWay.size > 0) continue
-      const [next] = this.#waiting.splice(Math.floor(this.#random() * this.#waiting.length), 1)
-      this.#trace.push((next as Waiting).name)
-      next?.go()
+      if (this.#paused.length === 0 || this.#inFlight.size > 0) continue
+      const [next] = this.#paused.splice(Math.floor(this.#random() * this.#paused.length), 1)
+      this.#trace.push((next as PausedTask).name)
+      next?.resume()
     }
     if (errors.length > 0) throw errors[0]
   }

@@ -6,26 +6,26 @@ import type { CustomResource } from '../object/index.ts'
 import { type ApiServer, startServer } from '../server/index.ts'
 
 export type TestServerOptions = {
-  /** Kinds to install; their CRDs are served when the promise resolves. */
+  /** Kinds to install; the server serves them when the promise resolves. */
   kinds?: readonly CustomResource<unknown>[] | undefined
-  /** Default: a new temporary directory, removed by `close`. One given here is kept, as for a test of restarts. */
+  /** Default: a new temporary directory, removed by `close`. A given one is kept, for tests of restarts. */
   dataDir?: string | undefined
 }
 
 export type TestServer = AsyncDisposable & {
   readonly server: ApiServer
-  /** May do everything. */
+  /** Has all permissions. */
   readonly client: Client
   readonly kubeconfigPath: string
-  /** Ends the server and its client, and removes its temporary directory. */
+  /** Stops the server and its client, and removes the temporary directory. */
   close(): Promise<void>
 }
 
 const servedWithinMs = 10_000
 
 /**
- * Starts a real API server in this process, on a free port, with a client that may do everything. Writes are not forced
- * to disk. `await using api = await startTestServer({ kinds: [boatResource] })` ends it by itself.
+ * Starts a real API server in this process, on a free port, with a client that has all permissions. Writes are not synced
+ * to disk. `await using api = await startTestServer({ kinds: [boatResource] })` closes it at the end of the scope.
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'oarlock-testing-')))

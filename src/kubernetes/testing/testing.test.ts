@@ -20,7 +20,7 @@ const boatResource = defineResource({
 
 type BoatBody = NonNullable<(typeof boatResource)['body']>
 
-test('a test server serves the kinds it was given, and is gone with its scope', async () => {
+test('a test server serves the given kinds, and is closed at the end of its scope', async () => {
   let address: string
   {
     await using api = await startTestServer({ kinds: [boatResource] })
@@ -37,22 +37,22 @@ for (const { seed, streamLists } of [
   { seed: 8, streamLists: false },
   { seed: 9, streamLists: false },
 ]) {
-  test(`a controller under faults at 10% (seed ${seed}, ${streamLists ? 'lists over the watch' : 'pages of 20'}) brings every object to its status, and its cache ends equal to the server`, async () => {
+  test(`a controller with 10% faults (seed ${seed}, ${streamLists ? 'streaming lists' : 'pages of 20'}) completes every object, and its cache equals the server`, async () => {
     await using api = await startTestServer({ kinds: [boatResource] })
     const client = withFaults(api.client, {
       seed,
       drop: 0.02,
-      dropAnswer: 0.02,
+      dropResponse: 0.02,
       delay: 0.02,
       delayMs: 5,
       conflict: 0.02,
-      tooMany: 0.01,
-      internal: 0.01,
-      gone: 0.05,
-      cutWatch: 0.05,
+      tooManyRequests: 0.01,
+      internalError: 0.01,
+      expired: 0.05,
+      breakWatch: 0.05,
       duplicate: 0.02,
       repeatEvents: 0.1,
-      lateEvents: 0.3,
+      staleEvents: 0.3,
     })
     const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 2, maxMs: 20 }, streamLists, pageSize: 20 } })
     const boats = manager.informer(boatResource)
@@ -62,18 +62,18 @@ for (const { seed, streamLists } of [
       updated: (_, boat) => void last.set(boat.metadata.name, boat.metadata.resourceVersion),
       deleted: boat => void last.delete(boat.metadata.name),
     })
-    let running = 0
+    let reconciles = 0
     const overlaps: string[] = []
-    const busy = new Set<string>()
+    const processing = new Set<string>()
     manager.add(
       controller({
         name: 'boats',
         for: boatResource,
         backoff: { baseDelayMs: 1, maxDelayMs: 20 },
         async reconcile({ key }) {
-          if (busy.has(key)) overlaps.push(key)
-          busy.add(key)
-          running++
+          if (processing.has(key)) overlaps.push(key)
+          processing.add(key)
+          reconciles++
           try {
             const boat = boats.get(key)
             if (!boat || boat.status?.manned === boat.spec.seats) return
@@ -84,19 +84,19 @@ for (const { seed, streamLists } of [
                 .patchStatus(name, { status: { manned: boat.spec.seats } }, { namespace, resourceVersion }),
             )
           } finally {
-            busy.delete(key)
+            processing.delete(key)
           }
         },
       }),
     )
     const direct = api.client.resource(boatResource)
     const names = Array.from({ length: 100 }, (_, index) => `boat-${index}`)
-    const make = (some: string[]) =>
+    const create = (some: string[]) =>
       Promise.all(some.map((name, index) => direct.create({ metadata: { name }, spec: { seats: index % 9 } })))
-    // Half of them are there before, so that faults fall into the first list too.
-    await make(names.slice(0, 50))
+    // Half of them exist before the start, so that faults affect the first list too.
+    await create(names.slice(0, 50))
     await manager.start()
-    await make(names.slice(50))
+    await create(names.slice(50))
     for (let round = 0; round < 3; round++) {
       await Promise.all(names.map(name => direct.patch(name, { spec: { seats: 10 + round } }, { type: 'merge' })))
     }
@@ -108,58 +108,54 @@ for (const { seed, streamLists } of [
       const server = items.map(versionOf).sort()
       return isManned && items.length === 90 && server.join() === boats.list().map(versionOf).sort().join() ? server : undefined
     }
-    const untilMs = performance.now() + 20_000
-    let server = await isDone()
-    while (!server) {
-      ok(performance.now() < untilMs, `not done after 20 s: ${JSON.stringify(client.happened)}`)
-      await new Promise(resolve => setTimeout(resolve, 20))
-      server = await isDone()
-    }
-    deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers saw the last state of each')
+    const server = await eventually(isDone, 'every object to be complete and cached').catch(error => {
+      throw new Error(`${error.message}: ${JSON.stringify(client.injected)}`)
+    })
+    deepEqual([...last].map(([name, version]) => `${name}@${version}`).sort(), server, 'handlers received the last state of each')
     deepEqual(overlaps, [])
-    ok(running >= 90)
-    ok(client.happened.cutWatch + client.happened.drop + client.happened.repeatEvents > 0, JSON.stringify(client.happened))
+    ok(reconciles >= 90)
+    ok(client.injected.breakWatch + client.injected.drop + client.injected.repeatEvents > 0, JSON.stringify(client.injected))
     await manager.stop({ graceMs: 1_000 })
   })
 }
 
 const versionOf = ({ metadata }: KubeObject<unknown>) => `${metadata.name}@${metadata.resourceVersion}`
 
-test('late events: a resumed watch brings what the one before brought, and a cache does not believe it', async () => {
+test('stale events: a resumed watch sends events of the previous one again, and the cache ignores them', async () => {
   await using api = await startTestServer()
   const maps = api.client.resource(configMapResource)
-  const faults: Faults = { lateEvents: 1 }
+  const faults: Faults = { staleEvents: 1 }
   const client = withFaults(api.client, faults)
   const manager = new Manager({ client, log: silentLog, listWatch: { backoff: { minMs: 2, maxMs: 5 } } })
-  const cache = manager.informer(configMapResource, { labelSelector: 'set=late' })
-  const told: string[] = []
-  cache.onChange({ changed: ({ type, object }) => void told.push(`${type} ${object.metadata.name}`) })
+  const cache = manager.informer(configMapResource, { labelSelector: 'set=stale' })
+  const changes: string[] = []
+  cache.onChange({ changed: ({ type, object }) => void changes.push(`${type} ${object.metadata.name}`) })
   await manager.start()
-  const make = (name: string) => maps.create({ metadata: { name, labels: { set: 'late' } } })
-  await make('ghost')
-  await eventually(() => cache.size === 1, 'the ghost lives')
-  faults.cutWatch = 1
-  await maps.delete('ghost')
-  await eventually(() => client.happened.cutWatch > 0, 'its end does not get through')
-  faults.cutWatch = 0
-  await eventually(() => client.happened.lateEvents > 0 && told.includes('deleted ghost'), 'then it does, and the past after it')
-  await make('next')
-  await eventually(() => cache.size > 0, 'what comes next')
-  deepEqual(told, ['added ghost', 'deleted ghost', 'added next'])
+  const create = (name: string) => maps.create({ metadata: { name, labels: { set: 'stale' } } })
+  await create('first')
+  await eventually(() => cache.size === 1, 'the object in the cache')
+  faults.breakWatch = 1
+  await maps.delete('first')
+  await eventually(() => client.injected.breakWatch > 0, 'a broken watch instead of the DELETED event')
+  faults.breakWatch = 0
+  await eventually(() => client.injected.staleEvents > 0 && changes.includes('deleted first'), 'the deletion, followed by stale events')
+  await create('second')
+  await eventually(() => cache.size > 0, 'the second object in the cache')
+  deepEqual(changes, ['added first', 'deleted first', 'added second'])
   await manager.stop({ graceMs: 1_000 })
 })
 
-test('faults follow from the seed, and only hit the requests they are meant for', async () => {
+test('faults follow from the seed, and affect the filtered requests only', async () => {
   await using api = await startTestServer()
   const outcomes = async (seed: number) => {
-    const client = withFaults(api.client, { seed, internal: 0.5, only: ({ method }) => method === 'GET' })
+    const client = withFaults(api.client, { seed, internalError: 0.5, filter: ({ method }) => method === 'GET' })
     const results: string[] = []
     for (let index = 0; index < 20; index++) {
       results.push(
         (await client
           .resource(configMapResource)
           .get('none')
-          .catch(error => (isReason(error, 'NotFound') ? 'asked' : 'failed'))) as string,
+          .catch(error => (isReason(error, 'NotFound') ? 'sent' : 'failed'))) as string,
       )
     }
     await client.resource(configMapResource).create({ metadata: { generateName: 'x-' } })
@@ -168,24 +164,24 @@ test('faults follow from the seed, and only hit the requests they are meant for'
   const [first, again, other] = [await outcomes(3), await outcomes(3), await outcomes(4)]
   deepEqual(first, again)
   notDeepEqual(first, other)
-  ok(first.includes('asked') && first.includes('failed'))
+  ok(first.includes('sent') && first.includes('failed'))
 })
 
-test('virtual time: backoff follows base × 2^failures up to its maximum, to the millisecond', async () => {
+test('virtual time: the backoff is base × 2^failures up to its maximum, to the millisecond', async () => {
   const timers = new VirtualTimers()
   const queue = new WorkQueue({ baseDelayMs: 10, maxDelayMs: 100, timers })
   const waits: number[] = []
   for (let attempt = 0; attempt < 6; attempt++) {
-    const askedMs = timers.nowMs()
+    const addedMs = timers.nowMs()
     queue.addRateLimited('a')
     while (queue.length === 0) await timers.advance(1)
-    waits.push(timers.nowMs() - askedMs)
+    waits.push(timers.nowMs() - addedMs)
     queue.done((await queue.get()) as string)
   }
   deepEqual(waits, [10, 20, 40, 80, 100, 100])
 })
 
-test('a seed replays the same interleaving, another gives another, and an error comes out', async () => {
+test('a seed replays an interleaving, another seed gives another one, and an error rejects the run', async () => {
   const play = async (seed: number) => {
     const scheduler = new SeededScheduler(seed)
     await scheduler.run(
@@ -201,45 +197,45 @@ test('a seed replays the same interleaving, another gives another, and an error 
   await rejects(failing.run([async () => failing.step('x').then(() => Promise.reject(new Error('here')))]), /here/)
 })
 
-test('two writers of one counter: a seed finds the lost update and replays it; with the version that was read there is none', async () => {
+test('two writers of one counter: a seed reproduces the lost update, and a precondition on resourceVersion prevents it', async () => {
   await using api = await startTestServer({ kinds: [boatResource] })
   const boats = api.client.resource(boatResource)
-  const takeSeat = async ({ object: boat, client }: ReconcileRequest<BoatBody>, isCareful: boolean) => {
+  const takeSeat = async ({ object: boat, client }: ReconcileRequest<BoatBody>, hasPrecondition: boolean) => {
     const handle = client.resource(boatResource)
     for (let present = boat ?? (await handle.get('ferry')); ; present = await handle.get('ferry')) {
       const { resourceVersion } = present.metadata
       try {
         const patch = { spec: { seats: present.spec.seats + 1 } }
-        await handle.patch('ferry', patch, { type: 'merge', resourceVersion: isCareful ? resourceVersion : undefined })
+        await handle.patch('ferry', patch, { type: 'merge', resourceVersion: hasPrecondition ? resourceVersion : undefined })
         return
       } catch (error) {
         if (!isReason(error, 'Conflict')) throw error
       }
     }
   }
-  const play = async (seed: number, isCareful: boolean) => {
+  const play = async (seed: number, hasPrecondition: boolean) => {
     await boats.apply({ metadata: { name: 'ferry' }, spec: { seats: 0 } }, { force: true })
     const scheduler = new SeededScheduler(seed)
     const task = (name: string) => () =>
-      takeSeat(reconcileRequest({ client: scheduler.client(api.client, name), key: 'default/ferry' }), isCareful)
+      takeSeat(reconcileRequest({ client: scheduler.client(api.client, name), key: 'default/ferry' }), hasPrecondition)
     await scheduler.run([task('one'), task('two')])
     return { seats: (await boats.get('ferry')).spec.seats, trace: scheduler.trace.join('; ') }
   }
   const seeds = Array.from({ length: 20 }, (_, index) => index)
-  const careless = new Map<number, Awaited<ReturnType<typeof play>>>()
-  for (const seed of seeds) careless.set(seed, await play(seed, false))
-  const losing = seeds.filter(seed => careless.get(seed)?.seats === 1)
+  const unprotected = new Map<number, Awaited<ReturnType<typeof play>>>()
+  for (const seed of seeds) unprotected.set(seed, await play(seed, false))
+  const losing = seeds.filter(seed => unprotected.get(seed)?.seats === 1)
   ok(losing.length > 0 && losing.length < seeds.length, losing.join())
-  for (const seed of losing) deepEqual(await play(seed, false), careless.get(seed), `seed ${seed} again`)
+  for (const seed of losing) deepEqual(await play(seed, false), unprotected.get(seed), `seed ${seed} again`)
   for (const seed of seeds) equal((await play(seed, true)).seats, 2, `seed ${seed}`)
 })
 
-test('a nonsense result, a thrown non-error and a priority that is no number are errors of their key, and the others go on', async () => {
+test('an invalid result, a thrown non-error and a priority that is not a number fail their key only', async () => {
   await using api = await startTestServer({ kinds: [boatResource] })
   const manager = new Manager({ client: api.client, log: silentLog })
   const boats = manager.informer(boatResource)
   const order: string[] = []
-  const tries = new Map<string, number>()
+  const attempts = new Map<string, number>()
   manager.add(
     controller({
       name: 'odd',
@@ -248,7 +244,7 @@ test('a nonsense result, a thrown non-error and a priority that is no number are
       backoff: { baseDelayMs: 1, maxDelayMs: 5 },
       priority: boat => boat.spec.seats,
       async reconcile({ key, name, attempt }) {
-        tries.set(name, attempt)
+        attempts.set(name, attempt)
         order.push(name)
         if (attempt > 0 || !boats.get(key)) return undefined
         switch (name) {
@@ -273,18 +269,13 @@ test('a nonsense result, a thrown non-error and a priority that is no number are
     await api.client.resource(boatResource).create({ metadata: { name }, spec: { seats: index } })
   }
   await manager.start()
-  const untilMs = performance.now() + 10_000
-  const isDone = () => names.slice(0, 5).every(name => (tries.get(name) ?? 0) >= 1)
-  while (!isDone()) {
-    ok(performance.now() < untilMs, JSON.stringify([...tries]))
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-  equal(tries.get('fine'), 0)
-  equal(order[0], 'fine', 'the highest priority of what was there at the start goes first')
+  await eventually(() => names.slice(0, 5).every(name => (attempts.get(name) ?? 0) >= 1), 'a retry of every failed key')
+  equal(attempts.get('fine'), 0)
+  equal(order[0], 'fine', 'the highest priority of the initial objects goes first')
   await manager.stop({ graceMs: 1_000 })
 })
 
-test('a kind whose CRD is missing is told in readyz and asked for again; the others go on, and it works when its CRD comes', async () => {
+test('a kind without its CRD is reported in readyz and retried, other controllers run, and it starts when the CRD is created', async () => {
   await using api = await startTestServer()
   const lines: string[] = []
   const log: Log = {
@@ -299,17 +290,17 @@ test('a kind whose CRD is missing is told in readyz and asked for again; the oth
   manager.add(controller({ name: 'maps', for: configMapResource, reconcile }))
   const starting = manager.start()
   await api.client.resource(configMapResource).create({ metadata: { name: 'map' } })
-  await eventually(() => done.includes('default/map') && manager.readyz().reasons.join().includes('CRD'), 'the other works')
+  await eventually(() => done.includes('default/map') && manager.readyz().reasons.join().includes('CRD'), 'the other controller to run')
   match(
     manager.readyz().reasons.join(),
     /the server has no boats of test.oarlock.dev\/v1: is the CRD boats.test.oarlock.dev applied, and does it serve v1\?/,
   )
   equal(manager.healthz().ok, true, 'a restart would not help')
-  ok(lines.length > 0, 'and in the log')
+  ok(lines.length > 0, 'a warning in the log')
   await api.client.resource(crdResource).create(boatResource.toCrd())
   await starting
   await api.client.resource(boatResource).create({ metadata: { name: 'late' }, spec: { seats: 1 } })
-  await eventually(() => done.includes('default/late'), 'the late kind works')
+  await eventually(() => done.includes('default/late'), 'the late kind to be reconciled')
   equal(manager.readyz().ok, true)
   await manager.stop({ graceMs: 1_000 })
 })

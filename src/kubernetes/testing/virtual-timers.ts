@@ -1,34 +1,34 @@
 import type { Timers } from '../controller/index.ts'
 
-type Due = { atMs: number; order: number; run: () => void }
+type VirtualTimer = { atMs: number; order: number; run: () => void }
 
-/** Time that stands still until the test moves it: for queues, backoff, managers (`timers`) and whatever takes {@link Timers}. */
+/** Time that advances only on request: for queues, backoff, managers (`timers`) and everything else that takes {@link Timers}. */
 export class VirtualTimers implements Timers {
   #nowMs = 0
   #order = 0
-  readonly #due = new Set<Due>()
+  readonly #due = new Set<VirtualTimer>()
 
   nowMs(): number {
     return this.#nowMs
   }
 
   after(delayMs: number, run: () => void): () => void {
-    const due: Due = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order++, run }
+    const due: VirtualTimer = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order++, run }
     this.#due.add(due)
     return () => void this.#due.delete(due)
   }
 
-  /** How many callbacks wait. */
+  /** The number of pending callbacks. */
   get pending(): number {
     return this.#due.size
   }
 
-  /** When the next callback is due; undefined if none waits. */
+  /** When the next callback is due; undefined if none is pending. */
   get nextMs(): number | undefined {
     return this.#next()?.atMs
   }
 
-  /** Moves time on by `ms`, calling what becomes due in its order and letting promises settle after each. */
+  /** Advances time by `ms`, calls each callback that becomes due in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
     await settle()
@@ -41,8 +41,8 @@ export class VirtualTimers implements Timers {
     this.#nowMs = untilMs
   }
 
-  #next(): Due | undefined {
-    let first: Due | undefined
+  #next(): VirtualTimer | undefined {
+    let first: VirtualTimer | undefined
     for (const due of this.#due) {
       if (!first || due.atMs < first.atMs || (due.atMs === first.atMs && due.order < first.order)) first = due
     }
@@ -50,5 +50,5 @@ export class VirtualTimers implements Timers {
   }
 }
 
-/** One turn of the event loop: every promise that can settle by itself has. */
+/** One turn of the event loop: lets pending promise callbacks run. */
 const settle = () => new Promise<void>(resolve => setImmediate(resolve))

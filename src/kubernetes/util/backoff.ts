@@ -1,14 +1,14 @@
-/** How long to wait after failures: from `minMs`, doubling, never above `maxMs`. */
+/** Exponential backoff: the first delay, and the upper bound. */
 export type Backoff = { minMs: number; maxMs: number }
 
-/** The wait after `failures` failures in a row (1 or more): `minMs`, doubled with each further one, never above `maxMs`. No jitter. */
+/** The delay after `failures` consecutive failures (1 or more): `minMs`, doubled with each further one, at most `maxMs`. No jitter. */
 export function exponentialDelayMs(failures: number, { minMs, maxMs }: Backoff): number {
   return Math.min(maxMs, minMs * 2 ** Math.min(52, Math.max(0, failures - 1)))
 }
 
 /**
- * The wait before attempt `failures + 1`, spread evenly over the upper half of its step so that many clients do not
- * come back together: 0.8–1.6 s, 1.6–3.2 s, … and 15–30 s for the default of list+watch. `random` is in [0, 1).
+ * The delay before attempt `failures + 1`, spread evenly over the upper half of its step so that many clients do not retry
+ * together: 0.8–1.6 s, 1.6–3.2 s, … and 15–30 s for the default of list+watch. `random` is in [0, 1).
  */
 export function jitteredDelayMs(failures: number, { minMs, maxMs }: Backoff, random: number): number {
   const upper = exponentialDelayMs(Math.max(1, failures) + 1, { minMs, maxMs })

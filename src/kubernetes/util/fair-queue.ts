@@ -1,7 +1,7 @@
-/** What stands in a line: `line` is where, undefined while it does not. Only {@link FairQueue} writes it. */
+/** An entry of the queue. `groupQueue` is where it waits; undefined while it does not. Only {@link FairQueue} writes it. */
 export type FairQueueEntry = { priority: number; groupQueue: GroupQueue<unknown> | undefined }
 
-/** First in, first out, for one group of one priority. `live` counts those whose `line` is this one; the rest moved up. */
+/** One group within one priority, first in, first out. `activeCount` counts the entries whose `groupQueue` this is; the others were moved up. */
 export type GroupQueue<T> = {
   readonly level: PriorityLevel<T>
   readonly group: string
@@ -10,7 +10,7 @@ export type GroupQueue<T> = {
   activeCount: number
 }
 
-/** The groups of one priority take turns: `turn` is the place in `ring` of the one that is next. */
+/** The groups of one priority, served round-robin: `nextIndex` is the position in `ring` of the next one. */
 type PriorityLevel<T> = {
   readonly priority: number
   readonly groups: Map<string, GroupQueue<T>>
@@ -19,103 +19,105 @@ type PriorityLevel<T> = {
 }
 
 /**
- * Entries that wait for a worker: higher priority first, within it one of each group after the other, and within a
- * group in the order they came. A group with a thousand entries therefore delays one with a single entry by one.
+ * Entries that wait for a worker: by priority, then round-robin over the groups, then first in, first out within a group.
+ * A group with a thousand entries therefore delays a group with one entry by one.
  */
 export class FairQueue<T extends FairQueueEntry> {
-  /** By falling priority. */
-  readonly #lanes: PriorityLevel<T>[] = []
+  /** In descending priority. */
+  readonly #levels: PriorityLevel<T>[] = []
   #length = 0
 
   get length(): number {
     return this.#length
   }
 
-  /** How many wait with each priority, highest first. */
+  /** The number of entries of each priority, highest first. */
   byPriority(): { priority: number; length: number }[] {
-    return this.#lanes
-      .map(({ priority, ring }) => ({ priority, length: ring.reduce((sum, line) => sum + line.activeCount, 0) }))
+    return this.#levels
+      .map(({ priority, ring }) => ({ priority, length: ring.reduce((sum, groupQueue) => sum + groupQueue.activeCount, 0) }))
       .filter(({ length }) => length > 0)
   }
 
-  /** Puts `entry` at the end of its group's line. */
+  /** Appends `entry` to its group. */
   push(entry: T, group: string): void {
     let index = 0
-    while (index < this.#lanes.length && (this.#lanes[index] as PriorityLevel<T>).priority > entry.priority) index++
-    let lane = this.#lanes[index]
-    if (lane?.priority !== entry.priority) {
-      lane = { priority: entry.priority, groups: new Map(), ring: [], nextIndex: 0 }
-      this.#lanes.splice(index, 0, lane)
+    while (index < this.#levels.length && (this.#levels[index] as PriorityLevel<T>).priority > entry.priority) index++
+    let level = this.#levels[index]
+    if (level?.priority !== entry.priority) {
+      level = { priority: entry.priority, groups: new Map(), ring: [], nextIndex: 0 }
+      this.#levels.splice(index, 0, level)
     }
-    let line = lane.groups.get(group)
-    if (!line) {
-      line = { level: lane, group, entries: [], head: 0, activeCount: 0 }
-      lane.groups.set(group, line)
-      lane.ring.push(line)
+    let groupQueue = level.groups.get(group)
+    if (!groupQueue) {
+      groupQueue = { level, group, entries: [], head: 0, activeCount: 0 }
+      level.groups.set(group, groupQueue)
+      level.ring.push(groupQueue)
     }
-    line.entries.push(entry)
-    line.activeCount++
-    entry.groupQueue = line as GroupQueue<unknown>
+    groupQueue.entries.push(entry)
+    groupQueue.activeCount++
+    entry.groupQueue = groupQueue as GroupQueue<unknown>
     this.#length++
   }
 
-  /** Moves `entry` to where its raised priority belongs. */
+  /** Moves `entry` to a higher priority. */
   raisePriority(entry: T, priority: number): void {
-    const line = entry.groupQueue as GroupQueue<T>
-    line.activeCount--
+    const groupQueue = entry.groupQueue as GroupQueue<T>
+    groupQueue.activeCount--
     this.#length--
     entry.groupQueue = undefined
     entry.priority = priority
-    compact(line)
-    this.push(entry, line.group)
+    compact(groupQueue)
+    this.push(entry, groupQueue.group)
   }
 
-  /** Takes out the one whose turn it is. */
+  /** Removes and returns the next entry. */
   pop(): T | undefined {
     for (;;) {
-      const lane = this.#lanes[0]
-      if (!lane) return undefined
-      while (lane.ring.length > 0) {
-        if (lane.nextIndex >= lane.ring.length) lane.nextIndex = 0
-        const line = lane.ring[lane.nextIndex] as GroupQueue<T>
-        const entry = first(line)
+      const level = this.#levels[0]
+      if (!level) return undefined
+      while (level.ring.length > 0) {
+        if (level.nextIndex >= level.ring.length) level.nextIndex = 0
+        const groupQueue = level.ring[level.nextIndex] as GroupQueue<T>
+        const entry = first(groupQueue)
         if (entry) {
-          lane.nextIndex++
+          level.nextIndex++
           entry.groupQueue = undefined
-          line.activeCount--
+          groupQueue.activeCount--
           this.#length--
           return entry
         }
-        lane.ring.splice(lane.nextIndex, 1)
-        lane.groups.delete(line.group)
+        level.ring.splice(level.nextIndex, 1)
+        level.groups.delete(groupQueue.group)
       }
-      // Priorities are the caller's numbers: a lane for each one ever used would grow without bound.
-      this.#lanes.shift()
+      // Priorities are chosen by callers: keeping a level for each one ever used would grow without bound.
+      this.#levels.shift()
     }
   }
 
   clear(): void {
-    this.#lanes.length = 0
+    this.#levels.length = 0
     this.#length = 0
   }
 }
 
-function first<T extends FairQueueEntry>(line: GroupQueue<T>): T | undefined {
-  while (line.head < line.entries.length) {
-    const entry = line.entries[line.head] as T
-    line.entries[line.head++] = undefined
-    if (line.head > 1_024 && line.head * 2 > line.entries.length) {
-      line.entries = line.entries.slice(line.head)
-      line.head = 0
+function first<T extends FairQueueEntry>(groupQueue: GroupQueue<T>): T | undefined {
+  while (groupQueue.head < groupQueue.entries.length) {
+    const entry = groupQueue.entries[groupQueue.head] as T
+    groupQueue.entries[groupQueue.head++] = undefined
+    if (groupQueue.head > 1_024 && groupQueue.head * 2 > groupQueue.entries.length) {
+      groupQueue.entries = groupQueue.entries.slice(groupQueue.head)
+      groupQueue.head = 0
     }
-    if (entry.groupQueue === (line as GroupQueue<unknown>)) return entry
+    if (entry.groupQueue === (groupQueue as GroupQueue<unknown>)) return entry
   }
   return undefined
 }
 
-/** Entries that moved up leave their place behind: swept when they are the most of a line. */
-function compact<T extends FairQueueEntry>(line: GroupQueue<T>): void {
-  if (line.entries.length - line.head <= line.activeCount * 2 + 1_024) return
-  line.entries = [...new Set(line.entries.slice(line.head))].filter(entry => entry?.groupQueue === (line as GroupQueue<unknown>))
-  line.head = 0
+/** Entries that were moved up leave stale references behind: removes them once they are the majority. */
+function compact<T extends FairQueueEntry>(groupQueue: GroupQueue<T>): void {
+  if (groupQueue.entries.length - groupQueue.head <= groupQueue.activeCount * 2 + 1_024) return
+  groupQueue.entries = [...new Set(groupQueue.entries.slice(groupQueue.head))].filter(
+    entry => entry?.groupQueue === (groupQueue as GroupQueue<unknown>),
+  )
+  groupQueue.head = 0
 }

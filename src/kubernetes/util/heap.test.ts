@@ -5,7 +5,7 @@ import { Heap } from './heap.ts'
 
 type Item = { id: number; rank: number }
 
-test('a tracked heap agrees with a sorted list after put, move and delete in any order', () => {
+test('a tracked heap agrees with a sorted list after any sequence of put, move and delete', () => {
   const step = fc.record({ id: fc.nat(15), rank: fc.nat(9), what: fc.constantFrom('put', 'put', 'delete') })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), steps => {
@@ -30,7 +30,7 @@ test('a tracked heap agrees with a sorted list after put, move and delete in any
   )
 })
 
-test('an untracked heap agrees with a sorted list after push, pop and compact in any order', () => {
+test('an untracked heap agrees with a sorted list after any sequence of push, pop and compact', () => {
   const step = fc.record({ rank: fc.nat(9), what: fc.constantFrom('push', 'push', 'pop', 'compact') })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), steps => {
@@ -54,7 +54,7 @@ test('an untracked heap agrees with a sorted list after push, pop and compact in
   )
 })
 
-test('put and delete of an untracked heap throw', () => {
+test('put and delete throw on an untracked heap', () => {
   const heap = new Heap<number>((a, b) => a < b)
   assert.throws(() => heap.put(1), /tracked: true/)
   assert.throws(() => heap.delete(1), /tracked: true/)

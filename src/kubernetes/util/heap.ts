@@ -1,7 +1,8 @@
 /**
- * A binary heap. `isBefore` must be a strict order of what is in it; of two equal items either may come first.
- * With `tracked` the heap records where each item is, so that {@link put} can move one whose order changed and {@link delete} can
- * remove one, both in O(log n); then an item may be in it only once. Without it those two throw, and nothing is allocated per item.
+ * A binary heap. `isBefore` must be a strict order of its items; of two equal items either may come first.
+ * With `tracked` the heap records the position of each item, so that {@link put} can move an item whose order changed and
+ * {@link delete} can remove one, both in O(log n); an item may then be contained only once. Without it those two throw, and
+ * nothing is allocated per item.
  */
 export class Heap<T> {
   readonly #isBefore: (a: T, b: T) => boolean
@@ -18,7 +19,7 @@ export class Heap<T> {
     return this.#items.length
   }
 
-  /** The first item, which stays. */
+  /** The first item, without removing it. */
   peek(): T | undefined {
     return this.#items[0]
   }
@@ -45,7 +46,7 @@ export class Heap<T> {
     return first
   }
 
-  /** Adds `item`, or moves it to where it belongs now. Tracked heaps only. */
+  /** Adds `item`, or moves it to its current position in the order. Tracked heaps only. */
   put(item: T): void {
     const position = this.#tracked().get(item)
     if (position === undefined) this.push(item)
@@ -63,7 +64,7 @@ export class Heap<T> {
     return true
   }
 
-  /** All items in order, each found in O(log n); the heap must not change meanwhile. */
+  /** All items in order, each in O(log n). The heap must not change during the iteration. */
   *ordered(): Generator<T, void> {
     const items = this.#items
     const edge = new Heap<number>((a, b) => this.#isBefore(items[a] as T, items[b] as T))
@@ -87,7 +88,7 @@ export class Heap<T> {
   }
 
   #tracked(): Map<T, number> {
-    if (!this.#positions) throw new TypeError('bug: put and delete need a heap that was made with { tracked: true }')
+    if (!this.#positions) throw new TypeError('bug: put and delete require a heap with { tracked: true }')
     return this.#positions
   }
 
@@ -95,7 +96,7 @@ export class Heap<T> {
     if (this.#up(from, item) === from) this.#down(from, item)
   }
 
-  /** Writes `item` at `from` or above, where it belongs; returns where. */
+  /** Moves `item` up from position `from`; returns its new position. */
   #up(from: number, item: T): number {
     const items = this.#items
     let at = from
@@ -110,7 +111,7 @@ export class Heap<T> {
     return at
   }
 
-  /** Writes `item` at `from` or below, where it belongs. */
+  /** Moves `item` down from position `from`. */
   #down(from: number, item: T): void {
     const items = this.#items
     let at = from

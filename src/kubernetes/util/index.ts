@@ -1,11 +1,12 @@
 /**
- * @module kubernetes/util: what several modules of the toolkit and of Oarlock need and no standard library has: backoff, a heap,
- * a keyed work queue, a token bucket, timers that tests can replace, the logger's interface.
- * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests; `source-files.ts`
- * is the one place that knows where the files of modules are. Knows nothing of Kubernetes objects, reads no file and opens no socket.
- * A helper belongs here only when two modules use it.
+ * @module kubernetes/util: helpers that several modules share and the standard library lacks: backoff, a heap, a keyed work queue,
+ * a token bucket, replaceable timers, worker threads, the logger interface, the formatting of byte counts.
+ * In and out: plain values; time and randomness are passed in. `worker-thread.ts` starts threads and sends them requests;
+ * `source-files.ts` resolves the files of modules. Out of scope: Kubernetes objects, reading files, opening sockets.
+ * A helper belongs here only if two modules use it.
  */
 export * from './backoff.ts'
+export * from './format-bytes.ts'
 export * from './heap.ts'
 export * from './log.ts'
 export * from './source-files.ts'

@@ -1,4 +1,4 @@
-/** The part of a pino logger that controllers use: fields first, then a constant sentence. */
+/** The logger interface, a subset of pino's: fields first, then a constant message. Narrower needs take a `Pick` of it. */
 export type Log = {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -16,7 +16,7 @@ export const silentLog: Log = {
   child: () => silentLog,
 }
 
-/** What was thrown as an Error: `throw 'text'` and worse happen, and must not make it worse. */
+/** Returns a thrown value as an Error; `throw 'text'` and the like keep the value as `cause`. */
 export function coerceError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown
   return new Error(`a value that is not an Error was thrown: ${typeof thrown === 'string' ? thrown.slice(0, 500) : typeof thrown}`, {

@@ -1,11 +1,11 @@
-/** Time for queues: a monotonic reading and callbacks. Tests bring virtual ones. */
+/** A monotonic clock with callbacks. Tests pass a virtual one. */
 export type Timers = {
   nowMs(): number
-  /** Calls `run` once after `delayMs`; returns how to cancel that. */
+  /** Calls `run` once after `delayMs`; returns a function that cancels it. Delays above 24.8 days may fire early. */
   after(delayMs: number, run: () => void): () => void
 }
 
-/** What `setTimeout` can count (24.8 days); above it fires at once. Whoever waits longer is woken early and waits again. */
+/** The upper limit of `setTimeout` (24.8 days); above it a timer would fire immediately. Callers check the time and set the timer again. */
 const longestTimerMs = 2_147_483_647
 
 export const systemTimers: Timers = {

@@ -1,11 +1,11 @@
-/** `qps` a second on average, `burst` at once after a pause. */
+/** `qps` tokens per second on average, and up to `burst` at the same time. */
 export type TokenRate = { qps: number; burst: number }
 
-/** A token bucket: each taker reserves its place in time, so that those that must wait are spread evenly and none is overtaken. */
+/** A token bucket with reservations: callers that have to wait are spread evenly and keep their order. */
 export class TokenBucket {
   readonly #qps: number
   readonly #burst: number
-  /** May be negative: that many tokens are promised for later. Invariant: tokens <= burst. */
+  /** Negative if tokens are reserved in advance. Invariant: tokens <= burst. */
   #tokens: number
   #atMs: number
 
@@ -19,7 +19,7 @@ export class TokenBucket {
     this.#atMs = nowMs
   }
 
-  /** Takes a token, and says in how many milliseconds it is there; 0 is now. */
+  /** Reserves a token; returns the milliseconds until it is available, 0 for now. */
   reserve(nowMs: number): number {
     this.#tokens = Math.min(this.#burst, this.#tokens + ((nowMs - this.#atMs) / 1_000) * this.#qps) - 1
     this.#atMs = nowMs

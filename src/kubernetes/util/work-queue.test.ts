@@ -19,14 +19,14 @@ async function drain(queue: WorkQueue): Promise<string[]> {
   return keys
 }
 
-test('keys come in the order in which they were added, once each', async () => {
+test('returns keys in the order of their first add, once each', async () => {
   const { queue } = make()
   for (const key of ['a', 'b', 'a', 'c', 'b']) queue.add(key)
   equal(queue.length, 3)
   deepEqual(await drain(queue), ['a', 'b', 'c'])
 })
 
-test('higher priorities come first, and a waiting key moves up but never down', async () => {
+test('returns higher priorities first, and raises the priority of a waiting key but never lowers it', async () => {
   const { queue } = make()
   queue.add('first', { priority: lowPriority })
   queue.add('second', { priority: lowPriority })
@@ -37,7 +37,7 @@ test('higher priorities come first, and a waiting key moves up but never down', 
   deepEqual(await drain(queue), ['urgent', 'change', 'second', 'first'])
 })
 
-test('a key that is added while it runs runs again afterwards, once', async () => {
+test('a key that is added while it is processed is processed again, once', async () => {
   const { queue } = make()
   queue.add('a')
   const key = await queue.get()
@@ -48,7 +48,7 @@ test('a key that is added while it runs runs again afterwards, once', async () =
   deepEqual(await drain(queue), ['a'])
 })
 
-test('a delayed key comes at its time; the sooner of two times wins; an add now makes the delay superfluous', async () => {
+test('a delayed key is returned when it is due; an earlier due time replaces a later one, and an immediate add both', async () => {
   const { queue, time } = make()
   queue.add('a', { delayMs: 100 })
   queue.add('a', { delayMs: 50 })
@@ -65,7 +65,7 @@ test('a delayed key comes at its time; the sooner of two times wins; an add now 
   deepEqual([queue.length, queue.delayed], [0, 0])
 })
 
-test('the backoff doubles from its base to its maximum, per key, until it is forgotten', async () => {
+test('the backoff of a key doubles from its base to its maximum, until the key is forgotten', async () => {
   const { queue, time } = make({ baseDelayMs: 5, maxDelayMs: 50 })
   const waits: number[] = []
   for (let attempt = 0; attempt < 6; attempt++) {
@@ -86,7 +86,7 @@ test('the backoff doubles from its base to its maximum, per key, until it is for
   deepEqual(await drain(queue), ['a'])
 })
 
-test('a delay longer than a timer can count is kept', async () => {
+test('supports a delay above the limit of setTimeout', async () => {
   const { queue, time } = make()
   const days = 86_400_000
   queue.add('a', { delayMs: 60 * days })
@@ -96,7 +96,7 @@ test('a delay longer than a timer can count is kept', async () => {
   equal(queue.length, 1)
 })
 
-test('get waits for a key, and everybody who waits hears of the shutdown', async () => {
+test('get waits for a key, and resolves with undefined at shutdown', async () => {
   const { queue } = make()
   const waiting = [queue.get(), queue.get(), queue.get()]
   queue.add('a')
@@ -110,7 +110,7 @@ test('get waits for a key, and everybody who waits hears of the shutdown', async
   deepEqual([queue.length, queue.running, queue.delayed], [0, 0, 0])
 })
 
-test('groups take turns within a priority: a noisy one delays a quiet one by one key', async () => {
+test('groups of one priority are served round-robin: a busy one delays another by one key', async () => {
   const { queue } = make({ groupOf: key => key.split('/')[0] as string })
   for (let index = 0; index < 1_000; index++) queue.add(`noisy/${index}`)
   queue.add('quiet/a')
@@ -125,7 +125,7 @@ test('groups take turns within a priority: a noisy one delays a quiet one by one
   equal(queue.length, 996)
 })
 
-test('a group function that throws loses no key', async () => {
+test('a groupOf that throws does not lose the key', async () => {
   const { queue } = make({
     groupOf: () => {
       throw new Error('no group')
@@ -135,7 +135,7 @@ test('a group function that throws loses no key', async () => {
   equal(await queue.get(), 'a')
 })
 
-test('retryRate bounds the retries of all keys together, and each key still waits for its own backoff', async () => {
+test('retryRate limits the retries of all keys together, in addition to the backoff of each key', async () => {
   const { queue, time } = make({ baseDelayMs: 5, maxDelayMs: 1_000, retryRate: { qps: 10, burst: 2 } })
   for (const key of ['a', 'b', 'c', 'd']) queue.addRateLimited(key)
   const waiting: number[] = []
@@ -148,14 +148,14 @@ test('retryRate bounds the retries of all keys together, and each key still wait
   throws(() => make({ retryRate: { qps: 1, burst: 0 } }), /retryRate\.burst/)
 })
 
-test('done without get is a bug of the caller and says so', () => {
+test('done without get throws', () => {
   const { queue } = make()
   throws(() => queue.done('a'), /done\("a"\) without get/)
   queue.add('a')
   throws(() => queue.done('a'), /without get/)
 })
 
-test('invariants 7 and 10: 10,000 random schedules never run a key twice at once, never lose an add, and leave nothing behind', async () => {
+test('invariants 7 and 10: in 10,000 random schedules no key is processed twice at the same time, no add is lost and no entry remains', async () => {
   const key = fc.constantFrom('a', 'b', 'c', 'd')
   const step = fc.oneof(
     fc.record({ do: fc.constant('add' as const), key, delayMs: fc.constantFrom(0, 0, 3, 20), priority: fc.constantFrom(-100, 0, 5) }),
@@ -168,21 +168,21 @@ test('invariants 7 and 10: 10,000 random schedules never run a key twice at once
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.constantFrom(undefined, { qps: 200, burst: 2 }), async (steps, retryRate) => {
       const { queue, time } = make({ baseDelayMs: 2, maxDelayMs: 16, groupOf: key => (key < 'c' ? 'one' : 'two'), retryRate })
       const running = new Set<string>()
-      /** Keys that were added and have not been started since. */
-      const owed = new Set<string>()
+      /** Keys that were added and not started since. */
+      const pending = new Set<string>()
       const start = async () => {
         const key = (await queue.get()) as string
-        ok(!running.has(key), `${key} runs twice at once`)
-        ok(owed.delete(key), `${key} runs although nobody asked`)
+        ok(!running.has(key), `${key} is processed twice at the same time`)
+        ok(pending.delete(key), `${key} is processed without an add`)
         running.add(key)
       }
       for (const step of steps) {
         if (step.do === 'add') {
           queue.add(step.key, step)
-          owed.add(step.key)
+          pending.add(step.key)
         } else if (step.do === 'fail') {
           queue.addRateLimited(step.key)
-          owed.add(step.key)
+          pending.add(step.key)
         } else if (step.do === 'work' && queue.length > 0) {
           await start()
         } else if (step.do === 'finish' && running.delete(step.key)) {
@@ -200,7 +200,7 @@ test('invariants 7 and 10: 10,000 random schedules never run a key twice at once
         for (const key of running) queue.done(key)
         running.clear()
       }
-      deepEqual([...owed], [], 'every add was followed by a run')
+      deepEqual([...pending], [], 'every add was followed by processing')
       for (const key of ['a', 'b', 'c', 'd']) queue.forget(key)
       deepEqual([queue.length, queue.running, queue.delayed], [0, 0, 0])
     }),

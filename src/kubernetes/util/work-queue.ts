@@ -4,30 +4,30 @@ import { Heap } from './heap.ts'
 import { systemTimers, type Timers } from './timers.ts'
 import { TokenBucket, type TokenRate } from './token-bucket.ts'
 
-/** Priorities as controller-runtime has them: higher first. */
+/** Priorities as in controller-runtime: higher first. */
 export const lowPriority = -100
 export const normalPriority = 0
 
-/** What a queue reports; durations are in seconds, as its metrics are. `retried` is every add with a delay, as in controller-runtime. */
+/** Receives measurements; durations are in seconds, as in metrics. `retried` is every add with a delay, as in controller-runtime. */
 export type WorkQueueObserver = { added(): void; waited(seconds: number): void; worked(seconds: number): void; retried(): void }
 
 /**
- * `qps` retries a second on average, `burst` at once after a pause. When everything fails at once (the API server is away, a
- * dependency is down), each key's own backoff still lets thousands of them come back in the same second. As client-go's default
- * (10 qps, 100 burst there), a retry waits for the longer of the two.
+ * `qps` retries per second on average, with bursts of `burst`. When everything fails together (the API server or a dependency
+ * is unavailable), per-key backoff alone still lets thousands of keys retry in the same second. As in client-go (default 10
+ * qps, 100 burst), a retry waits for the longer of the two.
  */
 export type RetryRate = TokenRate
 
 export type WorkQueueOptions = {
-  /** Wait after the first failure of a key; doubles with each further one. Default 5. */
+  /** Delay after the first failure of a key; doubles with each further one. Default 5. */
   baseDelayMs?: number | undefined
-  /** Longest wait after failures. Default 1,000,000. */
+  /** Longest delay after failures. Default 1,000,000. */
   maxDelayMs?: number | undefined
-  /** Bounds the retries of all keys together; default: no bound but each key's backoff. */
+  /** Limits the retries of all keys together; default: each key's backoff only. */
   retryRate?: RetryRate | undefined
   /**
-   * Keys of one group stand in one line, and the lines of a priority take turns, so that one noisy tenant does not
-   * starve the others. Default: all keys are one group, first in, first out.
+   * Assigns keys to groups. Within a priority the groups are served round-robin, so that a busy tenant does not starve the
+   * others. Default: a single group.
    */
   groupOf?: ((key: string) => string) | undefined
   timers?: Timers | undefined
@@ -35,16 +35,16 @@ export type WorkQueueOptions = {
 }
 
 export type AddOptions = {
-  /** Not before this long from now; default 0. A key that is due sooner keeps the sooner time. */
+  /** Minimum delay from now; default 0. A key that is due earlier keeps its earlier time. */
   delayMs?: number | undefined
-  /** Default 0; a key that waits with a lower one is moved up. */
+  /** Default 0; raises the priority of a key that waits with a lower one. */
   priority?: number | undefined
 }
 
 /**
- * Where one key stands. It may be in several places at once, as in "running, wanted again, and due in an hour":
- * `line` is set while it waits for a worker, `isRunning` while a worker has it, `isWantedAgain` if it was added meanwhile,
- * `dueMs` while a delayed add is outstanding. A key without any of these and without failures is forgotten (invariant 10).
+ * The state of one key. Several may apply at the same time, such as processing, dirty and delayed by an hour: `groupQueue`
+ * is set while the key waits for a worker, `isProcessing` while a worker has it, `isDirty` if it was added meanwhile,
+ * `dueMs` while it is delayed. A key without any of these and without failures is removed (invariant 10).
  */
 type WorkQueueEntry = {
   readonly key: string
@@ -59,8 +59,9 @@ type WorkQueueEntry = {
 }
 
 /**
- * Keys to work on. A key is in it once however often it is added, and never given to two workers at once (invariant 7):
- * what is added while a key runs, runs after it. Nothing that was added is lost while the queue is open.
+ * A queue of keys. It contains each key once however often it is added, and never gives a key to two workers at the same
+ * time (invariant 7): a key that is added while it is processed is processed again afterwards. No key is lost while the
+ * queue is open.
  */
 export class WorkQueue {
   readonly #baseDelayMs: number
@@ -68,10 +69,10 @@ export class WorkQueue {
   readonly #timers: Timers
   readonly #observer: WorkQueueObserver | undefined
   readonly #entries = new Map<string, WorkQueueEntry>()
-  readonly #lanes = new FairQueue<WorkQueueEntry>()
+  readonly #ready = new FairQueue<WorkQueueEntry>()
   readonly #groupOf: ((key: string) => string) | undefined
   readonly #retryBucket: TokenBucket | undefined
-  /** What workers have, kept only where somebody asks how long. */
+  /** Entries that are being processed; maintained only with an observer. */
   readonly #started = new Set<WorkQueueEntry>()
   readonly #delayed = new Heap<{ atMs: number; value: WorkQueueEntry }>((a, b) => a.atMs < b.atMs)
   readonly #waiters: ((key: string | undefined) => void)[] = []
@@ -90,27 +91,27 @@ export class WorkQueue {
     this.#retryBucket = options.retryRate && new TokenBucket('retryRate', options.retryRate, this.#timers.nowMs())
   }
 
-  /** Keys that wait for a worker now, without the delayed ones. */
+  /** Keys that wait for a worker, excluding delayed ones. */
   get length(): number {
-    return this.#lanes.length
+    return this.#ready.length
   }
 
-  /** Keys that workers have now. */
+  /** Keys that are being processed. */
   get running(): number {
     return this.#running
   }
 
-  /** Keys that wait for their time. */
+  /** Delayed keys. */
   get delayed(): number {
     return this.#due
   }
 
-  /** How many keys wait for a worker with each priority, highest first. */
+  /** The number of waiting keys of each priority, highest first. */
   byPriority(): { priority: number; length: number }[] {
-    return this.#lanes.byPriority()
+    return this.#ready.byPriority()
   }
 
-  /** How long workers have had what they have: all together, and the longest. 0 without an observer. */
+  /** The durations of the keys that are being processed: their sum and the longest. 0 without an observer. */
   runningSeconds(): { sum: number; longest: number } {
     const nowMs = this.#timers.nowMs()
     let sum = 0
@@ -129,9 +130,9 @@ export class WorkQueue {
     const entry = this.#entry(key)
     if (delayMs > 0) {
       this.#observer?.retried()
-      // Already wanted now: running it sooner says the same.
+      // The key waits already, which is sooner.
       if (entry.groupQueue || entry.isDirty) return
-      // Whole milliseconds: V8 keeps them in place, and a fraction in an object of its own, twice for each key that waits.
+      // Whole milliseconds: V8 stores small integers in place, but allocates an object for a fraction, twice for each delayed key.
       const dueMs = Math.ceil(this.#timers.nowMs() + delayMs)
       if (entry.dueMs === undefined) {
         this.#due++
@@ -143,14 +144,14 @@ export class WorkQueue {
       entry.dueMs = dueMs
       this.#delayed.push({ atMs: dueMs, value: entry })
       if (this.#delayed.size > this.#due * 2 + 1_024) this.#delayed.compact(({ atMs, value }) => value.dueMs === atMs)
-      this.#arm()
+      this.#setTimer()
       return
     }
     this.#clearDue(entry)
-    this.#want(entry, priority)
+    this.#schedule(entry, priority)
   }
 
-  /** Adds the key after its backoff: base × 2^failures, at most the maximum, and not before `retryRate` allows; each call is one more failure. */
+  /** Adds the key after its backoff: base × 2^failures, at most the maximum, and not before `retryRate` allows. Each call counts as a failure. */
   addRateLimited(key: string, options: { priority?: number } = {}): void {
     if (this.#isShutDown) return
     const entry = this.#entry(key)
@@ -160,7 +161,7 @@ export class WorkQueue {
     this.add(key, { delayMs, priority: options.priority })
   }
 
-  /** Ends the key's backoff: its next failure is its first. */
+  /** Resets the backoff of the key. */
   forget(key: string): void {
     const entry = this.#entries.get(key)
     if (!entry) return
@@ -168,23 +169,23 @@ export class WorkQueue {
     this.#dropIfIdle(entry)
   }
 
-  /** How often the key failed since it was last forgotten. */
+  /** Failures of the key since it was last forgotten. */
   failures(key: string): number {
     return this.#entries.get(key)?.failures ?? 0
   }
 
-  /** The next key, when there is one; undefined after shutdown. Whoever gets a key must call {@link done} with it. */
+  /** Resolves with the next key, or with undefined after shutdown. The caller must call {@link done} with the key. */
   get(): Promise<string | undefined> {
     if (this.#isShutDown) return Promise.resolve(undefined)
-    const entry = this.#lanes.pop()
+    const entry = this.#ready.pop()
     if (entry) return Promise.resolve(this.#start(entry))
     return new Promise(resolve => this.#waiters.push(resolve))
   }
 
-  /** The worker let go of the key. If it was added meanwhile, it waits again. */
+  /** Ends the processing of the key. If it was added meanwhile, it is queued again. */
   done(key: string): void {
     const entry = this.#entries.get(key)
-    if (!entry?.isProcessing) throw new RangeError(`done(${JSON.stringify(key)}) without get: each key got must be done exactly once`)
+    if (!entry?.isProcessing) throw new RangeError(`done(${JSON.stringify(key)}) without get: call done exactly once per key`)
     entry.isProcessing = false
     this.#running--
     this.#started.delete(entry)
@@ -197,14 +198,14 @@ export class WorkQueue {
     }
   }
 
-  /** Ends every waiting and later {@link get} with undefined and drops what waits; keys that run are not touched. */
+  /** Resolves every pending and later {@link get} with undefined and drops waiting keys; keys being processed are not affected. */
   shutdown(): void {
     if (this.#isShutDown) return
     this.#isShutDown = true
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
     this.#delayed.clear()
-    this.#lanes.clear()
+    this.#ready.clear()
     this.#due = 0
     for (const [key, entry] of this.#entries) if (!entry.isProcessing) this.#entries.delete(key)
     for (const waiter of this.#waiters.splice(0)) waiter(undefined)
@@ -229,7 +230,7 @@ export class WorkQueue {
     return entry
   }
 
-  #want(entry: WorkQueueEntry, priority: number): void {
+  #schedule(entry: WorkQueueEntry, priority: number): void {
     if (entry.isProcessing) {
       entry.priority = entry.isDirty ? Math.max(entry.priority, priority) : priority
       entry.isDirty = true
@@ -237,7 +238,7 @@ export class WorkQueue {
       entry.priority = priority
       this.#enqueue(entry)
     } else if (priority > entry.priority) {
-      this.#lanes.raisePriority(entry, priority)
+      this.#ready.raisePriority(entry, priority)
     }
   }
 
@@ -245,12 +246,12 @@ export class WorkQueue {
     this.#observer?.added()
     entry.addedMs = this.#observer ? this.#timers.nowMs() : 0
     const waiter = this.#waiters.shift()
-    // Somebody waits, so every lane is empty and this key is the next one.
+    // A worker is waiting, so the queue is empty and this key is the next one.
     if (waiter) waiter(this.#start(entry))
-    else this.#lanes.push(entry, this.#groupOf ? this.#safeGroup(this.#groupOf, entry.key) : '')
+    else this.#ready.push(entry, this.#groupOf ? this.#safeGroup(this.#groupOf, entry.key) : '')
   }
 
-  /** A function that throws must not lose the key: it stands with those that have no group. */
+  /** A `groupOf` that throws must not lose the key: it joins the default group. */
   #safeGroup(groupOf: (key: string) => string, key: string): string {
     try {
       return String(groupOf(key))
@@ -276,15 +277,15 @@ export class WorkQueue {
     this.#due--
   }
 
-  #arm(): void {
+  #setTimer(): void {
     const next = this.#delayed.peek()
     if (!next || next.atMs >= this.#timerMs) return
     this.#cancelTimer?.()
     this.#timerMs = next.atMs
-    this.#cancelTimer = this.#timers.after(Math.max(0, next.atMs - this.#timers.nowMs()), () => this.#wake())
+    this.#cancelTimer = this.#timers.after(Math.max(0, next.atMs - this.#timers.nowMs()), () => this.#addDue())
   }
 
-  #wake(): void {
+  #addDue(): void {
     this.#cancelTimer = undefined
     this.#timerMs = Number.POSITIVE_INFINITY
     const nowMs = this.#timers.nowMs()
@@ -294,9 +295,9 @@ export class WorkQueue {
       this.#delayed.pop()
       if (entry.dueMs !== atMs) continue
       this.#clearDue(entry)
-      this.#want(entry, entry.priority)
+      this.#schedule(entry, entry.priority)
     }
-    this.#arm()
+    this.#setTimer()
   }
 
   #dropIfIdle(entry: WorkQueueEntry): void {

@@ -1,3 +1,5 @@
+import { formatBytes } from '../../kubernetes/util/index.ts'
+
 /** Bounds of one Run's log (invariant 10). */
 export type RunLogLimits = {
   /** Stored bytes; what comes after is counted and dropped, with a mark. */
@@ -102,10 +104,4 @@ function keepWholeLines(output: Buffer, room: number, isInLine: boolean): Buffer
   const end = room === 0 ? -1 : output.lastIndexOf(newline, room - 1)
   if (end !== -1) return output.subarray(0, end + 1)
   return isInLine ? Buffer.from('\n') : Buffer.alloc(0)
-}
-
-function formatBytes(bytes: number): string {
-  if (bytes >= 1024 * 1024 && bytes % (1024 * 1024) === 0) return `${bytes / 1024 / 1024} MiB`
-  if (bytes >= 1024 && bytes % 1024 === 0) return `${bytes / 1024} KiB`
-  return `${bytes} bytes`
 }
