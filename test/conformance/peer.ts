@@ -79,7 +79,8 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
     const server = start(apiserver, [
       `--etcd-servers=${etcdUrl}`,
       '--bind-address=127.0.0.1',
-      '--advertise-address=127.0.0.1',
+      // Published in default/kubernetes, and never called; kube-apiserver publishes no loopback address.
+      '--advertise-address=192.0.2.1',
       `--secure-port=${securePort}`,
       `--cert-dir=${join(dir, 'certs')}`,
       `--token-auth-file=${join(dir, 'tokens.csv')}`,
@@ -90,7 +91,6 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
       `--service-account-signing-key-file=${join(dir, 'sa.key')}`,
       // There is no kube-controller-manager that would make the `default` service account each pod would need.
       '--disable-admission-plugins=ServiceAccount',
-      '--endpoint-reconciler-type=none',
       '--max-requests-inflight=0',
       '--max-mutating-requests-inflight=0',
       '--enable-priority-and-fairness=false',

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
 import { type Log, silentLog } from '../util/index.ts'
@@ -30,7 +31,7 @@ import {
   makeListener,
   UnauthenticatedConnections,
 } from './http/index.ts'
-import { Lifecycle } from './lifecycle/index.ts'
+import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
 import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
@@ -123,7 +124,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       withWriteErrors(dataDir, () => new SigningKey(pkiDir)),
     )
     const tokens = withWriteErrors(dataDir, () => new Tokens(pkiDir, serviceAccounts, store.table('secrets')))
-    const certificates = await readCertificates(pkiDir, host, store.nowMs, options.tlsNames)
+    const certificates = await readCertificates(pkiDir, host, store.nowMs, [...kubernetesServiceNames, ...(options.tlsNames ?? [])])
     lifecycle = new Lifecycle(store, registry, {
       serviceAccounts,
       quotas,
@@ -202,7 +203,8 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     https = listener.server
     connections = countConnections(https)
     await listenOn(https, host, port)
-    const { port: actualPort } = https.address() as AddressInfo
+    const { address, port: actualPort } = https.address() as AddressInfo
+    await lifecycle.publishEndpoint({ address: advertiseAddress(address, networkInterfaces()), port: actualPort })
     url = `https://${urlHost(host)}:${actualPort}`
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))

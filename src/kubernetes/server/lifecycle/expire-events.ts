@@ -1,12 +1,12 @@
 import { parseEntry, readRevision, type Store } from '../storage/index.ts'
 
 /** How long an Event is kept after its last write, as in Kubernetes. */
-const eventLifeMs = 60 * 60_000
+const eventTtlMs = 60 * 60_000
 
-/** Removes Events older than {@link eventLifeMs} (invariant 10). A revision says when it was written. */
+/** Removes Events older than {@link eventTtlMs} (invariant 10). A revision says when it was written. */
 export async function expireEvents(store: Store): Promise<number> {
   const table = store.table('events')
-  const oldestMs = store.nowMs - eventLifeMs
+  const oldestMs = store.nowMs - eventTtlMs
   const done: Promise<unknown>[] = []
   for (const entry of table.values()) {
     // One that is being written just now is not old.

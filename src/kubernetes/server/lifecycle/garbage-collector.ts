@@ -2,7 +2,7 @@ import type { KubeObject, OwnerReference } from '../../object/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
 import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 const foreground = 'foregroundDeletion'
 const orphan = 'orphan'
@@ -17,9 +17,9 @@ type OwnerState = 'present' | 'deleting' | 'absent' | 'unknown'
 export class GarbageCollector {
   readonly #store: Store
   readonly #registry: Registry
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
 
-  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+  constructor(store: Store, registry: Registry, queue: TaskQueue) {
     this.#store = store
     this.#registry = registry
     this.#queue = queue
@@ -28,43 +28,43 @@ export class GarbageCollector {
   /** Looks at everything once: what happened while nobody looked. */
   start(): void {
     for (const table of this.#store.tables()) {
-      for (const entry of table.values()) if (entry.owners || entry.deleting) this.#consider(table, entry)
+      for (const entry of table.values()) if (entry.owners || entry.deleting) this.#enqueue(table, entry)
     }
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     for (const { type, entry, before } of events) {
       if (type === 'DELETED') {
-        this.#considerDependents(entry.uid)
+        this.#enqueueDependents(entry.uid)
         // An owner may be waiting for this one to go.
-        if (entry.owners) for (const reference of referencesOf(entry)) this.#considerOwner(entry, reference)
-      } else if (entry.deleting || (entry.owners && !sameOwners(entry, before))) this.#consider(table, entry)
+        if (entry.owners) for (const reference of referencesOf(entry)) this.#enqueueOwner(entry, reference)
+      } else if (entry.deleting || (entry.owners && !sameOwners(entry, before))) this.#enqueue(table, entry)
     }
   }
 
-  #consider(table: Table, entry: Entry): void {
+  #enqueue(table: Table, entry: Entry): void {
     if (entry.deleting && (entry.text.includes(`"${foreground}"`) || entry.text.includes(`"${orphan}"`))) {
-      this.#queue.add(`owner ${table.name} ${entry.key}`, () => this.#releaseDependents(table, entry.key))
+      this.#queue.add(`owner ${table.name} ${entry.key}`, () => this.#processDeletingOwner(table, entry.key))
     }
-    if (entry.owners && !entry.deleting && referencesOf(entry).some(reference => this.#stateOf(entry, reference).state === 'absent')) {
-      this.#queue.add(`dependent ${table.name} ${entry.key}`, () => this.#collect(table, entry.key, undefined))
+    if (entry.owners && !entry.deleting && referencesOf(entry).some(reference => this.#ownerOf(entry, reference).state === 'absent')) {
+      this.#queue.add(`dependent ${table.name} ${entry.key}`, () => this.#attemptToDelete(table, entry.key, undefined))
     }
   }
 
-  #considerDependents(uid: string): void {
+  #enqueueDependents(uid: string): void {
     for (const table of this.#store.tables()) {
       for (const key of table.ownedBy(uid) ?? []) {
-        this.#queue.add(`dependent ${table.name} ${key}`, () => this.#collect(table, key, undefined))
+        this.#queue.add(`dependent ${table.name} ${key}`, () => this.#attemptToDelete(table, key, undefined))
       }
     }
   }
 
-  #considerOwner(dependent: Entry, reference: OwnerReference): void {
-    const { state, table, entry } = this.#stateOf(dependent, reference)
-    if (state === 'deleting' && table && entry) this.#consider(table, entry)
+  #enqueueOwner(dependent: Entry, reference: OwnerReference): void {
+    const { state, table, entry } = this.#ownerOf(dependent, reference)
+    if (state === 'deleting' && table && entry) this.#enqueue(table, entry)
   }
 
-  #stateOf(
+  #ownerOf(
     dependent: Entry,
     { apiVersion, kind: kindName, name, uid }: OwnerReference,
   ): { state: OwnerState; table?: Table; entry?: Entry } {
@@ -80,19 +80,19 @@ export class GarbageCollector {
    * Deletes a dependent whose owners are all gone, or takes the absent ones off its list.
    * @param going an owner that is being deleted in the foreground, and counts as gone.
    */
-  async #collect(table: Table, key: string, going: string | undefined): Promise<void> {
+  async #attemptToDelete(table: Table, key: string, going: string | undefined): Promise<void> {
     const entry = table.get(key)
     if (!entry?.owners || entry.deleting) return
     const gone: string[] = []
     let isKept = false
     for (const reference of referencesOf(entry)) {
-      const { state } = this.#stateOf(entry, reference)
+      const { state } = this.#ownerOf(entry, reference)
       if (state === 'absent' || reference.uid === going) gone.push(reference.uid)
       else isKept = true
     }
     if (gone.length === 0) return
     if (isKept) {
-      await this.#dropOwners(table, key, gone)
+      await this.#removeOwnerReferences(table, key, gone)
       return
     }
     const kind = this.#kindOf(table)
@@ -103,26 +103,26 @@ export class GarbageCollector {
   }
 
   /** Carries out the finalizers of an owner: dependents are let go (Orphan) or deleted first (Foreground). */
-  async #releaseDependents(table: Table, key: string): Promise<void> {
+  async #processDeletingOwner(table: Table, key: string): Promise<void> {
     const entry = table.get(key)
     if (!entry?.deleting) return
     const finalizers = parseEntry(entry).metadata.finalizers ?? []
     const dependents = this.#dependentsOf(entry)
     if (finalizers.includes(orphan)) {
-      await Promise.all(dependents.map(([other, dependent]) => this.#dropOwners(other, dependent.key, [entry.uid])))
-      await this.#dropFinalizer(table, entry, orphan)
+      await Promise.all(dependents.map(([other, dependent]) => this.#removeOwnerReferences(other, dependent.key, [entry.uid])))
+      await this.#removeFinalizer(table, entry, orphan)
       return
     }
     if (!finalizers.includes(foreground)) return
     const isBlocking = ([, dependent]: [Table, Entry]) =>
       referencesOf(dependent).some(reference => reference.uid === entry.uid && reference.blockOwnerDeletion === true)
     if (!dependents.some(isBlocking)) {
-      await this.#dropFinalizer(table, entry, foreground)
+      await this.#removeFinalizer(table, entry, foreground)
       return
     }
-    await Promise.all(dependents.map(([other, dependent]) => this.#collect(other, dependent.key, entry.uid)))
+    await Promise.all(dependents.map(([other, dependent]) => this.#attemptToDelete(other, dependent.key, entry.uid)))
     // Each dependent that goes brings us back here.
-    if (!this.#dependentsOf(entry).some(isBlocking)) await this.#dropFinalizer(table, entry, foreground)
+    if (!this.#dependentsOf(entry).some(isBlocking)) await this.#removeFinalizer(table, entry, foreground)
   }
 
   // A uid is no secret: what names it from another namespace, or under another name, must not hold up an owner that is not its own.
@@ -133,7 +133,7 @@ export class GarbageCollector {
         const dependent = table.get(key)!
         const isOwn = (reference: OwnerReference) => {
           if (reference.uid !== owner.uid) return false
-          const { state } = this.#stateOf(dependent, reference)
+          const { state } = this.#ownerOf(dependent, reference)
           return state === 'unknown' ? owner.namespace === '' || owner.namespace === dependent.namespace : state !== 'absent'
         }
         if (referencesOf(dependent).some(isOwn)) found.push([table, dependent])
@@ -142,7 +142,7 @@ export class GarbageCollector {
     return found
   }
 
-  async #dropOwners(table: Table, key: string, uids: readonly string[]): Promise<void> {
+  async #removeOwnerReferences(table: Table, key: string, uids: readonly string[]): Promise<void> {
     await mutate(this.#store, table, key, head => {
       const object = head && parseEntry(head)
       const references = object?.metadata.ownerReferences
@@ -152,7 +152,7 @@ export class GarbageCollector {
     })
   }
 
-  async #dropFinalizer(table: Table, entry: Entry, finalizer: string): Promise<void> {
+  async #removeFinalizer(table: Table, entry: Entry, finalizer: string): Promise<void> {
     await mutate(this.#store, table, entry.key, head => {
       const object = head && parseEntry(head)
       const finalizers = object?.metadata.finalizers

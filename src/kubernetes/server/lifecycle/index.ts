@@ -1,6 +1,9 @@
 /**
- * @module lifecycle: what the server does by itself once a write is durable. Start reading at `lifecycle.ts`.
- * In: committed events. Out: further writes: dependents of absent owners deleted, namespaces and definitions emptied
- * before they go, old Events removed, roles and service accounts kept as they should be. Everything here can be cut off at any point and finds its way again at start.
+ * @module lifecycle: the controllers inside the server. Start reading at `lifecycle.ts`.
+ * In: committed events. Out: further writes: garbage collection, deletion of the content of namespaces and definitions, expiry of Events, and
+ * the objects that every cluster has: namespaces, roles, service accounts, PriorityClasses, the Service `default/kubernetes`.
+ * A controller may be interrupted at any point: at the next start it continues from what is stored.
  */
+export { advertiseAddress } from './advertise-address.ts'
+export { kubernetesServiceNames } from './kubernetes-service-controller.ts'
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts'

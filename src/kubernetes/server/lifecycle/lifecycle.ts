@@ -2,76 +2,86 @@ import type { ServiceAccountTokens } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import type { Registry } from '../registry/index.ts'
 import type { Store } from '../storage/index.ts'
-import { ClusterRoles } from './cluster-roles.ts'
-import { Definitions } from './definitions.ts'
+import { ClusterRoleController } from './cluster-role-controller.ts'
+import { CrdController } from './crd-controller.ts'
 import { expireEvents } from './expire-events.ts'
 import { GarbageCollector } from './garbage-collector.ts'
-import { NamespaceDefaults } from './namespace-defaults.ts'
-import { Namespaces } from './namespaces.ts'
+import { type ApiServerEndpoint, KubernetesServiceController } from './kubernetes-service-controller.ts'
+import { NamespaceController } from './namespace-controller.ts'
+import { NamespaceDefaultsController } from './namespace-defaults-controller.ts'
 import { ensurePriorityClasses } from './priority-classes.ts'
-import { QuotaStatuses } from './quota-statuses.ts'
-import { TokenSecrets } from './token-secrets.ts'
-import { WorkQueue } from './work-queue.ts'
+import { ResourceQuotaController } from './resource-quota-controller.ts'
+import { TaskQueue } from './task-queue.ts'
+import { TokenSecretController } from './token-secret-controller.ts'
 
-const expireEveryMs = 60_000
+const eventCleanupIntervalMs = 60_000
 
 export type LifecycleOptions = {
   serviceAccounts: ServiceAccountTokens
   quotas: Quotas
   /** PEM, for `kube-root-ca.crt` and the Secrets of service accounts. */
   caCertificate: string
-  /** False: namespaces are not given a ServiceAccount and a ConfigMap. */
+  /** False: namespaces get no ServiceAccount and no ConfigMap. */
   namespaceDefaults: boolean
-  onError: (error: unknown, what: string) => void
+  onError: (error: unknown, message: string) => void
 }
 
-/** What the server does by itself, after writes are durable: owners, namespaces, definitions, roles, service accounts, quotas, old Events. */
+/** Runs the controllers inside the server, which act on durable writes. */
 export class Lifecycle {
   readonly #store: Store
-  readonly #queue: WorkQueue
-  readonly #collector: GarbageCollector
-  readonly #namespaces: Namespaces
-  readonly #definitions: Definitions
-  readonly #roles: ClusterRoles
-  readonly #defaults: NamespaceDefaults | undefined
-  readonly #tokenSecrets: TokenSecrets
-  readonly #quotaStatuses: QuotaStatuses
-  readonly #onError: (error: unknown, what: string) => void
+  readonly #queue: TaskQueue
+  readonly #garbageCollector: GarbageCollector
+  readonly #namespaces: NamespaceController
+  readonly #crds: CrdController
+  readonly #clusterRoles: ClusterRoleController
+  readonly #namespaceDefaults: NamespaceDefaultsController | undefined
+  readonly #tokenSecrets: TokenSecretController
+  readonly #resourceQuotas: ResourceQuotaController
+  readonly #kubernetesService: KubernetesServiceController
+  readonly #onError: (error: unknown, message: string) => void
   #timer: NodeJS.Timeout | undefined
 
   constructor(store: Store, registry: Registry, options: LifecycleOptions) {
     const { serviceAccounts, quotas, caCertificate, namespaceDefaults, onError } = options
     this.#store = store
     this.#onError = onError
-    this.#queue = new WorkQueue((error, key) => onError(error, `cannot finish ${key} yet`))
-    this.#collector = new GarbageCollector(store, registry, this.#queue)
-    this.#namespaces = new Namespaces(store, registry, this.#queue)
-    this.#definitions = new Definitions(store, registry, this.#queue)
-    this.#roles = new ClusterRoles(store, this.#queue)
-    if (namespaceDefaults) this.#defaults = new NamespaceDefaults(store, this.#queue, caCertificate)
-    this.#tokenSecrets = new TokenSecrets(store, this.#queue, serviceAccounts, caCertificate)
-    this.#quotaStatuses = new QuotaStatuses(store, this.#queue, quotas)
+    this.#queue = new TaskQueue((error, key) => onError(error, `failed to reconcile ${key}; retrying`))
+    this.#garbageCollector = new GarbageCollector(store, registry, this.#queue)
+    this.#namespaces = new NamespaceController(store, registry, this.#queue)
+    this.#crds = new CrdController(store, registry, this.#queue)
+    this.#clusterRoles = new ClusterRoleController(store, this.#queue)
+    if (namespaceDefaults) this.#namespaceDefaults = new NamespaceDefaultsController(store, this.#queue, caCertificate)
+    this.#tokenSecrets = new TokenSecretController(store, this.#queue, serviceAccounts, caCertificate)
+    this.#resourceQuotas = new ResourceQuotaController(store, this.#queue, quotas)
+    this.#kubernetesService = new KubernetesServiceController(store, registry, this.#queue)
   }
 
+  /** Resolves when the namespaces, roles and PriorityClasses that every cluster has are durable. */
   async start(): Promise<void> {
     this.#store.onCommit((table, events) => {
-      this.#collector.follow(table, events)
-      this.#namespaces.follow(table, events)
-      this.#definitions.follow(table, events)
-      this.#roles.follow(table, events)
-      this.#defaults?.follow(table, events)
-      this.#tokenSecrets.follow(table, events)
+      this.#garbageCollector.observe(table, events)
+      this.#namespaces.observe(table, events)
+      this.#crds.observe(table, events)
+      this.#clusterRoles.observe(table, events)
+      this.#namespaceDefaults?.observe(table, events)
+      this.#tokenSecrets.observe(table, events)
+      this.#kubernetesService.observe(table, events)
     })
-    this.#defaults?.start()
-    await Promise.all([this.#namespaces.start(), this.#roles.start(), ensurePriorityClasses(this.#store)])
+    this.#namespaceDefaults?.start()
+    await Promise.all([this.#namespaces.start(), this.#clusterRoles.start(), ensurePriorityClasses(this.#store)])
     this.#tokenSecrets.start()
-    this.#quotaStatuses.start()
-    this.#definitions.start()
-    this.#collector.start()
+    this.#resourceQuotas.start()
+    this.#crds.start()
+    this.#garbageCollector.start()
     this.#timer = setInterval(() => {
-      expireEvents(this.#store).catch(error => this.#onError(error, 'cannot remove old events'))
-    }, expireEveryMs)
+      expireEvents(this.#store).catch(error => this.#onError(error, 'failed to delete expired Events'))
+    }, eventCleanupIntervalMs)
     this.#timer.unref()
+  }
+
+  /** Publishes the address of the server in the Service `default/kubernetes`; called when the server listens. */
+  publishEndpoint(endpoint: ApiServerEndpoint): Promise<void> {
+    return this.#kubernetesService.publish(endpoint)
   }
 
   async stop(): Promise<void> {

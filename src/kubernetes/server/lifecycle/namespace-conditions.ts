@@ -10,7 +10,7 @@ export type RemainingContent = {
   readonly failures: readonly string[]
 }
 
-const fine = {
+const successes = {
   NamespaceDeletionDiscoveryFailure: ['ResourcesDiscovered', 'All resources successfully discovered'],
   NamespaceDeletionGroupVersionParsingFailure: ['ParsedGroupVersions', 'All legacy kube types successfully parsed'],
   NamespaceDeletionContentFailure: ['ContentDeleted', 'All content successfully deleted, may be waiting on finalization'],
@@ -24,31 +24,31 @@ const fine = {
  */
 export function namespaceConditions(before: readonly Condition[] | undefined, remaining: RemainingContent, nowMs: number): Condition[] {
   const { resources, finalizers, failures } = remaining
-  const wrong: Partial<Record<keyof typeof fine, readonly [reason: string, message: string]>> = {}
+  const wrong: Partial<Record<keyof typeof successes, readonly [reason: string, message: string]>> = {}
   if (failures.length > 0) {
     const list = [...failures].sort().join(', ')
     const message = `Failed to delete all resource types, ${failures.length} remaining: ${list}`
     wrong.NamespaceDeletionContentFailure = ['ContentDeletionFailed', message]
   }
   if (resources.size > 0) {
-    const list = said(resources, ' has', 'resource instances')
+    const list = formatCounts(resources, ' has', 'resource instances')
     wrong.NamespaceContentRemaining = ['SomeResourcesRemain', `Some resources are remaining: ${list}`]
   }
   if (finalizers.size > 0) {
-    const list = said(finalizers, ' in', 'resource instances')
+    const list = formatCounts(finalizers, ' in', 'resource instances')
     const message = `Some content in the namespace has finalizers remaining: ${list}`
     wrong.NamespaceFinalizersRemaining = ['SomeFinalizersRemain', message]
   }
   let conditions = [...(before ?? [])]
-  for (const type of Object.keys(fine) as (keyof typeof fine)[]) {
-    const [reason, message] = wrong[type] ?? fine[type]
+  for (const type of Object.keys(successes) as (keyof typeof successes)[]) {
+    const [reason, message] = wrong[type] ?? successes[type]
     const update: ConditionUpdate = { type, status: wrong[type] ? 'True' : 'False', reason, message }
     conditions = setCondition(conditions, update, nowMs)
   }
   return conditions
 }
 
-function said(counts: ReadonlyMap<string, number>, verb: string, what: string): string {
+function formatCounts(counts: ReadonlyMap<string, number>, verb: string, what: string): string {
   return [...counts]
     .map(([name, count]) => `${name}${verb} ${count} ${what}`)
     .sort()

@@ -53,3 +53,4 @@ export const kindDeclarations: readonly KindDeclaration[] = [
 export { type KindDeclaration, text } from './kind-declaration.ts'
 export { tokenRequestDeclaration } from './reviews.ts'
 export { systemPriorityClasses } from './scheduling.ts'
+export { kubernetesServiceIp } from './service-allocation.ts'

@@ -90,6 +90,9 @@ export function isInRange(address: string): boolean {
   return address.includes('.') && offset > 0 && offset < addresses - 1
 }
 
+/** The ClusterIP of the Service `default/kubernetes`: the first address of the range. */
+export const kubernetesServiceIp = addressAt(1)
+
 function addressAt(offset: number): string {
   const bits = firstAddress + offset
   return [24, 16, 8, 0].map(shift => (bits >>> shift) & 255).join('.')

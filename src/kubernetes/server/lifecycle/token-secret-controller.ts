@@ -2,7 +2,7 @@ import { isJsonObject, type KubeObject } from '../../object/index.ts'
 import type { ServiceAccountTokens } from '../auth/index.ts'
 import { mutate } from '../rest/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 const tokenType = 'kubernetes.io/service-account-token'
 const nameAnnotation = 'kubernetes.io/service-account.name'
@@ -12,15 +12,15 @@ const uidAnnotation = 'kubernetes.io/service-account.uid'
  * Secrets of type `kubernetes.io/service-account-token`: their token, certificate authority and namespace are filled in, and
  * they go when their ServiceAccount does, as kube-controller-manager has it.
  */
-export class TokenSecrets {
+export class TokenSecretController {
   readonly #store: Store
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #tokens: ServiceAccountTokens
   readonly #caCertificate: string
   readonly #secrets: Table
   readonly #accounts: Table
 
-  constructor(store: Store, queue: WorkQueue, tokens: ServiceAccountTokens, caCertificate: string) {
+  constructor(store: Store, queue: TaskQueue, tokens: ServiceAccountTokens, caCertificate: string) {
     this.#store = store
     this.#queue = queue
     this.#tokens = tokens
@@ -30,26 +30,26 @@ export class TokenSecrets {
   }
 
   start(): void {
-    for (const entry of this.#secrets.values()) this.#look(entry)
+    for (const entry of this.#secrets.values()) this.#enqueue(entry)
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     if (table === this.#secrets) {
-      for (const { type, entry } of events) if (type !== 'DELETED') this.#look(entry)
+      for (const { type, entry } of events) if (type !== 'DELETED') this.#enqueue(entry)
     } else if (table === this.#accounts) {
       for (const { type, entry } of events) {
-        if (type === 'DELETED') for (const secret of this.#secrets.inNamespace(entry.namespace)) this.#look(secret)
+        if (type === 'DELETED') for (const secret of this.#secrets.inNamespace(entry.namespace)) this.#enqueue(secret)
       }
     }
   }
 
-  #look(entry: Entry): void {
+  #enqueue(entry: Entry): void {
     // The type is a selectable field, so other Secrets need not be read.
     if (entry.fields?.[this.#secrets.fieldNames.indexOf('type')] !== tokenType || entry.deleting) return
-    this.#queue.add(`token secret ${entry.key}`, () => this.#fill(entry.key))
+    this.#queue.add(`token secret ${entry.key}`, () => this.#reconcile(entry.key))
   }
 
-  async #fill(key: string): Promise<void> {
+  async #reconcile(key: string): Promise<void> {
     await mutate(this.#store, this.#secrets, key, head => {
       if (!head || head.deleting) return { answer: undefined }
       const secret = parseEntry(head)
@@ -61,12 +61,12 @@ export class TokenSecrets {
         // Its finalizers, if it has any, are for their owners to take away.
         return metadata.finalizers?.length ? { answer: undefined } : { remove: secret }
       }
-      const next = this.#filled(secret, account)
+      const next = this.#withToken(secret, account)
       return next ? { put: next } : { answer: undefined }
     })
   }
 
-  #filled(secret: KubeObject, account: Entry): KubeObject | undefined {
+  #withToken(secret: KubeObject, account: Entry): KubeObject | undefined {
     const data = isJsonObject(secret.data) ? secret.data : {}
     const { annotations } = secret.metadata
     const wanted = { 'ca.crt': base64(this.#caCertificate), namespace: base64(account.namespace) }

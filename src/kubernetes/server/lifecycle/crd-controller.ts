@@ -3,18 +3,18 @@ import { yieldEvery } from '../fairness/index.ts'
 import { type Crd, crdFinalizer, type Registry } from '../registry/index.ts'
 import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 /** The way of a CustomResourceDefinition out: its objects first, then itself. */
-export class Definitions {
+export class CrdController {
   readonly #store: Store
   readonly #registry: Registry
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #table: Table
   /** Storage name of each resource that is going, to the name of its definition. */
   readonly #terminating = new Map<string, string>()
 
-  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+  constructor(store: Store, registry: Registry, queue: TaskQueue) {
     this.#store = store
     this.#registry = registry
     this.#queue = queue
@@ -22,25 +22,25 @@ export class Definitions {
   }
 
   start(): void {
-    for (const entry of this.#table.values()) if (entry.deleting) this.#empty(entry.name)
+    for (const entry of this.#table.values()) if (entry.deleting) this.#finalize(entry.name)
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     for (const { type, entry } of events) {
       if (table === this.#table) {
         if (type === 'DELETED') this.#terminating.delete(entry.name)
-        else if (entry.deleting) this.#empty(entry.name)
-      } else if (type === 'DELETED' && this.#terminating.has(table.name)) this.#empty(table.name)
+        else if (entry.deleting) this.#finalize(entry.name)
+      } else if (type === 'DELETED' && this.#terminating.has(table.name)) this.#finalize(table.name)
     }
   }
 
   // A definition is named like the table of its objects.
-  #empty(name: string): void {
+  #finalize(name: string): void {
     this.#terminating.set(name, name)
-    this.#queue.add(`definition ${name}`, () => this.#removeObjects(name))
+    this.#queue.add(`definition ${name}`, () => this.#deleteObjectsThenCrd(name))
   }
 
-  async #removeObjects(name: string): Promise<void> {
+  async #deleteObjectsThenCrd(name: string): Promise<void> {
     if (!this.#table.get(name)?.deleting) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
@@ -54,7 +54,7 @@ export class Definitions {
       return { put: { ...crd, status: { ...crd.status, conditions: setCondition(crd.status.conditions, terminating, this.#store.nowMs) } } }
     })
     // A definition that tried to take the name of a built-in kind takes none of its objects along.
-    if (!this.#registry.isBuiltIn(name) && !(await this.#isEmptied(name))) return
+    if (!this.#registry.isBuiltIn(name) && !(await this.#deleteObjects(name))) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
       const finalizers = crd?.metadata.finalizers
@@ -65,7 +65,7 @@ export class Definitions {
     })
   }
 
-  async #isEmptied(name: string): Promise<boolean> {
+  async #deleteObjects(name: string): Promise<boolean> {
     const kind = [...this.#registry.storedKinds()].find(candidate => candidate.storageName === name)
     const objects = this.#store.table(name)
     if (kind) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isJsonObject, type KubeObject, rfc3339 } from '../../object/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 const accountName = 'default'
 const rootCaName = 'kube-root-ca.crt'
@@ -12,15 +12,15 @@ const rootCaDescription =
  * What each namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. They are written in the commit
  * that makes the namespace durable, come back when deleted, and go with the namespace.
  */
-export class NamespaceDefaults {
+export class NamespaceDefaultsController {
   readonly #store: Store
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #caCertificate: string
   readonly #namespaces: Table
   readonly #accounts: Table
   readonly #configMaps: Table
 
-  constructor(store: Store, queue: WorkQueue, caCertificate: string) {
+  constructor(store: Store, queue: TaskQueue, caCertificate: string) {
     this.#store = store
     this.#queue = queue
     this.#caCertificate = caCertificate
@@ -34,7 +34,7 @@ export class NamespaceDefaults {
     for (const { name } of this.#namespaces.values()) this.#ensure(name)
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     if (table === this.#accounts) {
       for (const { type, entry } of events) if (type === 'DELETED' && entry.name === accountName) this.#ensure(entry.namespace)
     } else if (table === this.#configMaps) {
@@ -55,13 +55,13 @@ export class NamespaceDefaults {
     const home = this.#store.head(this.#namespaces, namespace)
     if (!home || home.deleting) return done
     if (!this.#store.head(this.#accounts, `${namespace}/${accountName}`)) {
-      done.push(this.#store.put(this.#accounts, undefined, this.#make('ServiceAccount', namespace, accountName)))
+      done.push(this.#store.put(this.#accounts, undefined, this.#newObject('ServiceAccount', namespace, accountName)))
     }
     const head = this.#store.head(this.#configMaps, `${namespace}/${rootCaName}`)
     const data = { 'ca.crt': this.#caCertificate }
     const live = head && parseEntry(head)
     if (!live) {
-      const configMap = this.#make('ConfigMap', namespace, rootCaName, { 'kubernetes.io/description': rootCaDescription })
+      const configMap = this.#newObject('ConfigMap', namespace, rootCaName, { 'kubernetes.io/description': rootCaDescription })
       done.push(this.#store.put(this.#configMaps, undefined, { ...configMap, data }))
     } else if (!head?.deleting && !(isJsonObject(live.data) && live.data['ca.crt'] === data['ca.crt'])) {
       done.push(this.#store.put(this.#configMaps, head, { ...live, data }))
@@ -69,7 +69,7 @@ export class NamespaceDefaults {
     return done
   }
 
-  #make(kind: string, namespace: string, name: string, annotations?: Record<string, string>): KubeObject {
+  #newObject(kind: string, namespace: string, name: string, annotations?: Record<string, string>): KubeObject {
     const metadata: KubeObject['metadata'] = {
       name,
       namespace,

@@ -15,7 +15,7 @@ import {
 } from '../auth/index.ts'
 import { mutate } from '../rest/index.ts'
 import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 const apiVersion = `${rbacGroup}/v1`
 
@@ -23,15 +23,15 @@ const apiVersion = `${rbacGroup}/v1`
  * The ClusterRoles and bindings that are always there, and the rules of aggregated ClusterRoles. At start, what Kubernetes'
  * bootstrap policy has and is missing here is added, and nothing is taken away; `autoupdate: "false"` keeps an object as it is.
  */
-export class ClusterRoles {
+export class ClusterRoleController {
   readonly #store: Store
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #roles: Table
   readonly #bindings: Table
   /** Stored roles as they were read: a version of a role never changes. */
-  readonly #read = new WeakMap<Entry, KubeObject>()
+  readonly #parsed = new WeakMap<Entry, KubeObject>()
 
-  constructor(store: Store, queue: WorkQueue) {
+  constructor(store: Store, queue: TaskQueue) {
     this.#store = store
     this.#queue = queue
     this.#roles = store.table(`clusterroles.${rbacGroup}`)
@@ -53,7 +53,7 @@ export class ClusterRoles {
     await Promise.all(done)
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     if (table === this.#roles && events.length > 0) this.#queue.add('aggregated ClusterRoles', () => this.#aggregate())
   }
 
@@ -80,10 +80,10 @@ export class ClusterRoles {
   }
 
   #parse(entry: Entry): KubeObject {
-    let role = this.#read.get(entry)
+    let role = this.#parsed.get(entry)
     if (!role) {
       role = parseEntry(entry)
-      this.#read.set(entry, role)
+      this.#parsed.set(entry, role)
     }
     return role
   }

@@ -6,22 +6,22 @@ import type { Kind, Registry } from '../registry/index.ts'
 import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import { namespaceConditions, type RemainingContent } from './namespace-conditions.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
-const always = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'oarlock-system']
+const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'oarlock-system']
 const finalizer = 'kubernetes'
 /** Who owns the conditions, by the name that tools know. */
 const manager = 'kube-controller-manager'
 
 /** Namespaces that are always there, and the way of a namespace out: its content first, then itself. */
-export class Namespaces {
+export class NamespaceController {
   readonly #store: Store
   readonly #registry: Registry
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #table: Table
   readonly #terminating = new Set<string>()
 
-  constructor(store: Store, registry: Registry, queue: WorkQueue) {
+  constructor(store: Store, registry: Registry, queue: TaskQueue) {
     this.#store = store
     this.#registry = registry
     this.#queue = queue
@@ -29,21 +29,21 @@ export class Namespaces {
   }
 
   async start(): Promise<void> {
-    await Promise.all(always.map(name => this.#ensure(name)))
-    for (const entry of this.#table.values()) if (entry.deleting) this.#empty(entry.name)
+    await Promise.all(systemNamespaces.map(name => this.#ensureNamespace(name)))
+    for (const entry of this.#table.values()) if (entry.deleting) this.#finalize(entry.name)
   }
 
-  follow(table: Table, events: readonly StoredEvent[]): void {
+  observe(table: Table, events: readonly StoredEvent[]): void {
     for (const { type, entry } of events) {
       if (table === this.#table) {
         if (type === 'DELETED') this.#terminating.delete(entry.name)
-        else if (entry.deleting) this.#empty(entry.name)
+        else if (entry.deleting) this.#finalize(entry.name)
         // Gone, or waiting for fewer finalizers than before.
-      } else if (type !== 'ADDED' && this.#terminating.has(entry.namespace)) this.#empty(entry.namespace)
+      } else if (type !== 'ADDED' && this.#terminating.has(entry.namespace)) this.#finalize(entry.namespace)
     }
   }
 
-  async #ensure(name: string): Promise<void> {
+  async #ensureNamespace(name: string): Promise<void> {
     await mutate(this.#store, this.#table, name, head => {
       if (head) return { answer: undefined }
       const metadata = {
@@ -64,14 +64,14 @@ export class Namespaces {
     })
   }
 
-  #empty(name: string): void {
+  #finalize(name: string): void {
     this.#terminating.add(name)
-    this.#queue.add(`namespace ${name}`, () => this.#removeContent(name))
+    this.#queue.add(`namespace ${name}`, () => this.#deleteContent(name))
   }
 
   // No create can slip in behind us: creates look at the newest version of the namespace, durable or not, and every
   // create that was let in before is durable before the deletion is, because commits keep the order of writes.
-  async #removeContent(name: string): Promise<void> {
+  async #deleteContent(name: string): Promise<void> {
     if (!this.#table.get(name)?.deleting) return
     const kinds = [...this.#registry.storedKinds()].filter(kind => kind.namespaced)
     const isPod = (kind: Kind) => kind.storageName === 'pods'
@@ -84,12 +84,12 @@ export class Namespaces {
           kinds.filter(kind => !isPod(kind)),
         )),
       )
-    const remaining = { ...(await this.#count(name, kinds)), failures: failures.map(String) }
-    await this.#tell(name, remaining)
+    const remaining = { ...(await this.#countRemaining(name, kinds)), failures: failures.map(String) }
+    await this.#updateConditions(name, remaining)
     // What has finalizers is waited for; its deletion brings us back here.
     const [failure] = failures
     if (failure !== undefined) throw failure
-    if (remaining.resources.size === 0) await this.#finish(name)
+    if (remaining.resources.size === 0) await this.#removeFinalizer(name)
   }
 
   async #deleteAll(namespace: string, kinds: readonly Kind[]): Promise<unknown[]> {
@@ -111,7 +111,7 @@ export class Namespaces {
     return kinds.some(kind => this.#store.table(kind.storageName).inNamespace(namespace).length > 0)
   }
 
-  async #count(namespace: string, kinds: readonly Kind[]): Promise<Pick<RemainingContent, 'resources' | 'finalizers'>> {
+  async #countRemaining(namespace: string, kinds: readonly Kind[]): Promise<Pick<RemainingContent, 'resources' | 'finalizers'>> {
     const resources = new Map<string, number>()
     const finalizers = new Map<string, number>()
     for (const { group, plural, storageName } of kinds) {
@@ -125,7 +125,7 @@ export class Namespaces {
   }
 
   /** Writes into the status what is waited for. */
-  async #tell(name: string, remaining: RemainingContent): Promise<void> {
+  async #updateConditions(name: string, remaining: RemainingContent): Promise<void> {
     const { nowMs } = this.#store
     await mutate(this.#store, this.#table, name, head => {
       const before = head && parseEntry(head)
@@ -141,7 +141,7 @@ export class Namespaces {
     })
   }
 
-  async #finish(name: string): Promise<void> {
+  async #removeFinalizer(name: string): Promise<void> {
     await mutate(this.#store, this.#table, name, head => {
       const namespace = head && parseEntry(head)
       if (!namespace?.metadata.deletionTimestamp) return { answer: undefined }

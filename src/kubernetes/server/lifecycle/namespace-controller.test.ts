@@ -10,12 +10,12 @@ before(async () => {
 })
 after(() => server.close())
 
-const say = ({ type, status, reason, message }: Condition) => `${type}=${status} ${reason}: ${message}`
+const formatCondition = ({ type, status, reason, message }: Condition) => `${type}=${status} ${reason}: ${message}`
 
 test('a namespace says what it waits for, as Kubernetes says it', () => {
   const nothing = { resources: new Map(), finalizers: new Map(), failures: [] }
   const first = namespaceConditions(undefined, nothing, 0)
-  assert.deepEqual(first.map(say), [
+  assert.deepEqual(first.map(formatCondition), [
     'NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered: All resources successfully discovered',
     'NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions: All legacy kube types successfully parsed',
     'NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization',
@@ -27,7 +27,7 @@ test('a namespace says what it waits for, as Kubernetes says it', () => {
     ['deployments.apps', 1],
   ])
   const next = namespaceConditions(first, { resources, finalizers: new Map([['example.com/hold', 3]]), failures: ['b', 'a'] }, 5_000)
-  assert.deepEqual(next.slice(2).map(say), [
+  assert.deepEqual(next.slice(2).map(formatCondition), [
     'NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 2 remaining: a, b',
     'NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: deployments.apps has 1 resource instances, secrets. has 2 resource instances',
     'NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 3 resource instances',

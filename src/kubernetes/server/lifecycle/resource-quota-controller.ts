@@ -2,30 +2,30 @@ import { equalJson } from '../../object/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import { mutate } from '../rest/index.ts'
 import { parseEntry, type Store } from '../storage/index.ts'
-import type { WorkQueue } from './work-queue.ts'
+import type { TaskQueue } from './task-queue.ts'
 
 /** Writes what is used of each ResourceQuota into its status, as kube-controller-manager does; many changes at once are one write. */
-export class QuotaStatuses {
+export class ResourceQuotaController {
   readonly #store: Store
-  readonly #queue: WorkQueue
+  readonly #queue: TaskQueue
   readonly #quotas: Quotas
 
-  constructor(store: Store, queue: WorkQueue, quotas: Quotas) {
+  constructor(store: Store, queue: TaskQueue, quotas: Quotas) {
     this.#store = store
     this.#queue = queue
     this.#quotas = quotas
-    quotas.changed = key => this.#look(key)
+    quotas.changed = key => this.#enqueue(key)
   }
 
   start(): void {
-    for (const key of this.#quotas.keys()) this.#look(key)
+    for (const key of this.#quotas.keys()) this.#enqueue(key)
   }
 
-  #look(key: string): void {
-    this.#queue.add(`status of quota ${key}`, () => this.#write(key))
+  #enqueue(key: string): void {
+    this.#queue.add(`status of quota ${key}`, () => this.#updateStatus(key))
   }
 
-  async #write(key: string): Promise<void> {
+  async #updateStatus(key: string): Promise<void> {
     await mutate(this.#store, this.#store.table('resourcequotas'), key, head => {
       const quota = head && parseEntry(head)
       const status = head && this.#quotas.status(head.namespace, head.name)
