@@ -41,17 +41,12 @@ describe('without a server', () => {
     ['an unknown option', ['get', 'stacks', '--bogus'], 2, /unknown option '--bogus'/],
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
     ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
-    ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /write it as 90s/],
+    ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
     ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
-    [
-      'a kubeconfig that is not there',
-      ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'],
-      5,
-      /kubeconfig \/nowhere\/kubeconfig cannot be read/,
-    ],
-    ['a range of workers that falls', ['simulate', '--workers', '20..10'], 2, /write it as 20\.\.200, the smaller number first/],
+    ['a missing kubeconfig', ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'], 5, /cannot read kubeconfig \/nowhere\/kubeconfig/],
+    ['a descending range of workers', ['simulate', '--workers', '20..10'], 2, /A range such as 20\.\.200, the smaller number first/],
     ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6: there are only 5 Stacks/],
-    ['a profile that is not there', ['simulate', '--profile', '/nowhere.json'], 2, /--profile \/nowhere\.json cannot be read/],
+    ['a missing profile', ['simulate', '--profile', '/nowhere.json'], 2, /--profile \/nowhere\.json cannot be read/],
     ['a worker without settings', ['worker', '--once'], 2, /OARLOCK_SERVER is not set/],
   ] as const) {
     test(`${name} exits with ${code}`, async () => {
@@ -62,7 +57,7 @@ describe('without a server', () => {
     })
   }
 
-  test('simulate answers in a table, in JSON and in a picture', async () => {
+  test('simulate prints a table or JSON, and writes a chart', async () => {
     const profile = join(dataDir, 'profile.json')
     const svg = join(dataDir, 'simulate.svg')
     mkdirSync(dataDir, { recursive: true })
@@ -91,7 +86,7 @@ describe('without a server', () => {
   test('--help shows the exit codes', async () => {
     const { code, stdout } = await oarlock(['--help'])
     equal(code, 0)
-    match(stdout, /Exit codes:\n {4}0 {2}done as asked/)
+    match(stdout, /Exit codes:\n {4}0 {2}success/)
   })
 
   for (const shell of ['bash', 'zsh', 'fish']) {
@@ -108,11 +103,11 @@ describe('without a server', () => {
   })
 })
 
-describe('up with something in the way', () => {
+describe('up that cannot start', () => {
   const up = (directory: string, ...args: string[]) =>
     oarlock(['up', '--data', directory, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args])
 
-  test('a port that is in use names the flag to change', async () => {
+  test('reports the flag to change when a port is in use', async () => {
     const directory = makeDataDir()
     const holder = createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
@@ -127,7 +122,7 @@ describe('up with something in the way', () => {
     removeDirectory(directory)
   })
 
-  test('a data directory that is a file', async () => {
+  test('rejects a data directory that is a file', async () => {
     const directory = makeDataDir()
     const file = join(directory, 'file')
     writeFileSync(file, '')
@@ -137,7 +132,7 @@ describe('up with something in the way', () => {
     removeDirectory(directory)
   })
 
-  test('a data directory that is not writable', { skip: process.getuid?.() === 0 && 'root may write everywhere' }, async () => {
+  test('rejects a data directory that is not writable', { skip: process.getuid?.() === 0 && 'root may write everywhere' }, async () => {
     const directory = makeDataDir()
     const locked = join(directory, 'locked')
     mkdirSync(locked, { mode: 0o500 })
@@ -158,14 +153,14 @@ describe('with a server', () => {
     equal(await server.stop(), 0)
   })
 
-  test('a second process on the same data directory is refused, and the first goes on', async () => {
+  test('rejects a second process on the same data directory, and the first continues', async () => {
     const { code, stderr } = await oarlock(['up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0'])
     equal(code, 7)
     match(stderr, /in use/)
     equal((await oarlock(['get', 'stacks'])).code, 0)
   })
 
-  test('queue shows who waits and why, for people and for scripts', async () => {
+  test('queue shows queued Runs with their reasons, as a table and as JSON', async () => {
     equal((await oarlock(['apply', '-f', '-'], { input: stack('waits', `${echo('x')}\npool: nowhere`) })).code, 0)
     let shown = await oarlock(['queue'])
     for (let tries = 0; tries < 100 && !shown.stdout.includes('waits-'); tries++) {
@@ -191,7 +186,7 @@ describe('with a server', () => {
 
     const run = await oarlock(['run', 'hello', '--wait', '--timeout', '60s'])
     equal(run.code, 0, run.stderr)
-    match(run.stdout, /stack\/hello (applied|was up to date)/)
+    match(run.stdout, /stack\/hello (applied|is up to date)/)
 
     const got = await oarlock(['get', 'stacks', '-o', 'json'])
     const [hello] = JSON.parse(got.stdout).items
@@ -209,13 +204,13 @@ describe('with a server', () => {
 
     const planned = await oarlock(['plan', 'hello', '--timeout', '60s'])
     equal(planned.code, 0, planned.stderr)
-    match(planned.stdout, /plan of stack\/hello/)
+    match(planned.stdout, /stack\/hello: plan/)
 
     const deleted = await oarlock(['delete', 'stack', 'hello', '--timeout', '60s'])
     deepEqual([deleted.code, deleted.stdout], [0, 'stack.oarlock.dev/hello deleted\n'], deleted.stderr)
   })
 
-  test('what is missing exits with 3, and says where it is or what is close', async () => {
+  test('a missing object exits with 3, with the namespace or a similar name as hint', async () => {
     await oarlock(['apply', '-f', '-'], { input: stack('nearby', echo('x')) })
     for (const [args, hint] of [
       [['logs', 'neraby'], /did you mean nearby\?/],
@@ -232,7 +227,7 @@ describe('with a server', () => {
     deepEqual([destroyed.code, destroyed.stdout], [0, 'stack/nearby destroyed\n'], destroyed.stderr)
   })
 
-  test('a refused object names each field, and the others are applied', async () => {
+  test('reports each invalid field of an object, and applies the others', async () => {
     const input = `${stack('bad', 'engine: terrafrom\nsource: { inline: { files: { a: b } } }')}---\n${stack('good', `${echo('x')}\nsuspend: true`)}`
     const { code, stdout, stderr } = await oarlock(['apply', '-f', '-'], { input })
     equal(code, 4)
@@ -241,7 +236,7 @@ describe('with a server', () => {
     equal((await oarlock(['delete', 'stack/good'])).code, 0)
   })
 
-  test('approve shows the plan, takes only the one that waits, and asks where nobody can answer', async () => {
+  test('approve shows the plan, accepts only the pending one, and requires --yes without a terminal', async () => {
     const spec = `engine: command
 approval: Manual
 source: { inline: { files: { a.txt: x } } }
@@ -250,12 +245,12 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     const status = () => oarlock(['get', 'stack/careful', '-o', 'json']).then(({ stdout }) => JSON.parse(stdout).status)
     const planned = await oarlock(['plan', 'careful', '--timeout', '60s'])
     equal(planned.code, 0, planned.stderr)
-    for (let tries = 0; !(await status())?.plan; tries++) ok(tries < 50, 'no plan waits for approval')
+    for (let tries = 0; !(await status())?.plan; tries++) ok(tries < 50, 'no plan awaits approval')
 
     equal((await oarlock(['approve', 'careful'])).code, 2)
     const other = await oarlock(['approve', 'careful', '--plan', 'sha256:0000000000000000', '--yes'])
     equal(other.code, 4)
-    match(other.stderr, /is not the one that waits/)
+    match(other.stderr, /is not the pending plan/)
 
     const { digest } = (await status()).plan
     const approved = await oarlock(['approve', 'careful', '--plan', digest, '--yes', '--wait', '--timeout', '60s'])
@@ -265,7 +260,7 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     equal((await oarlock(['approve', 'careful', '--yes'])).code, 1)
   })
 
-  test('cancel interrupts a Run that is under way', async () => {
+  test('cancel interrupts an active Run', async () => {
     const spec = `engine: command
 retry: { limit: 0 }
 source: { inline: { files: { a.txt: x } } }
@@ -285,7 +280,7 @@ command: { apply: [sh, -c, 'echo started; exec sleep 300'] }`
     equal((await oarlock(['destroy', 'long', '--yes', '--timeout', '60s'])).code, 0)
   })
 
-  test('doctor tells what it found', async () => {
+  test('doctor reports what it found', async () => {
     const { code, stdout } = await oarlock(['doctor', '-o', 'json'])
     const states = Object.fromEntries(JSON.parse(stdout).map(({ what, state }: { what: string; state: string }) => [what, state]))
     deepEqual([code, states.node, states['engine manifests'], states['API server']], [0, 'ok', 'ok', 'ok'])

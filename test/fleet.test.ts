@@ -33,33 +33,33 @@ describe('the sample fleet', () => {
   const dataDir = makeDataDir()
   after(() => removeDirectory(dataDir))
 
-  test('every Stack reaches the state that its annotation names', { skip: noTerraform }, async () => {
+  test('every Stack reaches the state in its annotation', { skip: noTerraform }, async () => {
     const { code, stdout, stderr, seconds } = await npmStart(dataDir)
     equal(code, 0, `${stdout}\n${stderr}`)
     match(stdout, /13 of 13 Stacks as expected/)
     match(stdout, /API +https:\/\/127\.0\.0\.1:\d+/)
-    match(stdout, /dashboard +http:\/\/127\.0\.0\.1:\d+/)
+    match(stdout, /status page +http:\/\/127\.0\.0\.1:\d+/)
     ok(!stdout.includes('\u001b'), 'no escape codes where the output is not a terminal')
     ok(!`${stdout}${stderr}`.includes('correct-horse-battery-staple'), 'no secret is printed')
     console.log(`# the whole fleet took ${seconds.toFixed(1)} s`)
-    deepEqual(leftOvers(dataDir), [])
+    deepEqual(findLeftovers(dataDir), [])
   })
 
-  test('a second start continues with the data of the first, and nothing is done twice', {
+  test('a second start resumes from the data of the first and repeats no Run', {
     skip: noTerraform,
   }, async () => {
     const before = await inspect(dataDir)
     const { code, stdout, stderr } = await npmStart(dataDir)
     equal(code, 0, `${stdout}\n${stderr}`)
     const after = await inspect(dataDir)
-    // Policy is checked for drift by time; all others have nothing to do.
+    // Only policy has a drift interval, so only it may have new Runs.
     const without = (numbers: Record<string, number | undefined>) =>
       Object.fromEntries(Object.entries(numbers).filter(([name]) => name !== 'policy'))
     deepEqual(without(after.runNumbers), without(before.runNumbers))
     deepEqual(after.outputs, before.outputs)
   })
 
-  test('outputs pass along the chain, secrets stay hidden, what is no longer named is pruned', {
+  test('passes outputs along the chain, hides secrets, and prunes removed objects', {
     skip: noTerraform,
   }, async () => {
     const server = await startOarlock(dataDir)
@@ -101,7 +101,7 @@ describe('the sample fleet', () => {
   })
 })
 
-test('without terraform everything else becomes Ready, the others say why not, and the exit code is 0', async () => {
+test('without terraform, Stacks of other engines become Ready, the rest are skipped with a reason, and the exit code is 0', async () => {
   const dataDir = makeDataDir()
   const bin = mkdtempSync(join(tmpdir(), 'oarlock-path-'))
   // A PATH with the programs that the sample uses, and neither terraform nor tofu.
@@ -112,7 +112,7 @@ test('without terraform everything else becomes Ready, the others say why not, a
   try {
     const { code, stdout, stderr } = await npmStart(dataDir, [], { PATH: bin })
     equal(code, 0, `${stdout}\n${stderr}`)
-    match(stdout, /Not possible on this machine:/)
+    match(stdout, /Skipped on this machine:/)
     match(stdout, /shop\/network: EngineNotFound: .*terraform/)
     match(stdout, /8 of 13 Stacks as expected, 5 skipped/)
   } finally {
@@ -121,13 +121,13 @@ test('without terraform everything else becomes Ready, the others say why not, a
   }
 })
 
-test('a fleet that does not get there in time: exit code 1 and who, where, why', async () => {
+test('exits with 1 after --timeout and lists each Stack with its expected and actual state', async () => {
   const dataDir = makeDataDir()
   try {
     const { code, stderr } = await npmStart(dataDir, ['--timeout', '1ms'])
     equal(code, 1)
     match(stderr, /Stacks are not as expected:/)
-    match(stderr, /shop\/network: (expected Ready, is \w+ \(|applied, not looked at yet)/)
+    match(stderr, /shop\/network: (expected Ready, got \w+ \(|applied, not reconciled yet)/)
   } finally {
     removeDirectory(dataDir)
   }
@@ -154,8 +154,8 @@ async function inspect(dataDir: string): Promise<{ runNumbers: Record<string, nu
   }
 }
 
-/** Private directories of Runs, and files that hold what nobody should find in plain text afterwards. */
-function leftOvers(dataDir: string): string[] {
+/** Private directories of Runs that were not removed, and log files that contain a secret. */
+function findLeftovers(dataDir: string): string[] {
   const runs = join(dataDir, 'runs')
   const directories = existsSync(runs) ? readdirSync(runs) : []
   const logs = readdirSync(join(dataDir, 'logs'), { recursive: true, encoding: 'utf8' }).filter(path => /\.log$/.test(path))

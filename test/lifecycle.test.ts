@@ -114,7 +114,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
       env: { KUBECONFIG: oarlock.kubeconfig },
     })
     equal(cli.code, 4, cli.text)
-    match(cli.stderr, /is not the one that waits, which is sha256:/)
+    match(cli.stderr, /is not the pending plan, which is sha256:/)
     deepEqual(readLedger(ledger), [], 'nothing was applied')
     equal((await rig.get('approval')).status?.plan?.digest, second?.digest)
 

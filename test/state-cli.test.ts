@@ -94,7 +94,7 @@ test('errors say what is wrong and what there is', async () => {
     [['show', 'net', '--version', '999'], 3, /has no version 999[\s\S]*it has \d/],
     [['show', 'net', '--version', 'x'], 2, /a version is a whole number, got "x"/],
     [['rollback', 'net'], 2, /required option '--to <n>'/],
-    [['rollback', 'net', '--to', oldest], 2, /cannot be asked: this is not a terminal[\s\S]*say --yes/],
+    [['rollback', 'net', '--to', oldest], 2, /cannot ask for confirmation \(.*\): stdin is not a terminal[\s\S]*confirm with --yes/],
     [['recover', 'net'], 0, /no orphaned versions: nothing was refused/],
     [['unlock', 'net'], 0, /is not locked/],
     [['pull', 'net', '--orphan'], 2, /--orphan needs --version/],

@@ -7,14 +7,15 @@ import { packageRoot } from './package-root.ts'
 /** The options of every command that talks to an API server. */
 export type AccessOptions = { kubeconfig?: string; context?: string; namespace?: string; allNamespaces?: boolean }
 
-export type Surroundings = {
+/** What the search for a data directory and a kubeconfig depends on. */
+export type CliEnvironment = {
   env: Record<string, string | undefined>
   cwd: string
   checkout: string | undefined
   exists(path: string): boolean
 }
 
-export const here = (): Surroundings => ({
+export const currentEnvironment = (): CliEnvironment => ({
   env: process.env,
   cwd: process.cwd(),
   checkout: existsSync(join(packageRoot, 'src', 'cli')) ? packageRoot : undefined,
@@ -22,36 +23,36 @@ export const here = (): Surroundings => ({
 })
 
 /**
- * The data directory of `oarlock up`: --data, OARLOCK_DATA, `.oarlock` in the checkout, else in the working directory.
- * @throws {CliError} usage, for an empty --data.
+ * The data directory of `oarlock up`: --data, OARLOCK_DATA, or `.oarlock` in the checkout, or else in the working directory.
+ * @throws {CliError} usage, if --data is empty.
  */
-export function dataDirectory(option: string | undefined, { env, cwd, checkout } = here()): string {
-  // As from `--data "$UNSET"`: it would mean the working directory, and fill it.
-  if (option === '') throw usageError('--data may not be empty: name a directory, or leave it out')
+export function dataDirectory(option: string | undefined, { env, cwd, checkout } = currentEnvironment()): string {
+  // `--data "$UNSET"` would resolve to the working directory, and fill it.
+  if (option === '') throw usageError('--data must not be empty', 'name a directory, or omit --data')
   return resolve(cwd, option ?? (env.OARLOCK_DATA || undefined) ?? join(checkout ?? cwd, '.oarlock'))
 }
 
 /**
- * The kubeconfig to use: --kubeconfig, KUBECONFIG (undefined is returned: the client reads it, several files included), that of
- * an all-in-one server's data directory if there is one, else undefined for the client's own search (a Pod, ~/.kube/config).
+ * The kubeconfig to use: --kubeconfig, or that of the data directory of a local server. Undefined leaves the search to the client:
+ * when KUBECONFIG is set, which may list several files, and when there is no local server (a Pod, ~/.kube/config).
  */
-export function findKubeconfig(option: string | undefined, surroundings = here()): string | undefined {
-  const { env, cwd, exists } = surroundings
+export function findKubeconfig(option: string | undefined, environment = currentEnvironment()): string | undefined {
+  const { env, cwd, exists } = environment
   if (option) return resolve(cwd, option)
   if (env.KUBECONFIG) return undefined
-  const candidates = [...(env.OARLOCK_DATA ? [] : [join(cwd, '.oarlock')]), dataDirectory(undefined, surroundings)]
+  const candidates = [...(env.OARLOCK_DATA ? [] : [join(cwd, '.oarlock')]), dataDirectory(undefined, environment)]
   return candidates.map(directory => join(directory, 'kubeconfig')).find(exists)
 }
 
-/** Connects as the options say. Close it at the end. */
+/** A client for the server that the options select. The caller closes it. */
 export async function connect(options: AccessOptions): Promise<Client> {
   const { context } = options
-  // Not by servers, which have this file for their data directory.
+  // Loaded here: servers import this module for their data directory only.
   const { createClient } = await import('../kubernetes/client/index.ts')
   return createClient({ kubeconfig: findKubeconfig(options.kubeconfig), context, fieldManager: 'oarlock-cli', userAgent: 'oarlock-cli' })
 }
 
-/** Runs `work` with a client that is closed afterwards. */
+/** Calls `work` with a client that is closed afterwards. */
 export async function withClient<T>(options: AccessOptions, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect(options)
   try {
@@ -61,5 +62,5 @@ export async function withClient<T>(options: AccessOptions, work: (client: Clien
   }
 }
 
-/** The namespace for objects that name none. */
+/** The namespace for objects without one. */
 export const namespaceOf = (client: Client, options: AccessOptions) => options.namespace ?? client.defaultNamespace

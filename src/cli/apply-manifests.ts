@@ -6,10 +6,13 @@ import type { Manifest } from './read-manifests.ts'
 export type Applied = { resource: Resource; object: KubeObject; outcome: 'created' | 'configured' | 'unchanged' }
 export type ApplyOptions = { namespace: string; force?: boolean; dryRun?: boolean; fieldManager?: string }
 
-/** How long a definition that was just applied may take until its kind is served. */
+/** How long it may take until the kind of a CustomResourceDefinition that was just applied is served. */
 const newKindTimeoutMs = 10_000
 
-/** Server-side apply of one object; a field its kind does not have is an error, not left out. @throws {StatusError} NotFound for an unknown kind, Conflict without `force`, Invalid. */
+/**
+ * Server-side apply of one object. An unknown field is an error instead of being dropped.
+ * @throws {StatusError} NotFound for an unknown kind, Conflict without `force`, Invalid.
+ */
 export async function applyManifest(client: Client, { object }: Manifest, options: ApplyOptions & { mayBeNew: boolean }): Promise<Applied> {
   const { force, dryRun, fieldManager } = options
   const resource = await discover(client, object, options.mayBeNew ? Date.now() + newKindTimeoutMs : 0)
@@ -17,12 +20,12 @@ export async function applyManifest(client: Client, { object }: Manifest, option
   const handle = client.resource(resource)
   const before = await handle.getOrUndefined(object.metadata.name, { namespace })
   const after = await handle.apply(object, { namespace, force, dryRun, fieldManager, fieldValidation: 'Strict' })
-  const outcome = !before ? 'created' : saysTheSame(before, after) ? 'unchanged' : 'configured'
+  const outcome = !before ? 'created' : isUnchanged(before, after) ? 'unchanged' : 'configured'
   return { resource, object: after, outcome }
 }
 
-/** Whether the apply changed nothing: a controller may have written the status in between, which is not the user's change. */
-function saysTheSame(before: KubeObject, after: KubeObject): boolean {
+/** Whether the apply changed nothing. A controller may have written the status in the meantime, which does not count. */
+function isUnchanged(before: KubeObject, after: KubeObject): boolean {
   return before.metadata.resourceVersion === after.metadata.resourceVersion || equalJson(applicable(before), applicable(after))
 }
 

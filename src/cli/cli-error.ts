@@ -1,7 +1,7 @@
 import { StatusError } from '../kubernetes/object/index.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** An error that is told to the user as it is: what is wrong, what to do (`hint`), and what the process exits with. */
+/** An error for the user: what went wrong, what to do next (`hint`), and the exit code. */
 export class CliError extends Error {
   override readonly name = 'CliError'
   readonly exitCode: number
@@ -14,21 +14,21 @@ export class CliError extends Error {
   }
 }
 
-export const usageError = (message: string, hint = 'oarlock --help shows the commands') =>
+export const usageError = (message: string, hint = '"oarlock --help" lists the commands') =>
   new CliError(message, { exitCode: exitCodes.usage, hint })
 
-export type Told = { message: string; details: string[]; hint: string | undefined; exitCode: number }
+export type FormattedError = { message: string; details: string[]; hint: string | undefined; exitCode: number }
 
-/** What to say about any error, and what to exit with. Each cause of a refused object gets its own line. */
-export function formatError(error: unknown): Told {
+/** The message, hint and exit code for any error. Each field of an invalid object gets a line of its own. */
+export function formatError(error: unknown): FormattedError {
   if (error instanceof CliError) return { message: error.message, details: [], hint: error.hint, exitCode: error.exitCode }
   if (error instanceof StatusError) return formatStatusError(error)
-  // By its name: loading the client to ask would cost servers 2 MB.
+  // Compared by name: importing the client for its class would cost servers 2 MB.
   if (error instanceof Error && error.name === 'ConnectionError') {
     return {
       message: error.message,
       details: [],
-      hint: 'start one with "oarlock up", or name another with --kubeconfig',
+      hint: 'start a server with "oarlock up", or choose another with --kubeconfig',
       exitCode: exitCodes.unreachable,
     }
   }
@@ -39,7 +39,7 @@ export function formatError(error: unknown): Told {
     return {
       message: error.message,
       details: [],
-      hint: 'start a server with "oarlock up", or name a kubeconfig with --kubeconfig',
+      hint: 'start a server with "oarlock up", or choose a kubeconfig with --kubeconfig',
       exitCode: exitCodes.unreachable,
     }
   }
@@ -47,7 +47,7 @@ export function formatError(error: unknown): Told {
   return { message, details: [], hint: undefined, exitCode: exitCodes.failed }
 }
 
-function formatStatusError(error: StatusError): Told {
+function formatStatusError(error: StatusError): FormattedError {
   const { code, details } = error
   const causes = details?.causes ?? []
   const isInvalid = code === 422 && causes.length > 0
@@ -61,8 +61,8 @@ function formatStatusError(error: StatusError): Told {
 }
 
 const hints: Record<number, string | undefined> = {
-  401: 'the credentials of this kubeconfig are not accepted; was the data directory made anew?',
-  403: 'the user of this kubeconfig may not do that',
-  409: 'somebody else changed or owns it; look at it with "oarlock get … -o yaml" and try again (apply: --force takes fields over)',
-  422: '"kubectl explain stack.spec" or docs/reference/ say what is allowed',
+  401: 'the server does not accept the credentials of this kubeconfig; was the data directory recreated?',
+  403: 'the user of this kubeconfig has no permission',
+  409: 'another manager changed the object or owns its fields; try again (apply: --force takes the fields over)',
+  422: '"kubectl explain stack.spec" and docs/reference/ list the allowed fields',
 }

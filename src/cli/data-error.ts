@@ -2,7 +2,7 @@ import { ServerStartError } from '../kubernetes/server/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** Tells a {@link ServerStartError} as the command line does; other errors stay what they are. */
+/** Turns a {@link ServerStartError} into an error with an exit code; returns other errors unchanged. */
 export function dataError(error: unknown): unknown {
   if (!(error instanceof ServerStartError)) return error
   const exitCode = error.isAddressError ? exitCodes.listen : exitCodes.dataDirectory

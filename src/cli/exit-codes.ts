@@ -1,37 +1,37 @@
-/** What `oarlock` exits with. Scripts rely on these numbers: none changes its meaning. */
+/** Exit codes of `oarlock`. Scripts rely on these numbers: none changes its meaning. */
 export const exitCodes = {
-  /** Done as asked. */
+  /** The command succeeded. */
   done: 0,
-  /** It was tried and did not work: a Run failed, or the sample fleet did not get there in time. */
+  /** The operation failed: a Run failed, or the fleet was not ready in time. */
   failed: 1,
-  /** The command line is wrong; nothing was tried. */
+  /** The command line is invalid; nothing was attempted. */
   usage: 2,
-  /** The object that was named does not exist. */
+  /** An object does not exist. */
   notFound: 3,
-  /** The API server refused: invalid object, conflict, no permission. */
+  /** The API server rejected the request: invalid object, conflict, no permission. */
   refused: 4,
-  /** No API server was reached, or no kubeconfig was found. */
+  /** The API server is unreachable, or there is no kubeconfig. */
   unreachable: 5,
-  /** `--wait` did not see the end within `--timeout`; what was started goes on. */
+  /** `--wait` reached `--timeout`; the operation continues. */
   timedOut: 6,
-  /** A data directory cannot be used: in use, made by a newer version, damaged, full, or not writable. */
+  /** The data directory cannot be used: in use, written by a newer version, damaged, full, or not writable. */
   dataDirectory: 7,
-  /** `up` or `serve` cannot listen: the port is in use, or may not be used. */
+  /** `up` or `serve` cannot listen: the port is in use, or not permitted. */
   listen: 8,
-  /** A second Ctrl-C, or a Ctrl-C while waiting. */
+  /** Ctrl-C while waiting, or repeated during a shutdown. */
   interrupted: 130,
 } as const
 
 /** The table of `oarlock --help` and the docs, in one place. */
 export const exitCodeHelp: readonly (readonly [code: number, meaning: string])[] = [
-  [exitCodes.done, 'done as asked'],
-  [exitCodes.failed, 'tried, but it failed (a Run failed; the fleet was not ready in time)'],
-  [exitCodes.usage, 'wrong command line; nothing was tried'],
-  [exitCodes.notFound, 'no such object'],
-  [exitCodes.refused, 'refused by the API server (invalid, conflict, no permission)'],
-  [exitCodes.unreachable, 'no API server reached, or no kubeconfig found'],
-  [exitCodes.timedOut, '--wait gave up after --timeout; what was started goes on'],
-  [exitCodes.dataDirectory, 'data directory in use, of a newer version, damaged, full or not writable'],
-  [exitCodes.listen, 'up, serve: port in use, or not allowed'],
+  [exitCodes.done, 'success'],
+  [exitCodes.failed, 'failure: a Run failed, or the fleet was not ready in time'],
+  [exitCodes.usage, 'invalid command line; nothing was attempted'],
+  [exitCodes.notFound, 'object not found'],
+  [exitCodes.refused, 'rejected by the API server: invalid, conflict, or no permission'],
+  [exitCodes.unreachable, 'API server unreachable, or no kubeconfig'],
+  [exitCodes.timedOut, '--wait reached --timeout; the operation continues'],
+  [exitCodes.dataDirectory, 'data directory in use, too new, damaged, full or not writable'],
+  [exitCodes.listen, 'up, serve: port in use, or not permitted'],
   [exitCodes.interrupted, 'interrupted'],
 ]

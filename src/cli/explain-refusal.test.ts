@@ -7,27 +7,24 @@ const stack = (spec: object) => ({ apiVersion: 'oarlock.dev/v1alpha1', kind: 'St
 const unknown = (...fields: string[]) => badRequest(`strict decoding error: ${fields.map(field => `unknown field "${field}"`).join(', ')}`)
 
 for (const [field, want] of [
-  ['spec.intervall', /^spec\.intervall: there is no such field; did you mean interval\? allowed here: engine, source,.*, interval,/],
-  [
-    'spec.source.git.bogus',
-    /^spec\.source\.git\.bogus: there is no such field; allowed here: url, branch, tag, commit, directory, secretRef$/,
-  ],
-  ['spec.env[1].vaule', /did you mean value\? allowed here: name, value, secretKeyRef$/],
-  ['spce', /did you mean spec\? allowed here: apiVersion, kind, metadata, spec, status$/],
+  ['spec.intervall', /^spec\.intervall: unknown field, did you mean interval\?; allowed: engine, source,.*, interval,/],
+  ['spec.source.git.bogus', /^spec\.source\.git\.bogus: unknown field; allowed: url, branch, tag, commit, directory, secretRef$/],
+  ['spec.env[1].vaule', /did you mean value\?; allowed: name, value, secretKeyRef$/],
+  ['spce', /did you mean spec\?; allowed: apiVersion, kind, metadata, spec, status$/],
 ] as const) {
-  test(`unknown field ${field}`, () => {
+  test(`lists the allowed fields for the unknown field ${field}`, () => {
     const lines = explainRefusal(stack({}), unknown(field))
     match(lines.join('\n'), want)
   })
 }
 
-test('too long a request names the files', () => {
+test('explains which part of a Stack makes a request too large', () => {
   const files = { 'main.tf': 'x'.repeat(600_000) }
   const lines = explainRefusal(stack({ source: { inline: { files } } }), new StatusError('RequestEntityTooLarge', 'too long'))
   match(lines.join('\n'), /^spec\.source\.inline\.files: Too long: the files have 600000 bytes together, may not be more than 524288/)
 })
 
-test('what is not ours, or no refusal, is left alone', () => {
+test('adds nothing for other kinds, other errors and fields without a schema', () => {
   deepEqual(explainRefusal({ apiVersion: 'v1', kind: 'ConfigMap' }, unknown('dta')), [])
   deepEqual(explainRefusal(stack({}), new Error('unknown field "a"')), [])
   deepEqual(explainRefusal(stack({}), unknown('spec.variables.a.b')), [])

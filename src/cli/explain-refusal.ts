@@ -4,8 +4,8 @@ import { isJsonObject, StatusError, type StructuralSchema } from '../kubernetes/
 import { suggest } from './suggest.ts'
 
 /**
- * What a refusal leaves open about one of our own objects, a line each: the fields that are allowed where an unknown one stands,
- * and what makes a Stack too long for a request.
+ * Further lines about an object of ours that the server rejected: the allowed fields in place of an unknown one, and what makes a Stack
+ * too large for a request.
  */
 export function explainRefusal(object: { apiVersion: string; kind: string; spec?: unknown }, error: unknown): string[] {
   if (!(error instanceof StatusError)) return []
@@ -16,15 +16,15 @@ export function explainRefusal(object: { apiVersion: string; kind: string; spec?
   }
   const unknown = [...error.message.matchAll(/unknown field "([^"]+)"/g)].map(([, path = '']) => path)
   return unknown.flatMap(path => {
-    const allowed = fieldsBeside(resource.schema, path)
+    const allowed = siblingFields(resource.schema, path)
     if (!allowed) return []
     const close = suggest(path.slice(path.lastIndexOf('.') + 1), allowed)
-    return [`${path}: there is no such field${close ? `; did you mean ${close}?` : ';'} allowed here: ${allowed.join(', ')}`]
+    return [`${path}: unknown field${close ? `, did you mean ${close}?` : ''}; allowed: ${allowed.join(', ')}`]
   })
 }
 
-/** The fields that may stand where the last part of `path`, such as `spec.env[0].nam`, stands. */
-function fieldsBeside(schema: StructuralSchema, path: string): string[] | undefined {
+/** The fields that are allowed in place of the last part of `path`, such as `spec.env[0].nam`. */
+function siblingFields(schema: StructuralSchema, path: string): string[] | undefined {
   let at: StructuralSchema | undefined = schema
   for (const part of path.split('.').slice(0, -1)) {
     const [name = '', ...indexes] = part.split('[')

@@ -19,14 +19,14 @@ for (const [typed, want] of [
   ['stack,secret', ['Stack', 'Secret']],
   ['oarlock', ['Stack', 'Run', 'WorkerPool']],
 ] as const) {
-  test(`${typed} is ${want.join(' and ')}`, () =>
+  test(`findTypes() resolves ${typed} to ${want.join(' and ')}`, () =>
     deepEqual(
       findTypes(typed, types).map(({ kind }) => kind),
       want,
     ))
 }
 
-test('a typing error gets a suggestion', () => {
+test('suggests the closest type for an unknown one', () => {
   throws(
     () => findTypes('stakcs', types),
     (error: unknown) => error instanceof CliError && error.hint === 'did you mean stacks?',
@@ -37,5 +37,5 @@ for (const [text, want] of [
   ['network', { type: 'stack', name: 'network' }],
   ['run/network-1', { type: 'run', name: 'network-1' }],
 ] as const) {
-  test(`${text} names ${want.type} ${want.name}`, () => deepEqual(parseTarget(text, 'stack'), want))
+  test(`parseTarget() reads ${text} as ${want.type} ${want.name}`, () => deepEqual(parseTarget(text, 'stack'), want))
 }

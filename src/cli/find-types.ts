@@ -13,10 +13,10 @@ type ApiResource = {
   categories?: string[]
   verbs?: string[]
 }
-/** A kind with every name people call it by. */
+/** A kind with all its names: plural, singular, short, and each with its group. */
 export type KnownType = { resource: Resource; names: string[]; categories: string[] }
 
-/** Every kind the server has, in its preferred version; subresources left out. */
+/** Every kind of the server in its preferred version, without subresources. */
 export async function discoverTypes(client: Client): Promise<KnownType[]> {
   const get = async <T>(path: string) => (await (await client.request({ method: 'GET', path })).json()) as T
   const { groups } = await get<{ groups: { preferredVersion: { groupVersion: string } }[] }>('/apis')
@@ -25,7 +25,7 @@ export async function discoverTypes(client: Client): Promise<KnownType[]> {
       { path: '/api/v1', groupVersion: 'v1' },
       ...groups.map(({ preferredVersion: { groupVersion } }) => ({ path: `/apis/${groupVersion}`, groupVersion })),
     ].map(
-      // A group whose server is away (an aggregated API) does not take the others with it.
+      // A group whose server is unavailable (an aggregated API) does not hide the others.
       async ({ path, groupVersion }) => ({
         groupVersion,
         ...(await get<{ resources?: ApiResource[] }>(path).catch(() => ({ resources: [] }))),
@@ -52,24 +52,24 @@ function known(groupVersion: string, found: ApiResource): KnownType {
 /** What `TYPE` on a command line means: `stacks`, `stk`, `stacks.oarlock.dev`, `stacks,runs`, or a category such as `oarlock`. */
 export function findTypes(typed: string, types: readonly KnownType[]): Resource[] {
   return typed.split(',').flatMap(text => {
-    const word = text.trim().toLowerCase()
-    const found = types.find(({ names }) => names.includes(word))
+    const name = text.trim().toLowerCase()
+    const found = types.find(({ names }) => names.includes(name))
     if (found) return [found.resource]
-    const ofCategory = types.filter(({ categories }) => categories.includes(word))
+    const ofCategory = types.filter(({ categories }) => categories.includes(name))
     if (ofCategory.length > 0) return ofCategory.map(({ resource }) => resource)
     const close = suggest(
-      word,
-      types.flatMap(({ names, categories }) => [...names.filter(name => !name.includes('.')), ...categories]),
+      name,
+      types.flatMap(({ names, categories }) => [...names.filter(each => !each.includes('.')), ...categories]),
     )
     throw new CliError(`the server has no type ${JSON.stringify(text)}`, {
       exitCode: exitCodes.notFound,
-      hint: close ? `did you mean ${close}?` : '"kubectl api-resources" lists them all',
+      hint: close ? `did you mean ${close}?` : '"kubectl api-resources" lists the types',
     })
   })
 }
 
-/** Splits `stack/a` into type and name; without a slash the type is `otherwise`. */
-export function parseTarget(text: string, otherwise: string): { type: string; name: string } {
+/** Splits `stack/a` into type and name; without a slash the type is `defaultType`. */
+export function parseTarget(text: string, defaultType: string): { type: string; name: string } {
   const slash = text.indexOf('/')
-  return slash < 0 ? { type: otherwise, name: text } : { type: text.slice(0, slash), name: text.slice(slash + 1) }
+  return slash < 0 ? { type: defaultType, name: text } : { type: text.slice(0, slash), name: text.slice(slash + 1) }
 }

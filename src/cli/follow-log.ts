@@ -6,7 +6,7 @@ import { exitCodes } from './exit-codes.ts'
 
 export type LogOptions = { follow: boolean; tail?: number; signal?: AbortSignal }
 
-/** Writes the log of a Run to `write` as it comes; with `follow` until the Run has ended. */
+/** Passes the log of a Run to `write` as it arrives; with `follow` until the Run has ended. */
 export async function streamLog(client: Client, run: Run, options: LogOptions, write: (bytes: Uint8Array) => void): Promise<void> {
   const { namespace = '', name } = run.metadata
   try {
@@ -16,16 +16,16 @@ export async function streamLog(client: Client, run: Run, options: LogOptions, w
       query: { follow: options.follow ? 1 : undefined, tail: options.tail },
       headers: { accept: 'text/plain' },
       signal: options.signal,
-      // A Run may say nothing for hours.
+      // A Run may write nothing for hours.
       idleTimeoutMs: 0,
     })
     for await (const chunk of body) write(chunk)
   } catch (error) {
     if (options.signal?.aborted) return
     if (isReason(error, 'NotFound')) {
-      throw new CliError(`run "${name}" has no log`, {
+      throw new CliError(`run/${name} has no log`, {
         exitCode: exitCodes.notFound,
-        hint: 'it has not started, or its log was removed with it (spec.historyLimit)',
+        hint: 'the Run has not started, or was deleted with its log (spec.historyLimit of the Stack)',
       })
     }
     throw error

@@ -1,7 +1,8 @@
 /**
- * @module cli: the `oarlock` command. Start reading at `program.ts`; each command is one file in `commands/`, loaded when it is used.
- * In: arguments, environment, a kubeconfig. Out: tables, JSON, YAML or names on stdout, one clear form of error on stderr, an exit code.
- * Not done here: any decision about Stacks and Runs. A command reads objects, writes objects, and waits for what controllers make of them.
+ * @module cli: the `oarlock` command. Start reading at `program.ts`. Each command has two files in `commands/`: `<name>.command.ts`
+ * declares its arguments and help, and `<name>.ts`, loaded when the command runs, implements it.
+ * In: arguments, environment, a kubeconfig. Out: tables, JSON, YAML or names on stdout, errors on stderr, an exit code.
+ * Out of scope: any decision about Stacks and Runs. A command reads and writes objects, and waits for what controllers do.
  */
 export { CliError } from './cli-error.ts'
 export { exitCodes } from './exit-codes.ts'

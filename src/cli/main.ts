@@ -1,8 +1,8 @@
-/** A worker that a pool has started says on its command line, for `ps`, only what its environment says, too: nothing to parse. */
-function isToldByEnvironment(): boolean {
+/** A worker that a pool starts repeats its environment on its command line, for `ps`: there is nothing to parse. */
+function isStartedByPool(): boolean {
   const { OARLOCK_WORKER_NAME: name, OARLOCK_POOL: pool } = process.env
-  const told = ['worker', '--name', name, '--pool', pool]
-  return name !== undefined && pool !== undefined && process.argv.slice(2).join('\0') === told.join('\0')
+  const expected = ['worker', '--name', name, '--pool', pool]
+  return name !== undefined && pool !== undefined && process.argv.slice(2).join('\0') === expected.join('\0')
 }
 
 async function startWorker(): Promise<number> {
@@ -11,7 +11,7 @@ async function startWorker(): Promise<number> {
 }
 
 async function run(argv: string[]): Promise<number> {
-  // A reader that has seen enough (`oarlock get … | head`) closes the pipe: that ends us, and is no failure.
+  // A reader such as `oarlock get … | head` closes the pipe early. The process ends then, successfully.
   process.stdout.on('error', error => {
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') process.exit(0)
     throw error
@@ -19,4 +19,4 @@ async function run(argv: string[]): Promise<number> {
   return await (await import('./program.ts')).run(argv)
 }
 
-process.exitCode = isToldByEnvironment() ? await startWorker() : await run(process.argv.slice(2))
+process.exitCode = isStartedByPool() ? await startWorker() : await run(process.argv.slice(2))

@@ -5,7 +5,7 @@ import { openLogFile } from '../app/index.ts'
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** The log of a process that stays: `--log FILE`, - is stderr, default `<data>/oarlock.log`. */
+/** The log of a server process: `--log FILE`, `-` for stderr; default `<data>/oarlock.log`. */
 export function openLog({ log, logLevel }: { log?: string; logLevel: string }, dataDir: string): { logger: pino.Logger; close(): void } {
   const settings = { level: logLevel, base: undefined, redact: { paths: ['token', '*.token', 'password', '*.password'] } }
   if (log === '-') return { logger: pino(settings, pino.destination({ fd: 2, sync: true })), close: () => {} }
@@ -16,7 +16,7 @@ export function openLog({ log, logLevel }: { log?: string; logLevel: string }, d
     return { logger: pino(settings, file), close: file.close }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another directory with --data'
-    throw new CliError(`${path} cannot be written (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
+    const hint = code === 'ENOSPC' ? 'free some space' : 'check its owner and mode, or choose another data directory with --data'
+    throw new CliError(`cannot write ${path} (${code})`, { exitCode: exitCodes.dataDirectory, hint, cause: error })
   }
 }

@@ -7,9 +7,8 @@ import { exitCodes } from './exit-codes.ts'
 export type Manifest = { object: NewObject & { apiVersion: string; kind: string; metadata: { name: string } }; from: string }
 
 /**
- * Objects of YAML or JSON text, in the order in which they can be applied: namespaces, then definitions, then the rest.
- * `values` fills in `${NAME}`; a name it does not have stays as it is (Terraform's own `${…}` is left alone).
- * @throws {CliError} naming file and line for what is not YAML or not an object.
+ * The objects of YAML or JSON text. `values` replaces `${NAME}`; an unknown name is left unchanged, as Terraform has its own `${…}`.
+ * @throws {CliError} with file and line, for what is not YAML or not an object.
  */
 export async function parseManifests(text: string, from: string, values: Record<string, string> = {}): Promise<Manifest[]> {
   const { LineCounter, parseAllDocuments } = await import('yaml')
@@ -21,10 +20,10 @@ export async function parseManifests(text: string, from: string, values: Record<
       const { line, col } = lines.linePos(error.pos[0])
       throw new CliError(`${from}:${line}:${col}: ${error.message}`, { exitCode: exitCodes.refused })
     }
-    const place = `${from}:${lines.linePos(document.range?.[0] ?? 0).line}`
+    const location = `${from}:${lines.linePos(document.range?.[0] ?? 0).line}`
     const value: unknown = document.toJS()
     if (value === null || value === undefined) continue
-    for (const item of isList(value) ? value.items : [value]) manifests.push({ object: checkObject(item, place), from: place })
+    for (const item of isList(value) ? value.items : [value]) manifests.push({ object: checkObject(item, location), from: location })
   }
   return manifests
 }
@@ -35,13 +34,13 @@ const isList = (value: unknown): value is { items: unknown[] } =>
   String((value as KubeObject).kind).endsWith('List') &&
   Array.isArray((value as { items?: unknown }).items)
 
-function checkObject(value: unknown, place: string): Manifest['object'] {
+function checkObject(value: unknown, location: string): Manifest['object'] {
   const problem = (field: string, got: unknown) =>
-    new CliError(`${place}: ${field} must be a text that is not empty, got ${JSON.stringify(got) ?? 'nothing'}`, {
+    new CliError(`${location}: ${field} must be a non-empty string, got ${JSON.stringify(got) ?? 'nothing'}`, {
       exitCode: exitCodes.refused,
     })
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new CliError(`${place}: must be a Kubernetes object, got ${Array.isArray(value) ? 'a list' : JSON.stringify(value)}`, {
+    throw new CliError(`${location}: must be a Kubernetes object, got ${Array.isArray(value) ? 'an array' : JSON.stringify(value)}`, {
       exitCode: exitCodes.refused,
     })
   }
@@ -56,17 +55,17 @@ const fillIn = (text: string, values: Record<string, string>) =>
   text.replace(/\$\{([A-Z][A-Z0-9_]*)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? values[name]! : whole))
 
 const rank = ({ object: { kind } }: Manifest) => (kind === 'Namespace' ? 0 : kind === 'CustomResourceDefinition' ? 1 : 2)
-/** Namespaces first, then definitions, then what needs them; otherwise the order of the files. */
+/** Namespaces first, then definitions, then the rest; otherwise in the order of the files. */
 export const inApplyOrder = (manifests: readonly Manifest[]): Manifest[] => manifests.toSorted((a, b) => rank(a) - rank(b))
 
-/** The same in groups: those of one group do not need each other. */
+/** The same in groups; objects of one group do not depend on each other. */
 export function applyGroups(manifests: readonly Manifest[]): Manifest[][] {
-  return [0, 1, 2].map(wanted => manifests.filter(manifest => rank(manifest) === wanted)).filter(group => group.length > 0)
+  return [0, 1, 2].map(each => manifests.filter(manifest => rank(manifest) === each)).filter(group => group.length > 0)
 }
 
-/** Reads files, the YAML and JSON files of directories (not below them), or stdin for `-`. */
+/** Reads files, the YAML and JSON files of directories (not of their subdirectories), or stdin for `-`. */
 export async function readManifests(paths: readonly string[], values: Record<string, string> = {}): Promise<Manifest[]> {
-  if (paths.length === 0) throw usageError('-f is missing', 'name a file, a directory, or - for stdin: oarlock apply -f FILE')
+  if (paths.length === 0) throw usageError('-f is required', 'name a file, a directory, or - for stdin: oarlock apply -f FILE')
   const manifests: Manifest[] = []
   for (const path of paths) {
     if (path === '-') manifests.push(...(await parseManifests(await readAll(process.stdin), 'stdin', values)))
@@ -74,8 +73,8 @@ export async function readManifests(paths: readonly string[], values: Record<str
   }
   if (manifests.length === 0)
     throw usageError(
-      `there is no object in ${paths.map(path => (path === '-' ? 'stdin' : path)).join(', ')}`,
-      'files in directories must end in .yaml, .yml or .json',
+      `no object found in ${paths.map(path => (path === '-' ? 'stdin' : path)).join(', ')}`,
+      'files in a directory must end in .yaml, .yml or .json',
     )
   return inApplyOrder(manifests)
 }
@@ -88,7 +87,7 @@ async function filesOf(path: string): Promise<string[]> {
       .sort()
       .map(name => join(path, name))
   } catch (error) {
-    throw new CliError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`, { exitCode: exitCodes.usage, cause: error })
+    throw new CliError(`cannot read ${path} (${(error as NodeJS.ErrnoException).code})`, { exitCode: exitCodes.usage, cause: error })
   }
 }
 

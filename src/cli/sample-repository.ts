@@ -10,15 +10,15 @@ export const sampleDirectory = join(packageRoot, 'examples', 'stacks')
 const git = promisify(execFile)
 
 /**
- * Makes the git repository of the sample at `<directory>/site`, once: what was committed there since stays. Without git there
- * is none, and the Stack that uses it says so.
+ * Creates the git repository of the sample at `<directory>/site` unless it exists, so that later commits are kept. Without git there is
+ * none, and the Stack that uses it reports that.
  */
 export async function makeSampleRepository(directory: string): Promise<void> {
   const path = join(directory, 'site')
   if (existsSync(join(path, '.git', 'HEAD'))) return
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await cp(join(sampleDirectory, 'repository', 'site'), path, { recursive: true })
-  // The user's own git settings (signing, hooks, templates) have no say here.
+  // The user's git configuration (signing, hooks, templates) must not apply.
   const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_SYSTEM: '/dev/null' }
   const author = ['-c', 'user.name=Oarlock sample', '-c', 'user.email=sample@example.invalid', '-c', 'commit.gpgsign=false']
   try {

@@ -1,6 +1,6 @@
 /**
- * The candidate closest to what was typed, for "did you mean …?"; undefined when none is close.
- * Close means: at most a third of the letters (at least one) are wrong, missing, extra or swapped.
+ * The candidate closest to `typed`, for "did you mean …?"; undefined when none is close. Close means that at most a third of the letters,
+ * or one, are wrong, missing, extra or swapped.
  */
 export function suggest(typed: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined
@@ -12,7 +12,7 @@ export function suggest(typed: string, candidates: Iterable<string>): string | u
   return best
 }
 
-/** Edits between two words, a swap of neighbours counting as one (optimal string alignment). */
+/** Number of edits between two words; swapping adjacent letters counts as one (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)]
   for (let i = 1; i <= a.length; i++) {

@@ -5,14 +5,13 @@ import { exitCodes } from './exit-codes.ts'
 import { parseTarget } from './find-types.ts'
 import { suggest } from './suggest.ts'
 
-const stackWords = ['stack', 'stacks', 'stk']
-const runWords = ['run', 'runs']
+const stackTypes = ['stack', 'stacks', 'stk']
+const runTypes = ['run', 'runs']
 
-/** The Stack that `network` or `stack/network` names. @throws {CliError} notFound, with the closest name there is. */
+/** The Stack called `network` or `stack/network`. @throws {CliError} notFound, with the closest existing name. */
 export async function getStack(client: Client, text: string, namespace: string): Promise<Stack> {
   const { type, name } = parseTarget(text, 'stack')
-  if (!stackWords.includes(type.toLowerCase()))
-    throw usageError(`expected a Stack, got ${JSON.stringify(text)}`, 'write NAME or stack/NAME')
+  if (!stackTypes.includes(type.toLowerCase())) throw usageError(`expected a Stack, got ${JSON.stringify(text)}`, 'use NAME or stack/NAME')
   const found = await client.resource(stackResource).getOrUndefined(name, { namespace })
   if (found) return found
   throw await missing(client, `stack "${name}" not found in namespace ${namespace}`, name)
@@ -20,26 +19,22 @@ export async function getStack(client: Client, text: string, namespace: string):
 
 export type StackOrRun = { kind: 'stack'; stack: Stack } | { kind: 'run'; run: Run }
 
-/** What `x`, `stack/x` or `run/x` names; a bare name is a Stack if there is one, else a Run. */
+/** The object called `x`, `stack/x` or `run/x`; a bare name is a Stack if one exists, else a Run. */
 export async function getStackOrRun(client: Client, text: string, namespace: string): Promise<StackOrRun> {
   const { type, name } = parseTarget(text, '')
-  const word = type.toLowerCase()
-  if (word !== '' && !stackWords.includes(word) && !runWords.includes(word)) {
-    throw usageError(`expected a Stack or a Run, got ${JSON.stringify(text)}`, 'write NAME, stack/NAME or run/NAME')
+  const typed = type.toLowerCase()
+  if (typed !== '' && !stackTypes.includes(typed) && !runTypes.includes(typed)) {
+    throw usageError(`expected a Stack or a Run, got ${JSON.stringify(text)}`, 'use NAME, stack/NAME or run/NAME')
   }
-  if (!runWords.includes(word)) {
+  if (!runTypes.includes(typed)) {
     const stack = await client.resource(stackResource).getOrUndefined(name, { namespace })
     if (stack) return { kind: 'stack', stack }
   }
-  if (!stackWords.includes(word)) {
+  if (!stackTypes.includes(typed)) {
     const run = await client.resource(runResource).getOrUndefined(name, { namespace })
     if (run) return { kind: 'run', run }
   }
-  throw await missing(
-    client,
-    `${word === '' ? 'no stack or run' : word} "${name}" ${word === '' ? '' : 'not found '}in namespace ${namespace}`,
-    name,
-  )
+  throw await missing(client, `${typed === '' ? 'stack or run' : typed} "${name}" not found in namespace ${namespace}`, name)
 }
 
 async function missing(client: Client, message: string, name: string): Promise<CliError> {
@@ -50,10 +45,10 @@ async function missing(client: Client, message: string, name: string): Promise<C
     items.map(({ metadata }) => metadata.name),
   )
   const hint = elsewhere
-    ? `it is in namespace ${elsewhere.metadata.namespace}: add -n ${elsewhere.metadata.namespace}`
+    ? `a Stack of this name is in namespace ${elsewhere.metadata.namespace}: add -n ${elsewhere.metadata.namespace}`
     : close
       ? `did you mean ${close}?`
-      : '"oarlock get stacks -A" lists them'
+      : '"oarlock get stacks -A" lists all Stacks'
   return new CliError(message, { exitCode: exitCodes.notFound, hint })
 }
 

@@ -3,24 +3,24 @@ import { formatDuration, type KubeObject, type Resource } from '../kubernetes/ob
 import { CliError } from './cli-error.ts'
 import { exitCodes } from './exit-codes.ts'
 
-export type WaitOptions = { namespace?: string; name: string; timeoutMs: number; what: string }
+export type WaitOptions = { namespace?: string; name: string; timeoutMs: number /** Completes "timed out waiting for …". */; what: string }
 
 /**
- * Watches one object until `look` returns something: `object` is undefined while there is none. A broken connection is
- * mended under way.
- * @throws {CliError} timedOut after `timeoutMs`; what `look` throws.
+ * Watches one object until `check` returns a value, and resolves with it. `check` gets undefined while the object does not exist. A broken
+ * connection is re-established.
+ * @throws {CliError} timedOut after `timeoutMs`; what `check` throws.
  */
 export async function waitFor<Body, T>(
   client: Client,
   resource: Resource<Body>,
   { namespace, name, timeoutMs, what }: WaitOptions,
-  look: (object: KubeObject<Body> | undefined) => T | undefined,
+  check: (object: KubeObject<Body> | undefined) => T | undefined,
 ): Promise<T> {
   const stop = new AbortController()
   const ended = Promise.withResolvers<T>()
-  const see = (object: KubeObject<Body> | undefined) => {
+  const onObject = (object: KubeObject<Body> | undefined) => {
     try {
-      const found = look(object)
+      const found = check(object)
       if (found !== undefined) ended.resolve(found)
     } catch (error) {
       ended.reject(error)
@@ -29,9 +29,9 @@ export async function waitFor<Body, T>(
   const timer = setTimeout(
     () =>
       ended.reject(
-        new CliError(`${what} took longer than ${formatDuration(timeoutMs)}`, {
+        new CliError(`timed out after ${formatDuration(timeoutMs)} waiting for ${what}`, {
           exitCode: exitCodes.timedOut,
-          hint: 'it goes on; --timeout waits longer',
+          hint: 'the operation continues; wait longer with --timeout',
         }),
       ),
     timeoutMs,
@@ -40,10 +40,10 @@ export async function waitFor<Body, T>(
     namespace,
     fieldSelector: `metadata.name=${name}`,
     signal: stop.signal,
-    onReplace: items => see(items.find(({ metadata }) => metadata.name === name)),
+    onReplace: items => onObject(items.find(({ metadata }) => metadata.name === name)),
     onEvent: ({ type, object }) => {
       if (type === 'BOOKMARK' || object.metadata.name !== name) return
-      see(type === 'DELETED' ? undefined : object)
+      onObject(type === 'DELETED' ? undefined : object)
     },
     onError: error => {
       if ((error as { code?: unknown }).code === 403) ended.reject(error)

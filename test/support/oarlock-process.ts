@@ -13,21 +13,21 @@ export type OarlockProcess = {
   readonly dataDir: string
   readonly kubeconfig: string
   readonly client: Client
-  /** Of the status page, metrics and state. */
+  /** Base URL of the status page, metrics and states. */
   readonly httpUrl: string
-  /** Everything it printed so far, stdout and stderr. */
+  /** Everything printed so far, stdout and stderr. */
   output(): string
-  /** SIGTERM, waits for the end, returns the exit code. */
+  /** Sends SIGTERM, waits for the exit and returns its code. */
   stop(): Promise<number | null>
-  /** SIGKILL, as a crash. */
+  /** Sends SIGKILL, as in a crash. */
   kill(): Promise<void>
 }
 
-/** A data directory of its own; remove it with {@link removeDirectory}. */
+/** A temporary data directory; remove it with {@link removeDirectory}. */
 export const makeDataDir = (): string => mkdtempSync(join(tmpdir(), 'oarlock-test-'))
 export const removeDirectory = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
 
-/** Starts `oarlock up` on free ports in a process of its own and waits until its API answers. */
+/** Starts `oarlock up` on free ports as a child process and waits until its API responds. */
 export async function startOarlock(dataDir: string, args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<OarlockProcess> {
   const child = spawn(process.execPath, [launcher, 'up', '--data', dataDir, '--listen', '127.0.0.1:0', '--http', '127.0.0.1:0', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -51,7 +51,7 @@ export async function startOarlock(dataDir: string, args: string[] = [], env: No
     dataDir,
     kubeconfig,
     client,
-    httpUrl: addressOfPage(printed) ?? '',
+    httpUrl: statusPageUrl(printed) ?? '',
     output: () => printed,
     stop: () => end('SIGTERM'),
     kill: async () => {
@@ -63,20 +63,20 @@ export async function startOarlock(dataDir: string, args: string[] = [], env: No
 async function whenReady(child: ChildProcess, kubeconfig: string, output: () => string): Promise<Client> {
   const deadline = Date.now() + 30_000
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`oarlock up ended with ${child.exitCode} before it was ready:\n${output()}`)
+    if (child.exitCode !== null) throw new Error(`oarlock up exited with ${child.exitCode} before it was ready:\n${output()}`)
     const client = await createClient({ kubeconfig }).catch(() => undefined)
-    // It is up once it says so: the API answers a moment before.
-    if (client && addressOfPage(output()) !== undefined && (await answers(client))) return client
+    // It is ready once it has printed its addresses; the API responds slightly earlier.
+    if (client && statusPageUrl(output()) !== undefined && (await isResponding(client))) return client
     await client?.close()
     if (Date.now() > deadline) throw new Error(`oarlock up was not ready within 30 s:\n${output()}`)
     await sleep(50)
   }
 }
 
-const addressOfPage = (output: string) => /^ *dashboard +(http:\S+)$/m.exec(output)?.[1]
+const statusPageUrl = (output: string) => /^ *status page +(http:\S+)$/m.exec(output)?.[1]
 
-/** The kubeconfig of a data directory that was used before may still name the port of the run before. */
-async function answers(client: Client): Promise<boolean> {
+/** A kubeconfig in a reused data directory may still have the port of the previous process. */
+async function isResponding(client: Client): Promise<boolean> {
   try {
     await client.request({ method: 'GET', path: '/apis/oarlock.dev/v1alpha1/stacks', timeoutMs: 2_000 })
     return true

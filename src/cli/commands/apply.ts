@@ -4,12 +4,12 @@ import { formatError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { explainRefusal } from '../explain-refusal.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
-import { objectName, serialise } from '../output/print-objects.ts'
+import { objectName, serialize } from '../output/print-objects.ts'
 import { type Manifest, readManifests } from '../read-manifests.ts'
 
 export type ApplyCommandOptions = AccessOptions & { filename: string[]; force?: boolean; dryRun?: boolean; output?: OutputFormat }
 
-/** `oarlock apply -f …`: server-side apply of every object; one that is refused does not keep the others back. Returns the exit code. */
+/** `oarlock apply -f …`: applies every object, also after one was rejected. Returns the exit code. */
 export async function apply(options: ApplyCommandOptions): Promise<number> {
   const manifests = await readManifests(options.filename)
   return await withClient(options, async client => {
@@ -36,7 +36,7 @@ export async function apply(options: ApplyCommandOptions): Promise<number> {
       }
     }
     if (options.output === 'json' || options.output === 'yaml') {
-      print(await serialise(objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', items: objects }, options.output))
+      print(await serialize(objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', items: objects }, options.output))
     }
     return exitCode
   })

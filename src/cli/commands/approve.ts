@@ -12,62 +12,66 @@ import { getStack } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
 export type ApproveOptions = AccessOptions & { plan?: string; yes?: boolean; wait: boolean; timeout: string }
-type WaitingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
+type PendingPlan = NonNullable<NonNullable<Stack['status']>['plan']>
 
-/** The shortest beginning of a digest that `--plan` takes. */
+/** The shortest prefix of a digest that `--plan` accepts. */
 const minDigestLength = 8
 
-/** `oarlock approve STACK`: shows the plan that waits, and approves exactly that one. */
+/** `oarlock approve STACK`: shows the plan that awaits approval, and approves exactly that one. */
 export async function approve(target: string, options: ApproveOptions): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace, resourceVersion } = stack.metadata
-    const plan = waitingPlan(stack)
+    const plan = pendingPlan(stack)
     if (options.plan !== undefined) checkDigest(options.plan, plan)
     await showPlan(client, stack, plan)
-    await confirm(`approve this plan for stack/${name}?`, options)
+    await confirm(`approve this plan of stack/${name}?`, options)
     await client.resource(stackResource).patch(
       name,
       { metadata: { annotations: { [annotations.approvedPlan]: plan.digest, [annotations.approvedBy]: userInfo().username } } },
-      // What was shown is what is approved: a Stack that has moved on answers Conflict.
+      // Only the plan that was shown is approved: if the Stack has changed since, the server returns Conflict (invariant 11).
       { type: 'merge', namespace, resourceVersion },
     )
-    print(`plan ${shortDigest(plan.digest)} of stack/${name} approved`)
+    print(`stack/${name}: plan ${shortDigest(plan.digest)} approved`)
     if (options.wait) await whenApplied(client, stack, parseDuration(options.timeout))
   })
 }
 
-function waitingPlan(stack: Stack): WaitingPlan {
+function pendingPlan(stack: Stack): PendingPlan {
   const { plan, conditions } = stack.status ?? {}
   if (plan && isConditionTrue(conditions, 'AwaitingApproval')) return plan
   const hint =
-    stack.spec.approval === 'Manual' ? '"oarlock describe" says where it stands' : 'only a Stack with approval: Manual waits for one'
-  throw new CliError(`stack "${stack.metadata.name}" has no plan that waits for approval`, { exitCode: exitCodes.failed, hint })
+    stack.spec.approval === 'Manual'
+      ? `"oarlock describe stack/${stack.metadata.name}" shows its state`
+      : 'only a Stack with spec.approval Manual awaits approval'
+  throw new CliError(`stack/${stack.metadata.name} has no plan awaiting approval`, { exitCode: exitCodes.failed, hint })
 }
 
-function checkDigest(given: string, { digest }: WaitingPlan): void {
+function checkDigest(given: string, { digest }: PendingPlan): void {
   const bare = (text: string) => text.replace(/^sha256:/, '')
   if (bare(given).length >= minDigestLength && bare(digest).startsWith(bare(given))) return
-  throw new CliError(`plan ${given} is not the one that waits, which is ${digest}`, {
+  throw new CliError(`plan ${given} is not the pending plan, which is ${digest}`, {
     exitCode: exitCodes.refused,
-    hint: `look at the newer plan again; --plan takes a digest or at least its first ${minDigestLength} letters`,
+    hint: `review the pending plan; --plan takes a digest or a prefix of at least ${minDigestLength} characters`,
   })
 }
 
-async function showPlan(client: Client, stack: Stack, plan: WaitingPlan): Promise<void> {
+async function showPlan(client: Client, stack: Stack, plan: PendingPlan): Promise<void> {
   const run = await client.resource(runResource).getOrUndefined(plan.runName, { namespace: stack.metadata.namespace })
   if (run)
-    await streamLog(client, run, { follow: false }, bytes => process.stderr.write(bytes)).catch(() => note('(the log of the plan is gone)'))
-  note(`plan ${shortDigest(plan.digest)} of stack/${stack.metadata.name}: ${planText(plan)}`)
+    await streamLog(client, run, { follow: false }, bytes => process.stderr.write(bytes)).catch(() =>
+      note('(the log of the plan was deleted)'),
+    )
+  note(`stack/${stack.metadata.name}: plan ${shortDigest(plan.digest)}: ${planText(plan)}`)
 }
 
 async function whenApplied(client: Client, stack: Stack, timeoutMs: number): Promise<void> {
   const { name, namespace } = stack.metadata
-  await waitFor(client, stackResource, { namespace, name, timeoutMs, what: `applying stack "${name}"` }, now => {
-    if (!now) throw new CliError(`stack "${name}" was deleted`, { exitCode: exitCodes.notFound })
+  await waitFor(client, stackResource, { namespace, name, timeoutMs, what: `stack/${name} to be applied` }, now => {
+    if (!now) throw new CliError(`stack/${name} was deleted`, { exitCode: exitCodes.notFound })
     const { conditions } = now.status ?? {}
     if (isConditionTrue(conditions, 'Stalled'))
-      throw new CliError(`stack "${name}" failed`, { hint: `oarlock describe stack/${name} -n ${namespace}` })
+      throw new CliError(`stack/${name} failed`, { hint: `"oarlock describe stack/${name} -n ${namespace}" shows why` })
     return isConditionTrue(conditions, 'Ready') ? true : undefined
   })
   print(`stack/${name} is Ready`)

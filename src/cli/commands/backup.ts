@@ -7,36 +7,36 @@ import { dataDirectory, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { print } from '../console.ts'
 import { dataError } from '../data-error.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 
 export type BackupOptions = { to: string; data?: string; kubeconfig?: string; context?: string; force?: boolean; output?: string }
 
-/** `oarlock backup`: from the running server when there is one, else from the files of the data directory. */
+/** `oarlock backup`: copies from the running server if there is one, else from the files of the data directory. */
 export async function backup(options: BackupOptions): Promise<void> {
   const path = resolve(options.to)
   const { kubeconfig, context } = options
   const dataDir = dataDirectory(options.data)
-  if (path === join(dataDir, 'oarlock.db')) throw new CliError(`${path} is the database itself: name another file with --to`)
+  if (path === join(dataDir, 'oarlock.db')) throw new CliError(`${path} is the database itself`, { hint: 'choose another file with --to' })
   if (existsSync(path) && !options.force)
-    throw new CliError(`${path} exists`, { hint: 'name another file with --to, or replace it with --force' })
+    throw new CliError(`${path} already exists`, { hint: 'choose another file with --to, or overwrite it with --force' })
   try {
     const isRemote = kubeconfig !== undefined || context !== undefined
-    await printSummary(isRemote ? await online(path, { kubeconfig, context }) : await ofDirectory(dataDir, path), options.output)
+    await printSummary(isRemote ? await backUpServer(path, { kubeconfig, context }) : await backUpDirectory(dataDir, path), options.output)
   } catch (error) {
     throw dataError(error)
   }
 }
 
-async function ofDirectory(dataDir: string, path: string): Promise<BackupSummary> {
+async function backUpDirectory(dataDir: string, path: string): Promise<BackupSummary> {
   try {
     return await backUpDataDirectory(dataDir, path)
   } catch (error) {
     if (!(error instanceof ServerStartError) || error.code !== 'DataInUse') throw error
-    return await online(path, { kubeconfig: join(dataDir, 'kubeconfig') })
+    return await backUpServer(path, { kubeconfig: join(dataDir, 'kubeconfig') })
   }
 }
 
-async function online(path: string, access: { kubeconfig?: string; context?: string }): Promise<BackupSummary> {
+async function backUpServer(path: string, access: { kubeconfig?: string; context?: string }): Promise<BackupSummary> {
   return await withClient(access, client =>
     writeBackup(path, async temporary => {
       const { body, headers } = await client.stream({ method: 'GET', path: '/backup' })
@@ -48,12 +48,12 @@ async function online(path: string, access: { kubeconfig?: string; context?: str
         await file.close()
       }
       const expected = Number(headers['content-length'])
-      if (bytes !== expected) throw new CliError(`the server sent ${bytes} of ${expected} bytes: try again`)
+      if (bytes !== expected) throw new CliError(`the server sent ${bytes} of ${expected} bytes`, { hint: 'try again' })
     }),
   )
 }
 
 async function printSummary(summary: BackupSummary, output: string | undefined): Promise<void> {
-  if (output === 'json' || output === 'yaml') print(await serialise(summary, output))
+  if (output === 'json' || output === 'yaml') print(await serialize(summary, output))
   else print(`${summary.path}: ${summary.objects} objects up to resource version ${summary.revision}, ${formatBytes(summary.bytes)}`)
 }

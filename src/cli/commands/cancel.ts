@@ -8,7 +8,7 @@ import { getStackOrRun, runsOf } from '../targets.ts'
 
 export type CancelOptions = AccessOptions & { wait: boolean; timeout: string }
 
-/** `oarlock cancel STACK|RUN`: asks the Runs that are under way to stop; the engine is interrupted so that it saves its state. */
+/** `oarlock cancel STACK|RUN`: cancels active Runs; their engines are interrupted so that they save their state. */
 export async function cancel(target: string, options: CancelOptions): Promise<void> {
   await withClient(options, async client => {
     const found = await getStackOrRun(client, target, namespaceOf(client, options))
@@ -17,13 +17,13 @@ export async function cancel(target: string, options: CancelOptions): Promise<vo
     if (active.length === 0) {
       const ended =
         found.kind === 'run'
-          ? `run "${found.run.metadata.name}" has ended already (${found.run.status?.phase})`
-          : `stack "${found.stack.metadata.name}" has no run under way`
+          ? `run/${found.run.metadata.name} has already ended (${found.run.status?.phase})`
+          : `stack/${found.stack.metadata.name} has no active Run`
       throw new CliError(ended)
     }
     for (const { metadata } of active) {
       await client.resource(runResource).patch(metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: metadata.namespace })
-      print(`run/${metadata.name} is being canceled`)
+      print(`run/${metadata.name} cancellation requested`)
     }
     if (!options.wait) return
     for (const run of active) {

@@ -4,18 +4,18 @@ import { print } from '../console.ts'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
-/** Types people name most; others work, they are only not offered. */
+/** The types that are offered; others work too. */
 const types = ['stacks', 'runs', 'workers', 'workerpools', 'secrets', 'configmaps', 'namespaces', 'events', 'leases', 'oarlock']
-const takesStack = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel']
-/** Commands of commands, the last of which take a Stack. */
-const takesCommand = 'state'
-const takesType = ['get', 'describe', 'delete']
+const stackCommands = ['plan', 'run', 'approve', 'destroy', 'logs', 'cancel']
+/** Has commands of its own, most of which take a Stack. */
+const nestedCommand = 'state'
+const typeCommands = ['get', 'describe', 'delete']
 
-type Known = { name: string; description: string; options: string[]; commands: string[] }
+type CompletedCommand = { name: string; description: string; options: string[]; commands: string[] }
 
-/** `oarlock completion bash|zsh|fish`: prints a script to source. */
+/** `oarlock completion bash|zsh|fish`: prints a completion script. */
 export function completion(program: Command, shell: string): void {
-  const commands: Known[] = program.commands.map(command => ({
+  const commands: CompletedCommand[] = program.commands.map(command => ({
     name: command.name(),
     description: command.description(),
     options: [...new Set([command, ...command.commands].flatMap(({ options }) => options.flatMap(({ long }) => (long ? [long] : []))))],
@@ -27,7 +27,7 @@ export function completion(program: Command, shell: string): void {
   else throw usageError(`shell must be one of ${shells.join(', ')}, got ${JSON.stringify(shell)}`)
 }
 
-const bash = (commands: readonly Known[]) => `# oarlock completion for bash: source <(oarlock completion bash)
+const bash = (commands: readonly CompletedCommand[]) => `# oarlock completion for bash: source <(oarlock completion bash)
 _oarlock() {
   local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then words="${commands.map(({ name }) => name).join(' ')}"
@@ -37,9 +37,9 @@ _oarlock() {
 ${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}" ;;`).join('\n')}
     esac
   else case "$command" in
-    ${takesType.join('|')}) [ "$COMP_CWORD" -eq 2 ] && words="${types.join(' ')}" ;;
-    ${takesStack.join('|')}) words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)" ;;
-    ${takesCommand}) if [ "$COMP_CWORD" -eq 2 ]; then words="${commands.find(({ name }) => name === takesCommand)?.commands.join(' ')}"
+    ${typeCommands.join('|')}) [ "$COMP_CWORD" -eq 2 ] && words="${types.join(' ')}" ;;
+    ${stackCommands.join('|')}) words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)" ;;
+    ${nestedCommand}) if [ "$COMP_CWORD" -eq 2 ]; then words="${commands.find(({ name }) => name === nestedCommand)?.commands.join(' ')}"
       else words="$(oarlock get stacks -o name 2>/dev/null | cut -d/ -f2)"; fi ;;
     completion) words="${shells.join(' ')}" ;;
     *) COMPREPLY=($(compgen -f -- "$word")); return ;;
@@ -49,13 +49,13 @@ ${commands.map(({ name, options }) => `    ${name}) words="${options.join(' ')}"
 }
 complete -F _oarlock oarlock`
 
-const zsh = (commands: readonly Known[]) => `#compdef oarlock
+const zsh = (commands: readonly CompletedCommand[]) => `#compdef oarlock
 # oarlock completion for zsh: source <(oarlock completion zsh)
 autoload -U +X bashcompinit && bashcompinit
 ${bash(commands)}`
 
 const quoted = (text: string) => `'${text.replaceAll("'", "\\'")}'`
-const fish = (commands: readonly Known[]) => `# oarlock completion for fish: oarlock completion fish | source
+const fish = (commands: readonly CompletedCommand[]) => `# oarlock completion for fish: oarlock completion fish | source
 complete -c oarlock -f
 ${commands
   .flatMap(({ name, description, options }) => [
@@ -63,7 +63,7 @@ ${commands
     ...options.map(option => `complete -c oarlock -n '__fish_seen_subcommand_from ${name}' -l ${option.slice(2)}`),
   ])
   .join('\n')}
-complete -c oarlock -n '__fish_seen_subcommand_from ${takesType.join(' ')}' -a '${types.join(' ')}'
-complete -c oarlock -n '__fish_seen_subcommand_from ${takesStack.join(' ')}' -a '(oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
-complete -c oarlock -n '__fish_seen_subcommand_from ${takesCommand}' -a '${commands.find(({ name }) => name === takesCommand)?.commands.join(' ')} (oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from ${typeCommands.join(' ')}' -a '${types.join(' ')}'
+complete -c oarlock -n '__fish_seen_subcommand_from ${stackCommands.join(' ')}' -a '(oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
+complete -c oarlock -n '__fish_seen_subcommand_from ${nestedCommand}' -a '${commands.find(({ name }) => name === nestedCommand)?.commands.join(' ')} (oarlock get stacks -o name 2>/dev/null | string replace -r ".*/" "")'
 complete -c oarlock -n '__fish_seen_subcommand_from apply delete' -F`

@@ -18,7 +18,7 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
     const add = (resource: Resource, name: string, namespace = namespaceOf(client, options)) =>
       targets.push({ resource, name, namespace: resource.scope === 'Namespaced' ? namespace : undefined })
     if (options.filename) {
-      // What came last may need what came first: the reverse of applying.
+      // In the reverse order of applying: later objects may depend on earlier ones.
       for (const { object } of (await readManifests(options.filename)).reverse()) {
         add(await client.discover(object.apiVersion, object.kind), object.metadata.name, object.metadata.namespace)
       }
@@ -27,7 +27,10 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
       const [first = '', ...rest] = args
       const pairs = first.includes('/') ? args.map(arg => parseTarget(arg, '')) : rest.map(name => ({ type: first, name }))
       if (pairs.length === 0)
-        throw usageError('what to delete is missing', 'oarlock delete TYPE NAME, oarlock delete TYPE/NAME, or oarlock delete -f FILE')
+        throw usageError(
+          'no object to delete was named',
+          'use oarlock delete TYPE NAME, oarlock delete TYPE/NAME or oarlock delete -f FILE',
+        )
       for (const { type, name } of pairs) for (const resource of findTypes(type, types)) add(resource, name)
     }
     let exitCode = 0
@@ -35,7 +38,7 @@ export async function remove(args: string[], options: DeleteOptions): Promise<nu
       try {
         await client.resource(resource).delete(name, { namespace })
         if (options.wait) {
-          const what = `deleting ${objectName(resource, name)}`
+          const what = `${objectName(resource, name)} to be deleted`
           await waitFor(client, resource, { namespace, name, timeoutMs, what }, object => (object === undefined ? true : undefined))
         }
         print(`${objectName(resource, name)} ${options.wait ? 'deleted' : 'is being deleted'}`)

@@ -8,10 +8,11 @@ import { discoverTypes, findTypes, parseTarget } from '../find-types.ts'
 import { renderTable } from '../output/table.ts'
 import { planText } from '../request-run.ts'
 
-/** `oarlock describe TYPE NAME` or `TYPE/NAME`: an object for people, with its conditions, its Runs if it is a Stack, and its events. */
+/** `oarlock describe TYPE NAME` or `TYPE/NAME`: prints an object with its conditions, the Runs of a Stack, and events. */
 export async function describe(typed: string, name: string | undefined, options: AccessOptions): Promise<void> {
   const target = name === undefined ? parseTarget(typed, '') : { type: typed, name }
-  if (target.type === '') throw usageError(`what kind of object is ${JSON.stringify(typed)}?`, `oarlock describe stack ${typed}`)
+  if (target.type === '')
+    throw usageError(`the type of ${JSON.stringify(typed)} is missing`, `use for example: oarlock describe stack ${typed}`)
   await withClient(options, async client => {
     for (const resource of findTypes(target.type, await discoverTypes(client))) {
       const namespace = resource.scope === 'Namespaced' ? namespaceOf(client, options) : undefined
@@ -42,7 +43,7 @@ const eventTime = (event: Event) => event.lastTimestamp ?? event.eventTime ?? ev
 
 type Conditioned = { conditions?: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[] }
 
-/** Pure: what `describe` prints. */
+/** The lines that `describe` prints. */
 async function describeLines(
   resource: Resource<unknown>,
   object: KubeObject,
@@ -59,7 +60,7 @@ async function describeLines(
     `Kind:         ${resource.kind} (${resource.apiVersion})`,
     `Created:      ${metadata.creationTimestamp} (${age(metadata.creationTimestamp)} ago)`,
     ...(metadata.deletionTimestamp
-      ? [`Deleting:     since ${age(metadata.deletionTimestamp)}, waits for ${metadata.finalizers?.join(', ') || 'nothing'}`]
+      ? [`Deleting:     for ${age(metadata.deletionTimestamp)}, finalizers: ${metadata.finalizers?.join(', ') || 'none'}`]
       : []),
     ...pairs('Labels', metadata.labels),
     ...pairs('Annotations', metadata.annotations),
@@ -92,7 +93,7 @@ async function describeLines(
       age(metadata.creationTimestamp),
       status?.message ?? '',
     ])
-    lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'WHY', 'AGE', 'MESSAGE'], rows))
+    lines.push('Runs:', ...renderTable(['  NAME', 'TYPE', 'PHASE', 'REASON', 'AGE', 'MESSAGE'], rows))
   }
   if (events.length > 0) {
     const rows = events.map(event => [
@@ -112,7 +113,7 @@ function pairs(title: string, values: Record<string, string> | undefined): strin
   return entries.map(([key, value], index) => `${(index === 0 ? `${title}:` : '').padEnd(14)}${key}=${value}`)
 }
 
-/** Sizes instead of values: what is on a screen may be in a recording (invariant 9). */
+/** Sizes instead of values: a screen may be recorded (invariant 9). */
 function hideData({ data, ...rest }: Record<string, unknown>): Record<string, unknown> {
   const sizes = Object.entries((data ?? {}) as Record<string, string>).map(([key, value]) => [
     key,

@@ -9,37 +9,37 @@ import { waitFor } from '../wait-for.ts'
 
 export type DestroyOptions = AccessOptions & { yes?: boolean; wait: boolean; timeout: string }
 
-/** `oarlock destroy STACK`: destroys what the Stack made, whatever its spec.deletion says, and then the Stack. */
+/** `oarlock destroy STACK`: destroys the resources of the Stack, whatever its spec.deletion is, and then deletes the Stack. */
 export async function destroy(target: string, options: DestroyOptions): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace, uid } = stack.metadata
     const count = stack.status?.resources
     await confirm(
-      `destroy ${count === undefined ? 'everything' : `the ${count} resources`} of stack/${name} in namespace ${namespace}, and the Stack itself?`,
+      `destroy ${count === undefined ? 'all' : `the ${count}`} resources of stack/${name} in namespace ${namespace}, and delete the Stack?`,
       options,
     )
     const stacks = client.resource(stackResource)
     if (stack.spec.deletion === 'Orphan') await stacks.patch(name, { spec: { deletion: 'Destroy' } }, { type: 'merge', namespace })
     await stacks.delete(name, { namespace, preconditions: { uid } })
     if (!options.wait) return print(`stack/${name} is being destroyed`)
-    // What it said before its deletion is no news.
+    // The status from before the deletion is not progress.
     let last = lineOf(stack)
     await waitFor(
       client,
       stackResource,
-      { namespace, name, timeoutMs: parseDuration(options.timeout), what: `destroying stack "${name}"` },
+      { namespace, name, timeoutMs: parseDuration(options.timeout), what: `stack/${name} to be destroyed` },
       now => {
         if (!now || now.metadata.uid !== uid) return true
         const line = lineOf(now)
         if (line !== last && now.metadata.deletionTimestamp) note(`  ${line}`)
         last = line
-        // What it stalled on before is no news: only a Destroy that failed is.
+        // It may have been stalled before the deletion. Only a failed Destroy counts.
         const hasTried = now.status?.lastRun?.type === 'Destroy'
         const stalled = hasTried && now.status?.conditions?.find(({ type, status }) => type === 'Stalled' && status === 'True')
         if (stalled)
-          throw new CliError(`stack "${name}" cannot be destroyed: ${stalled.message}`, {
-            hint: `oarlock logs stack/${name} -n ${namespace}`,
+          throw new CliError(`cannot destroy stack/${name}: ${stalled.message}`, {
+            hint: `"oarlock logs stack/${name} -n ${namespace}" shows the log`,
           })
         return undefined
       },

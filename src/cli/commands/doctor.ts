@@ -8,14 +8,14 @@ import { type AccessOptions, dataDirectory, findKubeconfig, withClient } from '.
 import { formatError } from '../cli-error.ts'
 import { outPaint, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 
-/** `ok` works, `missing` is needed only by those who use it, `broken` keeps Oarlock from working. */
+/** `ok`: works. `missing`: required only by its users. `broken`: Oarlock does not work without it. */
 export type Finding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
 
 const minNodeMajor = 24
 
-/** `oarlock doctor`: what this machine has of what Oarlock can use, and how to get the rest. Fails only for what is broken. */
+/** `oarlock doctor`: checks what this machine has of what Oarlock can use. The exit code is 1 only if something is broken. */
 export async function doctor(options: AccessOptions & { data?: string; output?: string }): Promise<number> {
   const findings = [
     node(),
@@ -26,7 +26,7 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
     data(options.data),
     await server(options),
   ]
-  if (options.output === 'json' || options.output === 'yaml') print(await serialise(findings, options.output))
+  if (options.output === 'json' || options.output === 'yaml') print(await serialize(findings, options.output))
   else for (const line of findings.flatMap(findingLines)) print(line)
   return findings.some(({ state }) => state === 'broken') ? exitCodes.failed : exitCodes.done
 }
@@ -55,7 +55,7 @@ async function engines(): Promise<Finding[]> {
       : {
           what: `engine ${name}`,
           state: 'missing',
-          detail: `not found; looked for ${found.lookedFor.join(', ')}`,
+          detail: `not found (searched for ${found.lookedFor.join(', ')})`,
           fix: found.howToInstall,
         },
   )
@@ -66,28 +66,28 @@ async function program(name: string, args: string[], purpose: string): Promise<F
     const { stdout } = await promisify(execFile)(name, args, { timeout: 10_000 })
     return { what: name, state: 'ok', detail: stdout.trim().split('\n')[0] ?? '' }
   } catch {
-    return { what: name, state: 'missing', detail: 'not found', fix: `needed for ${purpose}; install it with your package manager` }
+    return { what: name, state: 'missing', detail: 'not found', fix: `required for ${purpose}; install it with your package manager` }
   }
 }
 
 async function sandbox(): Promise<Finding> {
   const what = 'sandbox'
   const found = await probeIsolation('Sandbox')
-  if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, by ${found.bwrap}` }
-  return { what, state: 'missing', detail: found.reason, fix: 'needed for Stacks with spec.isolation.level Sandbox' }
+  if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, with ${found.bwrap}` }
+  return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
 }
 
 function limits(): Finding {
   const what = 'limits'
   const parent = findDelegatedCgroup()
-  const kept = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
-  if (kept.length === 3) return { what, state: 'ok', detail: `kept by the kernel, in ${parent?.path}` }
-  const where = parent ? `cgroup v2 ${parent.path} has ${kept.join(', ') || 'no controllers'}` : 'no cgroup v2 that may be written'
+  const enforced = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
+  if (enforced.length === 3) return { what, state: 'ok', detail: `enforced by the kernel in ${parent?.path}` }
+  const where = parent ? `cgroup v2 ${parent.path} has ${enforced.join(', ') || 'no controllers'}` : 'no writable cgroup v2'
   return {
     what,
     state: 'missing',
-    detail: `${where}; memory and pids are watched by the worker, cpu is not enforced`,
-    fix: 'delegate a cgroup and name it in OARLOCK_CGROUP: docs/isolation.md',
+    detail: `${where}; the worker monitors memory and pids, cpu is not limited`,
+    fix: 'delegate a cgroup and set OARLOCK_CGROUP to its path (docs/isolation.md)',
   }
 }
 
@@ -97,13 +97,13 @@ function data(option: string | undefined): Finding {
   while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
   try {
     accessSync(existing, constants.W_OK)
-    return { what: 'data directory', state: 'ok', detail: `${directory}${existing === directory ? '' : ' (not made yet)'}` }
+    return { what: 'data directory', state: 'ok', detail: `${directory}${existing === directory ? '' : ' (does not exist yet)'}` }
   } catch {
     return {
       what: 'data directory',
       state: 'broken',
       detail: `${directory} is not writable`,
-      fix: 'choose another with --data or OARLOCK_DATA',
+      fix: 'choose another directory with --data or OARLOCK_DATA',
     }
   }
 }

@@ -4,16 +4,16 @@ import { usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { discoverTypes, findTypes } from '../find-types.ts'
 import type { OutputFormat } from '../output/output-formats.ts'
-import { fetchTable, objectName, serialise, tableLines } from '../output/print-objects.ts'
+import { fetchTable, objectName, serialize, tableLines } from '../output/print-objects.ts'
 
 export type GetOptions = AccessOptions & { output?: OutputFormat; selector?: string }
 
-/** `oarlock get TYPE [NAME…]`: any kind the server has. `TYPE/NAME` works too. */
+/** `oarlock get TYPE [NAME…]` or `TYPE/NAME`: lists objects of any kind that the server has. */
 export async function get(typed: string, names: string[], options: GetOptions): Promise<void> {
   const slash = typed.indexOf('/')
   if (slash > 0) return await get(typed.slice(0, slash), [typed.slice(slash + 1), ...names], options)
   if (names.length > 0 && options.allNamespaces)
-    throw usageError('a name cannot be looked for in all namespaces', 'leave out -A, or name the namespace with -n')
+    throw usageError('a name and --all-namespaces exclude each other', 'omit -A, and choose the namespace with -n')
   await withClient(options, async client => {
     const types = findTypes(typed, await discoverTypes(client))
     const { output, selector } = options
@@ -47,19 +47,19 @@ export async function get(typed: string, names: string[], options: GetOptions): 
         printed += table.rows.length
       }
     }
-    if (output === 'json' || output === 'yaml') return print(await serialise(asOne(collected), output))
+    if (output === 'json' || output === 'yaml') return print(await serialize(asOne(collected), output))
     if (printed === 0)
       note(
         options.allNamespaces || types.every(({ scope }) => scope === 'Cluster')
-          ? 'nothing found'
-          : `nothing found in namespace ${namespaceOf(client, options)} (-A looks in all)`,
+          ? 'no objects found'
+          : `no objects found in namespace ${namespaceOf(client, options)}; use -A for all namespaces`,
       )
   })
 }
 
-/** One answer as it is; several as one List, as kubectl prints them. */
-function asOne(answers: unknown[]): unknown {
-  if (answers.length === 1) return answers[0]
-  const items = answers.flatMap(answer => (answer as { items?: unknown[] }).items ?? [answer])
+/** One response unchanged; several as one List, as kubectl prints them. */
+function asOne(responses: unknown[]): unknown {
+  if (responses.length === 1) return responses[0]
+  const items = responses.flatMap(response => (response as { items?: unknown[] }).items ?? [response])
   return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '' }, items }
 }

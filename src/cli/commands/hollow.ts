@@ -8,7 +8,7 @@ import { CliError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { LiveScreen } from '../output/live-screen.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 import { packageVersion } from '../version.ts'
 
 export type HollowOptions = AccessOptions & {
@@ -113,7 +113,7 @@ export async function hollow(options: HollowOptions): Promise<number> {
     progress.end()
     stop.end()
   }
-  if (options.output === 'json') print(await serialise(final, 'json'))
+  if (options.output === 'json') print(await serialize(final, 'json'))
   else for (const line of linesOf(final)) print(line)
   errors.tell()
   if (left > 0) note(`${left} Stacks or Runs are not gone yet; look with: oarlock get stacks,runs`)

@@ -1,20 +1,17 @@
 import type { Run } from '../../api/index.ts'
 import { isEnded, runResource } from '../../api/index.ts'
 import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
-import { CliError, usageError } from '../cli-error.ts'
+import { CliError } from '../cli-error.ts'
 import { note } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { streamLog } from '../follow-log.ts'
 import { getStackOrRun, runsOf } from '../targets.ts'
 import { waitFor } from '../wait-for.ts'
 
-export type LogsOptions = AccessOptions & { follow?: boolean; tail?: string }
+export type LogsOptions = AccessOptions & { follow?: boolean; tail?: number }
 
-/** `oarlock logs STACK|RUN`: of a Stack, the log of its newest Run. With -f until that Run has ended. */
+/** `oarlock logs STACK|RUN`: prints the log of a Run, or of the latest Run of a Stack; with -f until that Run has ended. */
 export async function logs(target: string, options: LogsOptions): Promise<void> {
-  const tail = options.tail === undefined ? undefined : Number(options.tail)
-  if (tail !== undefined && !(Number.isInteger(tail) && tail >= 0))
-    throw usageError(`--tail must be a whole number, got ${JSON.stringify(options.tail)}`)
   await withClient(options, async client => {
     const found = await getStackOrRun(client, target, namespaceOf(client, options))
     let run: Run | undefined
@@ -22,18 +19,20 @@ export async function logs(target: string, options: LogsOptions): Promise<void> 
     else {
       run = (await runsOf(client, found.stack))[0]
       if (!run)
-        throw new CliError(`stack "${found.stack.metadata.name}" has had no run yet`, {
+        throw new CliError(`stack "${found.stack.metadata.name}" has no Run yet`, {
           exitCode: exitCodes.notFound,
-          hint: '"oarlock describe" says what it waits for',
+          hint: `"oarlock describe stack/${found.stack.metadata.name}" shows why`,
         })
       note(`run/${run.metadata.name}`)
     }
     if (options.follow && !isEnded(run) && !run.status?.startedAt) run = await whenStarted(run)
-    await streamLog(client, run, { follow: options.follow === true && !isEnded(run), tail }, bytes => process.stdout.write(bytes))
+    await streamLog(client, run, { follow: options.follow === true && !isEnded(run), tail: options.tail }, bytes =>
+      process.stdout.write(bytes),
+    )
 
     async function whenStarted({ metadata: { namespace, name } }: Run): Promise<Run> {
-      return await waitFor(client, runResource, { namespace, name, timeoutMs: 2_147_483_647, what: `the start of run ${name}` }, now => {
-        if (!now) throw new CliError(`run "${name}" was deleted`, { exitCode: exitCodes.notFound })
+      return await waitFor(client, runResource, { namespace, name, timeoutMs: 2_147_483_647, what: `run/${name} to start` }, now => {
+        if (!now) throw new CliError(`run/${name} was deleted`, { exitCode: exitCodes.notFound })
         return now.status?.startedAt || isEnded(now) ? now : undefined
       })
     }

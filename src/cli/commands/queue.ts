@@ -3,7 +3,7 @@ import { formatDuration, isReason } from '../../kubernetes/object/index.ts'
 import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
 export type QueueOptions = AccessOptions & { pool?: string; limit?: number; output?: 'json' | 'yaml' | 'wide' }
@@ -21,7 +21,7 @@ export async function queue(options: QueueOptions): Promise<void> {
       if (!isReason(error, 'NotFound')) throw error
       throw new CliError('this server has no queue', { hint: '"oarlock get runs -A" shows the reason and position that each Run was told' })
     }
-    if (output === 'json' || output === 'yaml') return print(await serialise(report, output))
+    if (output === 'json' || output === 'yaml') return print(await serialize(report, output))
     for (const line of queueLines(report, output === 'wide')) print(line)
     if (report.runs.length === 0) note('nothing waits')
     if (report.truncated) note('there are more: --limit shows up to 5000 of each pool')

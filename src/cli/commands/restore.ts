@@ -3,25 +3,25 @@ import { type RestoreSummary, restoreBackup } from '../../kubernetes/server/inde
 import { dataDirectory } from '../access.ts'
 import { errPaint, note, print } from '../console.ts'
 import { dataError } from '../data-error.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 
 export type RestoreOptions = { data?: string; force?: boolean; salvage?: boolean; output?: string }
 
-/** `oarlock restore`: a backup becomes the database of a data directory. */
+/** `oarlock restore`: makes a backup the database of a data directory. */
 export async function restore(file: string, { data, force, salvage, output }: RestoreOptions): Promise<void> {
   const dataDir = dataDirectory(data)
   const summary = attempt(() => restoreBackup({ file: resolve(file), dataDir, force, salvage }))
   const { objects, orphans, skipped, replacedPath } = summary
   if (output === 'json' || output === 'yaml') {
-    print(await serialise({ ...summary, orphans: Object.fromEntries(orphans) }, output))
+    print(await serialize({ ...summary, orphans: Object.fromEntries(orphans) }, output))
     return
   }
   print(`${dataDir}: ${objects} objects restored`)
-  if (replacedPath) print(`the database that was there is now ${replacedPath}`)
+  if (replacedPath) print(`the previous database was moved to ${replacedPath}`)
   const warn = (text: string) => note(`${errPaint()('yellow', 'warning:')} ${text}`)
-  if (skipped) warn(`left out: ${skipped}`)
+  if (skipped) warn(`skipped: ${skipped}`)
   for (const [resource, count] of orphans) {
-    warn(`${count} ${resource} belong to objects that are not there: a server that starts on this directory deletes them`)
+    warn(`the owners of ${count} ${resource} are missing: a server that starts on this directory deletes them`)
   }
 }
 

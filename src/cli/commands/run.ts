@@ -8,17 +8,17 @@ import { getStack } from '../targets.ts'
 
 export type RunOptions = AccessOptions & { wait: boolean; timeout: string }
 
-/** `oarlock plan STACK` and `oarlock run STACK`: asks for a Run now, and with --wait stays until it has ended. */
+/** `oarlock plan STACK` and `oarlock run STACK`: requests a Run, and with --wait waits until it has ended. */
 export async function requestAndWait(type: 'plan' | 'apply', target: string, options: RunOptions): Promise<void> {
   const timeoutMs = parseDuration(options.timeout)
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace } = stack.metadata
-    if (stack.spec.suspend) throw new CliError(`stack "${name}" is suspended`, { hint: 'set spec.suspend to false first' })
+    if (stack.spec.suspend) throw new CliError(`stack/${name} is suspended`, { hint: 'set spec.suspend to false first' })
     const request = await requestRun(client, stack, type)
     if (!options.wait)
       return print(
-        `asked for ${type === 'plan' ? 'a plan' : 'a run'} of stack/${name}; follow it with: oarlock logs -f stack/${name} -n ${namespace}`,
+        `stack/${name}: ${type === 'plan' ? 'plan' : 'run'} requested; follow it with: oarlock logs -f stack/${name} -n ${namespace}`,
       )
     const run = await whenRequested(client, stack, request, timeoutMs)
     note(`run/${run.metadata.name}`)
@@ -30,7 +30,7 @@ export async function requestAndWait(type: 'plan' | 'apply', target: string, opt
     }
     expectSuccess(ended)
     const { plan, changed } = ended.status ?? {}
-    if (type === 'plan') print(plan ? `plan of stack/${name}: ${planText(plan)}` : `plan of stack/${name} is done`)
-    else print(`stack/${name} ${changed === false ? 'was up to date' : 'applied'}`)
+    if (type === 'plan') print(plan ? `stack/${name}: plan: ${planText(plan)}` : `stack/${name}: planned`)
+    else print(`stack/${name} ${changed === false ? 'is up to date' : 'applied'}`)
   })
 }

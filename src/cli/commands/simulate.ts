@@ -19,7 +19,7 @@ import { parseDuration } from '../../kubernetes/object/index.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 
 export type SimulateOptions = {
   stacks: number
@@ -58,7 +58,7 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   if (svg !== undefined) writeFileSync(svg, drawSvg(results, stacks, profile, target))
   if (output !== undefined) {
     const sizes = results.map(result => ({ ...result, costPerDay: compareCosts(result, stacks, profile) }))
-    print(await serialise({ fleet, pool, target, sizes, recommendation }, output))
+    print(await serialize({ fleet, pool, target, sizes, recommendation }, output))
     return
   }
   const { currency, perPodHour } = profile.price

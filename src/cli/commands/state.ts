@@ -8,7 +8,7 @@ import { type AccessOptions, namespaceOf, withClient } from '../access.ts'
 import { CliError, usageError } from '../cli-error.ts'
 import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 import { asNewest, outlineState, whyNotNewer } from '../state/outline-state.ts'
 import { hintFor, StoredState } from '../state/stored-state.ts'
@@ -25,7 +25,7 @@ export async function list(options: AccessOptions & Output): Promise<void> {
     const { items } = await client.resource(stackResource).listAll({ namespace })
     const rows = []
     for (const stack of items.toSorted((a, b) => keyOf(a).localeCompare(keyOf(b)))) rows.push(await summaryOf(client, stack))
-    if (options.output) return print(await serialise(rows, options.output))
+    if (options.output) return print(await serialize(rows, options.output))
     if (rows.length === 0) return note(namespace ? `no stacks in namespace ${namespace} (-A looks in all)` : 'no stacks')
     const headers = ['STACK', 'VERSION', 'SIZE', 'WRITTEN BY', 'AGE', 'KEPT', 'ORPHANS', 'LOCK']
     const cells = rows.map(row => [
@@ -55,7 +55,7 @@ export async function show(target: string, options: AccessOptions & Output & Ver
     const content = await state.read(number)
     if (content === '') return note(`stack/${name} has no state`)
     const outline = outlineOf(content, name)
-    if (options.output) return print(await serialise(outline, options.output))
+    if (options.output) return print(await serialize(outline, options.output))
     if (outline.format === 'unknown') {
       print(`state of stack/${name}: ${formatBytes(Buffer.byteLength(content))} of JSON with ${outline.keys.join(', ') || 'nothing in it'}`)
       return note('hint: it is not Terraform’s, so what in it is secret is not known; "oarlock state pull" gives all of it')
@@ -81,7 +81,7 @@ export async function show(target: string, options: AccessOptions & Output & Ver
 export async function versions(target: string, options: AccessOptions & Output): Promise<void> {
   await withState(target, options, async ({ state, name }) => {
     const [kept, orphans] = await Promise.all([state.versions(), state.orphans()])
-    if (options.output) return print(await serialise({ versions: kept, orphans }, options.output))
+    if (options.output) return print(await serialize({ versions: kept, orphans }, options.output))
     if (kept.length + orphans.length === 0) return note(`stack/${name} has no state`)
     const newest = new Set([newestOf(kept)?.version])
     const rows = [

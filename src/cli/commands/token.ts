@@ -6,39 +6,41 @@ import { type AccessOptions, withClient } from '../access.ts'
 import { CliError } from '../cli-error.ts'
 import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
 
 export type CreateOptions = AccessOptions & { pool: string; ttl: string; uses?: number; label?: string[]; allowLabel?: string[] }
 
-/** `oarlock token create --pool P --ttl 24h`: prints the token, and nothing else, on stdout. */
+/** `oarlock token create --pool P --ttl 24h`: prints only the token on stdout. */
 export async function create({ pool, ttl, uses, label = [], allowLabel = [], ...access }: CreateOptions): Promise<void> {
   await withClient(access, async client => {
     if (!(await client.resource(workerPoolResource).getOrUndefined(pool))) {
-      throw new CliError(`pool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists them' })
+      throw new CliError(`WorkerPool "${pool}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock get pools" lists all pools' })
     }
     const { createJoinToken } = await joinTokens()
-    const terms = { labels: pairsOf(label), allowLabels: allowLabel }
-    const token = await createJoinToken(client, await caOf(client), { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(explain)
+    const terms = { labels: parseLabels(label), allowLabels: allowLabel }
+    const token = await createJoinToken(client, await caOf(client), { pool, ttlMs: parseDuration(ttl), uses, ...terms }).catch(
+      rethrowAsUsageError,
+    )
     print(token.text)
     note(
-      `token ${token.id} is good for pool ${pool} until ${rfc3339(token.expiresAtMs)}${uses ? `, ${uses} times` : ''}; it is shown only now`,
+      `token ${token.id} for pool ${pool} expires ${rfc3339(token.expiresAtMs)}${uses ? `, valid for ${uses} uses` : ''}; it cannot be shown again`,
     )
-    note(`on the other machine: oarlock worker --server ${client.server} --token-file FILE`)
+    note(`run on the other machine: oarlock worker --server ${client.server} --token-file FILE`)
   })
 }
 
-function pairsOf(words: readonly string[]): Record<string, string> {
+function parseLabels(texts: readonly string[]): Record<string, string> {
   return Object.fromEntries(
-    words.map(word => {
-      const at = word.indexOf('=')
-      if (at <= 0) throw new CliError(`--label must be key=value, got "${word}"`, { exitCode: exitCodes.usage })
-      return [word.slice(0, at), word.slice(at + 1)]
+    texts.map(text => {
+      const at = text.indexOf('=')
+      if (at <= 0) throw new CliError(`--label must be key=value, got "${text}"`, { exitCode: exitCodes.usage })
+      return [text.slice(0, at), text.slice(at + 1)]
     }),
   )
 }
 
-function explain(error: unknown): never {
+function rethrowAsUsageError(error: unknown): never {
   if (error instanceof RangeError) throw new CliError(error.message, { exitCode: exitCodes.usage })
   throw error
 }
@@ -49,26 +51,26 @@ export async function list(options: AccessOptions & { output?: string }): Promis
     const { listJoinTokens, formatTerms } = await joinTokens()
     const tokens = await listJoinTokens(client)
     if (options.output === 'json' || options.output === 'yaml') {
-      // Not even the hash: it is nobody's business.
+      // Without the hash, which is of no use to a client.
       print(
-        await serialise(
+        await serialize(
           tokens.map(({ hash: _, expiresAtMs, ...token }) => ({ ...token, expiresAt: rfc3339(expiresAtMs) })),
           options.output,
         ),
       )
       return
     }
-    if (tokens.length === 0) return note('there are no join tokens')
+    if (tokens.length === 0) return note('no join tokens found')
     const nowMs = Date.now()
     const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, ...terms }) => [
       id,
       pool,
-      expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'over',
-      uses === undefined ? 'any' : String(uses),
+      expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'expired',
+      uses === undefined ? 'unlimited' : String(uses),
       String(workers.length),
       formatTerms(terms),
     ])
-    for (const line of renderTable(['ID', 'POOL', 'ENDS IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
+    for (const line of renderTable(['ID', 'POOL', 'EXPIRES IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
   })
 }
 
@@ -80,19 +82,19 @@ export async function revoke(
   await withClient(access, async client => {
     const { parseJoinToken, revokeJoinToken, revokeWorker } = await joinTokens()
     for (const typed of ids) {
-      // Who has the whole token at hand may give that.
+      // The whole token is accepted too.
       const id = parseJoinToken(typed)?.id ?? typed
       const revoked = await revokeJoinToken(client, id, { keepWorkers })
       if (!revoked)
-        throw new CliError(`join token "${id}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock token list" shows them' })
-      print(`token ${id} is revoked`)
-      for (const name of revoked.workers) print(`worker/${name} has no credential any more`)
+        throw new CliError(`join token "${id}" not found`, { exitCode: exitCodes.notFound, hint: '"oarlock token list" lists all tokens' })
+      print(`token ${id} revoked`)
+      for (const name of revoked.workers) print(`worker/${name}: credential revoked`)
     }
     for (const name of names) {
       if (!(await revokeWorker(client, name))) {
-        throw new CliError(`worker "${name}" has no credential of a join token`, { exitCode: exitCodes.notFound })
+        throw new CliError(`worker/${name} has no credential from a join token`, { exitCode: exitCodes.notFound })
       }
-      print(`worker/${name} has no credential any more`)
+      print(`worker/${name}: credential revoked`)
     }
   })
 }

@@ -1,10 +1,10 @@
 import { print } from '../console.ts'
-import { serialise } from '../output/print-objects.ts'
+import { serialize } from '../output/print-objects.ts'
 import { packageVersion } from '../version.ts'
 
 /** `oarlock version [-o json|yaml]` */
 export async function version({ output }: { output?: string }): Promise<void> {
   const facts = { version: packageVersion(), node: process.version, platform: `${process.platform}-${process.arch}` }
-  if (output === 'json' || output === 'yaml') print(await serialise(facts, output))
+  if (output === 'json' || output === 'yaml') print(await serialize(facts, output))
   else print(`oarlock ${facts.version} (node ${facts.node}, ${facts.platform})`)
 }

@@ -4,7 +4,7 @@ import { packageVersion } from '../version.ts'
 
 export type WorkerCommandOptions = { name?: string; pool?: string; once?: boolean; slots?: number; idleTimeout?: string; label?: string[] }
 
-/** `oarlock worker`: a pair of hands for a server, named by the environment (OARLOCK_SERVER, OARLOCK_TOKEN, …). Returns the exit code. */
+/** `oarlock worker`: a worker for the server that the environment names (OARLOCK_SERVER, OARLOCK_TOKEN, …). Returns the exit code. */
 export async function worker(options: WorkerCommandOptions): Promise<number> {
   return await runWorkerProcess({ ...options, env: process.env, version: packageVersion(), print: note })
 }

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stack } from '../../api/index.ts'
-import { expectAnnotation, judgeFleet } from './expectation.ts'
+import { expectAnnotation, fleetOutcomes } from './expectation.ts'
 import { makeStack } from './fleet.testing.ts'
 
 const condition = (type: string, reason: string, status: 'True' | 'False' = 'True') => ({
@@ -21,23 +21,27 @@ const expecting = (state: string) => ({ [expectAnnotation]: state })
 
 for (const [name, stack, want] of [
   ['a Ready Stack', makeStack('a', { conditions: ready }), 'reached'],
-  ['a Stack nobody looked at', makeStack('a'), 'waiting'],
-  ['a Stack at work', makeStack('a', { conditions: working }), 'waiting'],
-  ['a Stack whose new generation was not seen', makeStack('a', { conditions: ready, generation: 2 }), 'waiting'],
-  ['a plan that waits, as expected', makeStack('a', { conditions: awaiting, annotations: expecting('AwaitingApproval') }), 'reached'],
-  ['a plan that waits, against expectation', makeStack('a', { conditions: awaiting }), 'waiting'],
-  ['a failure, as expected', makeStack('a', { conditions: failed, annotations: expecting('Failed') }), 'reached'],
-  ['a failure, against expectation', makeStack('a', { conditions: failed }), 'waiting'],
-  ['success where failure was expected', makeStack('a', { conditions: ready, annotations: expecting('Failed') }), 'waiting'],
+  ['a Stack without status', makeStack('a'), 'pending'],
+  ['a reconciling Stack', makeStack('a', { conditions: working }), 'pending'],
+  ['a Stack whose latest generation was not observed', makeStack('a', { conditions: ready, generation: 2 }), 'pending'],
+  ['an expected plan awaiting approval', makeStack('a', { conditions: awaiting, annotations: expecting('AwaitingApproval') }), 'reached'],
+  ['an unexpected plan awaiting approval', makeStack('a', { conditions: awaiting }), 'pending'],
+  ['an expected failure', makeStack('a', { conditions: failed, annotations: expecting('Failed') }), 'reached'],
+  ['an unexpected failure', makeStack('a', { conditions: failed }), 'pending'],
+  ['an unexpected success', makeStack('a', { conditions: ready, annotations: expecting('Failed') }), 'pending'],
   ['a missing engine', makeStack('a', { conditions: noEngine }), 'skipped'],
-  ['a missing engine where failure was expected', makeStack('a', { conditions: noEngine, annotations: expecting('Failed') }), 'skipped'],
+  [
+    'a missing engine instead of an expected failure',
+    makeStack('a', { conditions: noEngine, annotations: expecting('Failed') }),
+    'skipped',
+  ],
 ] as const) {
-  test(`${name} is ${want}`, () => equal(judgeFleet([stack]).get('shop/a')?.kind, want))
+  test(`${name} is ${want}`, () => equal(fleetOutcomes([stack]).get('shop/a')?.kind, want))
 }
 
-const kinds = (stacks: Stack[]) => Object.fromEntries([...judgeFleet(stacks)].map(([key, { kind }]) => [key, kind]))
+const kinds = (stacks: Stack[]) => Object.fromEntries([...fleetOutcomes(stacks)].map(([key, { kind }]) => [key, kind]))
 
-test('what waits for a Stack without engine is skipped too, over several links', () => {
+test('skips Stacks that depend, also indirectly, on a Stack without an engine', () => {
   deepEqual(
     kinds([
       makeStack('network', { conditions: noEngine }),
@@ -45,13 +49,13 @@ test('what waits for a Stack without engine is skipped too, over several links',
       makeStack('app', { conditions: working, dependsOn: ['cluster'] }),
       makeStack('other', { conditions: working }),
     ]),
-    { 'shop/network': 'skipped', 'shop/cluster': 'skipped', 'shop/app': 'skipped', 'shop/other': 'waiting' },
+    { 'shop/network': 'skipped', 'shop/cluster': 'skipped', 'shop/app': 'skipped', 'shop/other': 'pending' },
   )
 })
 
-test('a dependency cycle ends', () => {
+test('terminates on a dependency cycle', () => {
   deepEqual(kinds([makeStack('a', { dependsOn: ['b'] }), makeStack('b', { dependsOn: ['a'] })]), {
-    'shop/a': 'waiting',
-    'shop/b': 'waiting',
+    'shop/a': 'pending',
+    'shop/b': 'pending',
   })
 })

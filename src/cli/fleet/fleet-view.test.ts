@@ -27,7 +27,7 @@ const runs = [
 ]
 const rows = fleetRows(stacks, runs, nowMs)
 
-test('the table shows what each Stack does, within 80 columns', () => {
+test('renders state and progress of each Stack within 80 columns', () => {
   const lines = renderFleet(rows, { width: 80, height: 24, paint: plainPaint, frame: 0, elapsedMs: 2_100 })
   deepEqual(lines, [
     '  STACK         ENGINE     STATE',
@@ -46,7 +46,7 @@ for (const [width, height] of [
   [132, 5],
   [40, 4],
 ] as const) {
-  test(`nothing is wider than ${width} columns or higher than ${height} lines when there are many Stacks`, () => {
+  test(`renders 30 Stacks within ${width} columns and ${height} lines`, () => {
     const many: FleetRow[] = Array.from({ length: 30 }, (_, index) => ({ ...rows[index % rows.length]!, key: `shop/stack-${index}` }))
     const lines = renderFleet(many, { width, height, paint: plainPaint, frame: 3, elapsedMs: 0 })
     ok(lines.length <= height, `${lines.length} lines`)
@@ -55,7 +55,7 @@ for (const [width, height] of [
   })
 }
 
-test('plain lines tell only changes of state', () => {
+test('prints plain lines only for changes of state', () => {
   deepEqual(changeLines([], rows.slice(0, 1)), ['shop/app: Waiting - waits for cluster'])
   deepEqual(changeLines(rows, rows), [])
   const later = fleetRows(stacks, [...runs, makeRun('app', 1, 'Queued')], nowMs)
@@ -68,5 +68,5 @@ for (const [ms, want] of [
   [59_900, '59.9s'],
   [72_000, '1m12s'],
 ] as const) {
-  test(`${ms} ms is ${want}`, () => equal(formatSeconds(ms), want))
+  test(`formats ${ms} ms as ${want}`, () => equal(formatSeconds(ms), want))
 }

@@ -1,7 +1,7 @@
 import type { Run, Stack } from '../../api/index.ts'
 import { formatDuration, objectKey } from '../../kubernetes/object/index.ts'
-import { type Color, cut, oneLine, type Paint, pad } from '../output/style.ts'
-import { judgeFleet, type Verdict } from './expectation.ts'
+import { type Color, oneLine, type Paint, pad, truncate } from '../output/style.ts'
+import { fleetOutcomes, type Outcome } from './expectation.ts'
 import { activeRun, stackMessage, stackState } from './stack-state.ts'
 
 export type FleetRow = {
@@ -9,25 +9,25 @@ export type FleetRow = {
   engine: string
   /** One word, such as Ready, Applying, Waiting. */
   state: string
-  tone: 'good' | 'bad' | 'busy' | 'idle' | 'ask'
-  /** What is being worked on, or why it stands still. */
+  tone: 'good' | 'bad' | 'busy' | 'idle' | 'attention'
+  /** The progress of the active Run, or why there is none. */
   detail: string
-  /** How long the active Run has been going, or the last one took; empty when there was none. */
+  /** How long the active Run has taken so far, or the last one took; empty if there was none. */
   time: string
-  verdict: Verdict
+  outcome: Outcome
 }
 
-/** One row per Stack, in the order of namespace and name. Pure: `nowMs` is the caller's clock. */
+/** One row for each Stack, ordered by namespace and name. */
 export function fleetRows(stacks: readonly Stack[], runs: readonly Run[], nowMs: number): FleetRow[] {
-  const verdicts = judgeFleet(stacks)
+  const outcomes = fleetOutcomes(stacks)
   const runsOf = Map.groupBy(runs, run => objectKey({ metadata: { name: run.spec.stackRef.name, namespace: run.metadata.namespace } }))
   return [...stacks]
     .sort((a, b) => (objectKey(a) < objectKey(b) ? -1 : 1))
-    .map(stack => fleetRow(stack, runsOf.get(objectKey(stack)) ?? [], verdicts.get(objectKey(stack))!, nowMs))
+    .map(stack => fleetRow(stack, runsOf.get(objectKey(stack)) ?? [], outcomes.get(objectKey(stack))!, nowMs))
 }
 
-function fleetRow(stack: Stack, runs: readonly Run[], verdict: Verdict, nowMs: number): FleetRow {
-  const row = { key: objectKey(stack), engine: stack.spec.engine, verdict }
+function fleetRow(stack: Stack, runs: readonly Run[], outcome: Outcome, nowMs: number): FleetRow {
+  const row = { key: objectKey(stack), engine: stack.spec.engine, outcome }
   const run = activeRun(runs)
   if (run) {
     const startedMs = Date.parse(run.status?.startedAt ?? run.metadata.creationTimestamp)
@@ -50,7 +50,7 @@ function fleetRow(stack: Stack, runs: readonly Run[], verdict: Verdict, nowMs: n
     case 'Ready':
       return { ...row, state, tone: 'good', detail: readyText(stack), time }
     case 'AwaitingApproval':
-      return { ...row, state: 'Approval', tone: 'ask', detail, time }
+      return { ...row, state: 'Approval', tone: 'attention', detail, time }
     case 'Failed':
       return { ...row, state, tone: 'bad', detail, time }
     case 'EngineNotFound':
@@ -78,7 +78,7 @@ function readyText({ status }: Stack): string {
 const tones: Record<FleetRow['tone'], { color: Color; mark: string }> = {
   good: { color: 'green', mark: '✓' },
   bad: { color: 'red', mark: '✗' },
-  ask: { color: 'yellow', mark: '?' },
+  attention: { color: 'yellow', mark: '?' },
   busy: { color: 'cyan', mark: '' },
   idle: { color: 'dim', mark: '·' },
 }
@@ -86,16 +86,16 @@ const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', 
 
 export type Frame = { width: number; height: number; paint: Paint; frame: number; elapsedMs: number }
 
-/** The live table: never wider than `width` columns nor higher than `height` lines. Settled rows give way first. */
+/** The live table, at most `width` columns wide and `height` lines high. Ready rows are hidden first. */
 export function renderFleet(rows: readonly FleetRow[], { width, height, paint, frame, elapsedMs }: Frame): string[] {
   const keyWidth = Math.min(28, Math.max(5, ...rows.map(({ key }) => key.length)))
   const engineWidth = Math.max(6, ...rows.map(({ engine }) => engine.length))
-  // As wide as the longest word (Preparing, Destroying) from the start, so that the columns stay where they are.
+  // As wide as the longest state (Preparing, Destroying) from the start, so that the columns do not move.
   const stateWidth = 10
   const timeWidth = 6
   const detailWidth = Math.max(0, width - keyWidth - engineWidth - stateWidth - timeWidth - 11)
-  const room = Math.max(1, height - 3)
-  const shown = rows.length <= room ? rows : keepInteresting(rows, room - 1)
+  const maxRows = Math.max(1, height - 3)
+  const shown = rows.length <= maxRows ? rows : selectRows(rows, maxRows - 1)
   const line = (mark: string, key: string, engine: string, state: string, detail: string, time: string) =>
     `${mark} ${pad(key, keyWidth)}  ${pad(engine, engineWidth)}  ${pad(state, stateWidth)}  ${pad(detail, detailWidth)}  ${time}`.trimEnd()
   const lines = shown.map(row => {
@@ -104,17 +104,17 @@ export function renderFleet(rows: readonly FleetRow[], { width, height, paint, f
     const time = row.time.padStart(timeWidth)
     return line(
       paint(color, sign),
-      cut(row.key, keyWidth),
+      truncate(row.key, keyWidth),
       row.engine,
-      paint(color, cut(row.state, stateWidth)),
-      paint('dim', cut(row.detail, detailWidth)),
+      paint(color, truncate(row.state, stateWidth)),
+      paint('dim', truncate(row.detail, detailWidth)),
       time,
     )
   })
   const hidden = rows.length - shown.length
   if (hidden > 0) lines.push(paint('dim', `  … and ${hidden} more`))
   return [
-    paint('bold', cut(line(' ', 'STACK', 'ENGINE', 'STATE', '', ''), width)),
+    paint('bold', truncate(line(' ', 'STACK', 'ENGINE', 'STATE', '', ''), width)),
     ...lines,
     '',
     `  ${summaryText(rows)} ${paint('dim', `after ${formatSeconds(elapsedMs)}`)}`,
@@ -123,36 +123,37 @@ export function renderFleet(rows: readonly FleetRow[], { width, height, paint, f
 
 /** `12 of 14 as expected, 2 skipped` */
 export function summaryText(rows: readonly FleetRow[]): string {
-  const count = (kind: Verdict['kind']) => rows.filter(({ verdict }) => verdict.kind === kind).length
+  const count = (kind: Outcome['kind']) => rows.filter(({ outcome }) => outcome.kind === kind).length
   const skipped = count('skipped')
   return `${count('reached')} of ${rows.length} Stacks as expected${skipped > 0 ? `, ${skipped} skipped (engine not installed)` : ''}`
 }
 
-/** States that pass in a moment and tell a reader of lines nothing. */
-const fleeting = new Set(['Pending', 'Assigned', 'Preparing'])
+/** States too short-lived to be worth a line. */
+const transientStates = new Set(['Pending', 'Assigned', 'Preparing'])
 
-/** What changed between two looks, one plain line per Stack: for output that is not a terminal. */
+/** The changes since the previous rows, one line for each Stack: for output that is not a terminal. */
 export function changeLines(before: readonly FleetRow[], after: readonly FleetRow[]): string[] {
   const previous = new Map(before.map(row => [row.key, row]))
   return after
-    .filter(row => previous.get(row.key)?.state !== row.state && !fleeting.has(row.state))
+    .filter(row => previous.get(row.key)?.state !== row.state && !transientStates.has(row.state))
     .map(({ key, state, detail, time }) => `${key}: ${state}${detail ? ` - ${detail}` : ''}${time && ` (${time})`}`)
 }
 
-const weight = { busy: 0, bad: 1, ask: 2, idle: 3, good: 4 } as const
-function keepInteresting(rows: readonly FleetRow[], room: number): FleetRow[] {
-  const kept = new Set([...rows].sort((a, b) => weight[a.tone] - weight[b.tone]).slice(0, room))
+const toneRank = { busy: 0, bad: 1, attention: 2, idle: 3, good: 4 } as const
+/** The most urgent rows, in their original order. */
+function selectRows(rows: readonly FleetRow[], count: number): FleetRow[] {
+  const kept = new Set([...rows].sort((a, b) => toneRank[a.tone] - toneRank[b.tone]).slice(0, count))
   return rows.filter(row => kept.has(row))
 }
 
-/** How long a Run took that has ended. Its times are whole seconds, so nothing finer is said. */
+/** How long an ended Run took. Its timestamps have whole seconds. */
 function runTime({ status }: Run): string {
   if (!status?.startedAt || !status.finishedAt) return ''
   const ms = Date.parse(status.finishedAt) - Date.parse(status.startedAt)
   return ms < 1_000 ? '<1s' : formatDuration(ms)
 }
 
-/** `0.4s`, `12.3s`, from a minute on `1m12s`. */
+/** `0.4s`, `12.3s`, and from one minute on `1m12s`. */
 export function formatSeconds(ms: number): string {
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
 }

@@ -2,10 +2,10 @@ import type { Run, Stack } from '../../api/index.ts'
 import { isEnded } from '../../api/index.ts'
 import { findCondition, isConditionTrue } from '../../kubernetes/object/index.ts'
 
-/** One word for where a Stack stands, as the fleet table shows it and as `example.oarlock.dev/expect` names it. */
+/** The state of a Stack in one word, as in the fleet table and in the annotation `example.oarlock.dev/expect`. */
 export type StackState = 'Pending' | 'Working' | 'Ready' | 'AwaitingApproval' | 'Failed' | 'EngineNotFound' | 'Suspended' | 'Deleting'
 
-/** Where a Stack stands, from its conditions alone. What was observed of an older generation does not count. */
+/** The state of a Stack, from its conditions only. Conditions of an older generation do not count. */
 export function stackState(stack: Stack): StackState {
   const { metadata, spec, status } = stack
   if (metadata.deletionTimestamp !== undefined) return 'Deleting'
@@ -19,12 +19,12 @@ export function stackState(stack: Stack): StackState {
   return 'Working'
 }
 
-/** The Run of a Stack that is under way: the newest that has not ended. */
+/** The active Run of a Stack: the newest that has not ended. */
 export function activeRun(runs: readonly Run[]): Run | undefined {
   return runs.filter(run => !isEnded(run)).sort((a, b) => b.spec.epoch - a.spec.epoch)[0]
 }
 
-/** Why it stands there, for people: the message of the condition that says most. */
+/** Reason and message of the most informative condition. */
 export function stackMessage(stack: Stack): { reason: string; message: string } {
   const conditions = stack.status?.conditions
   for (const [type, status] of [
@@ -38,5 +38,5 @@ export function stackMessage(stack: Stack): { reason: string; message: string } 
     const condition = findCondition(conditions, type)
     if (condition?.status === status) return { reason: condition.reason, message: condition.message }
   }
-  return { reason: 'Pending', message: 'not looked at yet' }
+  return { reason: 'Pending', message: 'not reconciled yet' }
 }

@@ -8,7 +8,7 @@ import { changeLines, type FleetRow, fleetRows, renderFleet } from './fleet-view
 export type FleetWatchOptions = {
   stacks: Informer<Pick<Stack, 'spec' | 'status'>>
   runs: Informer<Pick<Run, 'spec' | 'status'>>
-  /** Keys of the Stacks to show and to wait for; undefined: all of them. */
+  /** Keys of the Stacks to show and to wait for. Undefined: all Stacks. */
   keys: ReadonlySet<string> | undefined
   stream: NodeJS.WriteStream
   paint: Paint
@@ -17,10 +17,10 @@ export type FleetWatchOptions = {
 }
 
 const frameMs = 120
-/** Changes that come together are looked at together. */
-const settleMs = 30
+/** Changes within this time are shown together. */
+const debounceMs = 30
 
-/** Shows a fleet on its way: a live table in a terminal, a line per change elsewhere. */
+/** Shows the progress of a fleet: as a live table in a terminal, otherwise as one line for each change. */
 export class FleetWatch {
   readonly #options: FleetWatchOptions
   readonly #screen: LiveScreen | undefined
@@ -28,7 +28,7 @@ export class FleetWatch {
   #rows: FleetRow[] = []
   #frame = 0
   #timer: NodeJS.Timeout | undefined
-  #look: NodeJS.Timeout | undefined
+  #pendingUpdate: NodeJS.Timeout | undefined
   #isSettled = false
   #firstReadyMs: number | undefined
 
@@ -38,31 +38,31 @@ export class FleetWatch {
   }
 
   start(): void {
-    const soon = () => {
-      this.#look ??= setTimeout(() => {
-        this.#look = undefined
+    const schedule = () => {
+      this.#pendingUpdate ??= setTimeout(() => {
+        this.#pendingUpdate = undefined
         this.#update()
-      }, settleMs)
+      }, debounceMs)
     }
-    const handler = { added: soon, updated: soon, deleted: soon }
+    const handler = { added: schedule, updated: schedule, deleted: schedule }
     this.#options.stacks.onChange(handler)
     this.#options.runs.onChange(handler)
     if (this.#screen) this.#timer = setInterval(() => this.#update(), frameMs)
     this.#update()
   }
 
-  /** Resolves when every Stack is as expected, or cannot be on this machine. */
+  /** Resolves when every Stack has its expected state, or is skipped on this machine. */
   get whenSettled(): Promise<FleetRow[]> {
     return this.#settled.promise
   }
 
-  /** The rows as they stand. */
+  /** The current rows. */
   get rows(): readonly FleetRow[] {
     return this.#rows
   }
 
-  /** Keys to wait for that the cache has not seen. */
-  get unseen(): string[] {
+  /** Keys to wait for whose Stacks the cache does not have yet. */
+  get missing(): string[] {
     const seen = new Set(this.#rows.map(({ key }) => key))
     return [...(this.#options.keys ?? [])].filter(key => !seen.has(key)).sort()
   }
@@ -72,7 +72,7 @@ export class FleetWatch {
     return this.#firstReadyMs
   }
 
-  /** Ends the live table; from now on changes are told in plain lines, until `stop`. */
+  /** Ends the live table. Changes are printed as plain lines until `stop`. */
   freeze(): void {
     if (!this.#timer) return
     clearInterval(this.#timer)
@@ -83,8 +83,8 @@ export class FleetWatch {
 
   stop(): void {
     this.freeze()
-    clearTimeout(this.#look)
-    this.#look = setTimeout(() => {}, 0)
+    clearTimeout(this.#pendingUpdate)
+    this.#pendingUpdate = setTimeout(() => {}, 0)
   }
 
   #update(): void {
@@ -97,7 +97,7 @@ export class FleetWatch {
     if (this.#timer) this.#draw()
     else for (const line of changeLines(before, this.#rows)) stream.write(`${line}\n`)
     const isComplete = this.#rows.length > 0 && (!keys || this.#rows.length === keys.size)
-    if (this.#isSettled || !isComplete || this.#rows.some(({ verdict }) => verdict.kind === 'waiting')) return
+    if (this.#isSettled || !isComplete || this.#rows.some(({ outcome }) => outcome.kind === 'pending')) return
     this.#isSettled = true
     this.#settled.resolve(this.#rows)
   }

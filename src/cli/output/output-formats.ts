@@ -1,3 +1,3 @@
-/** What -o takes. */
+/** The values of -o. */
 export const outputFormats = ['json', 'yaml', 'wide', 'name'] as const
 export type OutputFormat = (typeof outputFormats)[number]

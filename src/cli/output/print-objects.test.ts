@@ -2,7 +2,7 @@ import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import { stackResource } from '../../api/index.ts'
 import { namespaceResource } from '../../kubernetes/client/index.ts'
-import { objectName, type ServerTable, serialise, tableLines } from './print-objects.ts'
+import { objectName, type ServerTable, serialize, tableLines } from './print-objects.ts'
 
 const table: ServerTable = {
   kind: 'Table',
@@ -31,8 +31,8 @@ for (const [name, options, want] of [
 
 test('managedFields are left out', async () => {
   const object = { metadata: { name: 'a', managedFields: [{ manager: 'x' }] }, spec: { text: '1' } }
-  equal(await serialise(object, 'yaml'), 'metadata:\n  name: a\nspec:\n  text: "1"')
-  deepEqual(JSON.parse(await serialise({ items: [object] }, 'json')), { items: [{ metadata: { name: 'a' }, spec: { text: '1' } }] })
+  equal(await serialize(object, 'yaml'), 'metadata:\n  name: a\nspec:\n  text: "1"')
+  deepEqual(JSON.parse(await serialize({ items: [object] }, 'json')), { items: [{ metadata: { name: 'a' }, spec: { text: '1' } }] })
 })
 
 test('objects are named as kubectl names them', () => {

@@ -8,8 +8,8 @@ export function objectName({ kind, group }: Resource<unknown>, name: string): st
   return `${kind.toLowerCase()}${group ? `.${group}` : ''}/${name}`
 }
 
-/** JSON or YAML of a value. managedFields are bookkeeping, and left out. */
-export async function serialise(value: unknown, format: 'json' | 'yaml'): Promise<string> {
+/** A value as JSON or YAML, without managedFields. */
+export async function serialize(value: unknown, format: 'json' | 'yaml'): Promise<string> {
   const clean = withoutManagedFields(value)
   if (format === 'json') return JSON.stringify(clean, null, 2)
   const { stringify } = await import('yaml')
@@ -33,7 +33,7 @@ export type ServerTable = {
   metadata?: { resourceVersion?: string; continue?: string }
 }
 
-/** Asks for rows as the server prints them: the columns are the server's, so they are right for any kind. */
+/** Requests a table from the server, which knows the columns of every kind. */
 export async function fetchTable(
   client: Client,
   resource: Resource,
@@ -48,7 +48,7 @@ export async function fetchTable(
   return (await response.json()) as ServerTable
 }
 
-/** Lines of a server's table: columns of priority above 0 only when `wide`, a namespace column when asked for. */
+/** The lines of a server's table. Columns of priority above 0 are shown only if `wide`. */
 export function tableLines(
   table: ServerTable,
   { wide, withNamespace, prefix }: { wide: boolean; withNamespace: boolean; prefix?: string },

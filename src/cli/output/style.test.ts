@@ -1,14 +1,14 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { choosePaint, colorPaint, cut, oneLine, plainPaint, visibleWidth } from './style.ts'
+import { choosePaint, colorPaint, oneLine, plainPaint, truncate, visibleWidth } from './style.ts'
 
 for (const [name, stream, env, want] of [
-  ['a terminal gets colours', { isTTY: true }, {}, colorPaint],
-  ['a pipe gets none', {}, {}, plainPaint],
-  ['NO_COLOR is honoured', { isTTY: true }, { NO_COLOR: '1' }, plainPaint],
-  ['an empty NO_COLOR says nothing', { isTTY: true }, { NO_COLOR: '' }, colorPaint],
-  ['a dumb terminal gets none', { isTTY: true }, { TERM: 'dumb' }, plainPaint],
-  ['FORCE_COLOR colours a pipe', {}, { FORCE_COLOR: '1', NO_COLOR: '1' }, colorPaint],
+  ['a terminal gets colors', { isTTY: true }, {}, colorPaint],
+  ['a pipe gets no colors', {}, {}, plainPaint],
+  ['NO_COLOR disables colors', { isTTY: true }, { NO_COLOR: '1' }, plainPaint],
+  ['an empty NO_COLOR is ignored', { isTTY: true }, { NO_COLOR: '' }, colorPaint],
+  ['TERM=dumb disables colors', { isTTY: true }, { TERM: 'dumb' }, plainPaint],
+  ['FORCE_COLOR forces colors on a pipe', {}, { FORCE_COLOR: '1', NO_COLOR: '1' }, colorPaint],
 ] as const) {
   test(name, () => equal(choosePaint(stream, env), want))
 }
@@ -19,10 +19,10 @@ for (const [text, width, want] of [
   ['network', 1, '…'],
   ['network', 0, ''],
 ] as const) {
-  test(`"${text}" cut to ${width} is "${want}"`, () => equal(cut(text, width), want))
+  test(`"${text}" truncated to ${width} columns is "${want}"`, () => equal(truncate(text, width), want))
 }
 
-test('oneLine() leaves no control character that could move a cursor', () => {
+test('oneLine() replaces control characters', () => {
   equal(oneLine('a\nb\u001b[2Jc'), 'a b·[2Jc')
   equal(visibleWidth(colorPaint('green', 'ok')), 2)
 })

@@ -2,7 +2,7 @@ import { pad, visibleWidth } from './style.ts'
 
 const gap = '   '
 
-/** Lines of a table as kubectl prints it: columns as wide as their widest cell, three spaces apart, nothing after the last. */
+/** The lines of a table as kubectl prints it: columns as wide as their widest cell, three spaces apart, no trailing spaces. */
 export function renderTable(headers: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const widths = headers.map((header, column) => Math.max(header.length, ...rows.map(row => visibleWidth(row[column] ?? ''))))
   return [headers, ...rows].map(row =>

@@ -1,0 +1,11 @@
+import { accessOptions, collect, type DeclareCommand, waitOptions } from '../options.ts'
+
+export const declare: DeclareCommand = (program, exitWith) => {
+  waitOptions(accessOptions(program.command('delete')), true)
+    .description('delete objects; spec.deletion decides about the resources of a Stack')
+    .argument('[type]', 'type such as stack, or TYPE/NAME')
+    .argument('[name...]', 'names of objects')
+    .option('-f, --filename <file>', 'file, directory, or - for stdin with the objects (repeatable)', collect)
+    .option('--ignore-not-found', 'treat objects that do not exist as deleted')
+    .action(async (type, names, options) => exitWith(await (await import('./delete.ts')).remove(type ? [type, ...names] : [], options)))
+}

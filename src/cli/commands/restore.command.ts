@@ -1,0 +1,13 @@
+import { type DeclareCommand, dataOption, outputOption } from '../options.ts'
+
+export const declare: DeclareCommand = program => {
+  program
+    .command('restore')
+    .description('restore the database of a data directory; the server must be stopped')
+    .argument('<file>', 'a file written by "oarlock backup"')
+    .addOption(dataOption())
+    .option('--force', 'replace an existing database, which is kept under another name')
+    .option('--salvage', 'skip damaged rows, to recover what a damaged oarlock.db still holds')
+    .addOption(outputOption(['json', 'yaml']))
+    .action(async (file, options) => (await import('./restore.ts')).restore(file, options))
+}
