@@ -12,7 +12,7 @@ const look = (nowMs: number, since: ReadonlyMap<string, OrphanSince>, { alive = 
     nowMs,
   })
 
-test('a process without a Worker is asked to end after a while, and made to when it does not', () => {
+test('a process without a Worker is asked to stop after 30 s and killed after another 30 s', () => {
   const seen = look(0, new Map())
   deepEqual([seen.stop, seen.requeueAfterMs], [[], 30_000])
   deepEqual(look(29_999, seen.since).stop, [])
@@ -22,12 +22,12 @@ test('a process without a Worker is asked to end after a while, and made to when
   deepEqual(look(60_000, asked.since).stop, [{ name: 'w', force: true }])
 })
 
-test('one that renews its Lease or has a Run is only ever asked (invariant 8)', () => {
+test('a worker that renews its Lease or has a Run is asked to stop and never killed (invariant 8)', () => {
   const asked = look(30_000, look(0, new Map(), { alive: true }).since, { alive: true })
   deepEqual(look(60_000, asked.since, { alive: true }).stop, [{ name: 'w', force: false }])
 })
 
-test('a worker that registers, or that is still starting, is nobody’s orphan', () => {
+test('a worker that is registered or starting is not an orphan', () => {
   const seen = look(0, new Map())
   deepEqual(look(60_000, seen.since, { registered: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
   deepEqual(look(60_000, seen.since, { starting: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })

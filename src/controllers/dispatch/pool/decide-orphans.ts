@@ -1,35 +1,35 @@
 import type { DriverWorker } from './pool-driver.ts'
 
-/** A worker takes its objects away and then ends: this long it may be between the two. */
+/** Grace period: a worker that shuts down deletes its Worker object shortly before its process ends. */
 export const orphanGraceMs = 30_000
 
 export type OrphanSince = { readonly sinceMs: number; readonly isStopRequested: boolean }
 
 export type OrphansInput = {
-  /** What drivers made and what has not ended. */
+  /** Workers that drivers started and that have not ended. */
   readonly running: readonly DriverWorker[]
   readonly isRegistered: (worker: string) => boolean
-  /** True for one that was started and still has time to register. */
+  /** True for a worker that was started and may still register in time. */
   readonly isStarting: (worker: string) => boolean
-  /** True for one that renews a Lease or has a Run: it may be doing something, and is asked, never made, to end (invariant 8). */
+  /** True for a worker that renews a Lease or has a Run. It may be executing, so it is asked to stop and never killed (invariant 8). */
   readonly isAlive: (worker: string) => boolean
-  /** By worker: since when it has been without a Worker object, and whether it was told to end; from the last decision. */
+  /** By worker: since when it has had no Worker object, and whether it was asked to stop; from the previous decision. */
   readonly since: ReadonlyMap<string, OrphanSince>
   readonly nowMs: number
 }
 
 export type OrphansDecision = {
-  /** Processes and Pods without a Worker: end them. */
+  /** Processes and Pods without a Worker object, to be stopped. */
   readonly stop: readonly { readonly name: string; readonly force: boolean }[]
-  /** Remember this until the next decision. */
+  /** Input of the next decision. */
   readonly since: ReadonlyMap<string, OrphanSince>
-  /** Decide again after so long. */
+  /** Time until the next decision is due. */
   readonly requeueAfterMs: number | undefined
 }
 
 /**
- * Finds processes and Pods that no Worker belongs to: given up before they registered, or declared dead and still there. The other
- * half, a Worker whose process is gone, needs no search: its Lease ends (invariant 2) and it is buried.
+ * Finds processes and Pods without a Worker object: their registration timed out, or the worker was declared lost and still runs. The opposite, a
+ * Worker without a process, is found by failure detection: its Lease expires (invariant 2).
  */
 export function decideOrphans({ running, isRegistered, isStarting, isAlive, since, nowMs }: OrphansInput): OrphansDecision {
   const stop: { name: string; force: boolean }[] = []

@@ -4,20 +4,20 @@ import type { WorkerInventory } from '../placement/index.ts'
 import type { StartState } from './start-state.ts'
 import { warmMinimum } from './warm-minimum.ts'
 
-/** Runs of a pool that have no Worker after placing. */
+/** Runs of a pool that remain queued after placement. */
 export type PoolDemand = {
-  /** All that wait. */
+  /** All queued Runs. */
   readonly queued: number
-  /** Those of them that one more worker of this pool would let start: what waits for a limit is not counted. */
+  /** Queued Runs that more workers of this pool would let start; Runs blocked by a limit are not counted. */
   readonly startable: number
 }
 
 export type PoolsInput = {
   readonly demand: ReadonlyMap<string, PoolDemand>
-  /** With what was just placed. */
+  /** Includes the assignments of this pass. */
   readonly inventory: Pick<WorkerInventory, 'count' | 'idle' | 'pools'>
   readonly pools: readonly WorkerPool[]
-  /** By pool: workers that were started and have not registered, and how starting has gone lately. */
+  /** By pool: workers that were started and have not registered, and the outcome of recent starts. */
   readonly starts: ReadonlyMap<string, StartState>
   readonly nowMs: number
 }
@@ -30,32 +30,32 @@ export type PoolNumbers = {
   readonly desired: number
 }
 
-/** `Queue`: Runs wait. `Minimum`: `min` or the schedule asks for them. `Idle`: nobody needs them. `PoolDeleted`: their pool was deleted. */
+/** `Queue`: Runs are queued. `Minimum`: `min` or the schedule requires the workers. `Idle`: they are surplus. `PoolDeleted`: their pool was deleted. */
 export type ScaleReason = 'Queue' | 'Minimum' | 'Idle' | 'PoolDeleted'
 
 export type PoolsDecision = {
-  /** How many workers to start now. */
+  /** Workers to start now. */
   readonly start: readonly { readonly pool: string; readonly count: number; readonly reason: ScaleReason }[]
-  /** Idle workers that nobody needs any more. */
+  /** Surplus idle workers. */
   readonly drain: readonly { readonly worker: string; readonly pool: string; readonly reason: ScaleReason }[]
   readonly pools: ReadonlyMap<string, PoolNumbers>
-  /** By pool: what is wrong with its spec. */
+  /** Errors in the spec, by pool. */
   readonly errors: ReadonlyMap<string, string>
-  /** Decide again after so long even if nothing changes: a start may be tried again then, or a window opens. */
+  /** Time until the next decision is due even if nothing changes: a backoff ends, an idle timeout expires, or a window of a schedule opens. */
   readonly requeueAfterMs?: number
 }
 
-/** What the size of one pool follows from. */
+/** Input of {@link decidePoolSize}. */
 export type PoolCounts = {
   readonly spec: Pick<WorkerPoolSpec, 'slots' | 'max'>
   /** As in {@link PoolDemand}. */
   readonly startable: number
-  /** All that are registered. */
+  /** Registered workers. */
   readonly workers: number
   readonly busy: number
-  /** Those that would take a Run now. */
+  /** Idle workers that would accept a Run now. */
   readonly idle: number
-  /** Workers to keep whatever the queue says: `min`, or that of the schedule. */
+  /** Workers to keep even without Runs: `min`, or the minimum of the schedule. */
   readonly min: number
   readonly state: StartState | undefined
   readonly nowMs: number
@@ -63,19 +63,19 @@ export type PoolCounts = {
 
 export type PoolSize = {
   readonly desired: number
-  /** Idle workers that may go once they have been idle for long enough; less than 0: so many are missing. */
+  /** Workers to drain once they have been idle for the idle timeout. Negative: the number of missing workers. */
   readonly surplus: number
   /** Workers to start now. */
   readonly start: number
   readonly reason: 'Queue' | 'Minimum'
-  /** When a start may be tried again. */
+  /** Time until the backoff ends. */
   readonly requeueAfterMs?: number
 }
 
 /**
- * The arithmetic of {@link decidePools} for one pool, in O(1): `simulate/` asks it for each of a million events.
+ * The arithmetic of {@link decidePools} for one pool, in O(1): `simulate/` calls it for each of a million events.
  *
- * @returns how many workers there should be, and how many to start now.
+ * @returns the desired number of workers, and how many to start now.
  */
 export function decidePoolSize({ spec, startable, workers, busy, idle, min, state, nowMs }: PoolCounts): PoolSize {
   const { slots = 1, max = 4 } = spec
@@ -85,7 +85,7 @@ export function decidePoolSize({ spec, startable, workers, busy, idle, min, stat
   const surplus = busy + idle + starting - desired
   const missing = Math.min(-surplus, max - workers - starting)
   const isInBackoff = state !== undefined && nowMs < state.notBeforeMs
-  // After failed starts one worker is tried, not all of them.
+  // After a failed start a single worker probes whether starting works again.
   const isProbing = state !== undefined && state.failures > 0
   const allowed = isInBackoff ? 0 : isProbing ? Math.min(missing, 1 - starting - state.unproven.length) : missing
   return {
@@ -97,16 +97,16 @@ export function decidePoolSize({ spec, startable, workers, busy, idle, min, stat
   }
 }
 
-/** Workers of a pool that was deleted, and does not come back, go after this long without a Run. */
+/** Idle timeout of workers whose pool was deleted. A pool that is created again in time keeps them. */
 const deletedPoolGraceMs = 60_000
 
 /**
- * Decides how many workers each pool should have: `clamp(busy + ceil(wanted / slots), min, max)`, where `min` is that of the pool
- * or of an open window of its schedule. It is a number, not a factor: what is there already never multiplies what is asked for.
+ * Decides how many workers each pool should have: `clamp(busy + ceil(startable / slots), min, max)`, where `min` is that of the pool or of an open
+ * window of its schedule. The result is an absolute number: existing workers are never multiplied by a factor, as a HorizontalPodAutoscaler does.
  *
- * Workers that are starting count, so that a slow start is not answered by a second one for the same Run. Upwards it goes at once;
- * downwards only a worker goes that has had no Run for `idleTimeout`, the longest idle one first. Busy ones are never counted out
- * (invariant 8). Workers of mode External are started, and unless `idleTimeout` is given also ended, by whoever owns the machine.
+ * Starting workers count, so that a slow start does not cause a second one for the same Run. Scaling up is immediate. Scaling down drains only
+ * workers that have been idle for `idleTimeout`, the longest idle first; busy workers are never drained (invariant 8). Workers of mode External are
+ * started by the owner of the machine, and are drained here only if `idleTimeout` is set.
  */
 export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsInput): PoolsDecision {
   const start: PoolsDecision['start'][number][] = []
@@ -118,7 +118,7 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
   const requeueAfter = (afterMs: number) => {
     requeueAfterMs = Math.min(requeueAfterMs, Math.max(1, afterMs))
   }
-  /** Lets go of at most `count` idle ones whose time is over. */
+  /** Drains at most `count` idle workers whose idle timeout has expired. */
   const drainIdle = (pool: string, count: number, idleTimeoutMs: number, reason: ScaleReason) => {
     if (count <= 0) return
     const bySince = inventory
@@ -153,15 +153,15 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
   for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolDeleted')
-  return { start, drain, pools: numbers, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs: requeueAfterMs }) }
+  return { start, drain, pools: numbers, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs }) }
 }
 
-/** How long an idle worker stays that nobody needs. */
+/** How long a surplus worker remains idle before it is drained. */
 export function idleTimeoutMs({ spec }: { readonly spec: Pick<WorkerPoolSpec, 'idleTimeout' | 'lifecycle'> }): number {
   return parseDuration(spec.idleTimeout ?? (spec.lifecycle === 'Warm' ? defaults.warmIdleTimeout : defaults.oneShotIdleTimeout))
 }
 
-/** A worker that never said so has been idle since it was made. By its own clock: it decides about money, not about life. */
+/** A worker without `idleSince` has been idle since its creation. The worker's own clock is good enough: it affects cost, not correctness. */
 function idleSinceMs({ metadata, status }: Worker): number {
   return Date.parse(status?.idleSince ?? metadata.creationTimestamp)
 }

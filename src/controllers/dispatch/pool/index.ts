@@ -1,8 +1,11 @@
 /**
- * pool: how many workers each pool should have, and getting there. `decide-pools.ts`, `start-state.ts`, `warm-minimum.ts` and
- * `decide-orphans.ts` decide; `pool-keeper.ts` starts and drains workers through a {@link PoolDriver} per mode and writes the
- * pools' status; `pods/` is the driver of mode Pod.
- * In: how many Runs want a worker of each pool (from `place/`). Not done here: which Worker gets which Run.
+ * @module dispatch/pool: how many workers each pool should have, and starting and draining them.
+ * In: the number of startable Runs of each pool (from `queue/`), the worker inventory (from `placement/`), WorkerPools. Out: workers to start and to
+ * drain, the status of WorkerPools.
+ * Start reading at `decide-pools.ts`. Deciders: `start-state.ts` (backoff), `warm-minimum.ts` (schedules), `decide-orphans.ts` (processes without a
+ * Worker). Shells: `pool-controller.ts`, with `worker-starter.ts` and `pool-status-writer.ts`, acts through one {@link PoolDriver} per mode;
+ * `pods/` is the driver of mode Pod, the driver of mode Process is in `app/`.
+ * Not done here: which Worker gets which Run (`placement/`).
  */
 export {
   decidePoolSize,

@@ -1,26 +1,24 @@
 import type { WorkerPool } from '../../../api/index.ts'
 import type { StartFailure } from './start-state.ts'
 
-/** A worker that a driver made and that has not ended, registered or not. */
+/** A worker that a driver started and that has not ended, registered or not. */
 export type DriverWorker = {
   readonly name: string
   readonly pool: string
-  /** When it was started, if it was not by this process. */
+  /** Start time, if another process started it. */
   readonly startedMs?: number
-  /** What keeps it from coming up. */
+  /** Why its start is failing at the moment; it may still succeed. */
   readonly failure?: StartFailure | undefined
 }
 
 export type DriverListener = {
-  /**
-   * A worker has ended. `exitCode` is undefined for one that was killed or taken away; `trouble` says more than the exit code does.
-   */
+  /** A worker has ended. `exitCode` is undefined if it was killed or evicted; `failure` is more specific than the exit code. */
   exited(worker: string, exitCode: number | undefined, failure?: StartFailure): void
-  /** Something keeps a worker from coming up; undefined when that has passed. */
+  /** The start of a worker is failing, but may still succeed; undefined when the failure is over. */
   startFailing(worker: string, failure: StartFailure | undefined): void
 }
 
-/** A start that failed for a reason that has a name. */
+/** A failed start with a specific reason. */
 export class StartError extends Error {
   override readonly name = 'StartError'
   readonly failure: StartFailure
@@ -31,15 +29,15 @@ export class StartError extends Error {
   }
 }
 
-/** Makes and ends the workers of pools of one mode: `Process` is the hub's, which starts child processes; `Pod` is `pod-pool.ts`. */
+/** Starts and stops the workers of pools of one mode: `Process` is implemented by `app/process-pool.ts`, `Pod` by `pods/pod-pool.ts`. */
 export type PoolDriver = {
-  /** Starts a worker that will register under `workerName`. Rejects, best with a {@link StartError}, when it cannot even be started. */
+  /** Starts a worker that will register as `workerName`. Rejects if that fails, preferably with a {@link StartError}. */
   start(pool: WorkerPool, workerName: string): Promise<void>
   running(): readonly DriverWorker[]
-  /** Asks a worker to go that nobody knows what to do with; `force` makes it. Nothing for one that is gone. */
+  /** Asks a worker to stop; `force` kills it. Does nothing if it has ended. */
   stop(workerName: string, options: { force: boolean }): void
-  /** Clears away what ended workers leave. Returns after how many milliseconds there is more to do. */
+  /** Deletes what ended workers leave. Returns the milliseconds until it is due again, undefined if it is not. */
   collectGarbage?(nowMs: number): number | undefined
-  /** The one who wants to know; asked for before the first start. */
+  /** Sets the only listener; called before the first start. */
   listen(listener: DriverListener): void
 }

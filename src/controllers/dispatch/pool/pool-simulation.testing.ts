@@ -19,24 +19,24 @@ import {
 
 export type PoolSimulationOptions = {
   spec?: Partial<WorkerPoolSpec>
-  /** From the start of a worker until it registers. Infinity: it never does. */
+  /** Time from the start of a worker until it registers. Infinity: it never registers. */
   startMs?: number | ((number: number) => number)
   runMs?: number
-  /** Undefined: it starts. Else it fails so. */
+  /** The failure of a start; undefined if it succeeds. */
   failsWith?: (number: number, nowMs: number) => StartFailure | undefined
-  /** Default: that of pools of mode Process. */
+  /** Default: that of pools in mode Process. */
   registerWithinMs?: number
 }
 
 type SimulatedWorker = { worker: Worker; runs: Map<string, number>; total: number }
 
 /**
- * One pool on virtual time: the real deciders, and workers that are nothing but times. Each step of {@link PoolSimulation.advance} goes to
- * the next thing that happens; the controller decides after each, as the real one is woken by each change.
+ * Simulates one pool on virtual time with the real deciders; workers are only start and end times. Each step of {@link PoolSimulation.advance} goes
+ * to the next event; the controller decides after each, as the real controller is woken by each change.
  */
 export class PoolSimulation {
   readonly pool: WorkerPool
-  /** What happened, one line each: `12s start 3`, for tests to read. */
+  /** One line per event, such as `12s start 3`. */
   readonly history: string[] = []
   readonly #options: PoolSimulationOptions
   readonly #workers = new Map<string, SimulatedWorker>()
@@ -47,7 +47,7 @@ export class PoolSimulation {
   #numbers = { started: 0, runs: 0 }
   #nextDecisionMs = 0
   nowMs = 0
-  /** The most that ever were there or starting at once. */
+  /** Highest number of registered and starting workers at one time. */
   peak = 0
   finished = 0
   interrupted = 0
@@ -81,7 +81,7 @@ export class PoolSimulation {
     this.decide()
   }
 
-  /** The controller process is replaced by another: what it knew only in memory is gone, what was stored is there. */
+  /** Replaces the controller process by another: state in memory is lost, stored state remains. */
   restartController(): void {
     const adopted = [...this.#starting.keys()]
     this.#starts = adopted.reduce((state, name) => withStarted(state, name, this.#clockMs()), initialStartState)
@@ -89,7 +89,7 @@ export class PoolSimulation {
     this.decide()
   }
 
-  /** Somebody kills a worker; its Run is lost and queued again. */
+  /** Kills workers; their Runs are lost and queued again. */
   kill(count: number): void {
     for (const [name, { runs }] of [...this.#workers].slice(0, count)) {
       this.#workers.delete(name)
@@ -156,7 +156,7 @@ export class PoolSimulation {
     this.peak = Math.max(this.peak, this.#workers.size + this.#starting.size)
     const requeueMs = decision.requeueAfterMs ?? Number.POSITIVE_INFINITY
     const timeoutAtMs = (nextTimeoutMs(this.#starts, registerWithinMs) ?? Number.POSITIVE_INFINITY) - epochMs
-    // What failed at once, and what shows that starting works again, leads to another decision, as in the shell.
+    // A start that failed immediately, and a proof that starting works again, cause another decision, as in the controller.
     const hasFailed = decision.start.length > 0 && this.#starts.failures > 0
     this.#nextDecisionMs = Math.min(this.nowMs + requeueMs, timeoutAtMs, hasFailed || isProven ? this.nowMs : Number.POSITIVE_INFINITY)
   }

@@ -17,7 +17,7 @@ import {
 const crash: StartFailure = { reason: 'CrashedOnStartup', message: 'exit 1' }
 const pull: StartFailure = { reason: 'ImagePullFailed', message: 'Back-off pulling image "oarlock:nope"' }
 
-test('a start that succeeds leaves nothing behind once its worker had a Run', () => {
+test('a successful start leaves no state once its worker is proven', () => {
   const state = withStarted(initialStartState, 'w', 100)
   assert.equal(nextTimeoutMs(state), 30_100)
   assert.deepEqual(withRegistered(state, 'w', 200), { ...initialStartState, unproven: [{ name: 'w', sinceMs: 200 }] })
@@ -35,13 +35,13 @@ test('the backoff doubles from one second to one minute', () => {
   assert.deepEqual(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
 })
 
-test('workers that were started together and fail together are one try', () => {
+test('workers that were started together and fail together are one attempt', () => {
   const started = withStarted(withStarted(initialStartState, 'a', 0), 'b', 0)
   const state = withFailed(withFailed(started, 'a', crash, 10), 'b', crash, 20)
   assert.deepEqual([state.failures, state.notBeforeMs], [1, 1_010])
 })
 
-test('registering alone does not end the backoff, a Run does: workers that register and crash would be started without end', () => {
+test('registration alone does not end the backoff, a Run does: otherwise workers that register and crash would be started endlessly', () => {
   const failed = withFailed(withStarted(initialStartState, 'a', 0), 'a', crash, 0)
   const registered = withRegistered(withStarted(failed, 'b', 1_000), 'b', 1_200)
   assert.equal(registered.failures, 1)
@@ -49,7 +49,7 @@ test('registering alone does not end the backoff, a Run does: workers that regis
   assert.deepEqual(withProven(registered, 'b'), initialStartState)
 })
 
-test('a worker that does not register in time counts as failed, once', () => {
+test('a worker that does not register in time counts as one failure', () => {
   const state = withStarted(initialStartState, 'w', 0)
   assert.equal(withTimeouts(state, 29_999).state, state)
   const { state: late, timedOut } = withTimeouts(state, 30_000)
@@ -61,7 +61,7 @@ test('a worker that does not register in time counts as failed, once', () => {
   assert.equal(withTimeouts(state, 599_999, 600_000).state, state)
 })
 
-test('trouble is told while it lasts, and is the cause when time is up', () => {
+test('a failure is reported while it lasts, and is the cause of the timeout', () => {
   const state = withStartFailing(withStarted(initialStartState, 'w', 0), 'w', pull)
   assert.deepEqual(currentFailure(state), pull)
   assert.equal(withStartFailing(state, 'w', { ...pull }), state)
@@ -70,17 +70,17 @@ test('trouble is told while it lasts, and is the cause when time is up', () => {
   assert.deepEqual(currentFailure(late), { reason: 'ImagePullFailed', message: `worker w did not register within 30 s: ${pull.message}` })
 })
 
-test('the exit of a worker that had a Run is not a failed start', () => {
+test('the exit of a proven worker is not a failed start', () => {
   const state = withProven(withRegistered(withStarted(initialStartState, 'w', 0), 'w', 1), 'w')
   assert.equal(withFailed(state, 'w', crash, 5), state)
 })
 
-test('one that was taken away on purpose is forgotten without a word', () => {
+test('a worker that was removed on purpose is no failure', () => {
   assert.deepEqual(withRemoved(withStarted(initialStartState, 'w', 0), 'w'), initialStartState)
   assert.equal(withRemoved(initialStartState, 'w'), initialStartState)
 })
 
-test('one that lives for a minute has proven itself without a Run', () => {
+test('a worker is proven without a Run after one minute', () => {
   const failed = withFailed(withStarted(initialStartState, 'a', 0), 'a', crash, 0)
   const registered = withRegistered(withStarted(failed, 'b', 1_000), 'b', 2_000)
   assert.equal(nextTimeoutMs(registered), 62_000)

@@ -1,8 +1,10 @@
+import { exponentialDelayMs } from '../../../kubernetes/util/index.ts'
+
 /**
- * Why a worker does not come up; the reason of the pool's condition `Ready`.
- * `CreateFailed`: it could not even be made. `QuotaExceeded`: the cluster allows no more Pods. `ImagePullFailed`, `ContainerConfigError`,
- * `Unschedulable`: its Pod is there and does not run. `CredentialRejected`: it could not register. `CrashedOnStartup`: it ended before it
- * took a Run. `Evicted`: its node took it away. `RegistrationFailed`: nothing was heard of it in time.
+ * Why a worker failed to start; the reason of the pool's condition `Ready`.
+ * `CreateFailed`: its process or Pod could not be created. `QuotaExceeded`: a ResourceQuota allows no more Pods. `ImagePullFailed`,
+ * `ContainerConfigError`, `Unschedulable`: its Pod exists and does not run. `CredentialRejected`: the server rejected its credential.
+ * `CrashedOnStartup`: it exited before it started a Run. `Evicted`: its Pod was evicted. `RegistrationFailed`: it did not register in time.
  */
 export type StartFailureReason =
   | 'CreateFailed'
@@ -17,28 +19,27 @@ export type StartFailureReason =
 
 export type StartFailure = { readonly reason: StartFailureReason; readonly message: string }
 
-/** How starting workers of one pool goes. */
+/** Starting workers of one pool, and the backoff after failures. */
 export type StartState = {
-  /** Started and not registered. They count as workers, so that a slow start is not answered by another one. */
+  /** Started and not registered. They count as workers, so that a slow start does not cause another one. */
   readonly starting: readonly { readonly name: string; readonly sinceMs: number; readonly failure?: StartFailure }[]
-  /** Registered just now, and had no Run yet: when one of these fails, the next one would fail too. */
+  /** Registered recently, without a Run so far. If one of these exits, the next worker would probably fail as well. */
   readonly unproven: readonly { readonly name: string; readonly sinceMs: number }[]
-  /** Tries that failed since the last worker that proved itself. */
+  /** Failed attempts since the last worker that was proven. */
   readonly failures: number
-  /** No start before this. */
+  /** End of the backoff. */
   readonly notBeforeMs: number
-  /** Why the last one failed; undefined when none did. */
+  /** Why the last attempt failed; undefined if none has failed. */
   readonly lastFailure: StartFailure | undefined
 }
 
-/** A worker that was started has this long to register unless its pool says otherwise; later it counts as failed. */
+/** Default time for a worker to register after its start; later its start counts as failed. */
 export const registerWithinMs = 30_000
 
-/** A worker that lives this long after it registered has proven itself without a Run. */
+/** A worker is proven without a Run when it has been registered for this long. */
 const provenAfterMs = 60_000
 
-const firstBackoffMs = 1_000
-const maxBackoffMs = 60_000
+const backoff = { minMs: 1_000, maxMs: 60_000 }
 
 export const initialStartState: StartState = { starting: [], unproven: [], failures: 0, notBeforeMs: 0, lastFailure: undefined }
 
@@ -46,35 +47,34 @@ export function withStarted(state: StartState, name: string, nowMs: number): Sta
   return { ...state, starting: [...state.starting, { name, sinceMs: nowMs }] }
 }
 
-/** A worker of the pool has registered. Failures are forgotten only when one has also taken a Run: see {@link withProven}. */
+/** A worker has registered. Its pool leaves the backoff only when the worker is proven, see {@link withProven}. */
 export function withRegistered(state: StartState, name: string, nowMs: number): StartState {
   if (!includesName(state.starting, name)) return state
   return { ...state, starting: without(state.starting, name), unproven: [...state.unproven, { name, sinceMs: nowMs }] }
 }
 
-/** A worker has taken a Run, or ended as it should: starting works (again). */
+/** A worker has started a Run, or ended normally: starting workers works, so the backoff is reset. */
 export function withProven(state: StartState, name: string): StartState {
   if (!includesName(state.unproven, name)) return state
   return { ...initialStartState, starting: state.starting, unproven: without(state.unproven, name) }
 }
 
-/** A worker did not come up, or failed before its first Run. Unknown names change nothing: it had a Run, or was given up before. */
+/** A worker failed to start, or exited before its first Run. Unknown names are ignored: that worker was proven or has timed out. */
 export function withFailed(state: StartState, name: string, failure: StartFailure, nowMs: number): StartState {
   if (!includesName(state.starting, name) && !includesName(state.unproven, name)) return state
-  // Those that were started together and fail together are one try.
-  const isSameTry = nowMs < state.notBeforeMs
-  const failures = isSameTry ? state.failures : state.failures + 1
-  const backoffMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(10, failures - 1))
+  // Workers that were started together and fail together are one attempt.
+  const isSameAttempt = nowMs < state.notBeforeMs
+  const failures = isSameAttempt ? state.failures : state.failures + 1
   return {
     starting: without(state.starting, name),
     unproven: without(state.unproven, name),
     failures,
-    notBeforeMs: isSameTry ? state.notBeforeMs : nowMs + backoffMs,
+    notBeforeMs: isSameAttempt ? state.notBeforeMs : nowMs + exponentialDelayMs(failures, backoff),
     lastFailure: failure,
   }
 }
 
-/** Something keeps a worker from coming up that may still pass, such as a registry that does not answer. Undefined: it passed. */
+/** The start of a worker is failing but may still succeed, for example when a registry is unavailable. Undefined: the failure is over. */
 export function withStartFailing(state: StartState, name: string, failure: StartFailure | undefined): StartState {
   const one = state.starting.find(starting => starting.name === name)
   if (!one || (one.failure?.reason === failure?.reason && one.failure?.message === failure?.message)) return state
@@ -85,7 +85,7 @@ export function withStartFailing(state: StartState, name: string, failure: Start
   }
 }
 
-/** A worker is gone that nothing more is to be heard of, and nobody has to be told. */
+/** A worker was removed on purpose, which is no failure. */
 export function withRemoved(state: StartState, name: string): StartState {
   if (!includesName(state.starting, name) && !includesName(state.unproven, name)) return state
   return {
@@ -95,7 +95,7 @@ export function withRemoved(state: StartState, name: string): StartState {
   }
 }
 
-/** Gives up workers that should have registered by now, and tells their names; trusts those that have lived for a while. */
+/** Fails starts that have timed out and returns their names; workers that have been registered for long enough are proven. */
 export function withTimeouts(
   state: StartState,
   nowMs: number,
@@ -118,7 +118,7 @@ export function withTimeouts(
   return { state: next, timedOut }
 }
 
-/** When {@link withTimeouts} has something to do next; undefined when nothing is starting. */
+/** When {@link withTimeouts} changes the state next; undefined if it will not. */
 export function nextTimeoutMs(state: StartState, withinMs: number = registerWithinMs): number | undefined {
   const registerBy = state.starting.map(({ sinceMs }) => sinceMs + withinMs)
   const provenAt = state.unproven.map(({ sinceMs }) => sinceMs + provenAfterMs)
@@ -129,7 +129,7 @@ export function nextTimeoutMs(state: StartState, withinMs: number = registerWith
 const includesName = (some: readonly { name: string }[], name: string) => some.some(one => one.name === name)
 const without = <One extends { name: string }>(some: readonly One[], name: string) => some.filter(one => one.name !== name)
 
-/** What to tell about starting workers of a pool: the trouble one is in now, else why the last one failed. */
+/** The failure to report for a pool: that of a worker that is starting, else that of the last attempt. */
 export function currentFailure({ starting, failures, lastFailure }: StartState): StartFailure | undefined {
   const present = starting.find(({ failure }) => failure)?.failure
   if (present) return present

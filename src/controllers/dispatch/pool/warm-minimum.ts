@@ -1,21 +1,21 @@
 import { type PoolWindow, type WorkerPoolSpec, weekdays } from '../../../api/index.ts'
 
 const dayMinutes = 24 * 60
-/** Clocks are set forward and back between two looks, so that a boundary is never believed for longer than this. */
+/** Upper bound of the time between two evaluations, as clocks may be changed and summer time begins and ends. */
 const maxAheadMinutes = 60
 
 export type WarmMinimum = {
-  /** Workers to keep now, whatever the queue says. */
+  /** Workers to keep now, even without Runs. */
   readonly min: number
-  /** When to look again, as a window may open or close; undefined without a schedule. */
+  /** Time until the next evaluation, as a window may open or close; undefined without a schedule. */
   readonly requeueAfterMs: number | undefined
-  /** What is wrong with the schedule; windows that cannot be understood are left out. */
+  /** Errors in the schedule; invalid windows are ignored. */
   readonly errors: readonly string[]
 }
 
 /**
- * How many workers a pool keeps at `nowMs` (wall clock): `spec.min`, or the largest minimum of the windows that are open.
- * A window is open from its beginning up to, and not including, its end, in the clock of its own time zone.
+ * How many workers a pool keeps at `nowMs` (wall clock): the largest of `spec.min` and the minimums of all open windows. A window includes its
+ * start and excludes its end, in its own time zone.
  */
 export function warmMinimum({ min = 0, schedule = [] }: Pick<WorkerPoolSpec, 'min' | 'schedule'>, nowMs: number): WarmMinimum {
   let keep = min
@@ -26,7 +26,7 @@ export function warmMinimum({ min = 0, schedule = [] }: Pick<WorkerPoolSpec, 'mi
     const local = localTime(nowMs, zone)
     if (!local) {
       errors.push(
-        `spec.schedule[${index}].timeZone ${JSON.stringify(zone)} is not a time zone that is known here; use one such as Europe/Berlin`,
+        `spec.schedule[${index}].timeZone ${JSON.stringify(zone)} is not a known time zone; use an IANA name such as Europe/Berlin`,
       )
       continue
     }
@@ -45,7 +45,7 @@ function isOpen({ days, from, to }: PoolWindow, { weekday, minutes }: LocalTime)
   const fromMinutes = minutesOf(from)
   const toMinutes = minutesOf(to)
   if (fromMinutes < toMinutes) return begins(weekday) && minutes >= fromMinutes && minutes < toMinutes
-  // Over midnight: the late part belongs to the day on which it began.
+  // A window across midnight belongs to the day on which it starts.
   return (begins(weekday) && minutes >= fromMinutes) || (begins((weekday + 6) % 7) && minutes < toMinutes)
 }
 
@@ -54,7 +54,7 @@ const minutesOf = (clock: string) => Number(clock.slice(0, 2)) * 60 + Number(clo
 /** From 1 to a whole day. */
 const minutesUntil = (target: number, now: number) => ((target - now + dayMinutes - 1) % dayMinutes) + 1
 
-/** Making a format takes far longer than using it; how many there are is bounded by what the runtime knows as zones. */
+/** Creating a format takes far longer than using it. */
 const formats = new Map<string, Intl.DateTimeFormat | undefined>()
 
 function localTime(nowMs: number, timeZone: string): LocalTime | undefined {

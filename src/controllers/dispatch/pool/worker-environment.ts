@@ -1,8 +1,8 @@
 import { defaults, type WorkerPool } from '../../../api/index.ts'
 
 /**
- * What a worker of a pool is told in its environment (`oarlock worker` reads it): its name, its pool, and how it is to live.
- * Drivers add where the server is and a credential.
+ * The environment variables of a worker of the pool, which `oarlock worker` reads: its name, its pool and its settings. Drivers add the address
+ * of the server and a credential.
  */
 export function workerEnvironment({ metadata, spec }: WorkerPool, workerName: string): Record<string, string> {
   const { lifecycle = 'OneShot', slots = 1, idleTimeout, recycle, drainGrace = defaults.drainGrace, engineEnvironment = [] } = spec

@@ -1,7 +1,9 @@
 /**
- * pods: workers as Pods. `make-pod.ts` says what a worker's Pod looks like and `read-pod.ts` what its status means, both pure;
- * `pod-pool.ts` is the {@link PoolDriver} that creates, watches and removes them.
- * Not done here: running them. That is the work of a kubelet; the tests play it by writing the Pods' status.
+ * @module dispatch/pool/pods: workers as Pods.
+ * In: WorkerPools of mode Pod, and the status of their Pods. Out: Pods with their credentials, created and deleted through the API.
+ * Start reading at `pod-pool.ts`, the {@link PoolDriver} that creates, watches and deletes Pods. Pure: `make-pod.ts` builds the Pod of a worker,
+ * `worker-pod-state.ts` derives the state of a worker from the status of its Pod.
+ * Not done here: running the Pods, which is the work of a kubelet; tests write the status of Pods in its place.
  */
 export { credentialDirectory } from './make-pod.ts'
 export { type PodBody, podResource } from './pod.ts'

@@ -37,7 +37,7 @@ const make = (hasCredential: boolean) =>
     spec: Record<string, unknown> & { containers: { name: string; env?: { name: string; value: string }[]; volumeMounts?: unknown[] }[] }
   }
 
-test('the template stays as it is written, but for what makes it a worker of this pool', () => {
+test('keeps the template except for the fields that make it a worker of this pool', () => {
   const { metadata, spec } = make(false)
   deepEqual(metadata.labels, {
     team: 'a',
@@ -50,7 +50,7 @@ test('the template stays as it is written, but for what makes it a worker of thi
   ])
   equal(spec.restartPolicy, 'Never')
   equal(spec.serviceAccountName, 'builder')
-  // Its drain, and the ladder of the engines after it, must end before the kubelet kills it.
+  // The drain, and the signals to the engines after it, must end before the kubelet kills the Pod.
   equal(spec.terminationGracePeriodSeconds, 390)
   deepEqual(spec.containers[0], { name: 'proxy', image: 'proxy:1' })
   deepEqual(Object.fromEntries(spec.containers[1]!.env!.map(({ name, value }) => [name, value])), {
@@ -68,7 +68,7 @@ test('the template stays as it is written, but for what makes it a worker of thi
   equal(spec.containers[1]!.env!.filter(({ name }) => name === 'OARLOCK_POOL').length, 1)
 })
 
-test('its credential comes in a file that only the worker container sees, in place of a service account’s', () => {
+test('mounts the credential in the worker container only, and no service account token', () => {
   const { spec } = make(true)
   equal(spec.automountServiceAccountToken, false)
   deepEqual(spec.volumes, [

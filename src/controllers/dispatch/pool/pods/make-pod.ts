@@ -2,7 +2,7 @@ import { defaults, labels, systemNamespace, type WorkerPool } from '../../../../
 import { controllerReference, isJsonObject, type JsonObject, parseDuration } from '../../../../kubernetes/object/index.ts'
 import { workerEnvironment } from '../worker-environment.ts'
 
-/** After the grace of a drain: the ladder of the engines (SIGINT, 60 s, SIGTERM, 10 s, SIGKILL) and some time to report. */
+/** After the drain grace: the signals to the engine (SIGINT, 60 s, SIGTERM, 10 s, SIGKILL) and some time to report. */
 const afterGraceSeconds = 90
 
 export const credentialDirectory = '/var/run/secrets/oarlock.dev/worker'
@@ -10,15 +10,15 @@ export const credentialDirectory = '/var/run/secrets/oarlock.dev/worker'
 export type WorkerPodInput = {
   readonly pool: WorkerPool
   readonly workerName: string
-  /** Added to what {@link workerEnvironment} says: where the server is. */
+  /** Added to {@link workerEnvironment}: the address of the server. */
   readonly environment: Readonly<Record<string, string>>
-  /** True: a Secret of the worker's name is mounted at {@link credentialDirectory}. */
+  /** True: a Secret with the name of the worker is mounted at {@link credentialDirectory}. */
   readonly hasCredential: boolean
 }
 
 export const podNamespace = ({ spec }: WorkerPool) => spec.namespace ?? systemNamespace
 
-/** The container that the worker runs in: the one called `worker`, else the first. */
+/** The container of the worker: the one named `worker`, else the first. */
 export function workerContainer({ spec }: WorkerPool): string {
   const containers = containersOf(spec.template?.spec)
   const found = containers.find(({ name }) => name === 'worker') ?? containers[0]
@@ -26,15 +26,15 @@ export function workerContainer({ spec }: WorkerPool): string {
 }
 
 /**
- * The Pod of one worker, from the pool's template. A Pod and not a Job: nothing is to be tried again by others, the cause of a
- * refusal comes back to who asked, and deleting it when it has ended is one request. It belongs to the pool and goes with it.
+ * Builds the Pod of one worker from the pool's template. A Pod and not a Job, because no other controller may retry it, a rejected creation is
+ * reported to this controller, and deleting it is a single request. The pool owns it, so it is deleted with the pool.
  */
 export function makeWorkerPod({ pool, workerName, environment, hasCredential }: WorkerPodInput) {
   const { metadata, spec } = pool
   const template: JsonObject = structuredClone((spec.template?.spec ?? {}) as JsonObject)
   const containers = containersOf(template)
   const target = workerContainer(pool)
-  // What makes isolation level Pod true: no other Run ever shares it.
+  // Isolation level Pod requires that no other Run ever shares the Pod.
   const isExclusive = (spec.lifecycle ?? 'OneShot') === 'OneShot' && (spec.slots ?? 1) === 1
   const variables = { ...workerEnvironment(pool, workerName), ...(isExclusive && { OARLOCK_ISOLATION: 'Pod' }), ...environment }
   const env = Object.entries(variables).map(([name, value]) => ({ name, value }))
@@ -57,7 +57,7 @@ export function makeWorkerPod({ pool, workerName, environment, hasCredential }: 
     },
     spec: {
       terminationGracePeriodSeconds: Math.ceil(parseDuration(spec.drainGrace ?? defaults.drainGrace) / 1_000) + afterGraceSeconds,
-      // It has a credential of its own, and needs no other.
+      // The worker has its own credential and needs no service account token.
       ...(hasCredential && { automountServiceAccountToken: false }),
       ...template,
       restartPolicy: 'Never',

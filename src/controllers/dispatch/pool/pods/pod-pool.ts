@@ -7,16 +7,16 @@ import { makeWorkerPod, podNamespace, workerContainer } from './make-pod.ts'
 import { type Pod, type PodBody, podResource, secretResource } from './pod.ts'
 import { workerPodState } from './worker-pod-state.ts'
 
-/** Pods that ended well are of no use; of those that failed somebody may want to read the log. */
+/** Failed Pods are kept longer than succeeded ones, so that their logs can be read. */
 const keepSucceededMs = 60_000
 const keepFailedMs = 10 * 60_000
-/** Of one pool, the newest. */
+/** For each pool; the newest are kept. */
 const maxKeptFailed = 10
 
 export type PodWorkerOptions = {
-  /** Where the server is, such as OARLOCK_SERVER. */
+  /** The address of the server, such as OARLOCK_SERVER. */
   readonly environment: Readonly<Record<string, string>>
-  /** Makes what a worker registers with; it is put into a Secret beside its Pod. Without it the Pod's service account is its credential. */
+  /** Creates the token that a worker registers with, stored in a Secret that its Pod owns. Default: the Pod's service account is the credential. */
   readonly credentialOf?: (pool: WorkerPool, workerName: string) => Promise<string>
 }
 
@@ -28,7 +28,7 @@ export type PodPoolDependencies = {
   readonly workers: PodWorkerOptions
 }
 
-/** Workers as Pods: made from the pool's template, watched until they end, and removed after a while. */
+/** Creates Pods from the pool's template, watches them until they end, and deletes them some time later. */
 export class PodPool implements PoolDriver {
   readonly #dependencies: PodPoolDependencies
   readonly #pods: Informer<PodBody>
@@ -54,7 +54,7 @@ export class PodPool implements PoolDriver {
     const { manager, workers } = this.#dependencies
     const { environment, credentialOf } = workers
     if (!pool.spec.template) {
-      throw new StartError({ reason: 'CreateFailed', message: `pool ${pool.metadata.name} is of mode Pod and has no spec.template` })
+      throw new StartError({ reason: 'CreateFailed', message: `pool ${pool.metadata.name} has mode Pod and no spec.template` })
     }
     const plan = makeWorkerPod({ pool, workerName, environment, hasCredential: credentialOf !== undefined })
     const pods = manager.leaderClient.resource(podResource)
@@ -62,7 +62,7 @@ export class PodPool implements PoolDriver {
     try {
       pod = await pods.create(plan as Parameters<typeof pods.create>[0])
     } catch (error) {
-      // The name was claimed before: what is there was made by us, just before a crash or by a request whose answer was lost.
+      // The name was claimed, so this controller created the Pod: before a crash, or by a request whose response was lost.
       if (!isReason(error, 'AlreadyExists')) throw startErrorOf(workerName, error)
       pod = await pods.get(workerName, { namespace: podNamespace(pool) })
     }
@@ -72,10 +72,10 @@ export class PodPool implements PoolDriver {
 
   running(): readonly DriverWorker[] {
     return this.#pods.list().flatMap(pod => {
-      const reading = this.#stateOf(pod)
-      if (reading.state !== 'starting' && reading.state !== 'running') return []
+      const state = this.#stateOf(pod)
+      if (state.state !== 'starting' && state.state !== 'running') return []
       const { name, labels: own, creationTimestamp } = pod.metadata
-      const failure = reading.state === 'starting' ? reading.failure : undefined
+      const failure = state.state === 'starting' ? state.failure : undefined
       return [{ name, pool: own?.[labels.pool] ?? '', startedMs: Date.parse(creationTimestamp), failure }]
     })
   }
@@ -87,15 +87,15 @@ export class PodPool implements PoolDriver {
   collectGarbage(nowMs: number): number | undefined {
     let requeueAfterMs: number | undefined
     const failedOf = new Map<string, { pod: Pod; endedMs: number }[]>()
-    const keep = (pod: Pod, untilMs: number) => {
+    const deleteAt = (pod: Pod, untilMs: number) => {
       if (nowMs >= untilMs) this.#delete(pod)
       else requeueAfterMs = Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, untilMs - nowMs)
     }
     for (const pod of this.#pods.list()) {
-      const reading = this.#stateOf(pod)
-      if (reading.state !== 'ended' || pod.metadata.deletionTimestamp) continue
-      const { endedMs } = reading
-      if (!reading.failure) keep(pod, endedMs + keepSucceededMs)
+      const state = this.#stateOf(pod)
+      if (state.state !== 'ended' || pod.metadata.deletionTimestamp) continue
+      const { endedMs } = state
+      if (!state.failure) deleteAt(pod, endedMs + keepSucceededMs)
       else {
         const pool = pod.metadata.labels?.[labels.pool] ?? ''
         const others = failedOf.get(pool)
@@ -105,7 +105,7 @@ export class PodPool implements PoolDriver {
     }
     for (const failed of failedOf.values()) {
       failed.sort((a, b) => b.endedMs - a.endedMs)
-      for (const [index, { pod, endedMs }] of failed.entries()) keep(pod, index < maxKeptFailed ? endedMs + keepFailedMs : 0)
+      for (const [index, { pod, endedMs }] of failed.entries()) deleteAt(pod, index < maxKeptFailed ? endedMs + keepFailedMs : 0)
     }
     return requeueAfterMs
   }
@@ -116,10 +116,10 @@ export class PodPool implements PoolDriver {
   }
 
   #notify(pod: Pod): void {
-    const reading = this.#stateOf(pod)
+    const state = this.#stateOf(pod)
     const { name } = pod.metadata
-    if (reading.state === 'ended') this.#listener?.exited(name, reading.exitCode, reading.failure)
-    else if (reading.state !== 'leaving') this.#listener?.startFailing(name, reading.state === 'starting' ? reading.failure : undefined)
+    if (state.state === 'ended') this.#listener?.exited(name, state.exitCode, state.failure)
+    else if (state.state !== 'terminating') this.#listener?.startFailing(name, state.state === 'starting' ? state.failure : undefined)
   }
 
   async #createCredentialSecret({ apiVersion, kind, metadata }: Pod, token: string): Promise<void> {
@@ -143,12 +143,12 @@ export class PodPool implements PoolDriver {
       .delete(name, { namespace, preconditions: { uid } })
       .catch((thrown: unknown) => {
         if (!isReason(thrown, 'NotFound', 'Conflict'))
-          this.#dependencies.log.warn({ err: coerceError(thrown), pod: name }, 'pod could not be deleted')
+          this.#dependencies.log.warn({ err: coerceError(thrown), pod: name }, 'failed to delete a Pod')
       })
   }
 }
 
-/** kube-apiserver refuses what exceeds a ResourceQuota with Forbidden and says so in the message only. */
+/** kube-apiserver rejects a Pod that exceeds a ResourceQuota with Forbidden; only the message distinguishes it from other errors. */
 function startErrorOf(workerName: string, error: unknown): unknown {
   if (!isReason(error, 'Forbidden', 'Invalid', 'NotFound', 'BadRequest')) return error
   const { message } = error as StatusError

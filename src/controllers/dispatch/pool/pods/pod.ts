@@ -6,7 +6,7 @@ export type ContainerState = {
   terminated?: { exitCode: number; reason?: string; message?: string; finishedAt?: string }
 }
 
-/** As much of a Pod as is read here; what else stands in its spec comes from the pool's template. */
+/** The fields of a Pod that are read here; its spec comes from the pool's template. */
 export type PodBody = {
   spec?: JsonObject
   status?: {
@@ -23,7 +23,7 @@ export type Pod = KubeObject<PodBody>
 
 export const podResource = describeResource<PodBody>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', scope: 'Namespaced' })
 
-/** As much of a Secret as is written here. */
+/** The fields of a Secret that are written here. */
 export const secretResource = describeResource<{ type?: string; stringData?: Record<string, string> }>({
   group: '',
   version: 'v1',

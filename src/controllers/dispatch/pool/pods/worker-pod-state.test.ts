@@ -10,20 +10,16 @@ const pod = (status: PodBody['status'], metadata = {}): Pod => ({
   status,
 })
 const waiting = (reason: string, message?: string) => [{ name: 'worker', state: { waiting: { reason, message } } }]
-const said = (status: PodBody['status'], metadata = {}) => {
-  const reading = workerPodState(pod(status, metadata), 'worker')
-  const failure = 'failure' in reading ? reading.failure : undefined
-  return [
-    reading.state,
-    ...('exitCode' in reading ? [reading.exitCode] : []),
-    ...(failure ? [`${failure.reason}: ${failure.message}`] : []),
-  ]
+const describeState = (status: PodBody['status'], metadata = {}) => {
+  const state = workerPodState(pod(status, metadata), 'worker')
+  const failure = 'failure' in state ? state.failure : undefined
+  return [state.state, ...('exitCode' in state ? [state.exitCode] : []), ...(failure ? [`${failure.reason}: ${failure.message}`] : [])]
 }
 
-// Statuses as kubelet and scheduler of Kubernetes write them.
+// Statuses as the kubelet and the scheduler of Kubernetes write them.
 for (const [what, status, want] of [
-  ['a new Pod starts', undefined, ['starting']],
-  ['containers are made', { phase: 'Pending', containerStatuses: waiting('ContainerCreating') }, ['starting']],
+  ['a new Pod is starting', undefined, ['starting']],
+  ['containers being created', { phase: 'Pending', containerStatuses: waiting('ContainerCreating') }, ['starting']],
   [
     'ImagePullBackOff',
     { phase: 'Pending', containerStatuses: waiting('ImagePullBackOff', 'Back-off pulling image "nope:1"') },
@@ -35,26 +31,26 @@ for (const [what, status, want] of [
     ['starting', 'ImagePullFailed: pod w-1: ErrImagePull: not found'],
   ],
   [
-    'a Secret that is missing',
+    'a missing Secret',
     { phase: 'Pending', containerStatuses: waiting('CreateContainerConfigError', 'secret "x" not found') },
     ['starting', 'ContainerConfigError: pod w-1: CreateContainerConfigError: secret "x" not found'],
   ],
   [
-    'no node has room',
+    'no node with enough resources',
     {
       phase: 'Pending',
       conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/3 nodes are available' }],
     },
     ['starting', 'Unschedulable: pod w-1: Unschedulable: 0/3 nodes are available'],
   ],
-  ['it runs', { phase: 'Running', containerStatuses: [{ name: 'worker', state: { running: {} } }] }, ['running']],
+  ['running', { phase: 'Running', containerStatuses: [{ name: 'worker', state: { running: {} } }] }, ['running']],
   [
-    'it ended well',
+    'succeeded',
     { phase: 'Succeeded', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 0, reason: 'Completed' } } }] },
     ['ended', 0],
   ],
   [
-    'it crashed',
+    'crashed',
     { phase: 'Failed', containerStatuses: [{ name: 'worker', state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }] },
     ['ended', 137, 'CrashedOnStartup: pod w-1 exited with code 137: OOMKilled'],
   ],
@@ -69,7 +65,7 @@ for (const [what, status, want] of [
     ['ended', undefined, 'Evicted: pod w-1: PreemptionByScheduler: preempting'],
   ],
   [
-    'a sidecar that ended well says nothing about the worker',
+    'the exit code of a sidecar is ignored',
     {
       phase: 'Failed',
       containerStatuses: [
@@ -77,12 +73,12 @@ for (const [what, status, want] of [
         { name: 'worker', state: { terminated: { exitCode: 3 } } },
       ],
     },
-    ['ended', 3, 'CrashedOnStartup: pod w-1 exited with code 3: no reason is given'],
+    ['ended', 3, 'CrashedOnStartup: pod w-1 exited with code 3: no reason given'],
   ],
 ] as [string, PodBody['status'], unknown[]][]) {
-  test(`a Pod: ${what}`, () => deepEqual(said(status), want))
+  test(`a Pod: ${what}`, () => deepEqual(describeState(status), want))
 }
 
-test('one that is being deleted still runs, and is neither counted nor ended again', () => {
-  deepEqual(said({ phase: 'Running' }, { deletionTimestamp: '2026-06-01T10:00:00Z' }), ['leaving'])
+test('a Pod that is being deleted is terminating, neither running nor ended', () => {
+  deepEqual(describeState({ phase: 'Running' }, { deletionTimestamp: '2026-06-01T10:00:00Z' }), ['terminating'])
 })

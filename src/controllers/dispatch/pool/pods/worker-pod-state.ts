@@ -1,13 +1,13 @@
 import type { StartFailure } from '../start-state.ts'
 import type { ContainerState, Pod } from './pod.ts'
 
-/** `leaving`: it is being deleted and may still run. `ended`: nothing of it runs any more. */
+/** `terminating`: it is being deleted and may still run. `ended`: all its containers have stopped. */
 export type WorkerPodState =
   | { readonly state: 'starting'; readonly failure: StartFailure | undefined }
-  | { readonly state: 'running' | 'leaving' }
+  | { readonly state: 'running' | 'terminating' }
   | { readonly state: 'ended'; readonly exitCode: number | undefined; readonly failure: StartFailure | undefined; readonly endedMs: number }
 
-/** The reasons of kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
+/** Reasons of the kubelet's image manager: k8s.io/kubernetes/pkg/kubelet/images/types.go. */
 const imageReasons = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -17,10 +17,10 @@ const imageReasons = new Set([
   'RegistryUnavailable',
   'SignatureValidationFailed',
 ])
-/** Of its container manager: pkg/kubelet/kuberuntime/kuberuntime_container.go and pkg/kubelet/container/sync_result.go. */
+/** Reasons of its container manager: pkg/kubelet/kuberuntime/kuberuntime_container.go and pkg/kubelet/container/sync_result.go. */
 const containerReasons = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'PreCreateHookError'])
 
-/** What a Pod's status, as kubelet and scheduler write it, says about the worker in it. */
+/** Derives the state of a worker from the status of its Pod, as the kubelet and the scheduler write it. */
 export function workerPodState({ metadata, status = {} }: Pod, container: string): WorkerPodState {
   const { phase = 'Pending', containerStatuses = [], initContainerStatuses = [], conditions = [] } = status
   const main = (containerStatuses.find(({ name }) => name === container) ?? containerStatuses[0])?.state
@@ -37,7 +37,7 @@ export function workerPodState({ metadata, status = {} }: Pod, container: string
       endedMs: Number.isNaN(endedMs) ? Date.parse(metadata.creationTimestamp) : endedMs,
     }
   }
-  if (metadata.deletionTimestamp) return { state: 'leaving' }
+  if (metadata.deletionTimestamp) return { state: 'terminating' }
   if (main?.running) return { state: 'running' }
   const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting).find(isStartFailure)
   if (waiting) {
@@ -55,7 +55,7 @@ const isStartFailure = (waiting: ContainerState['waiting']) =>
   waiting !== undefined && (imageReasons.has(waiting.reason ?? '') || containerReasons.has(waiting.reason ?? ''))
 
 function failureOf(pod: string, status: NonNullable<Pod['status']>, terminated: ContainerState['terminated']): StartFailure {
-  // Evicted by the kubelet, by a taint or for a more important Pod: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
+  // Evicted by the kubelet, by a taint or by preemption: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
   const disrupted = status.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
   if (status.reason === 'Evicted' || disrupted) return { reason: 'Evicted', message: `pod ${pod}: ${formatReason(disrupted ?? status)}` }
   if (!terminated) return { reason: 'CrashedOnStartup', message: `pod ${pod} failed: ${formatReason(status)}` }
@@ -65,5 +65,5 @@ function failureOf(pod: string, status: NonNullable<Pod['status']>, terminated: 
 const maxMessage = 500
 
 function formatReason({ reason, message }: { reason?: string; message?: string }): string {
-  return ([reason, message].filter(Boolean).join(': ') || 'no reason is given').slice(0, maxMessage)
+  return ([reason, message].filter(Boolean).join(': ') || 'no reason given').slice(0, maxMessage)
 }
