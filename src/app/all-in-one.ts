@@ -254,7 +254,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       healthz: () => manager.healthz().reasons,
       readyz: () => readiness(),
       startupz: () => (hasStarted ? [] : readiness()),
-      metrics: async () => ({ contentType: registry.contentType, text: (await registry.metrics()) + server.metrics() }),
+      metrics: async () => ({ contentType: registry.contentType, text: (await registry.metrics()) + (await server.metrics()) }),
       page: () =>
         renderStatusPage({
           stacks: stacks.list(),

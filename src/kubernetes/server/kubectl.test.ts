@@ -117,7 +117,7 @@ describe('the real kubectl', { skip: skipWithout('kubectl') }, () => {
     await assert.rejects(asRobot('get', 'secrets'), /secrets is forbidden: User "system:serviceaccount:default:robot" cannot list/)
     await assert.rejects(
       run('kubectl', ['--kubeconfig', server.server.kubeconfigPath, '--as=bob', 'get', 'pods']),
-      /impersonation is not served/,
+      /impersonation is not supported/,
     )
   })
 

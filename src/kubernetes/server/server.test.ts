@@ -130,7 +130,7 @@ describe('create, read, update, delete', () => {
       reason: 'MethodNotAllowed',
       message: /does not allow/,
     },
-    { name: 'percent signs that encode nothing', path: maps('default', '%zz'), code: 400, reason: 'BadRequest', message: /percent sign/ },
+    { name: 'an invalid percent-encoding', path: maps('default', '%zz'), code: 400, reason: 'BadRequest', message: /percent-encoding/ },
     {
       name: 'a resource version that is no number',
       path: `${maps('default')}?resourceVersion=abc`,

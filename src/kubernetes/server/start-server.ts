@@ -32,7 +32,7 @@ import {
   UnauthenticatedConnections,
 } from './http/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
-import { RequestMetrics, type ServerStats, serverMetrics } from './metrics/index.ts'
+import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { type AdmissionPlugin, PagedLists, type Services } from './rest/index.ts'
@@ -80,8 +80,8 @@ export type ApiServer = {
   /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   stats(): ServerStats
-  /** What `/metrics` serves, in Prometheus' format, without what is about the process. */
-  metrics(): string
+  /** The content of `/metrics` in Prometheus' text format, without the metrics of the process. */
+  metrics(): Promise<string>
   /**
    * Copies the database to `path` while the server goes on: consistent, on disk, mode 0600, replacing an older file there in one
    * step. It holds every object and so every Secret; keys and certificates (`pki/`) are not in it. One at a time.
@@ -158,14 +158,17 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         rssBytes: process.memoryUsage.rss(),
       }
     }
-    const metrics = () => {
-      const stored = [...registry.storedKinds()].map(({ group, plural, storageName }) => ({
-        group,
-        resource: plural,
-        objects: store.table(storageName).size,
-      }))
-      return requestMetrics.render() + serverMetrics(kubernetesVersion, stored, stats())
-    }
+    const metrics = new ServerMetrics({
+      kubernetesVersion,
+      requests: requestMetrics,
+      stats,
+      resourceCounts: () =>
+        [...registry.storedKinds()].map(({ group, plural, storageName }) => ({
+          group,
+          resource: plural,
+          objects: store.table(storageName).size,
+        })),
+    })
     const allMounts: readonly Mount[] = [
       ...mounts,
       backupMount({
@@ -225,7 +228,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
         return entry && parseEntry(entry)
       },
       stats,
-      metrics,
+      metrics: () => metrics.server(),
       backUp: path =>
         writeAtomically(
           resolve(path),

@@ -1,10 +1,11 @@
 /**
- * @module http: from bytes to calls. Start reading at `handler.ts`.
- * In: requests of the TLS listener. Out: routed, authenticated and allowed calls for rest/, or an answer.
- * Every fault of a client is a 4xx with a Status; nothing a client sends may end the process or be a 500.
+ * @module http: from bytes to calls. Start reading at `handler.ts`, then `resource-requests.ts`; `listener.ts` is the TLS listener.
+ * In: requests of the TLS listener and of local connections. Out: routed, authenticated and authorized calls for rest/, or a response.
+ * Every error of a client is a 4xx with a Status; nothing that a client sends may end the process or cause a 500.
  */
 export { backupMount } from './backup-mount.ts'
-export { type HandlerOptions, makeHandler } from './handler.ts'
+export { makeHandler } from './handler.ts'
+export type { HandlerOptions } from './handler-options.ts'
 export type { Handler, HttpRequest, Mount } from './handler-types.ts'
 export { type Listener, makeListener } from './listener.ts'
 export { type LocalConnection, LocalConnections } from './local-connection.ts'

@@ -1,27 +1,27 @@
 import { badRequest } from '../../object/index.ts'
 
-/** Where a path leads. */
-export type Route =
-  | {
-      readonly type: 'resource'
-      readonly group: string
-      readonly version: string
-      readonly namespace: string
-      readonly plural: string
-      readonly name: string
-      readonly subresource: string
-    }
-  /** Health, version, discovery, OpenAPI: told apart by `path`. */
-  | { readonly type: 'path'; readonly path: string }
+/** The path of a resource. */
+export type ResourceRoute = {
+  readonly type: 'resource'
+  readonly group: string
+  readonly version: string
+  readonly namespace: string
+  readonly plural: string
+  readonly name: string
+  readonly subresource: string
+}
+
+/** The meaning of a path; `path` is health, version, discovery, OpenAPI and everything unknown. */
+export type Route = ResourceRoute | { readonly type: 'path'; readonly path: string }
 
 /**
- * Reads the path of a request (without its query).
- * @throws {StatusError} BadRequest for percent-encoding that is none.
+ * Parses the path of a request, without its query.
+ * @throws {StatusError} BadRequest for invalid percent-encoding.
  */
 export function readRoute(path: string): Route {
   const parts = path.split('/')
   if (parts[parts.length - 1] === '') parts.pop()
-  // parts[0] is what stands before the first slash: nothing.
+  // parts[0] is the empty text before the first slash.
   const isCore = parts[1] === 'api'
   const first = isCore ? 3 : 4
   if ((!isCore && parts[1] !== 'apis') || parts.length <= first) return { type: 'path', path }
@@ -29,7 +29,7 @@ export function readRoute(path: string): Route {
   if (path.includes('%')) for (let i = 0; i < rest.length; i++) rest[i] = decode(rest[i]!)
   const group = isCore ? '' : parts[2]!
   const version = parts[first - 1]!
-  // namespaces/NS/PLURAL… but namespaces/NS/status and …/finalize belong to the namespace itself.
+  // namespaces/NS/PLURAL is in a namespace, but namespaces/NS/status and …/finalize are the Namespace itself.
   const isInNamespace =
     rest[0] === 'namespaces' && rest.length >= 3 && !(rest.length === 3 && isCore && (rest[2] === 'status' || rest[2] === 'finalize'))
   const at = isInNamespace ? 2 : 0
@@ -49,6 +49,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw badRequest(`the path has a percent sign that encodes nothing: ${JSON.stringify(text.slice(0, 80))}`)
+    throw badRequest(`the path has an invalid percent-encoding: ${JSON.stringify(text.slice(0, 80))}`)
   }
 }

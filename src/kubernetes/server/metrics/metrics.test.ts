@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startTestServer, type TestServer } from '../server.testing.ts'
-import { RequestMetrics } from './index.ts'
+import { RequestMetrics, ServerMetrics, type ServerStats } from './index.ts'
 
 describe('/metrics', () => {
   let server: TestServer
@@ -13,7 +13,7 @@ describe('/metrics', () => {
   const scrape = async () => (await server.call<string>('/metrics')).body
   const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })
 
-  test('requests are counted by what they ask for and how they end', async () => {
+  test('requests are counted by resource, verb and status code', async () => {
     const base = '/api/v1/namespaces/default/configmaps'
     await server.call(base, { body: configMap('a') })
     await server.call(base, { body: configMap('a') })
@@ -38,17 +38,17 @@ describe('/metrics', () => {
     ]) {
       assert.ok(text.includes(line), `${line} in\n${text}`)
     }
-    assert.ok(!text.includes('inventions'), 'what a client invents is no label')
+    assert.ok(!text.includes('inventions'), 'names that clients invent are not labels')
     assert.match(text, /^apiserver_request_duration_seconds_bucket\{[^}]*verb="GET"[^}]*le="\+Inf"\} 1$/m)
     assert.match(text, /^apiserver_storage_objects\{resource="configmaps"\} 1$/m)
     assert.match(text, /^apiserver_resource_objects\{group="rbac.authorization.k8s.io",resource="clusterroles"\} \d+$/m)
     assert.match(text, /^process_resident_memory_bytes \d+$/m)
     assert.match(text, /^oarlock_apiserver_writes_total \d+$/m)
     const names = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
-    assert.equal(new Set(names).size, names.length, 'no name twice')
+    assert.equal(new Set(names).size, names.length, 'every name is unique')
   })
 
-  test('an open watch is a long-running request, and counted at its end', async () => {
+  test('an open watch is a long-running request, and is counted when it ends', async () => {
     const open = () => /^apiserver_longrunning_requests\{[^}]*resource="secrets"[^}]*\} (\d+)$/m
     const watch = await server.watch(
       '/api/v1/secrets?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
@@ -67,7 +67,7 @@ describe('/metrics', () => {
     }
   })
 
-  test('it is for who may read it', async () => {
+  test('requires credentials that may read it', async () => {
     assert.equal((await server.call('/metrics', { token: null })).code, 401)
     const token = server.server.issueToken({ name: 'prometheus', groups: [], ttlMs: 60_000 })
     assert.equal((await server.call('/metrics', { token })).code, 403)
@@ -78,19 +78,57 @@ describe('/metrics', () => {
   })
 })
 
-test('kinds that come and go do not fill the memory', () => {
+const stats: ServerStats = {
+  objects: 3,
+  objectBytes: 300,
+  watchers: 1,
+  connections: 2,
+  writes: 7,
+  commits: 4,
+  failedWrites: 0,
+  queuedWrites: 5,
+  lastCommitMs: 2,
+  inFlight: 6,
+  waitingRequests: 8,
+  rejectedRequests: 9,
+  rssBytes: 1_000,
+}
+
+const render = (requests: RequestMetrics) =>
+  new ServerMetrics({
+    kubernetesVersion: 'v1.0.0',
+    requests,
+    resourceCounts: () => [{ group: 'g', resource: 'r', objects: 3 }],
+    stats: () => stats,
+  }).server()
+
+test('short-lived kinds beyond the limit are counted without their resource', async () => {
   const metrics = new RequestMetrics({ maxSeries: 20 })
   const labels = { verb: 'GET', group: 'g', version: 'v1', subresource: '', scope: 'resource', isDryRun: false } as const
   for (let i = 0; i < 100; i++) metrics.observe({ ...labels, resource: `r${i}` }, 200, 0.001)
-  const lines = metrics.render().match(/^apiserver_request_total/gm)
+  const lines = (await render(metrics)).match(/^apiserver_request_total/gm)
   assert.equal(lines?.length, 21)
 })
 
-test('a request falls into its bucket and all above', () => {
+test('a request counts in its bucket and all above', async () => {
   const metrics = new RequestMetrics()
   const labels = { verb: 'GET', group: '', version: 'v1', resource: 'pods', subresource: '', scope: 'resource', isDryRun: false } as const
   for (const seconds of [0.005, 0.0051, 1, 100]) metrics.observe(labels, 200, seconds)
-  const text = metrics.render()
-  const bucket = (le: string) => Number(new RegExp(`le="${le.replace('+', '\\+')}"\\} (\\d+)`).exec(text)?.[1])
+  const text = await render(metrics)
+  const bucket = (le: string) => Number(new RegExp(`le="${le.replace('+', '\\+')}"[^}]*\\} (\\d+)`).exec(text)?.[1])
   assert.deepEqual(['0.005', '0.025', '0.8', '1', '60', '+Inf'].map(bucket), [1, 2, 2, 3, 3, 4])
+})
+
+test('values are read at each scrape, and the peak of requests in flight restarts', async () => {
+  const requests = new RequestMetrics()
+  requests.requestStarted(true)
+  requests.requestStarted(true)
+  requests.requestFinished(true)
+  const metrics = new ServerMetrics({ kubernetesVersion: 'v1.0.0', requests, resourceCounts: () => [], stats: () => stats })
+  const peak = async () => Number(/inflight_requests\{request_kind="mutating"\} (\d+)/.exec(await metrics.server())?.[1])
+  assert.equal(await peak(), 2)
+  assert.equal(await peak(), 1)
+  stats.writes = 8
+  assert.match(await metrics.server(), /^oarlock_apiserver_writes_total 8$/m)
+  assert.match(await metrics.process(), /^process_cpu_seconds_total [\d.]+$/m)
 })

@@ -9,7 +9,7 @@ import { finish, type Reply, type Representation, renderEntry, send } from '../w
 import type { WriteResult } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
 
-/** What every handler works with. */
+/** The services of the server that the verbs use. */
 export type Services = {
   readonly store: Store
   readonly registry: Registry
@@ -19,8 +19,8 @@ export type Services = {
   readonly maxWatchBufferBytes: number
 }
 
-/** One request for a resource, routed, authenticated and allowed. */
-export type Call = {
+/** The resource that a request is for, and what to do with it. */
+export type Target = {
   readonly verb: Verb
   readonly kind: Kind
   readonly table: Table
@@ -29,48 +29,78 @@ export type Call = {
   /** Empty for the collection. */
   readonly name: string
   readonly subresource: '' | 'status' | 'scale' | 'finalize'
+}
+
+/** What the client sent. */
+export type CallInput = {
   readonly query: URLSearchParams | undefined
   readonly userAgent: string | undefined
-  readonly acceptEncoding: string | undefined
-  readonly as: Representation
-  readonly user: User
   readonly contentType: string
   /** The body as text; empty when there is none. */
   readonly body: string
+}
+
+/** Who sent the request, and the checks of their rights that depend on the stored object or on time. */
+export type Caller = {
+  readonly user: User
+  /** For updates and patches that may create: throws when the user may not create. */
+  readonly checkCreate?: (() => void) | undefined
+  /** For watches; see {@link Revalidate}. */
+  readonly revalidate?: Revalidate | undefined
+  /** The admission plugin of the kind, if it has one. */
+  readonly admit?: AdmissionPlugin | undefined
+}
+
+/** Where the response goes, and in which form. */
+export type CallOutput = {
   readonly response: Reply
-  /** Of updates and patches that may create: throws when this user may not. */
-  readonly checkCreate?: () => void
-  /** Of watches: see `MayGoOn`. */
-  readonly revalidate?: Revalidate
-  /** Has a say in what is written of this kind. */
-  readonly admit?: AdmissionPlugin
+  readonly as: Representation
+  readonly acceptEncoding: string | undefined
+}
+
+/** One request for a resource: routed, authenticated and authorized. */
+export type Call = {
+  readonly target: Target
+  readonly input: CallInput
+  readonly caller: Caller
+  readonly output: CallOutput
 }
 
 /**
- * Looks at an object before it is written, knowing who asks; `before` is what it replaces.
- * @throws {StatusError} to refuse it.
+ * Checks an object before it is written; `before` is the version it replaces.
+ * @throws {StatusError} to reject the write.
  */
-export type AdmissionPlugin = (call: Call, object: KubeObject, before: KubeObject | undefined) => void
+export type AdmissionPlugin = (request: Target & Pick<Caller, 'user'>, object: KubeObject, before: KubeObject | undefined) => void
 
-export function keyOf(call: { namespace: string; name: string }): string {
-  return call.namespace ? `${call.namespace}/${call.name}` : call.name
+export function keyOf({ namespace, name }: { namespace: string; name: string }): string {
+  return namespace ? `${namespace}/${name}` : name
 }
 
-/** Answers a write with the object it left. */
-export function sendOutcome(call: Call, outcome: WriteResult, code: number, warnings: readonly string[], nowMs: number): void {
-  if (outcome.entry) sendEntry(call, outcome.entry, code, warnings, nowMs)
-  else sendObject(call, outcome.object!, code, warnings)
+/** The same call for another kind: a subresource whose body is a kind of its own. */
+export function withKind(call: Call, kind: Kind): Call {
+  return { ...call, target: { ...call.target, kind } }
+}
+
+/** Runs the admission plugin of the kind, if it has one. */
+export function admit({ target, caller: { user, admit } }: Call, object: KubeObject, before: KubeObject | undefined): void {
+  admit?.({ ...target, user }, object, before)
+}
+
+/** Sends the result of a write. */
+export function sendResult(call: Call, result: WriteResult, code: number, warnings: readonly string[], nowMs: number): void {
+  if (result.entry) sendEntry(call, result.entry, code, warnings, nowMs)
+  else sendObject(call, result.object!, code, warnings)
 }
 
 export function sendEntry(call: Call, entry: Entry, code: number, warnings: readonly string[], nowMs: number): void {
-  send(call.response, code, call.as.contentType, renderEntry(call.kind, entry, call.as, nowMs), warnings)
+  send(call.output.response, code, call.output.as.contentType, renderEntry(call.target.kind, entry, call.output.as, nowMs), warnings)
 }
 
 export function sendObject(call: Call, object: KubeObject | object, code: number, warnings?: readonly string[]): void {
-  send(call.response, code, call.as.contentType, finish(asciiJson(object), call.as), warnings)
+  send(call.output.response, code, call.output.as.contentType, finish(asciiJson(object), call.output.as), warnings)
 }
 
-/** A whole number from the query; undefined when absent or negative. Refused in the words of Kubernetes. */
+/** An integer of the query; undefined when absent or negative. The error has the wording of Kubernetes. */
 export function readCount(query: URLSearchParams | undefined, name: string): number | undefined {
   const text = query?.get(name)
   if (text === undefined || text === null || text === '') return undefined

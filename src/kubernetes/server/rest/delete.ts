@@ -15,7 +15,7 @@ import { type Kind, markTerminating, selectFrom } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
-import { type Call, keyOf, type Services, sendObject, sendOutcome } from './call.ts'
+import { type Call, keyOf, type Services, sendObject, sendResult } from './call.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
 import { isDeletionComplete } from './prepare.ts'
 import { mustStream, selectionOf } from './read.ts'
@@ -35,18 +35,18 @@ export type DeleteOptions = {
 /** Deletes one object: at once, or when its finalizers are done. */
 export async function remove(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const { kind, table } = call
+  const { kind, table } = call.target
   const options = readDeleteOptions(call)
   let last: KubeObject | undefined
-  const outcome = await mutate(store, table, keyOf(call), head => {
-    if (!head) throw notFound(kind, call.name)
+  const outcome = await mutate(store, table, keyOf(call.target), head => {
+    if (!head) throw notFound(kind, call.target.name)
     const object = readEntry(kind, head)
     last = object
     return decideDelete(kind, object, options, store.nowMs)
   })
   const warnings = defaultWarnings(call, options)
   if (outcome.isRemoved && kind.strategy.returnDeletedObject) {
-    sendOutcome(call, outcome, 200, warnings, store.nowMs)
+    sendResult(call, outcome, 200, warnings, store.nowMs)
     return
   }
   if (outcome.isRemoved || (options.dryRun && outcome.object === undefined)) {
@@ -55,13 +55,13 @@ export async function remove(services: Services, call: Call): Promise<void> {
     sendObject(call, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, 200, warnings)
     return
   }
-  sendOutcome(call, outcome, 200, warnings, store.nowMs)
+  sendResult(call, outcome, 200, warnings, store.nowMs)
 }
 
 /** Deletes every selected object and answers with them. */
 export async function removeCollection(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const { kind, table } = call
+  const { kind, table } = call.target
   const options = readDeleteOptions(call)
   const selection = selectionOf(call)
   const entries = selectFrom(table, selection)
@@ -69,14 +69,14 @@ export async function removeCollection(services: Services, call: Call): Promise<
   await yieldEvery(entries, entry => done.push(ignoreUnhandledRejection(deleteEntry(store, kind, table, entry, options))))
   await Promise.all(done)
   const { shard } = selection
-  const shardInfo = shard && call.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
-  const frame = listFrame(kind, call.as, { resourceVersion: String(store.revision), ...shardInfo })
+  const shardInfo = shard && call.output.as.form === 'object' ? { shardInfo: { selector: shard.text } } : {}
+  const frame = listFrame(kind, call.output.as, { resourceVersion: String(store.revision), ...shardInfo })
   if (mustStream(entries, 0, entries.length)) {
     await streamList(call, frame, { entries, from: 0, to: entries.length, nowMs: store.nowMs })
     return
   }
-  const items = entries.map(entry => listItem(kind, entry, call.as, store.nowMs)).join(',')
-  send(call.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
+  const items = entries.map(entry => listItem(kind, entry, call.output.as, store.nowMs)).join(',')
+  send(call.output.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
 }
 
 /** A failure is told when all is awaited together, not as one that nobody heard of. */
@@ -166,7 +166,7 @@ function defaultPropagation(kind: Kind, finalizers: readonly string[] = []): Pro
 }
 
 /** What a client that did not say what becomes of dependents is told. */
-function defaultWarnings({ kind }: Call, { propagation }: DeleteOptions): string[] {
+function defaultWarnings({ target: { kind } }: Call, { propagation }: DeleteOptions): string[] {
   return kind.strategy.orphanByDefaultWarning && propagation === undefined ? [kind.strategy.orphanByDefaultWarning] : []
 }
 
@@ -179,8 +179,8 @@ function finalizersFor(finalizers: readonly string[], propagation: Propagation |
 }
 
 function readDeleteOptions(call: Call): DeleteOptions {
-  const { query } = call
-  const body = call.body ? parseBody(call.body, call.contentType) : {}
+  const { query } = call.input
+  const body = call.input.body ? parseBody(call.input.body, call.input.contentType) : {}
   if (!isJsonObject(body)) throw badRequest('the body of a delete request must be one DeleteOptions object')
   if (body.kind !== undefined && body.kind !== 'DeleteOptions') {
     throw badRequest(`the body of a delete request must be one DeleteOptions object, got a ${String(body.kind).slice(0, 80)}`)

@@ -10,7 +10,7 @@ import { scale } from './scale.ts'
 import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
-export { type AdmissionPlugin, type Call, methodNotAllowed, type Services, sendObject } from './call.ts'
+export { type AdmissionPlugin, type Call, type Caller, methodNotAllowed, type Services, sendObject, type Target, withKind } from './call.ts'
 export type { Decoded } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isLongYaml, LongYaml } from './long-yaml.ts'
@@ -22,8 +22,8 @@ export { readBoolean, readWriteOptions } from './write-options.ts'
 
 /** Carries out one call and answers it. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {
-  if (call.subresource === 'scale' && call.kind.scale) return scale(services, call, call.kind.scale)
-  switch (call.verb) {
+  if (call.target.subresource === 'scale' && call.target.kind.scale) return scale(services, call, call.target.kind.scale)
+  switch (call.target.verb) {
     case 'get':
       get(services, call)
       return undefined

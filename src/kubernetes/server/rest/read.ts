@@ -18,16 +18,17 @@ import { streamList } from './stream-list.ts'
 const streamFromBytes = 512 * 1024
 
 export function get({ store }: Services, call: Call): void {
-  const entry = call.table.get(keyOf(call))
-  if (!entry) throw notFound(call.kind, call.name)
-  const revision = readRevisionParameter(call.query)
+  const entry = call.target.table.get(keyOf(call.target))
+  if (!entry) throw notFound(call.target.kind, call.target.name)
+  const revision = readRevisionParameter(call.input.query)
   if (revision !== undefined && revision > store.revision) throw revisionTooLarge(revision, store.revision)
   sendEntry(call, entry, 200, [], store.nowMs)
 }
 
 export async function list(services: Services, call: Call): Promise<void> {
   const { store, pages } = services
-  const { kind, query } = call
+  const { kind } = call.target
+  const { query } = call.input
   const selection = selectionOf(call)
   checkListOptions(query, false)
   readCount(query, 'timeoutSeconds')
@@ -38,16 +39,16 @@ export async function list(services: Services, call: Call): Promise<void> {
   const meta: ListMeta = { resourceVersion: String(revision) }
   if (end < entries.length) {
     const id = snapshot ?? pages.save(scopeOf(call), entries, store.nowMs)
-    meta.continue = writeContinueToken({ revision, start: keyAfter(entries[end - 1]!.key, call.namespace), snapshot: id })
+    meta.continue = writeContinueToken({ revision, start: keyAfter(entries[end - 1]!.key, call.target.namespace), snapshot: id })
     if (selection.isWhole || selection.shard?.isOnly) meta.remainingItemCount = entries.length - end
   } else if (snapshot !== undefined) pages.finish(snapshot, store.nowMs)
-  if (selection.shard && call.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
+  if (selection.shard && call.output.as.form === 'object') meta.shardInfo = { selector: selection.shard.text }
 
-  const frame = listFrame(kind, call.as, meta)
+  const frame = listFrame(kind, call.output.as, meta)
   if (!mustStream(entries, offset, end)) {
     let text = frame.head
-    for (let i = offset; i < end; i++) text += (i > offset ? ',' : '') + listItem(kind, entries[i]!, call.as, store.nowMs)
-    await sendLarge(call.response, call.as.contentType, finish(text + frame.end, call.as), call.acceptEncoding)
+    for (let i = offset; i < end; i++) text += (i > offset ? ',' : '') + listItem(kind, entries[i]!, call.output.as, store.nowMs)
+    await sendLarge(call.output.response, call.output.as.contentType, finish(text + frame.end, call.output.as), call.output.acceptEncoding)
     return
   }
   await streamList(call, frame, { entries, from: offset, to: end, nowMs: store.nowMs })
@@ -64,7 +65,8 @@ type Pages = { entries: readonly Entry[]; revision: number; offset: number; snap
 
 /** What a list has to show: all pages of it, and where this one begins. */
 function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
-  const { query, table } = call
+  const { table } = call.target
+  const { query } = call.input
   const token = query?.get('continue')
   const revision = readRevisionParameter(query)
   if (!token) {
@@ -87,12 +89,12 @@ function readEntries({ store, pages }: Services, call: Call, selection: Selectio
       'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.'
     throw new StatusError('Expired', message, { continueToken: writeContinueToken({ revision: -1, start, snapshot: undefined }) })
   }
-  const first = call.namespace ? `${call.namespace}/${start}` : start
+  const first = call.target.namespace ? `${call.target.namespace}/${start}` : start
   return { entries, revision: at < 0 ? store.revision : at, offset: firstFrom(entries, first), snapshot: kept && snapshot }
 }
 
 /** What was asked for, beside which page: tokens of another list find no snapshot. */
-function scopeOf({ table, namespace, query }: Call): string {
+function scopeOf({ target: { table, namespace }, input: { query } }: Call): string {
   const selectors = ['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query?.get(name) ?? '')
   return JSON.stringify([table.name, namespace, ...selectors])
 }
@@ -115,12 +117,12 @@ function readLimit(query: URLSearchParams | undefined): number {
 }
 
 export function selectionOf(call: Call): Selection {
-  const { query } = call
+  const { query } = call.input
   const fieldSelector = query?.get('fieldSelector') ?? undefined
-  const byName = call.name ? `metadata.name=${call.name}` : undefined
+  const byName = call.target.name ? `metadata.name=${call.target.name}` : undefined
   const labelSelector = query?.get('labelSelector') ?? undefined
   const shardSelector = query?.get('shardSelector') ?? undefined
-  return select(call.kind, call.table, call.namespace, labelSelector, byName ?? fieldSelector, shardSelector)
+  return select(call.target.kind, call.target.table, call.target.namespace, labelSelector, byName ?? fieldSelector, shardSelector)
 }
 
 /** @throws {StatusError} BadRequest when it is not a number. */

@@ -17,7 +17,7 @@ import { type Kind, type ScaleFields, scaleKindFor, valueAt } from '../registry/
 import { asciiJson, type Entry } from '../storage/index.ts'
 import { renderEntry, send } from '../wire/index.ts'
 import { parseYaml } from './body.ts'
-import { type Call, keyOf, type Services } from './call.ts'
+import { type Call, keyOf, type Services, withKind } from './call.ts'
 import { type Decoded, decode } from './decode.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
 import { prepareUpdate } from './prepare.ts'
@@ -31,11 +31,11 @@ import { readWriteOptions, type WriteOptions } from './write-options.ts'
  * @throws {StatusError} as other reads and writes do; BadRequest for a custom resource without a number of replicas.
  */
 export async function scale(services: Services, call: Call, fields: ScaleFields): Promise<void> {
-  if (call.verb === 'get') {
-    const entry = call.table.get(keyOf(call))
-    if (!entry) throw notFound(call.kind, call.name)
-    const object = readEntry(call.kind, entry)
-    if (call.kind.isCustom && replicasOf(object, fields.specReplicas) === undefined) {
+  if (call.target.verb === 'get') {
+    const entry = call.target.table.get(keyOf(call.target))
+    if (!entry) throw notFound(call.target.kind, call.target.name)
+    const object = readEntry(call.target.kind, entry)
+    if (call.target.kind.isCustom && replicasOf(object, fields.specReplicas) === undefined) {
       throw badRequest(`the spec replicas field ".${fields.specReplicas.join('.')}" does not exist: set it before asking for the scale`)
     }
     sendScale(call, entry, object, fields, [], services.store.nowMs)
@@ -45,35 +45,35 @@ export async function scale(services: Services, call: Call, fields: ScaleFields)
 }
 
 async function write({ store }: Services, call: Call, fields: ScaleFields): Promise<void> {
-  const isUpdate = call.verb === 'update'
-  const options = readWriteOptions(isUpdate ? 'UpdateOptions' : 'PatchOptions', call.query, call.userAgent, store.nowMs)
+  const isUpdate = call.target.verb === 'update'
+  const options = readWriteOptions(isUpdate ? 'UpdateOptions' : 'PatchOptions', call.input.query, call.input.userAgent, store.nowMs)
   const change = isUpdate
     ? replaceScale(call, options)
-    : call.contentType === 'application/apply-patch+yaml'
+    : call.input.contentType === 'application/apply-patch+yaml'
       ? applyScale(call, options)
       : patchScale(call, options)
   let result: KubeObject | undefined
   let base: Entry | undefined
-  const { entry } = await mutate(store, call.table, keyOf(call), head => {
+  const { entry } = await mutate(store, call.target.table, keyOf(call.target), head => {
     options.warnings.length = 0
-    if (!head) throw notFound(call.kind, call.name)
+    if (!head) throw notFound(call.target.kind, call.target.name)
     base = head
-    const before = readEntry(call.kind, head)
-    const { after, decision } = decideScaleWrite(call, before, change(scaleOf(before, fields, call.kind)), fields, options)
+    const before = readEntry(call.target.kind, head)
+    const { after, decision } = decideScaleWrite(call, before, change(scaleOf(before, fields, call.target.kind)), fields, options)
     result = after
     return decision
   })
-  sendScale(call, entry ?? base!, entry ? readEntry(call.kind, entry) : result!, fields, options.warnings, store.nowMs)
+  sendScale(call, entry ?? base!, entry ? readEntry(call.target.kind, entry) : result!, fields, options.warnings, store.nowMs)
 }
 
 /** A changed Scale: what the client asks for, and who owns the number from now on. */
 type ScaleChange = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; managers: ManagedFieldsEntry[] }
 
 function replaceScale(call: Call, options: WriteOptions): ScaleChange {
-  const kind = scaleKindFor(call.kind)
+  const kind = scaleKindFor(call.target.kind)
   // What makes no sense is refused before anyone looks whether the object is there.
-  const decoded = decodeBody({ ...call, kind }, options)
-  if (!decoded.sent.name) throw undeterminedName(call.name)
+  const decoded = decodeBody(withKind(call, kind), options)
+  if (!decoded.sent.name) throw undeterminedName(call.target.name)
   checkNamespacedName(call, decoded.sent)
   const warnings = [...options.warnings]
   return live => {
@@ -83,8 +83,8 @@ function replaceScale(call: Call, options: WriteOptions): ScaleChange {
 }
 
 function patchScale(call: Call, options: WriteOptions): ScaleChange {
-  const kind = scaleKindFor(call.kind)
-  const change = patchFunction({ ...call, kind })
+  const kind = scaleKindFor(call.target.kind)
+  const change = patchFunction(withKind(call, kind))
   return live => trackScale(live, decode(kind, change(live as unknown as JsonObject), options), kind, options)
 }
 
@@ -111,10 +111,10 @@ function defaultScale(kind: Kind, scale: KubeObject): KubeObject {
 }
 
 function applyScale(call: Call, options: WriteOptions): ScaleChange {
-  const kind = scaleKindFor(call.kind)
+  const kind = scaleKindFor(call.target.kind)
   const { manager, isManagerGiven, force, nowMs } = options
   if (!isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
-  const body = parseYaml(call.body)
+  const body = parseYaml(call.input.body)
   if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
   if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
   return live => {
@@ -123,7 +123,12 @@ function applyScale(call: Call, options: WriteOptions): ScaleChange {
     defaultScale(kind, object)
     const { object: result, conflicts } = applyServerSide({
       live: live as unknown as JsonObject,
-      applied: { apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: call.name }, spec: (object.spec ?? {}) as JsonObject },
+      applied: {
+        apiVersion: kind.apiVersion,
+        kind: kind.kind,
+        metadata: { name: call.target.name },
+        spec: (object.spec ?? {}) as JsonObject,
+      },
       manager,
       force,
       schema: kind.schema,
@@ -145,7 +150,7 @@ function decideScaleWrite(
   fields: ScaleFields,
   options: WriteOptions,
 ): { after: KubeObject; decision: WriteDecision } {
-  const { kind, name, namespace } = call
+  const { kind, name, namespace } = call.target
   if (sent.name && sent.name !== name)
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
   if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {
@@ -153,7 +158,7 @@ function decideScaleWrite(
   }
   const { specReplicas } = fields
   // A patch that does not say it leaves it as it was; a whole Scale without it means zero.
-  const isLeftOut = call.verb === 'patch' && valueAt(wanted, ['spec', 'replicas']) === undefined
+  const isLeftOut = call.target.verb === 'patch' && valueAt(wanted, ['spec', 'replicas']) === undefined
   if (kind.isCustom && isLeftOut && replicasOf(before, specReplicas) === undefined) {
     throw badRequest(`the spec replicas field ".${specReplicas.join('.')}" cannot be empty`)
   }
@@ -173,7 +178,7 @@ function decideScaleWrite(
   return { after, decision: isKept ? { answer: after === before ? undefined : after } : { put: storedForm(kind, after) } }
 }
 
-function checkNamespacedName({ kind, name, namespace }: Call, sent: Decoded['sent']): void {
+function checkNamespacedName({ target: { kind, name, namespace } }: Call, sent: Decoded['sent']): void {
   if (sent.name && sent.name !== name)
     throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${name})`)
   if (sent.namespace && kind.namespaced && sent.namespace !== namespace) {
@@ -215,7 +220,8 @@ function scaleOf(object: KubeObject, fields: ScaleFields, kind: Kind): KubeObjec
 }
 
 function sendScale(call: Call, entry: Entry, object: KubeObject, fields: ScaleFields, warnings: readonly string[], nowMs: number): void {
-  const { response, as, kind } = call
+  const { kind } = call.target
+  const { response, as } = call.output
   const scale = scaleOf(object, fields, kind)
   delete scale.metadata.managedFields
   send(response, 200, as.contentType, renderEntry(scaleKindFor(kind), { ...entry, text: asciiJson(scale) }, as, nowMs), warnings)

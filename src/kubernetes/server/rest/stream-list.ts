@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { TimeSlice } from '../fairness/index.ts'
 import type { Entry } from '../storage/index.ts'
-import { listItem, takesGzip } from '../wire/index.ts'
+import { listItem, type Reply, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
 
 const gzipChunkLength = 256 * 1024
@@ -23,8 +23,8 @@ export type ListFrame = { head: string; end: string }
  * their turn between the pieces.
  */
 export async function streamList(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
-  const { response, as } = call
-  const isGzip = takesGzip(call.acceptEncoding)
+  const { response, as } = call.output
+  const isGzip = takesGzip(call.output.acceptEncoding)
   response.writeHead(200, {
     'Content-Type': as.contentType,
     'Cache-Control': 'no-cache, private',
@@ -36,7 +36,7 @@ export async function streamList(call: Call, frame: ListFrame, part: ListPart): 
 
 /** Gives `put` one item after the other and waits for what it promises; false when the client is gone. */
 async function forEachItem(
-  { kind, as, response }: Call,
+  { target: { kind }, output: { as, response } }: Call,
   { entries, from, to, nowMs }: ListPart,
   put: (text: string, withComma: boolean) => Promise<void> | undefined,
 ): Promise<boolean> {
@@ -53,7 +53,7 @@ async function forEachItem(
 
 // The same few chunks over and over: a list of 100 MB leaves nothing behind for the garbage collector.
 async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
-  const chunks = new ChunkWriter(call.response)
+  const chunks = new ChunkWriter(call.output.response)
   await chunks.write(frame.head)
   // Only a full chunk has to be waited for.
   const put = (text: string, withComma: boolean) =>
@@ -61,18 +61,18 @@ async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promis
   if (!(await forEachItem(call, part, put))) return
   await chunks.write(frame.end)
   chunks.flush()
-  call.response.end()
+  call.output.response.end()
 }
 
 class ChunkWriter {
-  readonly #response: Call['response']
+  readonly #response: Reply
   readonly #free: Buffer[] = []
   #allocated = 0
   #chunk: Buffer
   #at = headBytes
   #wake: (() => void) | undefined
 
-  constructor(response: Call['response']) {
+  constructor(response: Reply) {
     this.#response = response
     this.#chunk = this.#allocate()
     // Nothing comes back from a client that is gone.
@@ -136,7 +136,7 @@ class ChunkWriter {
 }
 
 async function streamGzip(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
-  const { response } = call
+  const { response } = call.output
   const gzip = process.getBuiltinModule('node:zlib').createGzip({ level: 1 })
   gzip.pipe(response)
   response.on('close', () => gzip.destroy())
@@ -157,7 +157,7 @@ async function streamGzip(call: Call, frame: ListFrame, part: ListPart): Promise
 }
 
 /** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
-async function drained(sink: NodeJS.WritableStream, response: Call['response']): Promise<void> {
+async function drained(sink: NodeJS.WritableStream, response: Reply): Promise<void> {
   const over = new AbortController()
   const { signal } = over
   await Promise.race([once(sink, 'drain', { signal }), once(response, 'close', { signal })]).catch(() => undefined)

@@ -11,7 +11,9 @@ const defaultTimeoutMs = 30 * 60_000
  * there, or says 410 inside the stream when that is too long ago (invariant 6).
  */
 export async function watch({ store, watches, maxWatchBufferBytes }: Services, call: Call): Promise<void> {
-  const { query, response, kind, table, as } = call
+  const { kind, table } = call.target
+  const { query } = call.input
+  const { response, as } = call.output
   const selection = selectionOf(call)
   const revision = readRevisionParameter(query)
   const sendInitialEvents = query?.get('sendInitialEvents') ?? undefined
@@ -25,7 +27,7 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   const missed = withInitial ? [] : from > store.revision ? undefined : table.eventsSince(from)
   response.writeHead(200, { 'Content-Type': as.contentType, 'Cache-Control': 'no-cache, private' })
   response.flushHeaders()
-  const { revalidate } = call
+  const { revalidate } = call.caller
   const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate }
   const watcher = watches.open(options, timeoutMs)
   if (!missed) {

@@ -19,7 +19,7 @@ import {
 } from '../../object/index.ts'
 import { warnOnFailure } from '../wire/index.ts'
 import { isJson, parseBody, parseBodyStrict, parseJson, parseYaml, unsupportedMediaType } from './body.ts'
-import { type Call, keyOf, methodNotAllowed, type Services, sendOutcome } from './call.ts'
+import { admit, type Call, keyOf, methodNotAllowed, type Services, sendResult } from './call.ts'
 import { checkSize } from './check-size.ts'
 import { type Decoded, decode } from './decode.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
@@ -39,53 +39,53 @@ const namespacesTable = 'namespaces'
 
 export async function create(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions('CreateOptions', call.query, call.userAgent, store.nowMs)
-  warnOnFailure(call.response, options.warnings)
+  const options = readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, store.nowMs)
+  warnOnFailure(call.output.response, options.warnings)
   const decoded = decodeBody(call, options)
   // Of the request alone: one that is sent for a kind without namespaces is left out, as in Kubernetes, and must not become part of the key.
-  const place = { namespace: call.namespace, name: call.name }
+  const place = { namespace: call.target.namespace, name: call.target.name }
   checkNamespace(services, call, place.namespace, decoded.sent.name ?? decoded.sent.generateName)
-  const object = prepareCreate(call.kind, decoded, place, 'tracked', options)
-  call.admit?.(call, object, undefined)
-  const outcome = await mutate(store, call.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
+  const object = prepareCreate(call.target.kind, decoded, place, 'tracked', options)
+  admit(call, object, undefined)
+  const outcome = await mutate(store, call.target.table, keyOf({ namespace: place.namespace, name: object.metadata.name }), head => {
     const decision = decidePut(services, call, object, undefined, options)
     if (head) throw alreadyExistsError(call, head.deleting, object.metadata.name)
     return decision
   })
-  sendOutcome(call, outcome, 201, options.warnings, store.nowMs)
+  sendResult(call, outcome, 201, options.warnings, store.nowMs)
 }
 
 export async function update(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions('UpdateOptions', call.query, call.userAgent, store.nowMs)
-  warnOnFailure(call.response, options.warnings)
+  const options = readWriteOptions('UpdateOptions', call.input.query, call.input.userAgent, store.nowMs)
+  warnOnFailure(call.output.response, options.warnings)
   let isCreated = false
-  const outcome = await mutate(store, call.table, keyOf(call), head => {
+  const outcome = await mutate(store, call.target.table, keyOf(call.target), head => {
     options.warnings.length = 0
-    isCreated = !head && call.checkCreate !== undefined && call.subresource === ''
-    if (!head && !isCreated) throw notFound(call.kind, call.name)
+    isCreated = !head && call.caller.checkCreate !== undefined && call.target.subresource === ''
+    if (!head && !isCreated) throw notFound(call.target.kind, call.target.name)
     const decoded = decodeBody(call, options)
-    if (!decoded.sent.name) throw undeterminedName(call.name)
+    if (!decoded.sent.name) throw undeterminedName(call.target.name)
     if (!head) return createByUpdate(services, call, decoded, options)
     // Custom kinds allow no update that does not say what it was computed from.
-    if (call.kind.isCustom && !decoded.sent.resourceVersion) {
-      const { group, plural } = call.kind
+    if (call.target.kind.isCustom && !decoded.sent.resourceVersion) {
+      const { group, plural } = call.target.kind
       const cause = invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')
-      throw invalid({ group, plural, kind: plural }, call.name, [cause])
+      throw invalid({ group, plural, kind: plural }, call.target.name, [cause])
     }
-    return decideUpdate(services, call, readEntry(call.kind, head), decoded, 'tracked', options)
+    return decideUpdate(services, call, readEntry(call.target.kind, head), decoded, 'tracked', options)
   })
-  sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
+  sendResult(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
 
 function createByUpdate(services: Services, call: Call, decoded: Decoded, options: WriteOptions): WriteDecision {
-  call.checkCreate?.()
+  call.caller.checkCreate?.()
   const { uid, resourceVersion: _, ...sent } = decoded.sent
-  if (uid) throw conflict(call.kind, call.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: `)
-  checkNamespace(services, call, call.namespace)
-  const place = { namespace: call.namespace, name: call.name }
-  const object = prepareCreate(call.kind, { ...decoded, sent }, place, 'tracked', options)
-  call.admit?.(call, object, undefined)
+  if (uid) throw conflict(call.target.kind, call.target.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: `)
+  checkNamespace(services, call, call.target.namespace)
+  const place = { namespace: call.target.namespace, name: call.target.name }
+  const object = prepareCreate(call.target.kind, { ...decoded, sent }, place, 'tracked', options)
+  admit(call, object, undefined)
   return decidePut(services, call, object, undefined, options)
 }
 
@@ -98,33 +98,34 @@ const patchTypes = [
 
 export async function patch(services: Services, call: Call): Promise<void> {
   const { store } = services
-  const options = readWriteOptions('PatchOptions', call.query, call.userAgent, store.nowMs)
-  warnOnFailure(call.response, options.warnings)
-  if (call.contentType === 'application/apply-patch+yaml') {
+  const options = readWriteOptions('PatchOptions', call.input.query, call.input.userAgent, store.nowMs)
+  warnOnFailure(call.output.response, options.warnings)
+  if (call.input.contentType === 'application/apply-patch+yaml') {
     await applyPatch(services, call, options)
     return
   }
-  if (call.query?.has('force')) throw invalidOptions('PatchOptions', [forbiddenField('force', 'may not be specified for non-apply patch')])
+  if (call.input.query?.has('force'))
+    throw invalidOptions('PatchOptions', [forbiddenField('force', 'may not be specified for non-apply patch')])
   const change = patchFunction(call)
-  const outcome = await mutate(store, call.table, keyOf(call), head => {
+  const outcome = await mutate(store, call.target.table, keyOf(call.target), head => {
     options.warnings.length = 0
-    if (!head) throw notFound(call.kind, call.name)
-    const live = readEntry(call.kind, head)
-    const decoded = decode(call.kind, change(toJson(live)), options)
+    if (!head) throw notFound(call.target.kind, call.target.name)
+    const live = readEntry(call.target.kind, head)
+    const decoded = decode(call.target.kind, change(toJson(live)), options)
     return decideUpdate(services, call, live, { ...decoded, isPatched: true }, 'tracked', options)
   })
-  sendOutcome(call, outcome, 200, options.warnings, store.nowMs)
+  sendResult(call, outcome, 200, options.warnings, store.nowMs)
 }
 
-function alreadyExistsError({ kind }: Call, isGoing: boolean, name: string): StatusError {
+function alreadyExistsError({ target: { kind } }: Call, isGoing: boolean, name: string): StatusError {
   const error = alreadyExists(kind, name)
   return isGoing ? new StatusError('AlreadyExists', `object is being deleted: ${error.message}`, { details: error.details }) : error
 }
 
 export function patchFunction(call: Call): (live: Json) => Json {
-  switch (call.contentType) {
+  switch (call.input.contentType) {
     case 'application/json-patch+json': {
-      const operations = parseJson(call.body)
+      const operations = parseJson(call.input.body)
       return live => checkSize(applyJsonPatch(live, operations))
     }
     case 'application/merge-patch+json': {
@@ -132,7 +133,7 @@ export function patchFunction(call: Call): (live: Json) => Json {
       return live => checkSize(applyMergePatch(live, merge))
     }
     case 'application/strategic-merge-patch+json': {
-      const { schema, isCustom } = call.kind
+      const { schema, isCustom } = call.target.kind
       // Nobody says how the lists of custom kinds merge.
       if (isCustom) throw unsupportedMediaType(patchTypes.filter(type => !type.includes('strategic')))
       const merge = parsePatchObject(call)
@@ -144,7 +145,7 @@ export function patchFunction(call: Call): (live: Json) => Json {
 }
 
 function parsePatchObject(call: Call): Json {
-  const patch = parseJson(call.body)
+  const patch = parseJson(call.input.body)
   if (!isJsonObject(patch)) throw badRequest('the patch must be a JSON object')
   return patch as Json
 }
@@ -152,9 +153,9 @@ function parsePatchObject(call: Call): Json {
 /** Server-side apply: what `manager` wants, merged with what others own; creates the object when there is none. */
 async function applyPatch(services: Services, call: Call, options: WriteOptions): Promise<void> {
   const { store } = services
-  const { kind, subresource } = call
+  const { kind, subresource } = call.target
   if (!options.isManagerGiven) throw invalidOptions('PatchOptions', [requiredValue('fieldManager', 'is required for apply patch')])
-  const body = parseYaml(call.body)
+  const body = parseYaml(call.input.body)
   if (!isJsonObject(body)) throw badRequest('the body of an apply patch must be one object')
   if (body.apiVersion === undefined || body.kind === undefined) throw badRequest('an apply patch must name its apiVersion and kind')
   if (body.apiVersion !== kind.apiVersion || body.kind !== kind.kind) {
@@ -165,22 +166,22 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
   const what = `(${sent.namespace ?? ''}/${sent.name ?? ''}; ${kind.group ? kind.apiVersion : `/${kind.version}`}, Kind=${kind.kind})`
   // What is not in the schema can be owned by nobody, so it is refused here whatever fieldValidation says.
   if (unknown.length > 0) throw badRequest(`failed to create typed patch object ${what}: .${unknown[0]}: field not declared in schema`)
-  if (!sent.name) throw undeterminedName(call.name)
+  if (!sent.name) throw undeterminedName(call.target.name)
   if (sent.managedFields?.length) throw badRequest('metadata.managedFields must be nil')
-  const place: NamespacedName = { namespace: call.namespace, name: call.name }
+  const place: NamespacedName = { namespace: call.target.namespace, name: call.target.name }
   const { resourceVersion, uid } = sent
   // Read-only metadata belongs to nobody, and the status only to its subresource.
   const { labels, annotations, finalizers, ownerReferences } = sent
   applied.metadata = {
-    name: call.name,
-    ...(kind.namespaced && { namespace: call.namespace }),
+    name: call.target.name,
+    ...(kind.namespaced && { namespace: call.target.namespace }),
     ...definedFields({ labels, annotations, finalizers, ownerReferences }),
     ...emptyFields(body.metadata),
   } as KubeObject['metadata']
-  if (sent.name !== undefined && sent.name !== call.name) {
-    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${call.name})`)
+  if (sent.name !== undefined && sent.name !== call.target.name) {
+    throw badRequest(`the name of the object (${sent.name}) does not match the name on the URL (${call.target.name})`)
   }
-  if (sent.namespace !== undefined && kind.namespaced && sent.namespace !== call.namespace) {
+  if (sent.namespace !== undefined && kind.namespaced && sent.namespace !== call.target.namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   }
   const isOfStatus = subresource === 'status'
@@ -192,12 +193,12 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
       : []
 
   let isCreated = false
-  const outcome = await mutate(store, call.table, keyOf(call), head => {
+  const outcome = await mutate(store, call.target.table, keyOf(call.target), head => {
     isCreated = head === undefined
-    if (!head && subresource !== '') throw notFound(kind, call.name)
-    if (!head && (resourceVersion || uid)) throw notFound(kind, call.name)
-    if (!head) call.checkCreate?.()
-    if (!head) checkNamespace(services, call, call.namespace)
+    if (!head && subresource !== '') throw notFound(kind, call.target.name)
+    if (!head && (resourceVersion || uid)) throw notFound(kind, call.target.name)
+    if (!head) call.caller.checkCreate?.()
+    if (!head) checkNamespace(services, call, call.target.namespace)
     const live = head && readEntry(kind, head)
     const { manager, force, nowMs } = options
     const { object: result, conflicts } = applyServerSide({
@@ -223,14 +224,14 @@ async function applyPatch(services: Services, call: Call, options: WriteOptions)
     if (live) return decideUpdate(services, call, live, decoded, 'applied', options)
     const { resourceVersion: _, uid: __, ...fresh } = meta
     const created = prepareCreate(kind, { object, sent: fresh, unknown: [] }, place, 'applied', options)
-    call.admit?.(call, created, undefined)
+    admit(call, created, undefined)
     return decidePut(services, call, created, undefined, options)
   })
-  sendOutcome(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
+  sendResult(call, outcome, isCreated ? 201 : 200, options.warnings, store.nowMs)
 }
 
 /** The body as an object of the call's kind; keys that stand twice are told as `fieldValidation` asks. */
-export function decodeBody({ kind, body, contentType }: Call, options: WriteOptions): Decoded {
+export function decodeBody({ target: { kind }, input: { body, contentType } }: Call, options: WriteOptions): Decoded {
   if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
   const { value, duplicates } = parseBodyStrict(body)
   return decode(kind, value, options, duplicates)
@@ -251,8 +252,8 @@ function decideUpdate(
   ownership: FieldOwnership,
   options: WriteOptions,
 ): WriteDecision {
-  const { kind, subresource } = call
-  const place: NamespacedName = { namespace: call.namespace, name: call.name }
+  const { kind, subresource } = call.target
+  const place: NamespacedName = { namespace: call.target.namespace, name: call.target.name }
   let after: KubeObject
   switch (subresource) {
     case '':
@@ -267,7 +268,7 @@ function decideUpdate(
       after = prepareFinalize(kind, before, decoded, place, options)
   }
   if (after === before) return { answer: undefined }
-  call.admit?.(call, after, before)
+  admit(call, after, before)
   // As in Kubernetes: what ends an object is answered, but never stored, so nobody else gets to see it.
   if (isDeletionComplete(after) && !options.dryRun) return { remove: storedForm(kind, before), answer: after }
   return decidePut(services, call, after, before, options)
@@ -276,7 +277,7 @@ function decideUpdate(
 /** @throws {StatusError} Forbidden for what other objects, or a quota, leave no place for. */
 function decidePut(
   { quotas }: Services,
-  { kind, subresource }: Call,
+  { target: { kind, subresource } }: Call,
   object: KubeObject,
   before: KubeObject | undefined,
   options: WriteOptions,
@@ -308,22 +309,22 @@ function definedFields<T extends object>(fields: T): Partial<T> {
 }
 
 /** @throws {StatusError} NotFound for a namespace that does not exist, Forbidden for one that is going away. */
-function checkNamespace({ store }: Services, call: Call, namespace: string, name = call.name): void {
-  if (call.kind.isTerminating) {
+function checkNamespace({ store }: Services, call: Call, namespace: string, name = call.target.name): void {
+  if (call.target.kind.isTerminating) {
     throw new StatusError('MethodNotAllowed', 'create not allowed while custom resource definition is terminating')
   }
-  if (!call.kind.namespaced) return
+  if (!call.target.kind.namespaced) return
   if (!namespace) throw badRequest(`an empty namespace may not be set during creation`)
   const head = store.head(store.table(namespacesTable), namespace)
   if (!head) throw notFound({ group: '', plural: namespacesTable }, namespace)
   if (!head.deleting) return
   const because = 'because it is being terminated'
-  const what = call.kind.group ? `${call.kind.plural}.${call.kind.group}` : call.kind.plural
+  const what = call.target.kind.group ? `${call.target.kind.plural}.${call.target.kind.group}` : call.target.kind.plural
   throw new StatusError('Forbidden', `${what} "${name}" is forbidden: unable to create new content in namespace ${namespace} ${because}`, {
     details: {
       name: name || undefined,
-      group: call.kind.group || undefined,
-      kind: call.kind.plural,
+      group: call.target.kind.group || undefined,
+      kind: call.target.kind.plural,
       causes: [
         {
           reason: 'NamespaceTerminating' as 'FieldValueForbidden',

@@ -8,7 +8,7 @@ import { objectIn, textIn, textsIn } from './review-fields.ts'
  * @throws {StatusError} Invalid.
  */
 export function reviewAccess(
-  { kind, user, namespace }: Call,
+  { target: { kind, namespace }, caller: { user } }: Call,
   { object, sent }: Decoded,
   authorization: Authorization,
 ): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import { rfc3339 } from '../../object/index.ts'
 import type { Authorization, ServiceAccountTokens, Tokens } from '../auth/index.ts'
 import { type Kind, tokenRequestKind } from '../registry/index.ts'
-import { type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject } from '../rest/index.ts'
+import { type Call, type Decoded, decodeBody, methodNotAllowed, readWriteOptions, sendObject, withKind } from '../rest/index.ts'
 import type { Store } from '../storage/index.ts'
 import { reviewAccess, reviewRules } from './access-review.ts'
 import { userInfo } from './review-fields.ts'
@@ -20,7 +20,7 @@ export class Reviews {
 
   /** @throws {StatusError} BadRequest or Invalid for a question that cannot be answered. */
   answer(call: Call): void {
-    reply(call, call.kind, decoded => this.#decide(call, decoded))
+    reply(call, call.target.kind, decoded => this.#decide(call, decoded))
   }
 
   /** The subresource `token` of a ServiceAccount. */
@@ -30,13 +30,13 @@ export class Reviews {
 
   #decide(call: Call, decoded: Decoded): Record<string, unknown> {
     const { authorization, tokens, serviceAccounts, store } = this.#services
-    switch (call.kind.kind) {
+    switch (call.target.kind.kind) {
       case 'SelfSubjectReview':
-        return { metadata: { creationTimestamp: rfc3339(store.nowMs) }, status: { userInfo: userInfo(call.user) } }
+        return { metadata: { creationTimestamp: rfc3339(store.nowMs) }, status: { userInfo: userInfo(call.caller.user) } }
       case 'TokenReview':
         return reviewToken(decoded.object, tokens, serviceAccounts.audiences, store.nowMs)
       case 'SelfSubjectRulesReview':
-        return reviewRules(decoded.object, call.user, authorization)
+        return reviewRules(decoded.object, call.caller.user, authorization)
       case 'SelfSubjectAccessReview':
       case 'SubjectAccessReview':
       case 'LocalSubjectAccessReview':
@@ -48,8 +48,8 @@ export class Reviews {
 }
 
 function reply(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
-  const options = readWriteOptions('CreateOptions', call.query, call.userAgent, 0)
-  const decoded = decodeBody({ ...call, kind }, options)
+  const options = readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, 0)
+  const decoded = decodeBody(withKind(call, kind), options)
   const object = kind.strategy.default?.(decoded.object) ?? decoded.object
   const { metadata = {}, ...rest } = answer({ ...decoded, object })
   sendObject(call, { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...rest }, 201, options.warnings)

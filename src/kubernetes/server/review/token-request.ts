@@ -16,7 +16,7 @@ type Bound = Pick<ServiceAccountGrant, 'pod' | 'secret' | 'node'>
  * @throws {StatusError} NotFound, Invalid, Conflict for another uid, BadRequest for what a token cannot be bound to.
  */
 export function requestToken(
-  { name, namespace }: Call,
+  { target: { name, namespace } }: Call,
   { object, sent }: Decoded,
   { store, serviceAccounts }: { store: Store; serviceAccounts: ServiceAccountTokens },
 ): Record<string, unknown> {

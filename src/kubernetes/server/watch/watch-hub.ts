@@ -149,7 +149,7 @@ export class WatchHub {
   #isStillAllowed(watcher: Watcher, nowMs: number, haveCredentialsChanged: boolean): boolean {
     if (watcher.nextCheckMs > nowMs) return !haveCredentialsChanged || watcher.revalidate('credential')
     watcher.nextCheckMs = nowMs + this.#checkEveryMs
-    return watcher.revalidate('everything')
+    return watcher.revalidate('all')
   }
 
   #bookmark(watcher: Watcher, revision: number, nowMs: number): void {

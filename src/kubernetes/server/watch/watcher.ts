@@ -22,7 +22,7 @@ export type WatcherOptions = {
  * False when who opened a watch would not get another one by now: as what they showed does not hold any more (`credential`: cheap, asked
  * whenever one may have been revoked), or also as they may not watch any more (`everything`: asked now and then).
  */
-export type Revalidate = (what: 'credential' | 'everything') => boolean
+export type Revalidate = (what: 'credential' | 'all') => boolean
 
 const initialChunkBytes = 128 * 1024
 const replayBatchSize = 64
@@ -45,7 +45,7 @@ export class Watcher {
     options.response.on('close', () => this.#release())
   }
 
-  revalidate(what: 'credential' | 'everything'): boolean {
+  revalidate(what: 'credential' | 'all'): boolean {
     return this.#options.revalidate?.(what) ?? true
   }
 

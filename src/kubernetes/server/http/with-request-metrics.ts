@@ -3,36 +3,33 @@ import type { RequestLabels, RequestMetrics } from '../metrics/index.ts'
 import type { Registry } from '../registry/index.ts'
 import { readBoolean } from '../rest/index.ts'
 import type { Reply } from '../wire/index.ts'
+import type { ResourceRequest } from './handler-options.ts'
 import type { HttpRequest } from './handler-types.ts'
-import type { Route } from './route.ts'
 
-type ResourceRoute = Route & { type: 'resource' }
-
-/** Has a request for a resource answered, and counts it: how it ended, how long it took. A watch is counted at its end. */
+/** Serves a request for a resource with `serve` and counts its status and duration. A watch is counted when it ends. */
 export async function withRequestMetrics(
   metrics: RequestMetrics,
   registry: Registry,
-  route: ResourceRoute,
-  query: URLSearchParams | undefined,
-  request: HttpRequest,
+  resourceRequest: ResourceRequest,
   response: Reply,
-  answer: () => Promise<void>,
+  serve: () => Promise<void>,
 ): Promise<void> {
   const startedMs = performance.now()
-  const isMutating = request.method !== 'GET' && request.method !== 'HEAD'
+  const { method } = resourceRequest.request
+  const isMutating = method !== 'GET' && method !== 'HEAD'
   let code = 500
   metrics.requestStarted(isMutating)
   try {
-    await answer()
+    await serve()
     code = response.statusCode
   } catch (error) {
     if (error instanceof StatusError) code = error.code
     throw error
   } finally {
     metrics.requestFinished(isMutating)
-    const labels = labelsOf(registry, route, query, request)
+    const labels = labelsOf(registry, resourceRequest)
     const observe = () => metrics.observe(labels, code, (performance.now() - startedMs) / 1_000)
-    // Whoever left without an answer got no code.
+    // There is no code when the client disconnected before the response.
     if (labels.verb !== 'WATCH' || code !== 200 || response.closed) {
       if (code > 0) observe()
     } else {
@@ -47,8 +44,8 @@ export async function withRequestMetrics(
 
 const subresources = new Set(['status', 'scale', 'finalize', 'token'])
 
-/** What is not served is counted without its name. */
-function labelsOf(registry: Registry, route: ResourceRoute, query: URLSearchParams | undefined, request: HttpRequest): RequestLabels {
+/** Requests for resources that are not served are counted without their names, which clients can invent without bound. */
+function labelsOf(registry: Registry, { route, query, request }: ResourceRequest): RequestLabels {
   const { group, version, plural, namespace, name, subresource } = route
   const verb = verbOf(request, name, query)
   const scope = name !== '' || verb === 'POST' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster'

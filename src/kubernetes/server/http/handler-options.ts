@@ -1,0 +1,44 @@
+import type { Authorizer, OpenIdDocument, Tokens, User } from '../auth/index.ts'
+import type { Discovery } from '../discovery/index.ts'
+import type { Fairness } from '../fairness/index.ts'
+import type { RequestMetrics, ServerMetrics } from '../metrics/index.ts'
+import type { AdmissionPlugin, Services } from '../rest/index.ts'
+import type { Reviews } from '../review/index.ts'
+import type { HttpRequest, Mount } from './handler-types.ts'
+import type { HealthChecks } from './health.ts'
+import type { ResourceRoute } from './route.ts'
+import type { UnauthenticatedConnections } from './unauthenticated-connections.ts'
+
+export type HandlerOptions = {
+  services: Services
+  discovery: Discovery
+  tokens: Tokens
+  authorize: Authorizer
+  reviews: Reviews
+  /** By table. */
+  admissionPlugins: ReadonlyMap<string, AdmissionPlugin>
+  openId: (path: string) => OpenIdDocument | undefined
+  mounts: readonly Mount[]
+  fairness: Fairness
+  unauthenticated: UnauthenticatedConnections
+  requestMetrics: RequestMetrics
+  metrics: ServerMetrics
+  health: HealthChecks
+  onInternalError: (error: unknown, request: HttpRequest) => void
+}
+
+/** An authenticated request for a resource. */
+export type ResourceRequest = {
+  readonly route: ResourceRoute
+  readonly query: URLSearchParams | undefined
+  readonly user: User
+  readonly request: HttpRequest
+}
+
+/** An authenticated request for any other path. */
+export type PathRequest = {
+  readonly path: string
+  readonly query: URLSearchParams | undefined
+  readonly user: User
+  readonly request: HttpRequest
+}

@@ -1,0 +1,23 @@
+/** The number of objects of one resource. */
+export type ResourceCount = { readonly group: string; readonly resource: string; readonly objects: number }
+
+/** What the server holds and has done since it started. */
+export type ServerStats = {
+  objects: number
+  objectBytes: number
+  watchers: number
+  connections: number
+  /** Acknowledged writes. */
+  writes: number
+  commits: number
+  failedWrites: number
+  queuedWrites: number
+  lastCommitMs: number
+  /** Requests that are being processed. */
+  inFlight: number
+  /** Requests that wait in the fair queue of their user. */
+  waitingRequests: number
+  /** Requests rejected with 429 because their user had too many. */
+  rejectedRequests: number
+  rssBytes: number
+}
