@@ -96,7 +96,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.source',
     came: /Required value/,
-    allowed: /give exactly one of inline, path, git/,
+    allowed: /specify exactly one of inline, path, git/,
   },
   {
     name: 'two-sources',

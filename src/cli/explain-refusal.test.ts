@@ -21,7 +21,7 @@ for (const [field, want] of [
 test('explains which part of a Stack makes a request too large', () => {
   const files = { 'main.tf': 'x'.repeat(600_000) }
   const lines = explainRefusal(stack({ source: { inline: { files } } }), new StatusError('RequestEntityTooLarge', 'too long'))
-  match(lines.join('\n'), /^spec\.source\.inline\.files: Too long: the files have 600000 bytes together, may not be more than 524288/)
+  match(lines.join('\n'), /^spec\.source\.inline\.files: Too long: the files have 600000 bytes in total, may not be more than 524288/)
 })
 
 test('adds nothing for other kinds, other errors and fields without a schema', () => {

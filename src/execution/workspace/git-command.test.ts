@@ -8,7 +8,7 @@ import { withGit } from './git-command.ts'
 const cacheDir = mkdtempSync(join(tmpdir(), 'oarlock-git-'))
 after(() => rmSync(cacheDir, { recursive: true, force: true }))
 
-test('a call that is stopped takes no other call of this process with it', async () => {
+test('stopping one call does not stop another call of the same process', async () => {
   const url = { kind: 'file', url: 'file:///none', path: '/none' } as const
   const started = (name: string) => join(cacheDir, name)
   const wait = (name: string, signal: AbortSignal) =>

@@ -7,17 +7,17 @@ import { SourceError } from './source-error.ts'
 import type { GitCredentials } from './source-options.ts'
 
 export type GitResult = { exitCode: number | null; stdout: string[]; stderr: string[] }
-/** Runs `git <args>`. Never rejects for an exit code. */
+/** Runs `git <args>`. Resolves for any exit code. */
 export type Git = (args: string[], options?: { indexFile?: string }) => Promise<GitResult>
 
-/** One call of git may take this long; the Run's own timeout is usually shorter. */
+/** The time limit of one call; the timeout of the Run is usually shorter. */
 const callTimeoutMs = 10 * 60_000
-const keptOutputLines = 10_000
+const maxOutputLines = 10_000
 
 /**
- * Calls `work` with a git that reads no configuration but its own, asks nobody, runs no hooks and no helpers but https, ssh and file.
- * Secrets reach it by environment and by one key file in a private directory that is gone afterwards: never by URL, argument or log
- * (invariant 9).
+ * Calls `work` with a git that reads only its own configuration, never prompts, and runs no hooks and no helpers other than https, ssh
+ * and file. It gets secrets through the environment and a key file in a private directory that is removed afterwards, never through URLs,
+ * arguments or logs (invariant 9).
  */
 export async function withGit<T>(
   options: { url: GitUrl; credentials?: GitCredentials; signal: AbortSignal; cacheDir: string },
@@ -25,18 +25,18 @@ export async function withGit<T>(
 ): Promise<T> {
   const { url, credentials, cacheDir } = options
   await mkdir(cacheDir, { recursive: true, mode: 0o700 })
-  await removeAbandoned(cacheDir)
+  await removeOrphanedDirectories(cacheDir)
   const directory = await mkdtemp(join(cacheDir, `private-${process.pid}-`))
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(callTimeoutMs)])
   try {
     const env = { ...(await privateFiles(directory, url, credentials)), ...fixedEnvironment }
-    // A mark of its own: ending one call must not end those of others in this process.
+    // A UID of its own: stopping one call must not stop other calls of this process.
     const run = createProcessRunner({ runUid: `git-${basename(directory)}`, home: directory, tmp: directory })
     return await work(async (args, { indexFile } = {}) => {
       const stdout: string[] = []
       const stderr: string[] = []
       const keep = (lines: string[]) => (line: string) => {
-        if (lines.length < keptOutputLines) lines.push(withoutSecrets(line, credentials))
+        if (lines.length < maxOutputLines) lines.push(maskPassword(line, credentials))
       }
       try {
         const { exitCode } = await run({
@@ -53,8 +53,8 @@ export async function withGit<T>(
         return { exitCode, stdout, stderr }
       } catch (error) {
         if (!(error instanceof SpawnError)) throw error
-        const why = `git could not be started on this worker; install git and make sure it is in PATH: ${error.message}`
-        throw new SourceError('SourceUnavailable', 'spec.source.git', why, { cause: error })
+        const message = `git could not be started on this worker; install git and make sure that it is in PATH: ${error.message}`
+        throw new SourceError('SourceUnavailable', 'spec.source.git', message, { cause: error })
       }
     })
   } finally {
@@ -102,8 +102,8 @@ const fixedEnvironment = {
 
 async function privateFiles(directory: string, url: GitUrl, credentials: GitCredentials = {}): Promise<Record<string, string>> {
   const config = join(directory, 'gitconfig')
-  // A repository on disk may belong to somebody else: that it may be read was decided by --allow-path. Git passes this on to
-  // upload-pack only from a file, never from its arguments.
+  // A repository on disk may belong to another user: --allow-path decides whether it may be read. Git passes this setting on to
+  // upload-pack only from a file, not from its arguments.
   await writeFile(config, '[safe]\n\tdirectory = *\n', { mode: 0o600 })
   const env: Record<string, string> = { GIT_CONFIG_GLOBAL: config }
   const proxies = ['http_proxy', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY', 'GIT_SSL_CAINFO', 'SSL_CERT_FILE', 'SSL_CERT_DIR']
@@ -119,7 +119,7 @@ async function privateFiles(directory: string, url: GitUrl, credentials: GitCred
   return env
 }
 
-// Answers only for the host of the URL: a redirect to another one gets nothing.
+// Answers only for the host of the URL: a redirect to another host gets no credentials.
 function askpassScript(host: string): string {
   return `#!/bin/sh
 case "$1" in
@@ -138,21 +138,21 @@ async function sshCommand(directory: string, { sshPrivateKey, knownHosts }: GitC
   parts.push('-o', `StrictHostKeyChecking=${knownHosts ? 'yes' : 'accept-new'}`, '-o', 'ConnectTimeout=15')
   if (sshPrivateKey !== undefined) {
     const key = join(directory, 'ssh-privatekey')
-    // ssh refuses a key without a line end at its end.
+    // ssh rejects a key without a final newline.
     await writeFile(key, sshPrivateKey.endsWith('\n') ? sshPrivateKey : `${sshPrivateKey}\n`, { mode: 0o600 })
     parts.push('-i', quoted(key), '-o', 'IdentitiesOnly=yes')
   }
   return parts.join(' ')
 }
 
-/** Git does not print passwords; a server's own words, which git repeats, might. */
-function withoutSecrets(line: string, credentials: GitCredentials = {}): string {
+/** Git does not print passwords, but a server's message, which git prints, may contain one. */
+function maskPassword(line: string, credentials: GitCredentials = {}): string {
   const { password } = credentials
   return password && password.length >= 4 ? line.replaceAll(password, '***') : line
 }
 
-/** Removes private directories whose process was killed before it could: a key must not outlive its use (invariant 9). */
-async function removeAbandoned(cacheDir: string): Promise<void> {
+/** Removes private directories of processes that were killed: a key must not outlive its use (invariant 9). */
+async function removeOrphanedDirectories(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     const pid = /^private-(\d+)-/.exec(name)?.[1]
     if (pid && !isAlive(Number(pid))) await removeTree(join(cacheDir, name))
@@ -166,39 +166,4 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ESRCH'
   }
-}
-
-/** Turns git's words into a reason a person can act on. `what` is the thing looked for, as in `branch "main"`. */
-export function gitError(result: GitResult, field: string, url: string, what?: string): SourceError {
-  const text = result.stderr.join('\n')
-  const said = result.stderr
-    .filter(line => /^(fatal|error|remote|ssh|git@|Host|Permission)/i.test(line))
-    .slice(0, 4)
-    .join('; ')
-  const shown = said || result.stderr.at(-1) || `git ended with exit code ${result.exitCode}`
-  const repository = JSON.stringify(url)
-  if (/couldn't find remote ref|not our ref|unadvertised object|does not exist in|bad object|invalid reference/i.test(text) && what) {
-    return new SourceError('SourceNotFound', field, `${what} was not found in ${repository}`)
-  }
-  if (
-    /authentication failed|could not read (username|password)|permission denied|access denied|returned error: 40[13]|host key verification failed|terminal prompts disabled/i.test(
-      text,
-    )
-  ) {
-    const help =
-      'check the Secret named in spec.source.git.secretRef: username and password for https, ssh-privatekey and known_hosts for ssh'
-    return new SourceError('SourceAuthFailed', 'spec.source.git', `${repository} refused access: ${shown}; ${help}`)
-  }
-  if (
-    /could not resolve host|connection (refused|timed out|reset)|timed out|network is unreachable|early eof|hung up unexpectedly/i.test(
-      text,
-    ) &&
-    !/not found|does not exist/i.test(text)
-  ) {
-    return new SourceError('SourceUnavailable', 'spec.source.git.url', `${repository} cannot be reached: ${shown}`)
-  }
-  if (/not found|does not exist|does not appear to be a git repository|no such file/i.test(text)) {
-    return new SourceError('SourceNotFound', 'spec.source.git.url', `${repository} is not a repository that can be read: ${shown}`)
-  }
-  return new SourceError('SourceUnavailable', 'spec.source.git.url', `${repository}: ${shown}`)
 }

@@ -17,7 +17,7 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
   const base = mkdtempSync(join(tmpdir(), 'oarlock-https-'))
   const cacheDir = join(base, 'cache')
   const seen: { host: string; authorization: string | undefined }[] = []
-  const before_ = process.env.GIT_SSL_CAINFO
+  const originalCaInfo = process.env.GIT_SSL_CAINFO
   let server: Server
   let port = 0
 
@@ -39,21 +39,21 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
     port = (server.address() as AddressInfo).port
   })
   after(() => {
-    if (before_ === undefined) delete process.env.GIT_SSL_CAINFO
-    else process.env.GIT_SSL_CAINFO = before_
+    if (originalCaInfo === undefined) delete process.env.GIT_SSL_CAINFO
+    else process.env.GIT_SSL_CAINFO = originalCaInfo
     server.closeAllConnections()
     server.close()
     rmSync(base, { recursive: true, force: true })
   })
 
-  const ask = (path: string, credentials?: GitCredentials) =>
+  const resolve = (path: string, credentials?: GitCredentials) =>
     resolveRevision(
       { git: { url: `https://127.0.0.1:${port}/${path}`, branch: 'main' } },
       { allowPaths: [], signal: new AbortController().signal, cacheDir, credentials },
     )
   const ada = { username: 'ada', password: 's3cret-token' }
 
-  async function refused(action: Promise<unknown>): Promise<void> {
+  async function rejected(action: Promise<unknown>): Promise<void> {
     await assert.rejects(action, error => {
       assert.ok(error instanceof SourceError)
       assert.equal(error.reason, 'SourceAuthFailed', error.message)
@@ -63,19 +63,19 @@ describe('credentials over https', { skip: skipWithout('openssl') }, () => {
     })
   }
 
-  test('the right ones are given when asked for', async () => assert.equal(await ask('good', ada), commit))
-  test('none, and wrong ones, are refused with an error that says what to do and no secret', async () => {
-    await refused(ask('good'))
-    await refused(ask('good', { ...ada, password: 's3cret-but-wrong' }))
+  test('git gets the credentials when the server asks for them', async () => assert.equal(await resolve('good', ada), commit))
+  test('missing and wrong credentials fail with an error that names the remedy and no secret', async () => {
+    await rejected(resolve('good'))
+    await rejected(resolve('good', { ...ada, password: 's3cret-but-wrong' }))
   })
-  test('a redirect to another host gets no password', async () => {
+  test('git sends no password to another host after a redirect', async () => {
     seen.length = 0
-    await refused(ask('moved', ada))
+    await rejected(resolve('moved', ada))
     assert.ok(seen.some(({ host }) => host.startsWith('localhost')))
     assert.deepEqual(
       seen.filter(({ host, authorization }) => host.startsWith('localhost') && authorization),
       [],
     )
   })
-  test('nothing of them is left on disk', () => assert.deepEqual(readdirSync(cacheDir), []))
+  test('no credentials remain on disk', () => assert.deepEqual(readdirSync(cacheDir), []))
 })

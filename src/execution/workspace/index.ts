@@ -1,14 +1,14 @@
 /**
- * @module workspace: the private place of a Run: its directory, its source, its processes. Start reading at `source.ts` and `process/`.
- * In: a source as written in a Stack, a revision, a Run's UID. Out: files in a directory, programs run to their end with nothing left behind.
- * No path leaves its root, no secret stands in an argument, a URL or a message (invariant 9), every cache has a limit (invariant 10).
- * Not here: engines, state, logs, or who may run what.
+ * @module execution/workspace: the directory of a Run, its source, its isolation and its processes. Start reading at `source.ts` and `process/`.
+ * In: the source of a Stack, a revision, a Run's UID. Out: files in a directory; programs that run to their end and leave no process behind.
+ * No path leaves its root, no argument, URL or message contains a secret (invariant 9), and every cache has a limit (invariant 10).
+ * Out of scope: engines, state, logs, and authorization.
  */
 export {
   availableIsolationLevels,
   type EffectiveIsolation,
   type ExceededLimit,
-  formatBytes,
+  formatMebibytes,
   type IsolationProbe,
   machineOomKills,
   parseRunLimits,

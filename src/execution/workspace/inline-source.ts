@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** sha256 over names and contents; the order in which the files were written down does not matter. */
+/** `sha256:<hex>` of names and contents, independent of the order of the files. */
 export function inlineRevision(files: Readonly<Record<string, string>>): string {
   const hash = createHash('sha256')
   for (const name of Object.keys(files).sort()) {
@@ -14,7 +14,7 @@ export function inlineRevision(files: Readonly<Record<string, string>>): string 
   return `sha256:${hash.digest('hex')}`
 }
 
-/** Writes the files; those that begin with `#!` can be executed. The names have passed `sourceErrors`. */
+/** Writes the files and makes those that begin with `#!` executable. The names have passed `validateSource`. */
 export async function writeInline(files: Readonly<Record<string, string>>, directory: string): Promise<void> {
   for (const [name, content] of Object.entries(files)) {
     const path = join(directory, name)

@@ -7,26 +7,26 @@ import { maxSourceBytes, maxSourceFiles } from './source-options.ts'
 import { isWithin, resolveInside } from './symlinks.ts'
 
 const field = 'spec.source.path.path'
-/** Not part of a source: what git and the engines keep for themselves, which would only make each Run's copy bigger. */
+/** Not part of a source: internal data of git and the engines, which would only make each Run's copy larger. */
 const ignored = new Set(['.git', '.terraform'])
 
-type Entry = { path: string; kind: 'directory' | 'file' | 'link'; stats: Stats; target?: string }
+type TreeEntry = { path: string; kind: 'directory' | 'file' | 'link'; stats: Stats; target?: string }
 
 /**
- * The real directory behind `path`, which must lie in one of the allowed roots (both with symlinks resolved).
+ * The real path of directory `path`, which must be in one of the allowed roots (symlinks resolved in both).
  * @throws {SourceError} SourceNotAllowed, SourceNotFound
  */
 export async function allowedDirectory(path: string, allowPaths: readonly string[], where = field): Promise<string> {
   const roots = (await Promise.all(allowPaths.map(root => realpath(root).catch(() => undefined)))).filter(root => root !== undefined)
-  const said =
+  const allowed =
     allowPaths.length === 0 ? 'this worker allows none (start it with --allow-path DIR)' : `allowed: below ${allowPaths.join(', ')}`
   const outside = (): SourceError =>
-    new SourceError('SourceNotAllowed', where, `${JSON.stringify(path)} is not below an allowed directory; ${said}`)
+    new SourceError('SourceNotAllowed', where, `${JSON.stringify(path)} is not below an allowed directory; ${allowed}`)
   let real: string
   try {
     real = await realpath(path)
   } catch (error) {
-    // Whether a path outside exists is nobody's business here.
+    // The error must not reveal whether a path outside of the roots exists.
     if (!allowPaths.some(root => isWithin(path, root))) throw outside()
     throw new SourceError('SourceNotFound', where, `directory ${JSON.stringify(path)} does not exist on this worker`, { cause: error })
   }
@@ -35,14 +35,14 @@ export async function allowedDirectory(path: string, allowPaths: readonly string
   return real
 }
 
-/** A digest of names, sizes, modes and modification times: cheap, and good enough to see that something changed. */
+/** A digest of names, sizes, modes and modification times: cheap, and sufficient to detect changes. */
 export async function pathRevision(path: string, allowPaths: readonly string[]): Promise<string> {
   return digest(await listTree(await allowedDirectory(path, allowPaths)))
 }
 
 /**
- * Copies the directory. Symlinks stay symlinks and must lead to something in it.
- * @throws {SourceError} SourceChanged when the directory is not, or does not stay, at `revision`; the rules of {@link allowedDirectory}.
+ * Copies the directory. Symlinks are copied as symlinks and must point into the directory.
+ * @throws {SourceError} SourceChanged when the directory is not at `revision`, or changes during the copy; and as {@link allowedDirectory}.
  */
 export async function copyPath(path: string, revision: string, directory: string, allowPaths: readonly string[]): Promise<void> {
   const root = await allowedDirectory(path, allowPaths)
@@ -50,20 +50,20 @@ export async function copyPath(path: string, revision: string, directory: string
     throw new SourceError(
       'SourceNotAllowed',
       field,
-      `${JSON.stringify(path)} contains the directories of the worker's Runs; name one that does not`,
+      `${JSON.stringify(path)} contains the directories of the worker's Runs; use a directory that does not`,
     )
   }
   const entries = await listTree(root)
   const changed = (when: string): SourceError =>
-    new SourceError('SourceChanged', field, `${JSON.stringify(path)} changed ${when} this Run; the next Run takes what is there then`)
+    new SourceError('SourceChanged', field, `${JSON.stringify(path)} changed ${when} this Run; the next Run uses the new files`)
   if (digest(entries) !== revision) throw changed('before')
   for (const entry of entries) {
     if (entry.kind === 'directory') await mkdir(join(directory, entry.path), { recursive: true, mode: 0o755 })
   }
-  const rest = entries.filter(entry => entry.kind !== 'directory')
+  const files = entries.filter(entry => entry.kind !== 'directory')
   let next = 0
   const copyNext = async (): Promise<void> => {
-    for (let entry = rest[next++]; entry; entry = rest[next++]) {
+    for (let entry = files[next++]; entry; entry = files[next++]) {
       if (entry.kind === 'link') await symlink(entry.target!, join(directory, entry.path))
       else await copyFile(join(root, entry.path), join(directory, entry.path), entry)
     }
@@ -79,8 +79,8 @@ export async function copyPath(path: string, revision: string, directory: string
   }
 }
 
-async function copyFile(from: string, to: string, { path, stats }: Entry): Promise<void> {
-  // O_NOFOLLOW: what was a file a moment ago may be a symlink by now; O_NONBLOCK: or a pipe.
+async function copyFile(from: string, to: string, { path, stats }: TreeEntry): Promise<void> {
+  // O_NOFOLLOW and O_NONBLOCK: the file may have been replaced by a symlink or a pipe since it was listed.
   const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const now = await source.stat()
@@ -102,8 +102,8 @@ async function copyFile(from: string, to: string, { path, stats }: Entry): Promi
   }
 }
 
-async function listTree(root: string): Promise<Entry[]> {
-  const entries: Entry[] = []
+async function listTree(root: string): Promise<TreeEntry[]> {
+  const entries: TreeEntry[] = []
   let bytes = 0
   const walk = async (parent: string): Promise<void> => {
     for (const name of (await readdir(join(root, parent))).sort()) {
@@ -115,7 +115,7 @@ async function listTree(root: string): Promise<Entry[]> {
         throw new SourceError(
           'InvalidSource',
           field,
-          `${JSON.stringify(root)} has more than ${maxSourceFiles} files; name a directory with less`,
+          `${JSON.stringify(root)} has more than ${maxSourceFiles} files; use a directory with fewer`,
         )
       }
       if (stats.isDirectory()) {
@@ -123,7 +123,7 @@ async function listTree(root: string): Promise<Entry[]> {
         await walk(path)
       } else if (stats.isSymbolicLink()) {
         const target = await readlink(join(root, path))
-        if (resolveInside(root, path) === undefined) throw outsideLink(field, path, target)
+        if (resolveInside(root, path) === undefined) throw escapingSymlinkError(field, path, target)
         entries.push({ path, kind: 'link', stats, target })
       } else if (stats.isFile()) {
         bytes += stats.size
@@ -131,7 +131,7 @@ async function listTree(root: string): Promise<Entry[]> {
           throw new SourceError(
             'InvalidSource',
             field,
-            `${JSON.stringify(root)} has more than ${maxSourceBytes} bytes; name a directory with less`,
+            `${JSON.stringify(root)} has more than ${maxSourceBytes} bytes; use a smaller directory`,
           )
         }
         entries.push({ path, kind: 'file', stats })
@@ -148,13 +148,13 @@ async function listTree(root: string): Promise<Entry[]> {
   return entries
 }
 
-/** The error for a symlink that leaves its source. */
-export function outsideLink(where: string, path: string, target: string): SourceError {
-  const came = `symlink ${JSON.stringify(path)} leads to ${JSON.stringify(target)}`
-  return new SourceError('SourceNotAllowed', where, `${came}; symlinks must be relative and stay inside the source`)
+/** The error for a symlink that points out of its source. */
+export function escapingSymlinkError(where: string, path: string, target: string): SourceError {
+  const symlink = `symlink ${JSON.stringify(path)} points to ${JSON.stringify(target)}`
+  return new SourceError('SourceNotAllowed', where, `${symlink}; symlinks must be relative and stay inside the source`)
 }
 
-function digest(entries: readonly Entry[]): string {
+function digest(entries: readonly TreeEntry[]): string {
   const hash = createHash('sha256')
   for (const { path, kind, stats, target } of entries) {
     const about = kind === 'file' ? [stats.size, stats.mtimeMs, stats.mode & 0o777] : [target ?? '']

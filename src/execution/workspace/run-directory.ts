@@ -1,24 +1,24 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A Run's private place. Everything in it is gone after the Run (invariants 9 and 10). */
+/** The private directory of a Run, removed with everything in it after the Run (invariants 9 and 10). */
 export type RunDirectory = {
-  /** Mode 0700; the others lie in it. */
+  /** Mode 0700; contains the other directories. */
   root: string
   /** The source is copied here. */
   work: string
   /** TMPDIR of the engine. */
   tmp: string
-  /** HOME of the engine: its caches and login files stay with the Run. */
+  /** HOME of the engine, so that its caches and login files are removed with the Run. */
   home: string
-  /** For what stands beside the source: plan, state and outputs files. */
+  /** For files that are not part of the source: plan, state and outputs. */
   scratch: string
-  /** Removes it with everything in it, read-only directories too. Doing it twice is fine. */
+  /** Removes it with everything in it, including read-only directories. May be called more than once. */
   remove(): Promise<void>
 }
 
 /**
- * Makes `<parent>/<runUid>` with its parts, empty. What an earlier attempt left under the same UID is removed first.
+ * Creates `<parent>/<runUid>` with its empty subdirectories. First removes a directory of an earlier attempt with the same UID.
  * @throws {RangeError} if `runUid` is not letters, digits, `-`, `_` or `.`: it becomes a directory name.
  */
 export async function createRunDirectory(parent: string, runUid: string): Promise<RunDirectory> {
@@ -29,13 +29,19 @@ export async function createRunDirectory(parent: string, runUid: string): Promis
   await mkdir(parent, { recursive: true, mode: 0o700 })
   await removeTree(root)
   await mkdir(root, { mode: 0o700 })
-  const part = (name: string) => join(root, name)
-  const directory = { root, work: part('work'), tmp: part('tmp'), home: part('home'), scratch: part('scratch') }
+  const subdirectory = (name: string) => join(root, name)
+  const directory = {
+    root,
+    work: subdirectory('work'),
+    tmp: subdirectory('tmp'),
+    home: subdirectory('home'),
+    scratch: subdirectory('scratch'),
+  }
   await Promise.all([directory.work, directory.tmp, directory.home, directory.scratch].map(path => mkdir(path, { mode: 0o700 })))
   return { ...directory, remove: () => removeTree(root) }
 }
 
-/** Removes a directory tree, also when it holds directories without write permission, as module caches do. */
+/** Removes a directory tree, including directories without write permission, which module caches contain. */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

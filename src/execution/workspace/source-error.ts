@@ -1,24 +1,24 @@
 /** Why a source could not be resolved or fetched, for machines. */
 export type SourceErrorReason =
-  /** Breaks a rule that needs no look at the world; see `sourceErrors`. */
+  /** The source is invalid on every worker; see `validateSource`. */
   | 'InvalidSource'
-  /** No such directory, repository, branch, tag or commit. */
+  /** The directory, repository, branch, tag or commit does not exist. */
   | 'SourceNotFound'
-  /** Outside of what this worker may read. */
+  /** This worker may not read the path. */
   | 'SourceNotAllowed'
-  /** The other side, or something on the way to it, does not work right now. */
+  /** The repository, or the network on the way to it, does not work at the moment. */
   | 'SourceUnavailable'
   | 'SourceAuthFailed'
-  /** A path source is no longer what it was when the revision was taken. */
+  /** The files of a path source have changed since the revision was computed. */
   | 'SourceChanged'
 
-/** A source that could not be resolved or fetched. Its message names the field, what came and what is allowed, and no secret. */
+/** A source that could not be resolved or fetched. Its message names the field, the value and what is allowed, and no secret. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   readonly reason: SourceErrorReason
   /** Such as `spec.source.git.url`. */
   readonly field: string
-  /** False: the same source will fail the same way. */
+  /** False when the same source will fail in the same way. */
   readonly retryable: boolean
 
   constructor(reason: SourceErrorReason, field: string, message: string, options: { cause?: unknown } = {}) {

@@ -2,7 +2,7 @@ import type { StackSource } from '../../api/index.ts'
 
 export type GitSource = NonNullable<StackSource['git']>
 
-/** What a Secret holds for a git repository. Both parts are used only over the transport they are for. */
+/** Credentials for a git repository, from a Secret. Each one is used only over its own transport. */
 export type GitCredentials = {
   /** For https. */
   username?: string
@@ -10,19 +10,19 @@ export type GitCredentials = {
   password?: string
   /** For ssh: a private key in OpenSSH or PEM form. */
   sshPrivateKey?: string
-  /** For ssh: lines as in known_hosts. Without it the host's key is trusted on first use. */
+  /** For ssh: lines of a known_hosts file. Without it the host's key is trusted on first use. */
   knownHosts?: string
 }
 
 export type SourceOptions = {
-  /** Absolute directories; path sources and file:// repositories must lie in one of them, symlinks resolved. */
+  /** Absolute directories. Path sources and file:// repositories must be in one of them after resolving symlinks. */
   allowPaths: readonly string[]
   credentials?: GitCredentials
   signal: AbortSignal
-  /** Where git repositories are kept between Runs; shared by all processes of the machine. */
+  /** Caches git repositories between Runs; shared by all processes of the machine. */
   cacheDir: string
 }
 
-/** All files of a source together: 1 GiB. */
+/** Total size of the files of a source: 1 GiB. */
 export const maxSourceBytes = 1024 ** 3
 export const maxSourceFiles = 100_000

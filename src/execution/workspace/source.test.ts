@@ -69,22 +69,22 @@ function repository(
   return { directory, url: `file://${directory}`, commit }
 }
 
-async function refused(action: Promise<unknown>, reason: SourceErrorReason, says: RegExp): Promise<void> {
+async function rejected(action: Promise<unknown>, reason: SourceErrorReason, message: RegExp): Promise<void> {
   await assert.rejects(action, error => {
     assert.ok(error instanceof SourceError, String(error))
     assert.equal(error.reason, reason, error.message)
-    assert.match(error.message, says)
+    assert.match(error.message, message)
     return true
   })
 }
 
-async function take(source: StackSource, revision?: string): Promise<string> {
+async function fetchToDirectory(source: StackSource, revision?: string): Promise<string> {
   return (await fetchSource(source, revision ?? (await resolveRevision(source, options)), emptyDirectory(), options)).directory
 }
 
-test('inline: files, directories, executables; the revision follows names and contents', async () => {
+test('inline: writes files, directories and executables; the revision depends on names and contents', async () => {
   const files = { 'main.tf': 'a', 'modules/x/run.sh': '#!/bin/sh\n', 'ü.txt': 'ü' }
-  const directory = await take({ inline: { files } })
+  const directory = await fetchToDirectory({ inline: { files } })
   for (const [name, content] of Object.entries(files)) assert.equal(readFileSync(join(directory, name), 'utf8'), content)
   assert.equal(lstatSync(join(directory, 'modules/x/run.sh')).mode & 0o100, 0o100)
   const revision = (more: Record<string, string>) => resolveRevision({ inline: { files: more } }, options)
@@ -93,41 +93,41 @@ test('inline: files, directories, executables; the revision follows names and co
   assert.notEqual(await revision({ a: '1' }), await revision({ a1: '' }))
 })
 
-test('path: is copied with modes and inner symlinks, without what git and engines keep for themselves', async () => {
+test('path: copies files with modes and inner symlinks, without .git and .terraform', async () => {
   const root = join(allowed, 'plain')
   write({ 'main.tf': 'x', 'sub/run.sh': '#!/bin/sh', '.git/config': 'x', 'sub/.terraform/big': 'x' }, root)
   chmodSync(join(root, 'sub/run.sh'), 0o755)
   symlinkSync('../main.tf', join(root, 'sub/link.tf'))
-  const directory = await take({ path: { path: root } })
+  const directory = await fetchToDirectory({ path: { path: root } })
   assert.deepEqual(readdirSync(directory, { recursive: true }).sort(), ['main.tf', 'sub', 'sub/link.tf', 'sub/run.sh'])
   assert.equal(readFileSync(join(directory, 'sub/link.tf'), 'utf8'), 'x')
   assert.equal(lstatSync(join(directory, 'sub/run.sh')).mode & 0o777, 0o755)
 })
 
-test('path: changed since its revision was taken is refused, not silently taken', async () => {
+test('path: rejects files that changed after the revision was computed', async () => {
   const root = join(allowed, 'changing')
   write({ a: '1' }, root)
   const revision = await resolveRevision({ path: { path: root } }, options)
   assert.equal(await resolveRevision({ path: { path: root } }, options), revision)
   write({ a: '22' }, root)
   assert.notEqual(await resolveRevision({ path: { path: root } }, options), revision)
-  await refused(take({ path: { path: root } }, revision), 'SourceChanged', /changed before this Run/)
+  await rejected(fetchToDirectory({ path: { path: root } }, revision), 'SourceChanged', /changed before this Run/)
 })
 
-test('path: nothing outside of the allowed roots is read', async () => {
+test('path: rejects paths outside of the allowed roots', async () => {
   write({ secret: 's' }, join(base, 'outside'))
-  symlinkSync(join(base, 'outside'), join(allowed, 'door'))
+  symlinkSync(join(base, 'outside'), join(allowed, 'link'))
   const resolve = (path: string, allowPaths = [allowed]) => resolveRevision({ path: { path } }, { ...options, allowPaths })
-  await refused(
+  await rejected(
     resolve(join(base, 'outside')),
     'SourceNotAllowed',
     /spec\.source\.path\.path: ".*outside" is not below an allowed directory; allowed: below /,
   )
-  await refused(resolve(join(base, 'no-such')), 'SourceNotAllowed', /not below an allowed/)
-  await refused(resolve(join(allowed, 'door')), 'SourceNotAllowed', /not below an allowed/)
-  await refused(resolve(join(allowed, 'door'), []), 'SourceNotAllowed', /--allow-path DIR/)
-  await refused(resolve(join(allowed, 'no-such')), 'SourceNotFound', /does not exist on this worker/)
-  await refused(resolve(`${allowed}-not`), 'SourceNotAllowed', /not below/)
+  await rejected(resolve(join(base, 'no-such')), 'SourceNotAllowed', /not below an allowed/)
+  await rejected(resolve(join(allowed, 'link')), 'SourceNotAllowed', /not below an allowed/)
+  await rejected(resolve(join(allowed, 'link'), []), 'SourceNotAllowed', /--allow-path DIR/)
+  await rejected(resolve(join(allowed, 'no-such')), 'SourceNotFound', /does not exist on this worker/)
+  await rejected(resolve(`${allowed}-not`), 'SourceNotAllowed', /not below/)
 })
 
 for (const [name, target] of [
@@ -135,31 +135,31 @@ for (const [name, target] of [
   ['upwards', '../../outside/secret'],
   ['roundabout', 'self/../../outside/secret'],
 ] as const) {
-  test(`path: a symlink that leads out is refused: ${name}`, async () => {
+  test(`path: rejects a symlink that points out of the source: ${name}`, async () => {
     const root = join(allowed, `link-${name}`)
     write({ a: '1' }, root)
     symlinkSync('.', join(root, 'self'))
     symlinkSync(target, join(root, 'link'))
-    await refused(
+    await rejected(
       resolveRevision({ path: { path: root } }, options),
       'SourceNotAllowed',
-      /symlink "link" leads to .*must be relative and stay inside/,
+      /symlink "link" points to .*must be relative and stay inside/,
     )
   })
 }
 
-test('path: pipes and the directory of the Runs itself are refused', async () => {
+test('path: rejects pipes and the directory of the Runs', async () => {
   write({ a: '1' }, join(allowed, 'pipe'))
   execFileSync('mkfifo', [join(allowed, 'pipe/fifo')])
-  await refused(resolveRevision({ path: { path: join(allowed, 'pipe') } }, options), 'InvalidSource', /"fifo" is a socket, pipe or device/)
-  await refused(
+  await rejected(resolveRevision({ path: { path: join(allowed, 'pipe') } }, options), 'InvalidSource', /"fifo" is a socket, pipe or device/)
+  await rejected(
     fetchSource({ path: { path: base } }, 'x', emptyDirectory(), { ...options, allowPaths: [base] }),
     'SourceNotAllowed',
     /contains the directories of the worker's Runs/,
   )
 })
 
-test('git: branch, tag, annotated tag, HEAD and commit are found; exactly that commit is written', async () => {
+test('git: resolves branch, tag, annotated tag, HEAD and commit, and writes exactly that commit', async () => {
   const { directory, url, commit } = repository('refs', { 'main.tf': 'one', 'modules/m/main.tf': 'm', 'stacks/a/main.tf': 'a' })
   const first = git(directory, 'rev-parse', 'HEAD')
   git(directory, 'tag', 'light')
@@ -178,61 +178,61 @@ test('git: branch, tag, annotated tag, HEAD and commit are found; exactly that c
     [second, 'two'],
     [first, 'one'],
   ] as const) {
-    const root = await take({ git: { url } }, at)
+    const root = await fetchToDirectory({ git: { url } }, at)
     assert.equal(readFileSync(join(root, 'main.tf'), 'utf8'), content)
     assert.equal(existsSync(join(root, '.git')), false)
   }
-  const stack = await take({ git: { url, directory: 'stacks/a' } }, second)
+  const stack = await fetchToDirectory({ git: { url, directory: 'stacks/a' } }, second)
   assert.equal(readFileSync(join(stack, '../../modules/m/main.tf'), 'utf8'), 'm')
 })
 
-test('git: what is missing is named', async () => {
+test('git: the error names the missing branch, tag, commit, directory or repository', async () => {
   const { url } = repository('missing', { a: '1' })
   const at = (more: object) => resolveRevision({ git: { url, ...more } }, options)
-  await refused(at({ branch: 'nope' }), 'SourceNotFound', /spec\.source\.git\.branch: branch "nope" was not found in "file:/)
-  await refused(at({ tag: 'nope' }), 'SourceNotFound', /tag "nope"/)
-  await refused(take({ git: { url } }, 'b'.repeat(40)), 'SourceNotFound', /commit b{40} was not found/)
-  await refused(
-    take({ git: { url, directory: 'no/such' } }),
+  await rejected(at({ branch: 'nope' }), 'SourceNotFound', /spec\.source\.git\.branch: branch "nope" was not found in "file:/)
+  await rejected(at({ tag: 'nope' }), 'SourceNotFound', /tag "nope"/)
+  await rejected(fetchToDirectory({ git: { url } }, 'b'.repeat(40)), 'SourceNotFound', /commit b{40} was not found/)
+  await rejected(
+    fetchToDirectory({ git: { url, directory: 'no/such' } }),
     'SourceNotFound',
-    /spec\.source\.git\.directory: directory "no\/such" is not in commit/,
+    /spec\.source\.git\.directory: directory "no\/such" does not exist in commit/,
   )
-  await refused(resolveRevision({ git: { url: `file://${allowed}/none.git` } }, options), 'SourceNotFound', /does not exist/)
+  await rejected(resolveRevision({ git: { url: `file://${allowed}/none.git` } }, options), 'SourceNotFound', /does not exist/)
   mkdirSync(join(allowed, 'empty'))
-  await refused(resolveRevision({ git: { url: `file://${allowed}/empty` } }, options), 'SourceNotFound', /not a repository/)
-  await refused(
+  await rejected(resolveRevision({ git: { url: `file://${allowed}/empty` } }, options), 'SourceNotFound', /is not a readable repository/)
+  await rejected(
     resolveRevision({ git: { url: 'https://127.0.0.1:1/x.git' } }, options),
     'SourceUnavailable',
     /cannot be reached|Failed to connect/,
   )
 })
 
-test('git: file URLs stay below the allowed roots, through symlinks and .git files too', async () => {
+test('git: rejects file URLs outside of the allowed roots, also through symlinks and .git files', async () => {
   const outside = join(base, 'outside-repository')
   mkdirSync(outside)
   git(outside, 'init', '-q')
-  await refused(resolveRevision({ git: { url: `file://${outside}` } }, options), 'SourceNotAllowed', /not below an allowed directory/)
-  symlinkSync(outside, join(allowed, 'repository-door'))
-  await refused(resolveRevision({ git: { url: `file://${allowed}/repository-door` } }, options), 'SourceNotAllowed', /not below/)
+  await rejected(resolveRevision({ git: { url: `file://${outside}` } }, options), 'SourceNotAllowed', /not below an allowed directory/)
+  symlinkSync(outside, join(allowed, 'repository-link'))
+  await rejected(resolveRevision({ git: { url: `file://${allowed}/repository-link` } }, options), 'SourceNotAllowed', /not below/)
   mkdirSync(join(allowed, 'git-file'))
   writeFileSync(join(allowed, 'git-file/.git'), `gitdir: ${outside}/.git\n`)
-  await refused(resolveRevision({ git: { url: `file://${allowed}/git-file` } }, options), 'SourceNotAllowed', /not below/)
+  await rejected(resolveRevision({ git: { url: `file://${allowed}/git-file` } }, options), 'SourceNotAllowed', /not below/)
 })
 
-test('git: a symlink in the repository that leads out is refused', async () => {
+test('git: rejects a symlink that points out of the repository', async () => {
   const { directory, url, commit } = repository('links', { a: '1' })
   symlinkSync('../../../../etc/passwd', join(directory, 'evil'))
   commit({ b: '2' })
-  await refused(take({ git: { url } }), 'SourceNotAllowed', /spec\.source\.git: symlink "evil" leads to/)
+  await rejected(fetchToDirectory({ git: { url } }), 'SourceNotAllowed', /spec\.source\.git: symlink "evil" points to/)
 })
 
-test('git: a repository cannot run anything: no hooks, no filters, no helpers', async () => {
+test('git: a repository cannot run hooks, filters or helpers', async () => {
   const { url, commit } = repository('attributes', { a: '1' })
   commit({ '.gitattributes': '* filter=evil\n', '.lfsconfig': '[lfs]\n url = ext::x\n', b: '2' })
-  assert.equal(readFileSync(join(await take({ git: { url } }), 'b'), 'utf8'), '2')
+  assert.equal(readFileSync(join(await fetchToDirectory({ git: { url } }), 'b'), 'utf8'), '2')
 })
 
-test('git: many processes that want the same commits at once all get them, and one commit is fetched once', async () => {
+test('git: concurrent processes that fetch the same commits all succeed and leave no temporary files', async () => {
   const { directory, url, commit } = repository('busy', { a: '1' })
   const commits = [git(directory, 'rev-parse', 'HEAD'), commit({ a: '2' })]
   const children = await Promise.all(
@@ -251,20 +251,20 @@ test('git: many processes that want the same commits at once all get them, and o
   assert.deepEqual(leftovers, [])
 })
 
-test('git: a server that hands out no commit by hash still works', async () => {
+test('git: fetches from a server that does not serve commits by hash', async () => {
   const { directory, url, commit } = repository('strict', { a: '1' })
   const first = git(directory, 'rev-parse', 'HEAD')
   commit({ a: '2' })
   git(directory, 'config', 'uploadpack.allowAnySHA1InWant', 'false')
   git(directory, 'config', 'protocol.version', '0')
-  assert.equal(readFileSync(join(await take({ git: { url } }, first), 'a'), 'utf8'), '1')
+  assert.equal(readFileSync(join(await fetchToDirectory({ git: { url } }, first), 'a'), 'utf8'), '1')
 })
 
-test('git: keys and directories are gone afterwards (invariant 9)', () => {
+test('git: no keys and private directories remain (invariant 9)', () => {
   assert.deepEqual(readdirSync(cacheDir), ['git'])
 })
 
-test('credentials are read from a Secret; one without them is told what it needs', () => {
+test('reads credentials from a Secret, and rejects one without the required keys', () => {
   const encode = (text: string) => Buffer.from(text).toString('base64')
   assert.equal(gitCredentials({ username: encode('u\n'), password: encode('p\n') }, 'a/b').password, 'p')
   assert.throws(
@@ -273,7 +273,7 @@ test('credentials are read from a Secret; one without them is told what it needs
   )
 })
 
-test('a Run directory is private, replaces what was left, and goes with read-only parts', async () => {
+test('a Run directory is private, replaces an earlier one, and is removed with read-only directories', async () => {
   const parent = join(base, 'private')
   write({ 'run-1/old': 'x' }, parent)
   const run = await createRunDirectory(parent, 'run-1')

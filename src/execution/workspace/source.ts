@@ -8,21 +8,21 @@ import type { GitCredentials, SourceOptions } from './source-options.ts'
 import { validateSource } from './validate-source.ts'
 
 /**
- * What the source is right now: a digest of inline files, a digest of names, sizes and times of a path, a commit of a repository
- * (asked with `ls-remote`, nothing is fetched).
+ * The current revision of the source: a digest of inline files, a digest of names, sizes and times below a path, or a commit of a
+ * repository (from `ls-remote`; nothing is fetched).
  * @throws {SourceError}
  */
 export async function resolveRevision(source: StackSource, options: SourceOptions): Promise<string> {
-  check(source)
+  assertValid(source)
   if (source.inline) return inlineRevision(source.inline.files)
   if (source.path) return pathRevision(source.path.path, options.allowPaths)
   return gitRevision(source.git!, options)
 }
 
 /**
- * Writes the source as it was at `revision` into `directory`, which is made if it is missing and must be empty. Resolves with the
- * directory to work in: `directory` itself, or the one that a git source names within it (the rest of the repository is there,
- * too, so that `../modules` works).
+ * Writes the source at `revision` to `directory`, which is created if necessary and must be empty. Resolves with the working directory:
+ * `directory` itself, or the subdirectory that a git source names (the rest of the repository is written, too, so that `../modules`
+ * works).
  * @throws {SourceError}
  */
 export async function fetchSource(
@@ -31,7 +31,7 @@ export async function fetchSource(
   directory: string,
   options: SourceOptions,
 ): Promise<{ directory: string }> {
-  check(source)
+  assertValid(source)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   if (source.inline) await writeInline(source.inline.files, directory)
   else if (source.path) await copyPath(source.path.path, revision, directory, options.allowPaths)
@@ -40,8 +40,8 @@ export async function fetchSource(
 }
 
 /**
- * Reads what a Secret named in `spec.source.git.secretRef` holds; its `data` is base64.
- * @throws {SourceError} InvalidSource when none of the known keys is there.
+ * Reads the credentials from the `data` (base64) of the Secret named in `spec.source.git.secretRef`.
+ * @throws {SourceError} SourceAuthFailed when the Secret has none of the known keys.
  */
 export function gitCredentials(data: Readonly<Record<string, string>>, secret: string): GitCredentials {
   const read = (key: string) => (data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString('utf8'))
@@ -52,14 +52,14 @@ export function gitCredentials(data: Readonly<Record<string, string>>, secret: s
     knownHosts: read('known_hosts'),
   }
   if (credentials.password === undefined && credentials.sshPrivateKey === undefined) {
-    const came = Object.keys(data).join(', ') || 'none'
-    const why = `Secret ${secret} has keys ${came}; it needs username and password (https), or ssh-privatekey and known_hosts (ssh)`
-    throw new SourceError('SourceAuthFailed', 'spec.source.git.secretRef', why)
+    const keys = Object.keys(data).join(', ') || 'none'
+    const message = `Secret ${secret} has keys ${keys}; it needs username and password (https), or ssh-privatekey and known_hosts (ssh)`
+    throw new SourceError('SourceAuthFailed', 'spec.source.git.secretRef', message)
   }
   return credentials
 }
 
-function check(source: StackSource): void {
+function assertValid(source: StackSource): void {
   const [cause] = validateSource(source)
   if (cause) throw new SourceError('InvalidSource', cause.field, cause.message)
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isWithin, resolveInside } from './symlinks.ts'
 
-// The tree's symlinks, by their path below /root.
+// The symlinks of the tree, by path below /root.
 const links: Record<string, string> = {
   up: '..',
   absolute: '/etc/passwd',
@@ -29,11 +29,11 @@ for (const [path, want] of [
   ['trickier', undefined],
   ['loop', undefined],
 ] as const) {
-  test(`symlink ${path} leads ${want === undefined ? 'out' : `to "${want}"`}`, () =>
+  test(`symlink ${path} resolves to ${want === undefined ? 'a path outside' : `"${want}"`}`, () =>
     assert.equal(resolveInside('/root', path, readLink), want))
 }
 
-test('a directory is within itself and its parents, not within its namesakes', () => {
+test('isWithin holds for a directory itself and its parents, not for a directory with the same prefix', () => {
   assert.equal(isWithin('/a/b', '/a/b'), true)
   assert.equal(isWithin('/a/b/c', '/a'), true)
   assert.equal(isWithin('/a', '/'), true)

@@ -2,39 +2,38 @@ import { readlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * Where a symlink at `path` (relative to `root`, itself free of symlinks above its last part) leads, or undefined if that is outside
- * of the tree. Walks part by part, following the links of the tree, so that `a/../../x` with a symlink `a` cannot fool it,
- * and also works for targets that do not exist (yet).
+ * The path within `root` that `path` resolves to, or undefined if it is outside of `root`. `path` is relative to `root`. Resolves one
+ * component after the other, so that `a/../../x` with a symlink `a` is resolved correctly. The target need not exist.
  */
 export function resolveInside(
   root: string,
   path: string,
-  readLink: (path: string) => string | undefined = readLinkOrNothing,
+  readLink: (path: string) => string | undefined = readLinkIfPresent,
 ): string | undefined {
-  let done: string[] = []
-  let rest = path.split('/')
-  for (let follows = 0; rest.length > 0; ) {
-    const part = rest[0]!
-    rest = rest.slice(1)
+  let resolved: string[] = []
+  let remaining = path.split('/')
+  for (let follows = 0; remaining.length > 0; ) {
+    const part = remaining[0]!
+    remaining = remaining.slice(1)
     if (part === '' || part === '.') continue
     if (part === '..') {
-      if (done.length === 0) return undefined
-      done = done.slice(0, -1)
+      if (resolved.length === 0) return undefined
+      resolved = resolved.slice(0, -1)
       continue
     }
-    const target = readLink(join(root, ...done, part))
+    const target = readLink(join(root, ...resolved, part))
     if (target === undefined) {
-      done = [...done, part]
+      resolved = [...resolved, part]
       continue
     }
-    // A loop leads nowhere; nobody can read through it, but it is never wanted either.
+    // A symlink loop cannot be read, and is never intended.
     if (target.startsWith('/') || ++follows > 40) return undefined
-    rest = [...target.split('/'), ...rest]
+    remaining = [...target.split('/'), ...remaining]
   }
-  return done.join('/')
+  return resolved.join('/')
 }
 
-function readLinkOrNothing(path: string): string | undefined {
+function readLinkIfPresent(path: string): string | undefined {
   try {
     return readlinkSync(path)
   } catch {
@@ -42,7 +41,7 @@ function readLinkOrNothing(path: string): string | undefined {
   }
 }
 
-/** True if `path` is `parent` or lies in it. Both absolute and without `..`. */
+/** True if `path` is `parent` or is below it. Both are absolute and without `..`. */
 export function isWithin(path: string, parent: string): boolean {
   for (let at = path; ; at = dirname(at)) {
     if (at === parent) return true

@@ -16,7 +16,7 @@ for (const source of [
   git('git@example.com:team/repo.git', { commit, directory: 'stacks/network' }),
   git('file:///srv/git/repo.git', { directory: '.' }),
 ]) {
-  test(`good: ${JSON.stringify(source).slice(0, 100)}`, () => assert.deepEqual(validateSource(source), []))
+  test(`accepts ${JSON.stringify(source).slice(0, 100)}`, () => assert.deepEqual(validateSource(source), []))
 }
 
 const cases: [StackSource | undefined, string, RegExp][] = [
@@ -31,8 +31,8 @@ const cases: [StackSource | undefined, string, RegExp][] = [
   [inline({ 'a\0b': '' }), 'spec.source.inline.files[a\0b]', /control characters/],
   [inline({ 'a//b': '' }), 'spec.source.inline.files[a//b]', /empty or "\." parts/],
   [inline({ '.git/config': '' }), 'spec.source.inline.files[.git/config]', /may not contain "\.git"/],
-  [inline({ a: '', 'a/b': '' }), 'spec.source.inline.files[a/b]', /"a" is a file, too/],
-  [inline({ big: 'x'.repeat(5 * 1024 * 1024) }), 'spec.source.inline.files', /5242880 bytes together, may not be more than 524288/],
+  [inline({ a: '', 'a/b': '' }), 'spec.source.inline.files[a/b]', /"a" is also a file/],
+  [inline({ big: 'x'.repeat(5 * 1024 * 1024) }), 'spec.source.inline.files', /5242880 bytes in total, may not be more than 524288/],
   [{ path: { path: 'stacks' } }, 'spec.source.path.path', /absolute path/],
   [{ path: { path: '/srv/../etc' } }, 'spec.source.path.path', /may not contain "\.\."/],
   [git(''), 'spec.source.git.url', /Required/],
@@ -46,26 +46,26 @@ const cases: [StackSource | undefined, string, RegExp][] = [
   [git('git@-oProxyCommand=id:x'), 'spec.source.git.url', /must be https/],
   [git('git@host:-x'), 'spec.source.git.url', /must be https/],
   [git('https://example.com/-x'), 'spec.source.git.url', /must be https/],
-  [git('https://a b/c'), 'spec.source.git.url', /blanks/],
+  [git('https://a b/c'), 'spec.source.git.url', /spaces/],
   [git('https://user:s3cret@example.com/a'), 'spec.source.git.url', /password; put it in a Secret/],
   [git('https://s3cret@example.com/a'), 'spec.source.git.url', /user name; put username and password in a Secret/],
   [git('file://host/a'), 'spec.source.git.url', /may not name a host/],
   [git('file:///srv/../etc'), 'spec.source.git.url', /may not contain "\.\."/],
   [git('file:///srv/%2e%2e/etc'), 'spec.source.git.url', /may not contain "\.\."/],
   [git('https://a/b', { branch: '-b' }), 'spec.source.git.branch', /may not start with "-"/],
-  [git('https://a/b', { branch: 'a..b' }), 'spec.source.git.branch', /as git allows it/],
-  [git('https://a/b', { tag: 'v1^{}' }), 'spec.source.git.tag', /as git allows it/],
+  [git('https://a/b', { branch: 'a..b' }), 'spec.source.git.branch', /must be a valid git ref name/],
+  [git('https://a/b', { tag: 'v1^{}' }), 'spec.source.git.tag', /must be a valid git ref name/],
   [git('https://a/b', { commit: 'abc' }), 'spec.source.git.commit', /40 or 64/],
   [git('https://a/b', { branch: 'a', tag: 'b' }), 'spec.source.git', /got branch and tag/],
   [git('https://a/b', { directory: '../x' }), 'spec.source.git.directory', /may not contain "\.\."/],
   [git('https://a/b', { directory: '/x' }), 'spec.source.git.directory', /must be relative/],
 ]
-for (const [source, field, says] of cases) {
-  test(`bad: ${JSON.stringify(source)?.slice(0, 90)}`, () => {
+for (const [source, field, message] of cases) {
+  test(`rejects ${JSON.stringify(source)?.slice(0, 90)}`, () => {
     const causes = validateSource(source)
     assert.equal(causes.length, 1, JSON.stringify(causes))
     assert.equal(causes[0]!.field, field)
-    assert.match(causes[0]!.message, says)
+    assert.match(causes[0]!.message, message)
     assert.doesNotMatch(causes[0]!.message, /s3cret/, 'invariant 9')
   })
 }

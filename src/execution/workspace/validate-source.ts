@@ -5,13 +5,13 @@ import { parseGitUrl, redactUrl } from './git-url.ts'
 const field = 'spec.source'
 
 /**
- * Why a source can never work, wherever it is used: not exactly one kind, names that leave the directory, URLs that git would
- * take for something else. Pure: looks at no disk and no network. Empty when nothing is wrong.
+ * Errors of a source that do not depend on the worker: not exactly one of inline, path and git, file names that leave the directory, URLs
+ * that git would interpret differently. Pure: uses neither disk nor network. Empty when the source is valid.
  */
 export function validateSource(source: StackSource | undefined): StatusCause[] {
   const given = (['inline', 'path', 'git'] as const).filter(kind => source?.[kind] !== undefined)
-  if (!source || given.length === 0) return [requiredValue(field, 'give exactly one of inline, path, git')]
-  if (given.length > 1) return [forbiddenField(field, `give exactly one of inline, path, git; got ${given.join(' and ')}`)]
+  if (!source || given.length === 0) return [requiredValue(field, 'specify exactly one of inline, path, git')]
+  if (given.length > 1) return [forbiddenField(field, `specify exactly one of inline, path, git; got ${given.join(' and ')}`)]
   if (source.inline) return inlineErrors(source.inline.files)
   if (source.path) return pathErrors(source.path.path)
   return gitErrors(source.git!)
@@ -20,28 +20,28 @@ export function validateSource(source: StackSource | undefined): StatusCause[] {
 function inlineErrors(files: Record<string, string> | undefined): StatusCause[] {
   const where = `${field}.inline.files`
   const names = Object.keys(files ?? {})
-  if (!files || names.length === 0) return [requiredValue(where, 'give at least one file')]
+  if (!files || names.length === 0) return [requiredValue(where, 'specify at least one file')]
   const causes: StatusCause[] = []
   let bytes = 0
   for (const name of names) {
-    const why = relativePathError(name)
-    if (why) causes.push(invalidValue(`${where}[${shorten(name)}]`, shorten(name), why))
+    const error = relativePathError(name)
+    if (error) causes.push(invalidValue(`${where}[${shorten(name)}]`, shorten(name), error))
     bytes += Buffer.byteLength(files[name] ?? '')
   }
   if (bytes > maxInlineBytes) {
-    const message = `Too long: the files have ${bytes} bytes together, may not be more than ${maxInlineBytes} bytes; put them in a git repository`
+    const message = `Too long: the files have ${bytes} bytes in total, may not be more than ${maxInlineBytes} bytes; put them in a git repository`
     causes.push({ reason: 'FieldValueTooLong', message, field: where })
   }
-  const taken = new Set(names)
+  const allNames = new Set(names)
   for (const name of names) {
     for (let slash = name.indexOf('/'); slash > 0; slash = name.indexOf('/', slash + 1)) {
       const parent = name.slice(0, slash)
-      if (taken.has(parent)) {
+      if (allNames.has(parent)) {
         causes.push(
           invalidValue(
             `${where}[${shorten(name)}]`,
             shorten(name),
-            `${JSON.stringify(shorten(parent))} is a file, too, and cannot hold others`,
+            `${JSON.stringify(shorten(parent))} is also a file, so it cannot be a directory`,
           ),
         )
       }
@@ -52,46 +52,46 @@ function inlineErrors(files: Record<string, string> | undefined): StatusCause[] 
 
 function pathErrors(path: string): StatusCause[] {
   const where = `${field}.path.path`
-  if (!path) return [requiredValue(where, 'give an absolute directory of the worker')]
-  const why = !path.startsWith('/')
+  if (!path) return [requiredValue(where, 'specify an absolute directory of the worker')]
+  const error = !path.startsWith('/')
     ? 'must be an absolute path, such as /srv/stacks/network'
     : path.split('/').includes('..')
       ? 'may not contain ".."'
-      : hasControl(path)
+      : hasControlCharacter(path)
         ? 'may not contain control characters'
         : undefined
-  return why ? [invalidValue(where, shorten(path), why)] : []
+  return error ? [invalidValue(where, shorten(path), error)] : []
 }
 
 function gitErrors(git: NonNullable<StackSource['git']>): StatusCause[] {
   const causes: StatusCause[] = []
   const where = `${field}.git`
-  if (!git.url) causes.push(requiredValue(`${where}.url`, 'give an https://, ssh:// or file:// URL, or git@host:path'))
+  if (!git.url) causes.push(requiredValue(`${where}.url`, 'specify an https://, ssh:// or file:// URL, or git@host:path'))
   else {
     const url = parseGitUrl(git.url)
-    if (url.kind === 'refused') causes.push(invalidValue(`${where}.url`, shorten(redactUrl(git.url)), url.why))
+    if (url.kind === 'invalid') causes.push(invalidValue(`${where}.url`, shorten(redactUrl(git.url)), url.reason))
   }
   const refs = (['branch', 'tag', 'commit'] as const).filter(name => git[name] !== undefined)
-  if (refs.length > 1) causes.push(forbiddenField(where, `give at most one of branch, tag, commit; got ${refs.join(' and ')}`))
+  if (refs.length > 1) causes.push(forbiddenField(where, `specify at most one of branch, tag, commit; got ${refs.join(' and ')}`))
   for (const name of ['branch', 'tag'] as const) {
-    const why = git[name] === undefined ? undefined : refNameError(git[name])
-    if (why) causes.push(invalidValue(`${where}.${name}`, shorten(git[name]!), why))
+    const error = git[name] === undefined ? undefined : refNameError(git[name])
+    if (error) causes.push(invalidValue(`${where}.${name}`, shorten(git[name]!), error))
   }
   if (git.commit !== undefined && !/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(git.commit)) {
     causes.push(invalidValue(`${where}.commit`, shorten(git.commit), 'must be a full commit hash: 40 or 64 lower-case hexadecimal digits'))
   }
   if (git.directory !== undefined && git.directory !== '' && git.directory !== '.') {
-    const why = relativePathError(git.directory.replace(/^\.\//, '').replace(/\/$/, ''))
-    if (why) causes.push(invalidValue(`${where}.directory`, shorten(git.directory), why))
+    const error = relativePathError(git.directory.replace(/^\.\//, '').replace(/\/$/, ''))
+    if (error) causes.push(invalidValue(`${where}.directory`, shorten(git.directory), error))
   }
   return causes
 }
 
-/** Why `path` is not a plain relative path below its directory; undefined when it is. */
+/** Why `path` is not a relative path below its directory; undefined when it is. */
 function relativePathError(path: string): string | undefined {
   if (path === '') return 'may not be empty'
   if (path.startsWith('/')) return 'must be relative: may not start with "/"'
-  if (hasControl(path)) return 'may not contain control characters'
+  if (hasControlCharacter(path)) return 'may not contain control characters'
   if (path.includes('\\')) return 'may not contain a backslash: separate directories with "/"'
   if (Buffer.byteLength(path) > 1024) return 'may not be longer than 1024 bytes'
   for (const part of path.split('/')) {
@@ -103,18 +103,18 @@ function relativePathError(path: string): string | undefined {
   return undefined
 }
 
-// The rules of git check-ref-format, and no leading dash, which git would read as an option.
+// The rules of git check-ref-format, and no leading dash, which git would parse as an option.
 function refNameError(name: string): string | undefined {
   if (name === '') return 'may not be empty'
   if (name.startsWith('-')) return 'may not start with "-"'
-  const broken =
-    hasControl(name) ||
+  const isInvalid =
+    hasControlCharacter(name) ||
     /[ ~^:?*[\\]|\.\.|@\{|\/\/|\/$|^\/|\.$|^@$/.test(name) ||
     name.split('/').some(part => part.startsWith('.') || part.endsWith('.lock'))
-  return broken ? 'must be a name as git allows it, without refs/heads/ or refs/tags/, such as main or v1.2.0' : undefined
+  return isInvalid ? 'must be a valid git ref name without refs/heads/ or refs/tags/, such as main or v1.2.0' : undefined
 }
 
-function hasControl(text: string): boolean {
+function hasControlCharacter(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code < 32 || code === 127) return true

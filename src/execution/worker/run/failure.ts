@@ -1,7 +1,7 @@
 import type { RunStatus } from '../../../api/index.ts'
 import { StatusError } from '../../../kubernetes/object/index.ts'
 import { LockedError, StateClientError } from '../../../stores/state/index.ts'
-import { formatBytes, SourceError, SpawnError } from '../../workspace/index.ts'
+import { formatMebibytes, SourceError, SpawnError } from '../../workspace/index.ts'
 import { InputError } from './input-error.ts'
 import { OutputsError } from './outputs.ts'
 import type { StopCause } from './stop-cause.ts'
@@ -25,7 +25,7 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
     case 'MachineOutOfMemory':
       return failed(
         'OutOfMemory',
-        `killed by the kernel because the machine ran out of memory (peak of this Run: ${formatBytes(cause.used)}); set spec.resources.memory of the Stacks on this worker, or reduce its slots`,
+        `killed by the kernel because the machine ran out of memory (peak of this Run: ${formatMebibytes(cause.used)}); set spec.resources.memory of the Stacks on this worker, or reduce its slots`,
         true,
       )
     case 'TooManyProcesses':
@@ -37,7 +37,7 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
     case 'DiskLimit':
       return failed(
         'DiskLimit',
-        `wrote ${formatBytes(cause.used)} to its directory, at most ${formatBytes(cause.limit)} are allowed (spec.resources.disk); raise the limit or write less`,
+        `wrote ${formatMebibytes(cause.used)} to its directory, at most ${formatMebibytes(cause.limit)} are allowed (spec.resources.disk); raise the limit or write less`,
         false,
       )
     case 'WorkerDrained':
@@ -59,9 +59,9 @@ export function failureOfStop(cause: StopCause, engineError: string | undefined)
 
 /** Suggests 1.5 times the peak: the engine was stopped there and may need more. */
 function formatOutOfMemory({ used, limit, raise }: Extract<StopCause, { kind: 'OutOfMemory' }>): string {
-  const exceeded = `exceeded spec.resources.memory: peak ${formatBytes(used)}, limit ${formatBytes(limit)}`
+  const exceeded = `exceeded spec.resources.memory: peak ${formatMebibytes(used)}, limit ${formatMebibytes(limit)}`
   if (raise) return `${exceeded}; the next Run gets ${raise} (spec.resources.autoRaise)`
-  return `${exceeded}; raise spec.resources.memory to ${formatBytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
+  return `${exceeded}; raise spec.resources.memory to ${formatMebibytes(Math.max(used, limit) * 1.5)} or more, or set spec.resources.autoRaise.memory`
 }
 
 /** The result of a Run whose work failed with `error`. The caller masks the message. */

@@ -26,7 +26,7 @@ export class RunPrograms {
     const { run, directory, isolation, stopper, supervised } = options
     this.#start = createProcessRunner({
       runUid: run.metadata.uid,
-      writesStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
+      mutatedStackUid: isMutating(run.spec.type) ? run.spec.stackRef.uid : undefined,
       home: directory.home,
       tmp: directory.tmp,
       wrapCommand: isolation.wrapCommand,

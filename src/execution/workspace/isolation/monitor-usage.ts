@@ -8,69 +8,74 @@ export type UsagePeaks = { peakMemoryBytes: number; peakPids: number; peakDiskBy
 
 export type MonitorOptions = {
   runUid: string
-  /** Knows the processes of the Run without a search. */
+  /** Lists the processes of the Run without a search in /proc. */
   cgroup: RunCgroup | undefined
   limits: RunLimits
+  /** Limits that the kernel enforces. */
   byKernel: ReadonlySet<'memory' | 'pids'>
   diskRoot: string
-  /** Called once. */
+  /** Called at most once. */
   onExceeded(exceeded: ExceededLimit): void
 }
 
-/** How often a limit on memory or processes is looked after, and how often only the peak is noted. */
-const limitEveryMs = 100
-const peakEveryMs = 500
-/** How often the disk is counted, at least; a count that takes long waits this many times longer before the next. */
-const diskEveryMs = 1_000
-const diskRest = 20
-/** Without a cgroup a look reads the environment of every process: not more than this part of the time is spent on it. */
-const lookRest = 20
+/** Sampling interval of processes with a limit on memory or pids, and without one (then only peaks are recorded). */
+const limitIntervalMs = 100
+const peakIntervalMs = 500
+/** Minimum interval between two measurements of the disk usage. */
+const diskIntervalMs = 1_000
+/**
+ * A measurement that takes long is followed by a pause of this many times its duration, so that measuring uses at most 5 % of the time.
+ * Without a cgroup every sample reads the environment of every process.
+ */
+const pauseFactor = 20
 const pageBytes = 4_096
 
 /**
- * Measures the processes of a Run and its directory until stopped. Memory is what is private to each process (resident without what
- * is shared with files or others), summed up: shared libraries are not counted once per process.
+ * Measures the processes of a Run and its directory until stopped. Memory is the sum of the private memory of the processes (resident
+ * without file-backed and shared pages), so that shared libraries are not counted once per process.
  */
 export function monitorUsage(options: MonitorOptions): { peaks(): UsagePeaks; stop(): void } {
   const { runUid, cgroup, limits, byKernel, diskRoot, onExceeded } = options
   const peaks: UsagePeaks = { peakMemoryBytes: 0, peakPids: 0, peakDiskBytes: 0 }
-  const measured: MeasuredUsage = { memoryBytes: 0, pids: 0, diskBytes: 0 }
+  const usage: MeasuredUsage = { memoryBytes: 0, pids: 0, diskBytes: 0 }
   const isLimited = (limits.memoryBytes !== undefined && !byKernel.has('memory')) || (limits.pids !== undefined && !byKernel.has('pids'))
   let timer: NodeJS.Timeout | undefined
   let diskTimer: NodeJS.Timeout | undefined
-  let isOver = false
+  let isStopped = false
 
-  const judge = (): void => {
-    const exceeded = isOver ? undefined : findExceededLimit(measured, limits, byKernel)
+  const checkLimits = (): void => {
+    const exceeded = isStopped ? undefined : findExceededLimit(usage, limits, byKernel)
     if (!exceeded) return
     stop()
     onExceeded(exceeded)
   }
-  const look = (): void => {
+  const sampleProcesses = (): void => {
     const startedMs = performance.now()
     const pids = cgroup ? cgroup.processes() : findRunProcesses(runUid)
-    measured.pids = pids.length
-    measured.memoryBytes = pids.reduce((sum, pid) => sum + privateBytes(pid), 0)
-    peaks.peakPids = Math.max(peaks.peakPids, measured.pids)
-    peaks.peakMemoryBytes = Math.max(peaks.peakMemoryBytes, measured.memoryBytes)
-    judge()
-    if (!isOver) timer = after(look, Math.max(isLimited ? limitEveryMs : peakEveryMs, lookRest * (performance.now() - startedMs)))
+    usage.pids = pids.length
+    usage.memoryBytes = pids.reduce((sum, pid) => sum + privateBytes(pid), 0)
+    peaks.peakPids = Math.max(peaks.peakPids, usage.pids)
+    peaks.peakMemoryBytes = Math.max(peaks.peakMemoryBytes, usage.memoryBytes)
+    checkLimits()
+    const pauseMs = Math.max(isLimited ? limitIntervalMs : peakIntervalMs, pauseFactor * (performance.now() - startedMs))
+    if (!isStopped) timer = after(sampleProcesses, pauseMs)
   }
-  const count = async (): Promise<void> => {
+  const sampleDisk = async (): Promise<void> => {
     const startedMs = performance.now()
-    measured.diskBytes = await diskUsage(diskRoot)
-    peaks.peakDiskBytes = Math.max(peaks.peakDiskBytes, measured.diskBytes)
-    judge()
-    if (!isOver) diskTimer = after(() => void count(), Math.max(diskEveryMs, diskRest * (performance.now() - startedMs)))
+    usage.diskBytes = await diskUsage(diskRoot)
+    peaks.peakDiskBytes = Math.max(peaks.peakDiskBytes, usage.diskBytes)
+    checkLimits()
+    const pauseMs = Math.max(diskIntervalMs, pauseFactor * (performance.now() - startedMs))
+    if (!isStopped) diskTimer = after(() => void sampleDisk(), pauseMs)
   }
   const stop = (): void => {
-    isOver = true
+    isStopped = true
     clearTimeout(timer)
     clearTimeout(diskTimer)
   }
 
-  if (process.platform === 'linux') timer = after(look, isLimited ? limitEveryMs : peakEveryMs)
-  if (limits.diskBytes !== undefined) diskTimer = after(() => void count(), diskEveryMs)
+  if (process.platform === 'linux') timer = after(sampleProcesses, isLimited ? limitIntervalMs : peakIntervalMs)
+  if (limits.diskBytes !== undefined) diskTimer = after(() => void sampleDisk(), diskIntervalMs)
   return { peaks: () => ({ ...peaks }), stop }
 }
 
@@ -78,7 +83,7 @@ function after(work: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(work, ms).unref()
 }
 
-/** Resident pages that are neither of a file nor shared (proc(5): statm). 0 for a process that is gone. */
+/** Resident pages that are neither file-backed nor shared (proc(5): statm). 0 for a process that has ended. */
 function privateBytes(pid: number): number {
   try {
     const [, resident = 0, shared = 0] = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ', 3).map(Number)
@@ -88,7 +93,7 @@ function privateBytes(pid: number): number {
   }
 }
 
-/** What the directory takes on its disk, links not followed. What cannot be read, or goes away meanwhile, is not counted. */
+/** Disk usage of the directory without following symlinks. Files that cannot be read or are deleted meanwhile are not counted. */
 async function diskUsage(directory: string): Promise<number> {
   let bytes = 0
   const pending = [directory]

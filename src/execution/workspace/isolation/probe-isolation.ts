@@ -4,32 +4,32 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { type IsolationLevel, isolationLevels } from '../../../api/index.ts'
 import { seccompArchitectures } from './seccomp.ts'
 
-/** Whether this worker can isolate a Run so, and if not, why and what to do. */
+/** Whether this worker supports a level of isolation; if not, the reason and what to do. */
 export type IsolationProbe = { available: true; bwrap?: string } | { available: false; reason: string }
 
 const probes = new Map<string, Promise<IsolationProbe>>()
 
 /**
- * Asks whether `level` can be had here. Sandbox is tried for real, once: bubblewrap may be installed and user namespaces forbidden.
- * Pod is what OARLOCK_ISOLATION=Pod says, which the template of a Pod with one Run sets.
+ * Whether `level` is available on this worker. For Sandbox, bubblewrap is executed once: it may be installed while user namespaces are
+ * forbidden. Pod is available when OARLOCK_ISOLATION=Pod, which the template of a Pod with one Run sets.
  */
 export function probeIsolation(
   level: IsolationLevel,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Promise<IsolationProbe> {
   const key = `${level}:${env.OARLOCK_ISOLATION ?? ''}:${env.OARLOCK_BWRAP_PATH ?? ''}:${env.PATH ?? ''}`
-  const known = probes.get(key) ?? look(level, env)
+  const known = probes.get(key) ?? probe(level, env)
   probes.set(key, known)
   return known
 }
 
-/** The levels that can be had here, from weak to strong. */
+/** The levels available on this worker, from weak to strong. */
 export async function availableIsolationLevels(env: Readonly<Record<string, string | undefined>> = process.env): Promise<IsolationLevel[]> {
   const found = await Promise.all(isolationLevels.map(async level => ({ level, ...(await probeIsolation(level, env)) })))
   return found.flatMap(({ level, available }) => (available ? [level] : []))
 }
 
-async function look(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<IsolationProbe> {
+async function probe(level: IsolationLevel, env: Readonly<Record<string, string | undefined>>): Promise<IsolationProbe> {
   if (level === 'Process') return { available: true }
   if (level === 'Pod') {
     if (env.OARLOCK_ISOLATION === 'Pod') return { available: true }
@@ -37,15 +37,15 @@ async function look(level: IsolationLevel, env: Readonly<Record<string, string |
   }
   if (process.platform !== 'linux') return { available: false, reason: `bubblewrap needs Linux, this is ${process.platform}` }
   if (!seccompArchitectures.includes(process.arch)) {
-    const known = seccompArchitectures.join(', ')
-    return { available: false, reason: `the seccomp filter is known for ${known}, this machine is ${process.arch}` }
+    const supported = seccompArchitectures.join(', ')
+    return { available: false, reason: `the seccomp filter supports ${supported}, this machine is ${process.arch}` }
   }
   const bwrap = findBwrap(env)
   if (bwrap === undefined) {
     const where = env.OARLOCK_BWRAP_PATH ? `OARLOCK_BWRAP_PATH=${env.OARLOCK_BWRAP_PATH}` : 'PATH'
     return { available: false, reason: `bubblewrap (bwrap) was not found in ${where}; install it: apt-get install bubblewrap` }
   }
-  const failure = await tryOut(bwrap)
+  const failure = await tryBwrap(bwrap)
   return failure === undefined ? { available: true, bwrap } : { available: false, reason: `bubblewrap does not work here: ${failure}` }
 }
 
@@ -66,8 +66,8 @@ function findBwrap(env: Readonly<Record<string, string | undefined>>): string | 
   })
 }
 
-/** What bubblewrap says when it cannot do what every sandbox of ours asks of it; undefined when it can. */
-async function tryOut(bwrap: string): Promise<string | undefined> {
+/** The error of bubblewrap when it cannot create a sandbox with the namespaces that every Run needs; undefined when it can. */
+async function tryBwrap(bwrap: string): Promise<string | undefined> {
   const namespaces = ['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--disable-userns', '--cap-drop', 'ALL']
   const args = [...namespaces, '--new-session', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true']
   return await new Promise(resolve => {

@@ -1,44 +1,44 @@
 import type { StackSpec } from '../../../api/index.ts'
 import { formatQuantity, parseQuantity, quantityMillis, quantityValue } from '../../../kubernetes/object/index.ts'
 
-/** What a Run may use. Undefined: as much as there is. */
+/** Limits of a Run. Undefined means unlimited. */
 export type RunLimits = {
   /** In CPUs, such as 1.5. */
   cpus?: number
   memoryBytes?: number
-  /** Processes and threads with the kernel's counter, processes when watched. */
+  /** Processes and threads when the kernel counts them, processes when the worker does. */
   pids?: number
-  /** Of the Run's directory, its /tmp and HOME included. */
+  /** Size of the Run's directory, including its /tmp and HOME. */
   diskBytes?: number
 }
 
-/** Below this nothing that does work starts, and the mistake (`512m` for `512Mi`) is common. */
-const leastBytes = 16 * 1024 * 1024
+/** No engine starts with less, and `512m` for `512Mi` is a common mistake. */
+const minBytes = 16 * 1024 * 1024
 
 /**
- * Reads `spec.resources`.
- * @throws {RangeError} naming the field, what came and what is allowed.
+ * Parses `spec.resources`.
+ * @throws {RangeError} naming the field, the value and what is allowed.
  */
 export function parseRunLimits({ cpu, memory, pids, disk }: NonNullable<StackSpec['resources']>): RunLimits {
   const limits: RunLimits = {}
   if (cpu !== undefined) {
-    limits.cpus = quantityMillis(quantityOf('spec.resources.cpu', cpu)) / 1_000
+    limits.cpus = quantityMillis(parseField('spec.resources.cpu', cpu)) / 1_000
     if (limits.cpus < 0.01) throw new RangeError(`spec.resources.cpu ${JSON.stringify(cpu)} must be at least 10m (a hundredth of a CPU)`)
   }
-  if (memory !== undefined) limits.memoryBytes = bytesOf('spec.resources.memory', memory)
+  if (memory !== undefined) limits.memoryBytes = parseBytes('spec.resources.memory', memory)
   if (pids !== undefined) limits.pids = pids
-  if (disk !== undefined) limits.diskBytes = bytesOf('spec.resources.disk', disk)
+  if (disk !== undefined) limits.diskBytes = parseBytes('spec.resources.disk', disk)
   return limits
 }
 
-function bytesOf(field: string, text: string): number {
-  const bytes = quantityValue(quantityOf(field, text))
-  if (bytes >= leastBytes) return Math.floor(bytes)
-  const hint = /m$/.test(text) ? ' (m means thousandths; Mi are mebibytes)' : ''
+function parseBytes(field: string, text: string): number {
+  const bytes = quantityValue(parseField(field, text))
+  if (bytes >= minBytes) return Math.floor(bytes)
+  const hint = /m$/.test(text) ? ' (the suffix m means thousandths; Mi means mebibytes)' : ''
   throw new RangeError(`${field} ${JSON.stringify(text)} must be at least 16Mi${hint}`)
 }
 
-function quantityOf(field: string, text: string) {
+function parseField(field: string, text: string) {
   try {
     return parseQuantity(text)
   } catch (error) {
@@ -46,16 +46,16 @@ function quantityOf(field: string, text: string) {
   }
 }
 
-/** Bytes as a quantity for people, rounded up to mebibytes, such as 256Mi. */
-export function formatBytes(bytes: number): string {
+/** Bytes as a Kubernetes quantity, rounded up to mebibytes, such as 256Mi. */
+export function formatMebibytes(bytes: number): string {
   return formatQuantity(parseQuantity(`${Math.ceil(bytes / 2 ** 20)}Mi`))
 }
 
-/** What was measured. */
+/** What the worker measured. */
 export type MeasuredUsage = { memoryBytes: number; pids: number; diskBytes: number }
 export type ExceededLimit = { kind: 'Memory' | 'Pids' | 'Disk'; used: number; limit: number }
 
-/** The first limit that is exceeded and that this worker keeps itself; what the kernel keeps is not looked at. */
+/** The first exceeded limit that this worker enforces; limits that the kernel enforces are not checked. */
 export function findExceededLimit(
   measured: MeasuredUsage,
   limits: RunLimits,

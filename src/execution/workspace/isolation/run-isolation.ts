@@ -17,16 +17,16 @@ export type RunIsolationOptions = {
   limits: RunLimits
   runUid: string
   directory: RunDirectory
-  /** What a sandbox may read besides the system: caches, tools. */
+  /** Paths that a sandbox may read in addition to the system: caches, tools. */
   readable: readonly string[]
-  /** A limit that is watched, not kept by the kernel, was exceeded: the Run has to end. */
+  /** Called when a limit was exceeded that the worker, not the kernel, enforces: the Run must be stopped. */
   onExceeded(exceeded: ExceededLimit): void
 }
 
-/** Who keeps a limit: the kernel, in the Run's cgroup; this worker, by looking; nobody. */
+/** Who enforces a limit: the kernel in the Run's cgroup, this worker by measuring, or no one. */
 export type LimitEnforcement = 'Cgroup' | 'Watched' | 'NotEnforced'
 
-/** What is in force for a Run; its limits only as far as it has some. */
+/** The isolation of a Run, with the enforcement of each limit that it has. */
 export type EffectiveIsolation = {
   level: IsolationLevel
   network: 'Host' | 'None'
@@ -39,8 +39,8 @@ export type RunUsage = UsagePeaks & { cpuSeconds: number }
 const ticksPerSecond = 100
 
 /**
- * How the programs of one Run start, what they may use, and what they used. With a cgroup they start in it; in a sandbox they start
- * in bubblewrap. What exceeds a limit that the kernel does not keep is found by looking, some ten times a second.
+ * Isolates the programs of one Run: wraps their command lines so that they start in its cgroup and sandbox, enforces its limits, and
+ * measures what they used. Limits that the kernel does not enforce are checked about ten times a second.
  */
 export class RunIsolation {
   readonly effective: EffectiveIsolation
@@ -69,34 +69,34 @@ export class RunIsolation {
     this.#watch = monitorUsage({ runUid, cgroup: this.#cgroup, limits, byKernel, diskRoot: directory.root, onExceeded })
     if (level === 'Sandbox') {
       const filter = seccompFilter()
-      if (!filter) throw new Error(`no seccomp filter is known for ${process.arch}`)
-      // Beside the directories that the sandbox sees, so that nothing in it can change it.
+      if (!filter) throw new Error(`there is no seccomp filter for ${process.arch}`)
+      // Outside of the directories that the sandbox can access, so that its programs cannot change it.
       this.#seccompFile = join(directory.root, 'seccomp.bpf')
       writeFileSync(this.#seccompFile, filter, { mode: 0o600 })
     }
   }
 
-  /** The command line that starts a program so; for {@link createProcessRunner}. */
-  readonly wrapCommand = (program: Command): WrappedCommand => {
+  /** Wraps a command so that it starts isolated; for {@link createProcessRunner}. */
+  readonly wrapCommand = (command: Command): WrappedCommand => {
     const { level, bwrap, limits, network, directory, readable } = this.#options
-    const command: string[] = []
+    const prefix: string[] = []
     const steps = ['ulimit -c 0']
-    // In blocks of 512 bytes (POSIX). A single file cannot outgrow the limit between two looks.
+    // In blocks of 512 bytes (POSIX). A single file cannot exceed the limit between two measurements.
     if (limits.diskBytes !== undefined) steps.push(`ulimit -f ${Math.ceil(limits.diskBytes / 512)}`)
     if (this.#cgroup) steps.push('echo 0 > "$1"', 'shift')
-    // Nothing runs outside of what was asked for: the first step that fails is the last.
+    // The program must not run without its isolation: a step that fails ends the shell.
     if (this.#cgroup || steps.length > 1) {
-      command.push('/bin/sh', '-c', `${[...steps, 'exec "$@"'].join(' && ')}`, 'oarlock-start')
-      if (this.#cgroup) command.push(this.#cgroup.procsFile)
+      prefix.push('/bin/sh', '-c', `${[...steps, 'exec "$@"'].join(' && ')}`, 'oarlock-start')
+      if (this.#cgroup) prefix.push(this.#cgroup.procsFile)
     }
     let seccomp: number | undefined
     if (level === 'Sandbox' && bwrap !== undefined) {
       seccomp = openSync(this.#seccompFile!, 'r')
-      // The runner opens pipes as 3 and 4, and what is passed on from 5 up.
+      // The runner opens pipes as descriptors 3 and 4, and passes further descriptors from 5 on.
       const descriptors = { info: 3, block: 4, seccomp: 5 }
-      command.push(...sandboxArguments({ bwrap, directory, readable, network }, program.command, program.cwd, descriptors))
+      prefix.push(...sandboxArguments({ bwrap, directory, readable, network }, command.command, command.cwd, descriptors))
     }
-    const [file, ...args] = [...command, program.command, ...program.args]
+    const [file, ...args] = [...prefix, command.command, ...command.args]
     return {
       command: file!,
       args,
@@ -112,24 +112,24 @@ export class RunIsolation {
     return this.#options.limits
   }
 
-  /** The kernel's own verdict: how often it killed for memory in this cgroup. Zero without one. */
+  /** How often the kernel killed a process in the Run's cgroup because of its memory limit. 0 without a cgroup. */
   get oomKills(): number {
     return this.#cgroup?.usage().oomKills ?? 0
   }
 
-  /** What was used so far. CPU time without a cgroup is that of programs which this process has seen end. */
+  /** Resources used so far. Without a cgroup, CPU time is that of the child processes that have ended. */
   usage(): RunUsage {
     const peaks = this.#watch.peaks()
-    const counted = this.#cgroup?.usage()
+    const kernel = this.#cgroup?.usage()
     return {
-      cpuSeconds: counted?.cpuSeconds ?? (childTicks() - this.#ticksBefore) / ticksPerSecond,
-      peakMemoryBytes: counted?.peakMemoryBytes ?? peaks.peakMemoryBytes,
-      peakPids: counted?.peakPids ?? peaks.peakPids,
+      cpuSeconds: kernel?.cpuSeconds ?? (childTicks() - this.#ticksBefore) / ticksPerSecond,
+      peakMemoryBytes: kernel?.peakMemoryBytes ?? peaks.peakMemoryBytes,
+      peakPids: kernel?.peakPids ?? peaks.peakPids,
       peakDiskBytes: peaks.peakDiskBytes,
     }
   }
 
-  /** Ends what is still there and removes the cgroup. */
+  /** Kills the remaining processes and removes the cgroup. */
   async close(): Promise<void> {
     this.#watch.stop()
     await this.#cgroup?.remove()
@@ -142,7 +142,8 @@ function openCgroup(runUid: string, limits: RunLimits): RunCgroup | undefined {
     cgroup?.create(limits)
     return cgroup
   } catch {
-    // Given up by the machine since it was found, such as a service that was reloaded: the limits are watched then, and the Run says so.
+    // The delegation was withdrawn since it was detected, for example by a reload of the service: the worker then enforces the limits, and
+    // the Run's status shows it.
     return undefined
   }
 }
@@ -154,7 +155,7 @@ function childTicks(): number {
   return Number(fields?.[13] ?? 0) + Number(fields?.[14] ?? 0)
 }
 
-/** How often the kernel killed for want of memory anywhere on this machine, since it started (/proc/vmstat). */
+/** Number of OOM kills on this machine since it started (/proc/vmstat). */
 export function machineOomKills(): number {
   try {
     return Number(/^oom_kill (\d+)$/m.exec(readFileSync('/proc/vmstat', 'latin1'))?.[1] ?? 0)

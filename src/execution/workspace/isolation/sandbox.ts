@@ -6,16 +6,16 @@ export type SandboxOptions = {
   /** bubblewrap. */
   bwrap: string
   directory: RunDirectory
-  /** More that may be read, such as a directory of tools: absolute paths. What is not there is left out. */
+  /** Absolute paths that may be read in addition, such as a directory of tools. Missing paths are ignored. */
   readable: readonly string[]
-  /** False: no network but a loopback device of its own. */
+  /** False: no network except a private loopback device. */
   network: boolean
 }
 
-/** Programs and their libraries. On a merged /usr most are links into it and are made as links. */
+/** Programs and their libraries. With a merged /usr most of them are symlinks into it, and are created as symlinks. */
 const systemDirectories = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/nix/store']
 
-/** What programs read to resolve names, check certificates, print times and find libraries. No key, no password. */
+/** Files that programs need to resolve names, verify certificates, print times and find libraries. They contain no keys and no passwords. */
 const systemFiles = [
   '/etc/resolv.conf',
   '/etc/hosts',
@@ -43,9 +43,9 @@ const systemFiles = [
 export type SandboxDescriptors = { info: number; block: number; seccomp: number | undefined }
 
 /**
- * The command line of a sandbox for one Run, up to the program: an empty root with chosen binds at their own paths, own user, pid, ipc,
- * uts and mount namespaces, a private /tmp (the Run's, on disk), no capabilities, no new privileges, no further user namespaces.
- * `--die-with-parent` is left out: a worker's death must not cost the engine the chance to save its state; the supervisor ends it in time.
+ * The bubblewrap command line for one Run, up to the program: an empty root with selected bind mounts at their original paths, separate
+ * user, pid, ipc, uts and mount namespaces, a private /tmp (in the Run's directory), no capabilities, no new privileges, no nested user
+ * namespaces. Without `--die-with-parent`: when the worker crashes, the engine can still save its state; the supervisor stops it in time.
  */
 export function sandboxArguments(options: SandboxOptions, command: string, cwd: string, descriptors: SandboxDescriptors): string[] {
   const { bwrap, directory, readable, network } = options
@@ -73,7 +73,7 @@ function bindSystemDirectory(path: string): string[] {
   return found.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path]
 }
 
-/** What a link points to, at the link's path: /etc/resolv.conf often leads out of /etc. */
+/** Binds the target of a symlink at the path of the symlink: /etc/resolv.conf often points out of /etc. */
 function bindReadable(path: string): string[] {
   try {
     return ['--ro-bind', realpathSync(path), path]
@@ -82,7 +82,7 @@ function bindReadable(path: string): string[] {
   }
 }
 
-/** A program outside the system's directories is bound alone, with what a link to it points to; its neighbours stay unseen. */
+/** A program outside of the system directories is bound alone, together with its symlink target; other files of its directory stay hidden. */
 function programFiles(command: string): string[] {
   const path = existsSync(command) ? realpathSync(command) : command
   const isSystem = (each: string) => systemDirectories.some(root => each.startsWith(`${root}/`))

@@ -1,8 +1,8 @@
 import { endianness, arch as ownArch } from 'node:os'
 
-/** System calls no engine needs and that reach past a sandbox, by number on x86-64 and arm64 (0: there is no such call). */
+/** System calls that engines do not need and that could escape a sandbox, by number on x86-64 and arm64 (0: the call does not exist). */
 const denied: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
-  // Other processes, keys of the user, and what watches the kernel.
+  // Other processes, keys of the user, and kernel tracing.
   ptrace: [101, 117],
   process_vm_readv: [310, 270],
   process_vm_writev: [311, 271],
@@ -16,7 +16,7 @@ const denied: Readonly<Record<string, readonly [x64: number, arm64: number]>> = 
   userfaultfd: [323, 282],
   fanotify_init: [300, 262],
   syslog: [103, 116],
-  // Mounts, namespaces, and files by handle, which is a way around mounts.
+  // Mounts, namespaces, and files by handle, which bypass mounts.
   mount: [165, 40],
   umount2: [166, 39],
   pivot_root: [155, 41],
@@ -56,11 +56,11 @@ const denied: Readonly<Record<string, readonly [x64: number, arm64: number]>> = 
   modify_ldt: [154, 0],
 }
 
-/** Those that programs try and do without: "not there" makes them take the older call, "forbidden" would make them fail. */
-const absent: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
-  // Its flags lie in memory, where a filter cannot look: glibc falls back to clone, whose flags are checked.
+/** System calls that programs try first: ENOSYS makes them fall back to the older call, EPERM would make them fail. */
+const unimplemented: Readonly<Record<string, readonly [x64: number, arm64: number]>> = {
+  // Its flags are in memory, which a filter cannot read: glibc falls back to clone, whose flags are checked.
   clone3: [435, 435],
-  // A second way to make system calls, which no filter sees.
+  // Executes operations without system calls, so filters do not apply.
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
@@ -74,8 +74,8 @@ const machines: Readonly<Record<string, Machine>> = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET (linux/sched.h). */
 const newNamespaces = 0x7e020000
-/** TIOCSTI puts words into a terminal's mouth, TIOCLINUX too (asm-generic/ioctls.h). */
-const terminalTricks = [0x5412, 0x541c]
+/** TIOCSTI and TIOCLINUX inject input into a terminal (asm-generic/ioctls.h). */
+const terminalInjection = [0x5412, 0x541c]
 
 // linux/bpf_common.h and linux/seccomp.h
 const load = 0x20
@@ -93,13 +93,12 @@ const offsets = { number: 0, arch: 4, arguments: (index: number) => 16 + 8 * ind
 /** `onTrue` and `onFalse` count instructions to skip. */
 type Instruction = { code: number; k: number; onTrue?: number; onFalse?: number }
 
-/** The machines a filter can be made for, as `os.arch()` calls them. */
+/** The architectures that have a filter, as in `os.arch()`. */
 export const seccompArchitectures = Object.keys(machines)
 
 /**
- * A seccomp filter as bubblewrap's `--seccomp` takes it: `struct sock_filter`s in a row. Refuses the calls above, new namespaces,
- * and every call in the numbering of another machine (32 bit, x32), which would go around the rest.
- * Undefined on a machine whose numbers are not known here.
+ * A seccomp filter for bubblewrap's `--seccomp`: an array of `struct sock_filter`. Rejects the calls above, new namespaces, and every call
+ * with the numbers of another ABI (32-bit, x32), which would bypass the filter. Undefined for an architecture without a table of numbers.
  */
 export function seccompFilter(arch: string = ownArch()): Buffer | undefined {
   const machine = machines[arch]
@@ -115,19 +114,19 @@ export function seccompFilter(arch: string = ownArch()): Buffer | undefined {
     { code: jumpEqual, k: auditArch, onTrue: 1, onFalse: 0 },
     { code: ret, k: kill },
     { code: load, k: offsets.number },
-    // x32: the same machine with other numbers.
+    // x32: the same architecture with other numbers.
     { code: jumpGreaterOrEqual, k: 0x40000000, onTrue: 0, onFalse: 1 },
     { code: ret, k: enosys },
     ...numbers(denied).flatMap(number => returnIf(number, eperm)),
-    ...numbers(absent).flatMap(number => returnIf(number, enosys)),
+    ...numbers(unimplemented).flatMap(number => returnIf(number, enosys)),
     { code: jumpEqual, k: clone, onTrue: 0, onFalse: 4 },
     { code: load, k: offsets.arguments(0) },
     { code: jumpAnySet, k: newNamespaces, onTrue: 0, onFalse: 1 },
     { code: ret, k: eperm },
     { code: ret, k: allow },
-    { code: jumpEqual, k: ioctl, onTrue: 0, onFalse: 1 + 2 * terminalTricks.length },
+    { code: jumpEqual, k: ioctl, onTrue: 0, onFalse: 1 + 2 * terminalInjection.length },
     { code: load, k: offsets.arguments(1) },
-    ...terminalTricks.flatMap(request => returnIf(request, eperm)),
+    ...terminalInjection.flatMap(request => returnIf(request, eperm)),
     { code: ret, k: allow },
   ]
   return assemble(program)

@@ -2,11 +2,11 @@ import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The controllers that hold limits of ours. */
+/** The controllers that enforce our limits. */
 export type CgroupController = 'cpu' | 'memory' | 'pids'
-const wanted: readonly CgroupController[] = ['cpu', 'memory', 'pids']
+const controllers: readonly CgroupController[] = ['cpu', 'memory', 'pids']
 
-/** Where Runs get cgroups of their own, and which limits the kernel keeps there. */
+/** The parent of the cgroups of Runs, and the limits that the kernel enforces there. */
 export type DelegatedCgroup = { path: string; controllers: ReadonlySet<CgroupController> }
 
 export type CgroupLimits = {
@@ -16,33 +16,33 @@ export type CgroupLimits = {
   pids?: number
 }
 
-/** The directory below a delegated cgroup that holds those of Runs. */
+/** The directory below a delegated cgroup that contains the cgroups of Runs. */
 const runsName = 'oarlock-runs'
 
-let known: { parent: DelegatedCgroup | undefined } | undefined
+let detected: { parent: DelegatedCgroup | undefined } | undefined
 
 /**
- * A cgroup v2 directory that this process may make cgroups in, looked for once: that in OARLOCK_CGROUP, else this process's own,
- * else the one above it (a service with a subgroup for its processes). Those with the most controllers win; one without any still
- * counts CPU time and kills as a whole. Processes of others are never moved, so a cgroup that holds some gives no controllers
+ * A cgroup v2 directory in which this process may create cgroups, detected once: the one in OARLOCK_CGROUP, else this process's own, else
+ * its parent (a service with a subgroup for its processes). The one with the most controllers is used; even without controllers a cgroup
+ * measures CPU time and kills all its processes together. Processes are never moved, so a cgroup that contains processes offers no controllers
  * (https://docs.kernel.org/admin-guide/cgroup-v2.html, "No Internal Process Constraint").
  */
 export function findDelegatedCgroup(env: Readonly<Record<string, string | undefined>> = process.env): DelegatedCgroup | undefined {
-  known ??= { parent: process.platform === 'linux' ? look(env) : undefined }
-  return known.parent
+  detected ??= { parent: process.platform === 'linux' ? detect(env) : undefined }
+  return detected.parent
 }
 
-function look(env: Readonly<Record<string, string | undefined>>): DelegatedCgroup | undefined {
+function detect(env: Readonly<Record<string, string | undefined>>): DelegatedCgroup | undefined {
   if (env.OARLOCK_CGROUP) return tryParent(env.OARLOCK_CGROUP)
   const mount = cgroup2Mount(readText('/proc/self/mountinfo') ?? '')
   const own = /^0::(.*)$/m.exec(readText('/proc/self/cgroup') ?? '')?.[1]
   if (mount === undefined || own === undefined) return undefined
-  const places = own === '/' ? [mount] : [join(mount, own), join(mount, dirname(own))]
-  const found = places.map(tryParent).filter(parent => parent !== undefined)
+  const candidates = own === '/' ? [mount] : [join(mount, own), join(mount, dirname(own))]
+  const found = candidates.map(tryParent).filter(parent => parent !== undefined)
   return found.toSorted((a, b) => b.controllers.size - a.controllers.size)[0]
 }
 
-/** The mount point of the cgroup v2 hierarchy: alone in /sys/fs/cgroup, or beside version 1 in /sys/fs/cgroup/unified. */
+/** The mount point of the cgroup v2 hierarchy: /sys/fs/cgroup, or /sys/fs/cgroup/unified when version 1 is mounted, too. */
 function cgroup2Mount(mountInfo: string): string | undefined {
   return /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(mountInfo)?.[1]
 }
@@ -51,14 +51,14 @@ function tryParent(base: string): DelegatedCgroup | undefined {
   const path = join(base, runsName)
   try {
     mkdirSync(path, { recursive: true })
-    const here = new Set((readText(join(base, 'cgroup.controllers')) ?? '').split(/\s+/))
-    for (const controller of wanted) {
-      // One at a time: the kernel takes all of a line or nothing.
-      for (const level of [base, path]) if (here.has(controller)) tryWrite(join(level, 'cgroup.subtree_control'), `+${controller}`)
+    const available = new Set((readText(join(base, 'cgroup.controllers')) ?? '').split(/\s+/))
+    for (const controller of controllers) {
+      // One at a time: the kernel applies a line completely or not at all.
+      for (const level of [base, path]) if (available.has(controller)) tryWrite(join(level, 'cgroup.subtree_control'), `+${controller}`)
     }
-    const given = new Set((readText(join(path, 'cgroup.subtree_control')) ?? '').split(/\s+/))
-    const parent = { path, controllers: new Set(wanted.filter(controller => given.has(controller))) }
-    // Who may move processes is decided by the common ancestor's file (kernel: cgroup_attach_permissions), which is this one.
+    const enabled = new Set((readText(join(path, 'cgroup.subtree_control')) ?? '').split(/\s+/))
+    const parent = { path, controllers: new Set(controllers.filter(controller => enabled.has(controller))) }
+    // Moving a process needs write permission on this file of the common ancestor (kernel: cgroup_attach_permissions).
     accessSync(join(base, 'cgroup.procs'), constants.W_OK)
     return existsSync(join(path, 'cgroup.kill')) ? parent : undefined
   } catch {
@@ -66,10 +66,10 @@ function tryParent(base: string): DelegatedCgroup | undefined {
   }
 }
 
-/** What the kernel counted for a Run. */
+/** What the kernel measured for a Run. */
 export type CgroupUsage = { cpuSeconds: number; peakMemoryBytes?: number; peakPids?: number; oomKills: number; pidsRefused: number }
 
-/** The cgroup of one Run: its programs start in it, it counts them, and it kills all of them at once. */
+/** The cgroup of one Run: its programs start in it, and it can list, measure and kill them together. */
 export class RunCgroup {
   readonly path: string
   readonly controllers: ReadonlySet<CgroupController>
@@ -80,8 +80,9 @@ export class RunCgroup {
   }
 
   /**
-   * Makes it and sets the limits that the kernel keeps here. Without swap, and killed as a whole: half a Run is of no use.
-   * @throws {Error} when the kernel refuses.
+   * Creates the cgroup and sets the limits that the kernel enforces here. There is no swap, and an OOM kill ends all processes, because the
+   * rest of a Run could not continue.
+   * @throws {Error} when the kernel rejects it.
    */
   create(limits: CgroupLimits): void {
     mkdirSync(this.path, { recursive: true })
@@ -95,7 +96,7 @@ export class RunCgroup {
     if (limits.pids !== undefined && this.controllers.has('pids')) set('pids.max', limits.pids)
   }
 
-  /** Writing 0 to it moves the writer here. */
+  /** Writing 0 to this file moves the writing process into the cgroup. */
   get procsFile(): string {
     return join(this.path, 'cgroup.procs')
   }
@@ -107,14 +108,14 @@ export class RunCgroup {
   usage(): CgroupUsage {
     const field = (file: string, name: string) =>
       Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(readText(join(this.path, file)) ?? '')?.[1] ?? 0)
-    const whole = (file: string) => {
+    const integer = (file: string) => {
       const text = readText(join(this.path, file))
       return text === undefined ? undefined : Number(text)
     }
     return {
       cpuSeconds: field('cpu.stat', 'usage_usec') / 1e6,
-      peakMemoryBytes: whole('memory.peak'),
-      peakPids: whole('pids.peak'),
+      peakMemoryBytes: integer('memory.peak'),
+      peakPids: integer('pids.peak'),
       oomKills: field('memory.events', 'oom_kill'),
       pidsRefused: field('pids.events', 'max'),
     }
@@ -124,12 +125,12 @@ export class RunCgroup {
     tryWrite(join(this.path, 'cgroup.kill'), '1')
   }
 
-  /** Kills what is in it and removes it. False when something in it did not end within `timeoutMs`. */
+  /** Kills all processes and removes the cgroup. False when a process did not end within `timeoutMs`. */
   async remove(timeoutMs = 5_000): Promise<boolean> {
     const deadline = performance.now() + timeoutMs
     for (let waitMs = 1; existsSync(this.path); waitMs = Math.min(waitMs * 2, 50)) {
       this.kill()
-      if (removeTreeOf(this.path)) return true
+      if (removeCgroupTree(this.path)) return true
       if (performance.now() >= deadline) return false
       await delay(waitMs)
     }
@@ -137,16 +138,16 @@ export class RunCgroup {
   }
 }
 
-/** The cgroup of a Run, if Runs have cgroups on this machine; it may not exist (any more). */
+/** The cgroup of a Run, if cgroups are available on this machine. It may not exist yet or any more. */
 export function cgroupOfRun(runUid: string): RunCgroup | undefined {
   const parent = findDelegatedCgroup()
   return parent && new RunCgroup(parent, runUid)
 }
 
-/** A program may have made cgroups in its own. */
-function removeTreeOf(path: string): boolean {
+/** Removes a cgroup with its children: a program may have created some. */
+function removeCgroupTree(path: string): boolean {
   try {
-    for (const entry of readdirSync(path, { withFileTypes: true })) if (entry.isDirectory()) removeTreeOf(join(path, entry.name))
+    for (const entry of readdirSync(path, { withFileTypes: true })) if (entry.isDirectory()) removeCgroupTree(join(path, entry.name))
   } catch {
     return true
   }

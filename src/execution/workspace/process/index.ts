@@ -1,8 +1,8 @@
 /**
- * @module workspace/process: starts programs and makes sure that they are gone. Start reading at `process-runner.ts`.
- * In: a command, an exact environment, an AbortSignal. Out: lines while it runs, then an exit code, with the whole process group gone.
- * A door of its own, with nothing but Node's built-in modules behind it: the worker's supervisor loads only this and has to be light.
- * Not here: what an exit code means (that is `engine/`) and when to interrupt (that is `worker/`).
+ * @module execution/workspace/process: starts programs and makes sure that they end. Start reading at `process-runner.ts`.
+ * In: a command, an exact environment, an AbortSignal. Out: lines while the program runs, then an exit code, when the whole process group
+ * has ended. This entry point imports only Node's built-in modules: the worker's supervisor loads nothing else and must stay small.
+ * Out of scope: the meaning of an exit code (`execution/engine/`), and when to interrupt a program (`execution/worker/`).
  */
 export { type CgroupLimits, cgroupOfRun, findDelegatedCgroup, RunCgroup } from './cgroup.ts'
 export { createLineSplitter } from './line-splitter.ts'
@@ -13,8 +13,6 @@ export {
   type ExitResult,
   type ProcessRunner,
   type ProcessRunnerOptions,
-  type SignalEscalation,
-  SpawnError,
   type SpawnOptions,
   type WrappedCommand,
 } from './process-runner.ts'
@@ -26,3 +24,5 @@ export {
   readStartTime,
   runUidVariable,
 } from './processes-of-run.ts'
+export type { SignalEscalation } from './signal-escalation.ts'
+export { SpawnError } from './spawn-error.ts'

@@ -12,13 +12,13 @@ function split(chunks: (string | Buffer)[], maxLineBytes?: number): string[] {
 }
 
 for (const { name, chunks, max, want } of [
-  { name: 'a line over three chunks', chunks: ['on', 'e\ntw', 'o\n'], want: ['one', 'two'] },
-  { name: 'the last line without an end', chunks: ['one\ntwo'], want: ['one', 'two'] },
-  { name: 'empty lines are lines', chunks: ['\n\na\n'], want: ['', '', 'a'] },
-  { name: 'windows line ends go, over chunks too', chunks: ['one\r', '\ntwo\r\n'], want: ['one', 'two'] },
-  { name: 'a long line comes in pieces', chunks: ['abcdefghij\nk\n'], max: 4, want: ['abcd', 'efgh', 'ij', 'k'] },
-  { name: 'a long line without end comes in pieces', chunks: ['abc', 'def', 'ghi'], max: 4, want: ['abcd', 'efgh', 'i'] },
-  { name: 'pieces are cut between characters', chunks: ['aäöü'], max: 4, want: ['aä', 'ö', 'ü'] },
+  { name: 'a line in three chunks', chunks: ['on', 'e\ntw', 'o\n'], want: ['one', 'two'] },
+  { name: 'the last line without a line end', chunks: ['one\ntwo'], want: ['one', 'two'] },
+  { name: 'empty lines', chunks: ['\n\na\n'], want: ['', '', 'a'] },
+  { name: 'removes CRLF line ends, also across chunks', chunks: ['one\r', '\ntwo\r\n'], want: ['one', 'two'] },
+  { name: 'splits a long line', chunks: ['abcdefghij\nk\n'], max: 4, want: ['abcd', 'efgh', 'ij', 'k'] },
+  { name: 'splits a long line without a line end', chunks: ['abc', 'def', 'ghi'], max: 4, want: ['abcd', 'efgh', 'i'] },
+  { name: 'splits between characters', chunks: ['aäöü'], max: 4, want: ['aä', 'ö', 'ü'] },
 ]) {
   test(name, () => {
     const lines = split(chunks, max)
@@ -28,7 +28,7 @@ for (const { name, chunks, max, want } of [
   })
 }
 
-test('however a text is cut into chunks, the lines are the same', () => {
+test('the lines do not depend on the chunks', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: 'binary' }).map(text => text.replace(/[\r\n]/g, ''))),
@@ -43,7 +43,7 @@ test('however a text is cut into chunks, the lines are the same', () => {
   )
 })
 
-test('a line of a megabyte never holds more than the bound', () => {
+test('a line of 1 MiB is split into parts of the limit', () => {
   const sizes = split([Buffer.alloc(1 << 20, 'x')]).map(line => line.length)
   assert.deepEqual([...new Set(sizes)], [64 * 1024])
   assert.equal(sizes.length, 16)

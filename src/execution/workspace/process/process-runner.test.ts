@@ -37,50 +37,50 @@ function start(script: string, options: Partial<SpawnOptions> = {}) {
   return { runUid, abort, stdout, stderr, groups, ready, done }
 }
 
-test('lines, exit code and signal arrive', async () => {
+test('reports lines, exit code and signal', async () => {
   const { done, stdout, stderr } = start('echo one; echo two >&2; printf three; exit 7')
   assert.deepEqual(await done, { exitCode: 7, signal: null })
   assert.deepEqual([stdout, stderr], [['one', 'three'], ['two']])
   assert.deepEqual(await start('kill -TERM $$').done, { exitCode: null, signal: 'SIGTERM' })
 })
 
-test('the environment is what was given and what the runner adds, nothing of ours', async () => {
+test('the environment has only the given variables and those that the runner adds', async () => {
   const { done, stdout, runUid } = start('/usr/bin/env', { env: { MINE: 'a b', HOME: '/elsewhere' } })
   await done
   const names = stdout.filter(line => !/^(PWD|SHLVL|_|OLDPWD)=/.test(line)).sort()
   assert.deepEqual(names, ['HOME=/elsewhere', 'MINE=a b', `OARLOCK_RUN_UID=${runUid}`, `PATH=${process.env.PATH}`, 'TMPDIR=/tmp-of-run'])
 })
 
-for (const { name, command, cwd, reason, says } of [
+for (const { name, command, cwd, reason, message } of [
   {
     name: 'no such command',
     command: 'no-such-command-of-oarlock',
     cwd: directory,
     reason: 'CommandNotFound',
-    says: /"no-such-command-of-oarlock" was not found in PATH/,
+    message: /"no-such-command-of-oarlock" was not found in PATH/,
   },
   {
     name: 'no such directory',
     command: 'sh',
-    cwd: join(directory, 'gone'),
+    cwd: join(directory, 'missing'),
     reason: 'DirectoryNotFound',
-    says: /gone" to run "sh" in does not exist/,
+    message: /working directory ".*missing" of "sh" does not exist/,
   },
-  { name: 'not executable', command: join(directory, 'plain.txt'), cwd: directory, reason: 'CommandNotExecutable', says: /chmod \+x/ },
-  { name: 'arguments the kernel cannot take', command: 'a\0b', cwd: directory, reason: 'SpawnFailed', says: /could not be started/ },
+  { name: 'not executable', command: join(directory, 'plain.txt'), cwd: directory, reason: 'CommandNotExecutable', message: /chmod \+x/ },
+  { name: 'a command with a NUL byte', command: 'a\0b', cwd: directory, reason: 'SpawnFailed', message: /could not be started/ },
 ]) {
   test(`${name} is a SpawnError`, async () => {
     writeFileSync(join(directory, 'plain.txt'), 'text')
     await assert.rejects(start('', { command, cwd, args: [] }).done, error => {
       assert.ok(error instanceof SpawnError)
       assert.equal(error.reason, reason)
-      assert.match(error.message, says)
+      assert.match(error.message, message)
       return true
     })
   })
 }
 
-test('nothing of the group is left when it resolves, although its leader ended at once (invariant 1)', async () => {
+test('no process of the group is left when it resolves, although its leader ended immediately (invariant 1)', async () => {
   const { done, groups, runUid } = start('(trap "" INT TERM HUP; sleep 100) & sleep 100 & echo started')
   const startedAt = performance.now()
   assert.equal((await done).exitCode, 0)
@@ -89,7 +89,7 @@ test('nothing of the group is left when it resolves, although its leader ended a
   assert.ok(performance.now() - startedAt < 5_000)
 })
 
-test('an abort is a SIGINT to the whole group, once', async () => {
+test('an abort sends one SIGINT to the whole group', async () => {
   const { abort, done, ready, stdout } = start(
     'trap "echo int; exit 3" INT; sh -c "trap \'echo child\' INT; sleep 100" & echo ready; wait; wait',
   )
@@ -99,7 +99,7 @@ test('an abort is a SIGINT to the whole group, once', async () => {
   assert.equal(stdout.filter(line => line === 'int').length, 1)
 })
 
-test('the ladder goes on to SIGTERM, then SIGKILL', async () => {
+test('the escalation continues with SIGTERM, then SIGKILL', async () => {
   const term = start('trap "" INT; trap "echo term; exit 4" TERM; echo ready; while :; do sleep 0.02; done', {
     escalation: { graceMs: 30, killMs: 5_000 },
   })
@@ -119,25 +119,25 @@ test('a stopped program can be interrupted', async () => {
   assert.deepEqual(await done, { exitCode: 5, signal: null })
 })
 
-test('aborted before it started: nothing is started', async () => {
+test('starts nothing when the signal is aborted before', async () => {
   const { done, groups } = start('echo never', { signal: AbortSignal.abort() })
   assert.deepEqual(await done, { exitCode: null, signal: null })
   assert.deepEqual(groups, [])
 })
 
-test('a process that left the group does not hold up the end, and is found by the UID of its Run', async () => {
+test('a process that left the group does not delay the result, and is found by the UID of its Run', async () => {
   const { done, ready, runUid } = start(
     `setsid sh -c 'echo > left-group; exec sleep 100' & while [ ! -e left-group ]; do sleep 0.01; done; echo started`,
   )
   await ready
   await done
-  const strays = findRunProcesses(runUid)
-  assert.equal(strays.length, 1)
+  const escaped = findRunProcesses(runUid)
+  assert.equal(escaped.length, 1)
   assert.equal(await killRunProcesses(runUid), 1)
   assert.deepEqual(findRunProcesses(runUid), [])
 })
 
-test('an interrupted program takes those that left the group with it', async () => {
+test('after an interrupt, processes that left the group are killed, too', async () => {
   const { abort, done, ready, runUid } = start('setsid sleep 100 & echo started; wait')
   await ready
   abort.abort()
@@ -145,7 +145,7 @@ test('an interrupted program takes those that left the group with it', async () 
   assert.deepEqual(findRunProcesses(runUid), [])
 })
 
-test('processes of other Runs are left alone', async () => {
+test('processes of other Runs are not killed', async () => {
   const other = randomUUID()
   const child = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: `${other}0` }, stdio: 'ignore' })
   assert.equal(await killRunProcesses(other), 0)

@@ -1,136 +1,108 @@
 import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { createLineSplitter } from './line-splitter.ts'
 import { killGroup, signalGroup } from './process-group.ts'
 import { killRunProcesses, mutatedStackVariable, runUidVariable } from './processes-of-run.ts'
-
-/** How long an interrupted program has: SIGINT, after `graceMs` SIGTERM, after `killMs` more SIGKILL. */
-export type SignalEscalation = {
-  /** Default: 60,000. */
-  graceMs: number
-  /** Default: 10,000. */
-  killMs: number
-}
+import { escalateSignals, type SignalEscalation } from './signal-escalation.ts'
+import { findCommand, SpawnError, toSpawnError } from './spawn-error.ts'
 
 export type SpawnOptions = {
-  /** A program, looked up in PATH of `env` unless it has a slash. No shell. */
+  /** A program, looked up in PATH of `env` unless it contains a slash. There is no shell. */
   command: string
   args: string[]
   cwd: string
-  /** The whole environment; only what the runner must set itself is added. */
+  /** The complete environment; the runner adds only its own variables. */
   env: Record<string, string>
-  /** Aborting it starts the interrupt ladder; the promise still resolves only when everything is gone. */
+  /** Aborting it starts the signal escalation; the promise still resolves only when every process of the group has ended. */
   signal: AbortSignal
-  /** One line without its end. Bytes that are no UTF-8 become U+FFFD. */
+  /** Receives one line without its line end. Bytes that are not UTF-8 become U+FFFD. */
   onStdoutLine?(line: string): void
   onStderrLine?(line: string): void
-  /** Longer lines come in pieces. Default: 64 KiB. Raise it for a program that prints one long JSON line. */
+  /** Longer lines are split. Default: 64 KiB. Increase it for a program that prints one long JSON line. */
   maxLineBytes?: number
   escalation?: Partial<SignalEscalation>
 }
 
-/** `signal` is the one that ended it. Both are null when the signal was aborted before anything was started. */
+/** `signal` is the signal that ended the program. Both are null when `SpawnOptions.signal` was aborted before the program was started. */
 export type ExitResult = { exitCode: number | null; signal: NodeJS.Signals | null }
 
 /**
- * Runs a program to its end. Resolves whatever its exit code, when the whole process group is gone.
- * @throws {SpawnError} when it could not be started.
+ * Runs a program to its end. Resolves for any exit code, when the whole process group has ended.
+ * @throws {SpawnError} when the program could not be started.
  */
 export type ProcessRunner = (options: SpawnOptions) => Promise<ExitResult>
 
-/** A program as it was asked for: `command` is the file itself. */
+/** A command line before it is wrapped: `command` is the path of the program. */
 export type Command = { command: string; args: readonly string[]; cwd: string }
 
-/** How to start it. */
+/** A command line that starts a program isolated. */
 export type WrappedCommand = {
   command: string
   args: string[]
   /**
-   * True: the command is bubblewrap, which says on descriptor 3 who leads the group inside, and waits on 4 until that is noted.
-   * Signals go to the group inside: bubblewrap itself would die of them and take the program along.
+   * True when the command is bubblewrap. It reports the leader of the group in the sandbox on descriptor 3, and waits for a byte on
+   * descriptor 4 before it starts the program. Signals are sent to the group in the sandbox: they would end bubblewrap itself, and the
+   * program with it.
    */
   isSandbox: boolean
-  /** Passed on as descriptors 5 and up. */
+  /** Inherited as descriptors 5 and up. */
   descriptors: readonly number[]
-  /** Called when it has started, or has not. */
+  /** Called when the command was started, or failed to start. */
   release(): void
 }
 
 export type ProcessRunnerOptions = {
-  /** Carried by every process as OARLOCK_RUN_UID, so that those that leave the group are found. */
+  /** In the environment of every process as OARLOCK_RUN_UID, so that processes that leave the group are found. */
   runUid: string
-  /** Of a Run that may write: the UID of its Stack, carried as OARLOCK_WRITES_STACK_UID. */
-  writesStackUid?: string
-  /** HOME of the programs, unless `env` names one. Default: their cwd. */
+  /** For a Run that may write: the UID of its Stack, in the environment as OARLOCK_WRITES_STACK_UID. */
+  mutatedStackUid?: string
+  /** HOME of the programs, unless `env` sets it. Default: their cwd. */
   home?: string
-  /** TMPDIR of the programs, unless `env` names one. Default: their cwd. */
+  /** TMPDIR of the programs, unless `env` sets it. Default: their cwd. */
   tmp?: string
-  /** PATH of the programs, unless `env` names one. Default: that of this process. */
+  /** PATH of the programs, unless `env` sets it. Default: that of this process. */
   path?: string
-  /** Puts what isolates a program before it. Default: it is started as it is. */
-  wrapCommand?(program: Command): WrappedCommand
+  /** Wraps the command line of a program to isolate it. Default: it is started directly. */
+  wrapCommand?(command: Command): WrappedCommand
   /** Called before anything else can happen to the group. */
   onStart?(processGroupId: number): void
-  /** Called when no process of the group is left. */
+  /** Called when the group has no process left. */
   onEnd?(processGroupId: number): void
 }
 
-/** A program that could not be started. */
-export class SpawnError extends Error {
-  override readonly name = 'SpawnError'
-  readonly reason: 'CommandNotFound' | 'CommandNotExecutable' | 'DirectoryNotFound' | 'SpawnFailed'
-  readonly command: string
+/** A process that left the group may hold the pipes open after the program ended: they are closed after this time. */
+const pipeTimeoutMs = 1_000
 
-  constructor(reason: SpawnError['reason'], command: string, message: string, cause?: unknown) {
-    super(message, { cause })
-    this.reason = reason
-    this.command = command
-  }
-}
-
-/** After the program ended, its pipes may be held open by a process that left the group: not waited for longer than this. */
-const pipeWaitMs = 1_000
-
-/** A runner whose programs each get their own process group and exactly the given environment. */
-export function createProcessRunner(hooks: ProcessRunnerOptions): ProcessRunner {
+/** Creates a runner whose programs each get their own process group and exactly the given environment. */
+export function createProcessRunner(runner: ProcessRunnerOptions): ProcessRunner {
   return async options => {
     const { signal, cwd, escalation } = options
     if (signal.aborted) return { exitCode: null, signal: null }
     const env = {
-      PATH: hooks.path ?? process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
-      HOME: hooks.home ?? cwd,
-      TMPDIR: hooks.tmp ?? cwd,
+      PATH: runner.path ?? process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+      HOME: runner.home ?? cwd,
+      TMPDIR: runner.tmp ?? cwd,
       ...options.env,
-      [runUidVariable]: hooks.runUid,
-      ...(hooks.writesStackUid !== undefined && { [mutatedStackVariable]: hooks.writesStackUid }),
+      [runUidVariable]: runner.runUid,
+      ...(runner.mutatedStackUid !== undefined && { [mutatedStackVariable]: runner.mutatedStackUid }),
     }
 
-    const launch = hooks.wrapCommand?.({ command: await findProgram(options, env), args: options.args, cwd })
-    const child = startGroup(options, env, launch)
+    const wrapped = runner.wrapCommand?.({ command: findCommand(options, env), args: options.args, cwd })
+    const child = spawnGroup(options, env, wrapped)
     const outerGroupId = child.pid
-    if (outerGroupId === undefined) throw await spawnFailure(child, options)
-    // A sandbox's own group is known a moment later; until then nothing of the program runs.
-    let processGroupId = launch?.isSandbox ? undefined : outerGroupId
-    if (processGroupId !== undefined) hooks.onStart?.(processGroupId)
+    if (outerGroupId === undefined) throw await startError(child, options)
+    // The group in a sandbox is known a moment later; the program does not start before that.
+    let processGroupId = wrapped?.isSandbox ? undefined : outerGroupId
+    if (processGroupId !== undefined) runner.onStart?.(processGroupId)
 
-    let timer: NodeJS.Timeout | undefined
+    let stopEscalation = (): void => {}
     let ended = false
-    const climb = (): void => {
+    const onAbort = (): void => {
       if (ended) return
-      if (processGroupId === undefined) {
-        signalGroup(outerGroupId, 'SIGKILL')
-        return
-      }
-      const group = processGroupId
-      signalGroup(group, 'SIGINT')
-      timer = setTimeout(() => {
-        signalGroup(group, 'SIGTERM')
-        timer = setTimeout(() => signalGroup(group, 'SIGKILL'), escalation?.killMs ?? 10_000)
-      }, escalation?.graceMs ?? 60_000)
+      if (processGroupId === undefined) signalGroup(outerGroupId, 'SIGKILL')
+      else stopEscalation = escalateSignals(processGroupId, escalation)
     }
-    signal.addEventListener('abort', climb, { once: true })
+    signal.addEventListener('abort', onAbort, { once: true })
 
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
     const stdout = createLineSplitter(line => options.onStdoutLine?.(line), options.maxLineBytes)
@@ -143,62 +115,45 @@ export function createProcessRunner(hooks: ProcessRunnerOptions): ProcessRunner 
     child.stderr.on('data', stderr.push)
     try {
       const exited = new Promise<ExitResult>(resolve => child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by })))
-      if (launch?.isSandbox) {
-        processGroupId = await Promise.race([sandboxGroup(child), exited.then(() => undefined)])
+      if (wrapped?.isSandbox) {
+        processGroupId = await Promise.race([readSandboxGroup(child), exited.then(() => undefined)])
         if (processGroupId !== undefined) {
-          hooks.onStart?.(processGroupId)
+          runner.onStart?.(processGroupId)
           if (signal.aborted) signalGroup(outerGroupId, 'SIGKILL')
-          else letGo(child)
+          else unblockSandbox(child)
         }
       }
       const result = await exited
       ended = true
-      clearTimeout(timer)
-      // Invariant 1: whoever is told that the program ended may start the next one, so nothing of it may be left.
-      // Provisioners and plugins outlive a killed engine (measured with terraform: `sleep` went on).
+      stopEscalation()
+      // Invariant 1: after this promise resolves, the next program may start, so no process of this one may be left.
+      // Provisioners and plugins outlive a killed engine (measured with terraform: `sleep` kept running).
       if (processGroupId !== undefined) await killGroup(processGroupId)
       if (processGroupId !== outerGroupId) await killGroup(outerGroupId)
-      if (signal.aborted) await killRunProcesses(hooks.runUid)
-      await Promise.race([closed, new Promise<void>(resolve => setTimeout(resolve, pipeWaitMs).unref())])
+      if (signal.aborted) await killRunProcesses(runner.runUid)
+      await Promise.race([closed, new Promise<void>(resolve => setTimeout(resolve, pipeTimeoutMs).unref())])
       if (processGroupId === undefined && !signal.aborted) {
-        const why = `the sandbox for ${JSON.stringify(options.command)} could not be made: ${firstError ?? 'bubblewrap ended without a word'}`
-        throw new SpawnError('SpawnFailed', options.command, why)
+        const message = `the sandbox for ${JSON.stringify(options.command)} could not be created: ${firstError ?? 'bubblewrap printed no error'}`
+        throw new SpawnError('SpawnFailed', options.command, message)
       }
       return result
     } finally {
       ended = true
-      clearTimeout(timer)
-      signal.removeEventListener('abort', climb)
+      stopEscalation()
+      signal.removeEventListener('abort', onAbort)
       child.stdout.destroy()
       child.stderr.destroy()
       stdout.end()
       stderr.end()
-      if (processGroupId !== undefined) hooks.onEnd?.(processGroupId)
+      if (processGroupId !== undefined) runner.onEnd?.(processGroupId)
     }
   }
 }
 
-/** The file behind `command`, as the kernel would find it: what is put before it would only say that something was not found. */
-async function findProgram(options: SpawnOptions, env: Record<string, string>): Promise<string> {
-  const { command, cwd } = options
-  const candidates = command.includes('/')
-    ? [resolve(cwd, command)]
-    : (env.PATH ?? '').split(delimiter).map(directory => resolve(cwd, directory, command))
-  let code: string | undefined
-  for (const path of candidates) {
-    try {
-      if (!statSync(path).isFile()) throw Object.assign(new Error('not a file'), { code: 'EACCES' })
-      accessSync(path, constants.X_OK)
-      return path
-    } catch (error) {
-      if (code !== 'EACCES') code = (error as NodeJS.ErrnoException).code
-    }
-  }
-  throw spawnError(Object.assign(new Error('not found'), { code: code === 'EACCES' ? 'EACCES' : 'ENOENT' }), options, env)
-}
+type Child = ChildProcessByStdio<null, Readable, Readable>
 
-/** What bubblewrap says on its `--info-fd`: the leader of the group inside. */
-function sandboxGroup(child: ReturnType<typeof startGroup>): Promise<number> {
+/** Reads the leader of the group in the sandbox, which bubblewrap writes to its `--info-fd`. */
+function readSandboxGroup(child: Child): Promise<number> {
   const info = child.stdio[3]
   return new Promise(resolveGroup => {
     let text = ''
@@ -211,62 +166,34 @@ function sandboxGroup(child: ReturnType<typeof startGroup>): Promise<number> {
   })
 }
 
-function letGo(child: ReturnType<typeof startGroup>): void {
+/** Lets bubblewrap, which waits on its `--block-fd`, start the program. */
+function unblockSandbox(child: Child): void {
   const block = child.stdio[4]
   if (!block || !('end' in block)) return
   block.on('error', () => {})
   block.end('x')
 }
 
-function startGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, launch: WrappedCommand | undefined) {
-  const pipes: StdioOptions = launch?.isSandbox ? ['pipe', 'pipe', ...launch.descriptors] : []
+function spawnGroup({ command, args, cwd }: SpawnOptions, env: Record<string, string>, wrapped: WrappedCommand | undefined): Child {
+  const pipes: StdioOptions = wrapped?.isSandbox ? ['pipe', 'pipe', ...wrapped.descriptors] : []
   // `detached` makes the child the leader of a new session and group: its pid is the group's id.
   try {
-    return spawn(launch?.command ?? command, launch?.args ?? args, {
+    return spawn(wrapped?.command ?? command, wrapped?.args ?? args, {
       cwd,
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', ...pipes],
-    }) as ChildProcessByStdio<null, Readable, Readable>
+    }) as Child
   } catch (error) {
-    // Node throws for what the kernel refuses outright, such as arguments that are too long or hold a NUL.
-    throw new SpawnError(
-      'SpawnFailed',
-      command,
-      `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`,
-      error,
-    )
+    // Node throws when the arguments are invalid, for example when one contains a NUL byte.
+    const message = `command ${JSON.stringify(command)} could not be started: ${(error as Error).message}`
+    throw new SpawnError('SpawnFailed', command, message, error)
   } finally {
-    launch?.release()
+    wrapped?.release()
   }
 }
 
-async function spawnFailure(child: ReturnType<typeof startGroup>, options: SpawnOptions): Promise<SpawnError> {
+async function startError(child: Child, options: SpawnOptions): Promise<SpawnError> {
   const error = await new Promise<NodeJS.ErrnoException>(resolveError => child.once('error', resolveError))
-  return spawnError(error, options, options.env)
-}
-
-function spawnError(error: NodeJS.ErrnoException, { command, cwd }: SpawnOptions, env: Record<string, string>): SpawnError {
-  // The kernel says ENOENT for a missing cwd, too.
-  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) {
-    return new SpawnError(
-      'DirectoryNotFound',
-      command,
-      `directory ${JSON.stringify(cwd)} to run ${JSON.stringify(command)} in does not exist`,
-      error,
-    )
-  }
-  if (error.code === 'ENOENT') {
-    const where = command.includes('/') ? '' : ` in PATH ${JSON.stringify(env.PATH ?? process.env.PATH ?? '')}`
-    return new SpawnError('CommandNotFound', command, `command ${JSON.stringify(command)} was not found${where}`, error)
-  }
-  if (error.code === 'EACCES') {
-    return new SpawnError(
-      'CommandNotExecutable',
-      command,
-      `command ${JSON.stringify(command)} is not executable; make it so with chmod +x`,
-      error,
-    )
-  }
-  return new SpawnError('SpawnFailed', command, `command ${JSON.stringify(command)} could not be started: ${error.message}`, error)
+  return toSpawnError(error, options, options.env)
 }

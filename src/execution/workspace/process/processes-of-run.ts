@@ -3,19 +3,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { cgroupOfRun } from './cgroup.ts'
 import { readStat } from './process-group.ts'
 
-/** Every process of a Run carries this in its environment; a process that left the group (setsid) is found by it. */
+/** In the environment of every process of a Run, so that a process that left the group (setsid) can be found. */
 export const runUidVariable = 'OARLOCK_RUN_UID'
-/** Every process of a Run that may write carries the UID of its Stack in this one. */
+/** In the environment of every process of a Run that may write: the UID of its Stack. */
 export const mutatedStackVariable = 'OARLOCK_WRITES_STACK_UID'
 
-/** The processes of this user that carry the Run's UID in their environment, without this process. Empty where there is no /proc. */
+/** Processes of this user that have the Run's UID in their environment, without this process. Empty on systems without /proc. */
 export function findRunProcesses(runUid: string): number[] {
-  return findMarked(runUidVariable, runUid)
+  return findByEnvironment(runUidVariable, runUid)
 }
 
-function findMarked(variable: string, value: string): number[] {
+function findByEnvironment(variable: string, value: string): number[] {
   if (process.platform !== 'linux') return []
-  const wanted = Buffer.from(`${variable}=${value}\0`)
+  const assignment = Buffer.from(`${variable}=${value}\0`)
   const found: number[] = []
   for (const entry of readdirSync('/proc')) {
     const pid = Number(entry)
@@ -26,60 +26,61 @@ function findMarked(variable: string, value: string): number[] {
     } catch {
       continue
     }
-    const at = environment.indexOf(wanted)
+    const at = environment.indexOf(assignment)
     if (at === 0 || (at > 0 && environment[at - 1] === 0)) found.push(pid)
   }
   return found
 }
 
 /**
- * Kills every process of the Run with SIGKILL, whatever group or session it hides in, and resolves when two looks in a row
- * found none (one look can miss a child that is being born). Never kills this process.
- * Returns how many it killed. Gives up after `timeoutMs`, with what is left still there.
+ * Kills every process of the Run with SIGKILL, in any group or session, and resolves when two scans in a row found none (one scan can miss
+ * a child that is being forked). Never kills this process.
+ * Returns the number of killed processes. Stops after `timeoutMs`, even if processes are left.
  */
 export async function killRunProcesses(runUid: string, timeoutMs = 10_000): Promise<number> {
-  // All at once, so that one which forks faster than we look cannot win; what was started outside of the cgroup is found by its mark.
+  // The cgroup kills all processes atomically, so one that forks faster than the scan cannot escape. A process outside of the cgroup is found by
+  // its environment.
   cgroupOfRun(runUid)?.kill()
-  return (await killMarked(runUidVariable, runUid, timeoutMs)).killed
+  return (await killByEnvironment(runUidVariable, runUid, timeoutMs)).killed
 }
 
 /**
- * Kills every process on this machine that an earlier Run of the Stack left behind and that may write. Whoever holds the Stack's lock
- * calls it before its engine starts (invariant 1): when worker and supervisor of the earlier Run were both killed, or both stand still,
- * nobody else does. Returns how many it killed.
- * @throws {Error} when some are still there after `timeoutMs`: nothing may start beside them.
+ * Kills every process on this machine that an earlier Run of the Stack left behind and that may write. The holder of the Stack's lock
+ * calls it before its engine starts (invariant 1): when worker and supervisor of the earlier Run were both killed, or are both stopped,
+ * nothing else does. Returns the number of killed processes.
+ * @throws {Error} when processes are left after `timeoutMs`: the engine must not start while they run.
  */
 export async function killStackWriters(stackUid: string, timeoutMs = 10_000): Promise<number> {
-  const { killed, isClean } = await killMarked(mutatedStackVariable, stackUid, timeoutMs)
-  const left = isClean ? [] : findMarked(mutatedStackVariable, stackUid).filter(pid => !isZombie(pid))
-  if (left.length === 0) return killed
-  throw new Error(`processes ${left.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
+  const { killed, isClean } = await killByEnvironment(mutatedStackVariable, stackUid, timeoutMs)
+  const remaining = isClean ? [] : findByEnvironment(mutatedStackVariable, stackUid).filter(pid => !isZombie(pid))
+  if (remaining.length === 0) return killed
+  throw new Error(`processes ${remaining.join(', ')} of an earlier run of the stack did not end within ${timeoutMs} ms`)
 }
 
-/** `isClean`: two looks in a row found none. */
-async function killMarked(variable: string, value: string, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
+/** `isClean`: two scans in a row found none. */
+async function killByEnvironment(variable: string, value: string, timeoutMs: number): Promise<{ killed: number; isClean: boolean }> {
   const killed = new Set<number>()
   const deadline = performance.now() + timeoutMs
-  let clean = 0
-  while (clean < 2 && performance.now() < deadline) {
-    const pids = findMarked(variable, value).filter(pid => !isZombie(pid))
-    clean = pids.length === 0 ? clean + 1 : 0
+  let cleanScans = 0
+  while (cleanScans < 2 && performance.now() < deadline) {
+    const pids = findByEnvironment(variable, value).filter(pid => !isZombie(pid))
+    cleanScans = pids.length === 0 ? cleanScans + 1 : 0
     for (const pid of pids) {
       try {
         process.kill(pid, 'SIGKILL')
         killed.add(pid)
       } catch {
-        // Gone between the look and the kill, or of another user: then it was not one of ours.
+        // It ended between scan and kill, or belongs to another user and so not to the Run.
       }
     }
-    if (clean < 2) await delay(pids.length === 0 ? 2 : 10)
+    if (cleanScans < 2) await delay(pids.length === 0 ? 2 : 10)
   }
-  return { killed: killed.size, isClean: clean >= 2 }
+  return { killed: killed.size, isClean: cleanScans >= 2 }
 }
 
 /**
- * When the process started, in clock ticks since boot: with the pid it names one process for good, although pids are reused.
- * Undefined when it is not there, or only as a zombie, which nobody may ever reap.
+ * Start time of the process in clock ticks since boot. Pid and start time identify a process uniquely, although pids are reused.
+ * Undefined when the process does not exist or is a zombie, which may never be reaped.
  */
 export function readStartTime(pid: number): string | undefined {
   return isZombie(pid) ? undefined : readStat(pid)?.[19]
