@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
-import { findLeftWorkers } from '../src/app/orphan-workers.ts'
+import { findOrphanWorkers } from '../src/app/orphan-workers.ts'
 import { eventually } from './support/eventually.ts'
 import { countDone, readLedger, record } from './support/ledger.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
@@ -93,7 +93,7 @@ const ways: Way[] = [
 
 test('a worker that had not registered when oarlock was killed counts for the next one: no more are started than the pool may have', async t => {
   const dataDir = makeDataDir()
-  const workers = () => findLeftWorkers(join(dataDir, 'workers'))
+  const workers = () => findOrphanWorkers(join(dataDir, 'workers'))
   let oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
   t.after(async () => {
     for (const { pid } of workers()) process.kill(pid, 'SIGCONT')

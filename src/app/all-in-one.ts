@@ -26,17 +26,17 @@ import { createLogHandler, openLogStore } from '../stores/log/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../stores/state/index.ts'
 import { type Address, formatAddress } from './address.ts'
 import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
-import { joinedGuards } from './authorize-joined.ts'
-import { HostTraits } from './host-traits.ts'
+import { joinedAdmission } from './authorize-joined.ts'
+import { HostCapabilities } from './host-capabilities.ts'
 import { startHttpListener } from './http-listener.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
-import { anyLabel, createJoinHandler, createJoinToken, JoinService, labelsOfCredential, workerCredentialName } from './join/index.ts'
+import { anyLabel, createJoinHandler, createJoinToken, credentialLabels, JoinService, workerCredentialName } from './join/index.ts'
 import { readStateKey } from './keys.ts'
 import { makeRegistry, recoveredLocks } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
-import { answerQueue, queueMount } from './queue-endpoint.ts'
-import { startError } from './start-error.ts'
+import { createQueueHandler, queueResponse } from './queue-endpoint.ts'
 import { authorizeLog, authorizeState, makeIsHolderGone, type StoreFacts } from './store-access.ts'
+import { toAppStartError } from './to-app-start-error.ts'
 
 export type AllInOneOptions = {
   /** Everything that outlives the process; made when missing. */
@@ -81,7 +81,7 @@ export type AllInOne = {
 const workerTokenTtlMs = 30 * 24 * 3_600_000
 /** A Pod that has not registered by then is given up before (10 minutes, unless its pool says otherwise). */
 const podTokenTtlMs = 60 * 60_000
-const hubTokenTtlMs = 10 * 365 * 24 * 3_600_000
+const controllerTokenTtlMs = 10 * 365 * 24 * 3_600_000
 /** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
 const afterInterruptMs = 80_000
 const quietMs = 500
@@ -90,7 +90,7 @@ const revisionTimeoutMs = 60_000
 
 /**
  * Starts everything in this process: API server, stores, controllers, status page; workers are its child processes.
- * @throws {HubStartError} for what a person can put right: data directory, addresses.
+ * @throws {AppStartError} for what a person can put right: data directory, addresses.
  */
 export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
   const { log = silentLog, launcher, version } = options
@@ -109,7 +109,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const late: {
       stateHandler?: Mounted
       logHandler?: Mounted
-      queueHandler?: ReturnType<typeof queueMount>
+      queueHandler?: ReturnType<typeof createQueueHandler>
       joinHandler?: ReturnType<typeof createJoinHandler>
       peek?: ApiServer['getObject']
       runs?: Informer<Pick<Run, 'spec' | 'status'>>
@@ -117,7 +117,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const known: AuthorizerFacts = {
       assignedTo: (namespace, name) => late.runs?.get(`${namespace}/${name}`)?.spec.workerName,
       run: (namespace, name) => (name === undefined ? undefined : (late.peek?.(`runs.${apiGroup}`, namespace, name) as Run | undefined)),
-      labelsOf: worker => labelsOfCredential(late.peek?.('secrets', systemNamespace, workerCredentialName(worker))),
+      labelsOf: worker => credentialLabels(late.peek?.('secrets', systemNamespace, workerCredentialName(worker))),
       runsOf: worker => late.runs?.byIndex('ofWorker', worker) ?? [],
     }
     const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
@@ -127,7 +127,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         log,
         tlsNames: options.names,
         authorize: makeAuthorizer(known),
-        admission: joinedGuards(workerOf, known),
+        admission: joinedAdmission(workerOf, known),
         mounts: [
           { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
           { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
@@ -153,7 +153,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const logStore = openLogStore({ directory: join(dataDir, 'logs') })
     undo.push(() => logStore.close())
 
-    const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: hubTokenTtlMs })
+    const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: controllerTokenTtlMs })
     const client = await createClient({
       cluster: { server: server.url, caCertificate: server.caCertificate, token },
       local: server.connect(),
@@ -168,7 +168,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     const desk = new JoinService({ client, issueToken: user => server.issueToken(user) })
     late.joinHandler = createJoinHandler({ desk, caCertificate: server.caCertificate })
 
-    const host = new HostTraits()
+    const host = new HostCapabilities()
     const pool = new ProcessPool({
       launcher,
       outputDirectory: join(dataDir, 'workers'),
@@ -230,7 +230,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
       checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
     }
-    late.queueHandler = queueMount(client, dispatch.queue)
+    late.queueHandler = createQueueHandler(client, dispatch.queue)
     late.runs = runs
     late.stateHandler = createStateHandler({
       store: stateStore,
@@ -264,12 +264,12 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
           apiUrl: server.url,
           nowMs: Date.now(),
         }),
-      queue: url => answerQueue(url, dispatch.queue),
+      queue: url => queueResponse(url, dispatch.queue),
       mounts: [
         { prefix: '/state/', handler: (request, response, context) => late.stateHandler!(request, response, context) },
         { prefix: '/logs/', handler: (request, response, context) => late.logHandler!(request, response, context) },
       ],
-      adminToken: readAdminToken(server.kubeconfigPath),
+      adminToken: server.adminToken,
       onError: error => log.error({ err: error }, 'a request to the status page failed'),
     })
     undo.push(() => listener.close())
@@ -317,7 +317,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     }
   } catch (error) {
     await cleanUp()
-    throw startError(error, { dataDir, listen: formatAddress(listen) })
+    throw toAppStartError(error, { dataDir, listen: formatAddress(listen) })
   }
 }
 
@@ -361,12 +361,6 @@ function lastPort(kubeconfigPath: string): number | undefined {
   if (!existsSync(kubeconfigPath)) return undefined
   const [, port] = /server: "?https:\/\/\S+:(\d+)"?\s/.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
   return port === undefined ? undefined : Number(port)
-}
-
-function readAdminToken(kubeconfigPath: string): string {
-  const [, token = ''] = /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
-  if (token === '') throw new Error(`${kubeconfigPath} has no token`)
-  return token
 }
 
 /** The WorkerPool `default`: made once; afterwards it is the user's, and only a given `max` changes it. */

@@ -3,7 +3,7 @@ export type AppStartErrorKind = 'DataDirectory' | 'Listen'
 
 /** Why the all-in-one process did not start. The message says what is wrong, `hint` what to do. */
 export class AppStartError extends Error {
-  override readonly name = 'HubStartError'
+  override readonly name = 'AppStartError'
   readonly kind: AppStartErrorKind
   readonly hint: string
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Run } from '../api/index.ts'
 import type { KubeObject } from '../kubernetes/object/index.ts'
 import { makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
-import { joinedGroup, joinedGuards, poolGroup } from './authorize-joined.ts'
+import { joinedAdmission, joinedGroup, poolGroup } from './authorize-joined.ts'
 
 const run = (name: string, worker: string, stack: object = {}, phase = 'Applying'): Run =>
   ({
@@ -107,7 +107,7 @@ for (const [request, isAllowed] of [
   test(`a joined worker ${isAllowed ? 'may' : 'may not'}: ${request}`, () => equal(may(request), isAllowed))
 }
 
-const guards = joinedGuards(workerOf, facts)
+const guards = joinedAdmission(workerOf, facts)
 const place = { verb: 'create', namespace: 'shop', name: '', subresource: '' }
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
 const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>

@@ -12,7 +12,7 @@ export const poolGroup = (pool: string): string => `${poolGroupPrefix}${pool}`
 const poolOf = ({ groups }: User): string | undefined =>
   groups.find(group => group.startsWith(poolGroupPrefix))?.slice(poolGroupPrefix.length)
 
-export type JoinedFacts = {
+export type JoinedWorkerFacts = {
   /** The Run as it is stored now. */
   run(namespace: string | undefined, name: string | undefined): Pick<Run, 'spec' | 'status'> | undefined
   /** The Runs that a worker works on, or is about to. */
@@ -25,7 +25,7 @@ export type JoinedFacts = {
  * What a worker that joined may do, as Kubernetes' Node authorizer has it for kubelets: what is named by its own Runs. True, or
  * undefined, which leaves it to RBAC; RBAC gives nothing unless an administrator binds a role to the group of its pool.
  */
-export function allowJoined(attributes: Attributes, worker: string, facts: JoinedFacts): true | undefined {
+export function authorizeJoined(attributes: Attributes, worker: string, facts: JoinedWorkerFacts): true | undefined {
   const { user, verb, group, resource, subresource, namespace, name, path, fieldSelector } = attributes
   if (path !== undefined) return undefined
   const isRead = verb === 'get' || verb === 'list' || verb === 'watch'
@@ -49,7 +49,7 @@ export function allowJoined(attributes: Attributes, worker: string, facts: Joine
       if (verb === 'create') return yes(runs.length > 0)
       if (name === undefined) return undefined
       if (runs.some(run => outputsSecretName(run.spec.stackRef.name) === name)) return yes(verb === 'get' || isWrite)
-      return yes(verb === 'get' && runs.some(({ spec }) => namedSecrets(spec.stack).has(name)))
+      return yes(verb === 'get' && runs.some(({ spec }) => referencedSecrets(spec.stack).has(name)))
     }
     case 'configmaps.': {
       if (verb !== 'get' || name === undefined || subresource) return undefined
@@ -64,10 +64,10 @@ export function allowJoined(attributes: Attributes, worker: string, facts: Joine
 const isDraining = (worker: KubeObject | undefined) => (worker as { spec?: { drain?: unknown } } | undefined)?.spec?.drain === true
 
 /** Without the label of the pool. */
-const without = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
+const withoutPoolLabel = ({ [labels.pool]: _, ...own }: Readonly<Record<string, string>> = {}): Record<string, string> => own
 
 /** The Secrets that a Run reads: each is named in what was frozen when it was made. */
-function namedSecrets(spec: StackSpec): ReadonlySet<string> {
+function referencedSecrets(spec: StackSpec): ReadonlySet<string> {
   const names: (string | undefined)[] = [spec.source.git?.secretRef?.name, spec.manifests?.kubeconfigSecretRef?.name]
   for (const { secretKeyRef } of spec.env ?? []) names.push(secretKeyRef?.name)
   for (const { secretRef, stackRef } of spec.variablesFrom ?? []) {
@@ -81,7 +81,10 @@ function namedSecrets(spec: StackSpec): ReadonlySet<string> {
  * it: a request to create names its object in its body only, and a Worker that could move to another pool, or choose its labels, would
  * get Runs, and with them Secrets, that are not meant for it.
  */
-export function joinedGuards(workerOf: (user: User) => string | undefined, facts: JoinedFacts): ReadonlyMap<string, AdmissionHook> {
+export function joinedAdmission(
+  workerOf: (user: User) => string | undefined,
+  facts: JoinedWorkerFacts,
+): ReadonlyMap<string, AdmissionHook> {
   const forJoined =
     (
       check: (worker: string, user: User, object: KubeObject, namespace: string, before: KubeObject | undefined) => string | undefined,
@@ -105,8 +108,8 @@ export function joinedGuards(workerOf: (user: User) => string | undefined, facts
         if (isDraining(before) && !isDraining(object))
           return `worker ${worker} was told to drain; an administrator can take that back: oarlock uncordon`
         // Those that an administrator gave it later are left alone, too.
-        const expected = without(before?.metadata.labels ?? facts.labelsOf(worker))
-        if (equalJson(without(object.metadata.labels), expected)) return undefined
+        const expected = withoutPoolLabel(before?.metadata.labels ?? facts.labelsOf(worker))
+        if (equalJson(withoutPoolLabel(object.metadata.labels), expected)) return undefined
         return `worker ${worker} has joined with the labels ${JSON.stringify(expected)} and cannot have others; its join token says which`
       }),
     ],

@@ -1,6 +1,6 @@
 import { apiGroup, systemNamespace } from '../api/index.ts'
 import { type Attributes, adminsGroup, type OwnAuthorizer } from '../kubernetes/server/index.ts'
-import { allowJoined, type JoinedFacts, joinedGroup } from './authorize-joined.ts'
+import { authorizeJoined, type JoinedWorkerFacts, joinedGroup } from './authorize-joined.ts'
 
 export const workersGroup = 'oarlock:workers'
 const workerUserPrefix = 'system:oarlock:worker:'
@@ -16,7 +16,7 @@ export function workerOf(user: { name: string; groups: readonly string[] } | und
 const reads = ['get', 'list', 'watch']
 const writes = ['create', 'update', 'patch', 'delete']
 
-export type AuthorizerFacts = JoinedFacts & {
+export type AuthorizerFacts = JoinedWorkerFacts & {
   /** The Worker that a Run is assigned to, as far as is known; undefined when not assigned or not seen yet. */
   assignedTo(namespace: string | undefined, runName: string | undefined): string | undefined
 }
@@ -34,7 +34,7 @@ export function makeAuthorizer(facts: AuthorizerFacts): OwnAuthorizer {
     if (user.groups.includes(adminsGroup)) return true
     const worker = workerOf(user)
     if (worker === undefined) return undefined
-    if (user.groups.includes(joinedGroup)) return allowJoined(attributes, worker, facts)
+    if (user.groups.includes(joinedGroup)) return authorizeJoined(attributes, worker, facts)
     if (!allowWorker(attributes, worker)) return 'a worker may not do that'
     if (group === apiGroup && resource === 'runs' && subresource === 'status') {
       // A Run keeps its Worker for life, so what is known cannot be wrong, only missing: then the Run itself decides, by its phase.

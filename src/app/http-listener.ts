@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Address, isLoopback } from './address.ts'
-import { addressError } from './start-error.ts'
+import { listenError } from './to-app-start-error.ts'
 
 export type HttpUser = { name: string; groups: string[] }
 export type HttpMount = {
@@ -41,7 +41,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   const { createServer } = process.getBuiltinModule('node:http')
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    answer(options, needsPassword, request, response).catch(error => {
+    handleRequest(options, needsPassword, request, response).catch(error => {
       onError(error)
       if (!response.headersSent) sendText(response, 500, 'internal error')
       else response.destroy()
@@ -62,7 +62,7 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   }
 }
 
-async function answer(
+async function handleRequest(
   options: HttpListenerOptions,
   needsPassword: boolean,
   request: IncomingMessage,
@@ -83,7 +83,7 @@ async function answer(
   if (path === '/readyz') return sendHealth(response, options.readyz())
   if (path === '/startupz') return sendHealth(response, options.startupz())
   // A name we are not called by means a page elsewhere that had its name point at us (DNS rebinding).
-  if (!isOwnName(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
+  if (!isOwnHost(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
   if (path !== '/' && path !== '/metrics' && path !== '/queue')
     return sendText(response, 404, 'not found: there is /, /healthz, /readyz, /metrics, /queue and /state/')
   if (needsPassword && !isAdmin) {
@@ -126,7 +126,7 @@ function hasAdminToken(request: IncomingMessage, adminToken: string): boolean {
   return given !== '' && timingSafeEqual(digest(given), digest(adminToken))
 }
 
-function isOwnName(header: string | undefined, address: Address): boolean {
+function isOwnHost(header: string | undefined, address: Address): boolean {
   if (!isLoopback(address)) return true
   const host = (header ?? '').replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
   return host === '' || isLoopback({ host, port: 0 })
@@ -143,7 +143,7 @@ function sendText(response: ServerResponse, status: number, text: string): void 
 
 function listen(server: Server, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', error => reject(addressError('status page', '--http', `${address.host}:${address.port}`, error)))
+    server.once('error', error => reject(listenError('status page', '--http', `${address.host}:${address.port}`, error)))
     server.listen(address.port, address.host, resolve)
   })
 }

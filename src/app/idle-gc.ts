@@ -2,11 +2,11 @@ import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const lookEveryMs = 10_000
+const checkIntervalMs = 10_000
 /** Below this share of busy time nobody waits for the pause. */
-const idleBelow = 0.05
+const idleUtilization = 0.05
 /** What must be free inside the heap to be worth a pause of some 50 ms. */
-const worthBytes = 16 * 1024 * 1024
+const minFreeBytes = 16 * 1024 * 1024
 
 /**
  * Gives memory that a burst of work needed back to the machine once the process is idle. V8 collects when something is
@@ -22,8 +22,8 @@ export function collectGarbageWhenIdle(): () => void {
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     const { heapTotal, heapUsed } = process.memoryUsage()
-    if (utilization < idleBelow && heapTotal - heapUsed > worthBytes) collect()
-  }, lookEveryMs)
+    if (utilization < idleUtilization && heapTotal - heapUsed > minFreeBytes) collect()
+  }, checkIntervalMs)
   timer.unref()
   return () => clearInterval(timer)
 }

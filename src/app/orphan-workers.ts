@@ -2,13 +2,13 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
 /** A worker's process that an earlier `oarlock up` on the same data directory started, and that goes on. */
-export type LeftWorker = { readonly name: string; readonly pool: string; readonly pid: number; readonly output: string }
+export type OrphanWorker = { readonly name: string; readonly pool: string; readonly pid: number; readonly output: string }
 
 /**
  * Finds them by what each has from the moment it exists: its output goes to `<outputDirectory>/<name>.log`, and it leads a session of its
  * own. So nothing has to be written down that a crash could keep from being written. Linux only: elsewhere there are none to be found.
  */
-export function findLeftWorkers(outputDirectory: string): LeftWorker[] {
+export function findOrphanWorkers(outputDirectory: string): OrphanWorker[] {
   const directory = realpathSync(outputDirectory)
   return pids().flatMap(pid => {
     const output = outputOf(pid)
@@ -22,12 +22,12 @@ export function findLeftWorkers(outputDirectory: string): LeftWorker[] {
 }
 
 /** Whether the process is still that worker, and not another one that got its number. */
-export function isStillThere({ pid, output }: LeftWorker): boolean {
+export function isRunning({ pid, output }: OrphanWorker): boolean {
   return outputOf(pid) === output
 }
 
-export function signalLeft(worker: LeftWorker, signal: NodeJS.Signals): void {
-  if (!isStillThere(worker)) return
+export function signalOrphan(worker: OrphanWorker, signal: NodeJS.Signals): void {
+  if (!isRunning(worker)) return
   try {
     process.kill(worker.pid, signal)
   } catch {

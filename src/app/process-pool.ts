@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { WorkerPool } from '../api/index.ts'
 import { type DriverListener, type DriverWorker, type PoolDriver, workerEnvironment } from '../controllers/dispatch/index.ts'
 import type { Log } from '../kubernetes/controller/index.ts'
-import { findLeftWorkers, isStillThere, type LeftWorker, signalLeft } from './orphan-workers.ts'
+import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
 
 export type ProcessPoolOptions = {
   /** The program that starts a worker, such as Node and bin/oarlock.js; `worker …` is added. */
@@ -34,7 +34,7 @@ export class ProcessPool implements PoolDriver {
   readonly #options: ProcessPoolOptions
   readonly #workers = new Map<string, OwnWorker>()
   /** Of those, the ones that an earlier process started: their ends have to be looked for. */
-  readonly #left: LeftWorker[]
+  readonly #left: OrphanWorker[]
   readonly #looking: NodeJS.Timeout | undefined
   #listener: DriverListener | undefined
   #isClosed = false
@@ -43,10 +43,10 @@ export class ProcessPool implements PoolDriver {
   constructor(options: ProcessPoolOptions) {
     this.#options = options
     mkdirSync(options.outputDirectory, { recursive: true, mode: 0o700 })
-    this.#left = findLeftWorkers(options.outputDirectory)
+    this.#left = findOrphanWorkers(options.outputDirectory)
     for (const worker of this.#left) {
       const { name, pool } = worker
-      this.#workers.set(name, { pool, isEnding: false, kill: signal => signalLeft(worker, signal) })
+      this.#workers.set(name, { pool, isEnding: false, kill: signal => signalOrphan(worker, signal) })
     }
     if (this.#left.length > 0) {
       options.log.info({ workers: this.#left.map(({ name }) => name) }, 'workers of before go on')
@@ -145,7 +145,7 @@ export class ProcessPool implements PoolDriver {
 
   #lookForEnds(): void {
     const { outputDirectory, log } = this.#options
-    for (const worker of this.#left.filter(each => !isStillThere(each))) {
+    for (const worker of this.#left.filter(each => !isRunning(each))) {
       const { name } = worker
       this.#left.splice(this.#left.indexOf(worker), 1)
       log.info({ worker: name }, 'a worker of before has ended')

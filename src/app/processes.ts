@@ -5,7 +5,7 @@ import type { WorkerProcessOptions } from './worker-process.ts'
 
 /**
  * Starts everything in this process: API server, stores, controllers, status page; workers are its child processes.
- * @throws {HubStartError} for what a person can put right: data directory, addresses.
+ * @throws {AppStartError} for what a person can put right: data directory, addresses.
  */
 export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
   return await (await import('./all-in-one.ts')).startAllInOne(options)

@@ -19,7 +19,7 @@ const reviewResource = describeResource<{ spec: object; status?: { allowed?: boo
  * `GET /queue[?pool=&namespace=&limit=]` of the API's address, for `oarlock queue`: the queue as JSON. For who may list Runs: in
  * all namespaces, or in the one that is asked for, and then no other one's Runs and tenants are shown.
  */
-export function queueMount(client: Client, read: ReadQueue) {
+export function createQueueHandler(client: Client, read: ReadQueue) {
   return async (request: IncomingMessage, response: ServerResponse, user: HttpUser | undefined): Promise<void> => {
     try {
       const url = request.url ?? ''
@@ -27,7 +27,7 @@ export function queueMount(client: Client, read: ReadQueue) {
       if (!user) throw new StatusError('Unauthorized', 'send a token or a client certificate')
       if (request.method !== 'GET') throw new StatusError('MethodNotAllowed', 'use GET')
       const options = readOptions(url)
-      await mayListRuns(client, user, options.namespace)
+      await authorizeListRuns(client, user, options.namespace)
       send(response, 200, read(options))
     } catch (error) {
       if (!(error instanceof StatusError)) throw error
@@ -37,7 +37,7 @@ export function queueMount(client: Client, read: ReadQueue) {
 }
 
 /** What `/queue` of the plain listener answers; who may ask is settled there, as for metrics. */
-export function answerQueue(url: string, read: ReadQueue): { status: number; body: object } {
+export function queueResponse(url: string, read: ReadQueue): { status: number; body: object } {
   try {
     return { status: 200, body: read(readOptions(url)) }
   } catch (error) {
@@ -63,7 +63,7 @@ function readOptions(url: string): QueueReportOptions {
 }
 
 /** @throws {StatusError} Forbidden, unless the user may. */
-async function mayListRuns(client: Client, user: HttpUser, namespace: string | undefined): Promise<void> {
+async function authorizeListRuns(client: Client, user: HttpUser, namespace: string | undefined): Promise<void> {
   const resourceAttributes = { verb: 'list', group: apiGroup, resource: 'runs', ...(namespace !== undefined && { namespace }) }
   const spec = { user: user.name, groups: [...user.groups], resourceAttributes }
   const review = await client.resource(reviewResource).create({ metadata: { name: '' }, spec })

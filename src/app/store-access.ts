@@ -14,7 +14,7 @@ export type StoreFacts = {
 }
 
 /** May this Run be worked on by that user? A Run keeps its Worker, Stack and epoch for life, so a cached yes stays a yes. */
-async function runOf(
+async function findRunOfWorker(
   facts: StoreFacts,
   worker: string,
   { namespace, runName }: { namespace: string; runName: string },
@@ -33,33 +33,33 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   const { user, namespace, stack: stackName, runName, epoch, basicPassword } = request
   const worker = workerOf(user)
   if (runName !== undefined) {
-    if (worker === undefined) return refused(user ? 403 : 401, 'only the worker of a run may use its paths')
-    const run = await runOf(facts, worker, { namespace, runName })
-    if (!run) return refused(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
+    if (worker === undefined) return denied(user ? 403 : 401, 'only the worker of a run may use its paths')
+    const run = await findRunOfWorker(facts, worker, { namespace, runName })
+    if (!run) return denied(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
     if (run.spec.stackRef.name !== stackName)
-      return refused(403, `run ${namespace}/${runName} is of stack ${run.spec.stackRef.name}, not of ${stackName}`)
-    if (run.spec.epoch !== epoch) return refused(403, `run ${namespace}/${runName} has epoch ${run.spec.epoch}, not ${epoch}`)
+      return denied(403, `run ${namespace}/${runName} is of stack ${run.spec.stackRef.name}, not of ${stackName}`)
+    if (run.spec.epoch !== epoch) return denied(403, `run ${namespace}/${runName} has epoch ${run.spec.epoch}, not ${epoch}`)
     return { allowed: true, stackUid: run.spec.stackRef.uid, access: 'run' }
   }
   const isAdmin = user?.groups.includes(adminsGroup) === true
-  if (!isAdmin && basicPassword === undefined) return refused(401, 'the token of the stack is missing: send it as password or bearer token')
+  if (!isAdmin && basicPassword === undefined) return denied(401, 'the token of the stack is missing: send it as password or bearer token')
   const stack =
     facts.cachedStack(namespace, stackName) ?? (await facts.client.resource(stackResource).getOrUndefined(stackName, { namespace }))
   if (!stack)
-    return refused(isAdmin ? 404 : 401, isAdmin ? `stack ${namespace}/${stackName} does not exist` : 'the token is not that of this stack')
+    return denied(isAdmin ? 404 : 401, isAdmin ? `stack ${namespace}/${stackName} does not exist` : 'the token is not that of this stack')
   const stackUid = stack.metadata.uid
   if (isAdmin || facts.checkStackToken(stackUid, basicPassword ?? '')) return { allowed: true, stackUid, access: 'person' }
-  return refused(401, 'the token is not that of this stack')
+  return denied(401, 'the token is not that of this stack')
 }
 
 /** A log is written by the Worker of its Run, and read by administrators. */
 export async function authorizeLog(facts: StoreFacts, { user, namespace, run: runName, verb }: LogAccessRequest): Promise<LogAccess> {
   if (user?.groups.includes(adminsGroup)) return { allowed: true }
   const worker = workerOf(user)
-  if (worker === undefined) return refused(user ? 403 : 401, 'logs are for administrators and for the worker of the run')
-  if (verb === 'read') return refused(403, 'a worker writes logs and does not read them')
-  const run = await runOf(facts, worker, { namespace, runName })
-  return run ? { allowed: true } : refused(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
+  if (worker === undefined) return denied(user ? 403 : 401, 'logs are for administrators and for the worker of the run')
+  if (verb === 'read') return denied(403, 'a worker writes logs and does not read them')
+  const run = await findRunOfWorker(facts, worker, { namespace, runName })
+  return run ? { allowed: true } : denied(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
 }
 
 /**
@@ -73,10 +73,10 @@ export function makeIsHolderGone(client: Client): IsHolderGone {
     const runs = items.filter(run => run.spec.epoch === epoch)
     if (runs.length > 0) return runs.every(isEnded)
     const workers = await client.resource(workerResource).listAll()
-    return !workers.items.some(worker => worksOn(worker, runName))
+    return !workers.items.some(worker => isRunning(worker, runName))
   }
 }
 
-const worksOn = ({ status }: Worker, runName: string) => (status?.runs ?? []).some(key => key.slice(key.indexOf('/') + 1) === runName)
+const isRunning = ({ status }: Worker, runName: string) => (status?.runs ?? []).some(key => key.slice(key.indexOf('/') + 1) === runName)
 
-const refused = <Code extends 401 | 403 | 404>(code: Code, message: string) => ({ allowed: false as const, code, message })
+const denied = <Code extends 401 | 403 | 404>(code: Code, message: string) => ({ allowed: false as const, code, message })

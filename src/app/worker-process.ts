@@ -21,7 +21,10 @@ export type WorkerProcessOptions = WorkerOverrides & {
 }
 
 /** How the worker gets in: what it is called there, and a credential that may change. */
-type Access = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'capabilities'> & { token: string | (() => string); close(): void }
+type WorkerAccess = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'capabilities'> & {
+  token: string | (() => string)
+  close(): void
+}
 
 /** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
@@ -33,8 +36,8 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
   try {
     const settings = workerOptionsFromEnv(env, overrides)
     const access = looksLikeJoinToken(settings.token)
-      ? await join(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
-      : asItIs(settings)
+      ? await joinPool(settings, overrides.name ?? env.OARLOCK_WORKER_NAME, log)
+      : accessFromSettings(settings)
     const { server } = settings
     const { caCertificate, token } = access
     if (caCertificate !== undefined) skipRootCertificates()
@@ -45,11 +48,11 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       fieldManager: 'oarlock',
       connections: 2,
     })
-    let health = (): WorkerHealth => ({ live: [], ready: notYet, started: notYet })
+    let health = (): WorkerHealth => ({ live: [], ready: notRegistered, started: notRegistered })
     let endpoint: { close(): void } | undefined
     try {
       if (settings.health !== undefined) endpoint = await serveHealth(settings.health, () => health())
-      const way = await wayOfLife(client, settings, access.pool)
+      const way = await lifecycleSettings(client, settings, access.pool)
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }
@@ -79,7 +82,7 @@ function exitCodeOf(error: unknown): number | undefined {
   return isUnreached ? workerExitCodes.notRegistered : undefined
 }
 
-const asItIs = ({ name, pool, caCertificate, token, capabilities }: WorkerSettings): Access => ({
+const accessFromSettings = ({ name, pool, caCertificate, token, capabilities }: WorkerSettings): WorkerAccess => ({
   capabilities,
   name,
   pool,
@@ -89,11 +92,11 @@ const asItIs = ({ name, pool, caCertificate, token, capabilities }: WorkerSettin
 })
 
 /** Exchanges a join token for a credential of its own, and keeps that fresh. */
-async function join(
+async function joinPool(
   { server, token: text, pool, capabilities }: WorkerSettings,
   wanted: string | undefined,
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
-): Promise<Access> {
+): Promise<WorkerAccess> {
   // Loaded only here: a worker that this process's own server starts has its credential already.
   const { bootstrapWorker, Credential, fetchPinnedCa, parseJoinToken } = await import('./join/index.ts')
   const token = parseJoinToken(text)
@@ -117,7 +120,7 @@ async function join(
   }
 }
 
-const notYet = ['the worker has not registered yet']
+const notRegistered = ['the worker has not registered yet']
 
 async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ close(): void }> {
   // Loaded only for who asks for it.
@@ -129,7 +132,7 @@ async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ 
   }
 }
 
-type WayOfLife = {
+type LifecycleSettings = {
   once: boolean
   slots: number
   drainGraceMs: number
@@ -138,7 +141,7 @@ type WayOfLife = {
 }
 
 /** How the worker lives: as its driver or its command line says, else as its pool does, else warm with one slot. */
-async function wayOfLife(client: Client, settings: WorkerSettings, pool: string): Promise<WayOfLife> {
+async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
   const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment } = settings
   // Who started it for a pool has said it all: no question before a one-shot worker's Run.
   const isTold = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')

@@ -23,7 +23,7 @@ export function renderStatusPage(facts: StatusPageFacts): string {
   const active = runs.filter(run => !isEnded(run)).length
   const stackRows = [...stacks].sort(byName).map(stack => {
     const { metadata, spec, status } = stack
-    const word = wordOf(stack)
+    const word = stackState(stack)
     return [
       metadata.namespace,
       metadata.name,
@@ -81,7 +81,7 @@ ${table('Workers', ['Name', 'Pool', 'Phase', 'Runs', 'Host', 'Age'], workerRows)
 type Tone = 'good' | 'bad' | 'ask' | 'busy' | 'idle'
 type Cell = string | number | undefined | { text: string; tone: Tone }
 
-function wordOf({ status }: Stack): { text: string; tone: Tone; message: string } {
+function stackState({ status }: Stack): { text: string; tone: Tone; message: string } {
   const conditions = status?.conditions
   const of = (type: string, text: string, tone: Tone) => ({ text, tone, message: findCondition(conditions, type)?.message ?? '' })
   if (isConditionTrue(conditions, 'Stalled')) return of('Stalled', findCondition(conditions, 'Stalled')?.reason ?? 'Stalled', 'bad')

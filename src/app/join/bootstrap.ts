@@ -1,6 +1,6 @@
 import { request } from 'node:https'
-import type { Admission } from './join-service.ts'
-import { type JoinToken, pinOf } from './join-token.ts'
+import type { JoinResponse } from './join-service.ts'
+import { type JoinToken, publicKeyPin } from './join-token.ts'
 
 const timeoutMs = 15_000
 const maxAnswerBytes = 64 * 1_024
@@ -27,7 +27,7 @@ export async function fetchPinnedCa(server: string, { pin }: JoinToken): Promise
     throw new JoinError(`${server} answered ${status} when it was asked for its certificate authority: is it an oarlock server?`, false)
   let found: string
   try {
-    found = pinOf(text)
+    found = publicKeyPin(text)
   } catch (error) {
     throw new JoinError(`${server} gave no certificate when it was asked for its certificate authority: is it an oarlock server?`, false, {
       cause: error,
@@ -43,26 +43,26 @@ export async function bootstrapWorker(
   caCertificate: string,
   token: string,
   { name, labels }: { name?: string | undefined; labels?: Readonly<Record<string, string>> | undefined } = {},
-): Promise<Admission> {
-  return await ask(server, { path: '/join', caCertificate, body: { token, name, labels } })
+): Promise<JoinResponse> {
+  return await requestCredential(server, { path: '/join', caCertificate, body: { token, name, labels } })
 }
 
 /** @throws {JoinError} */
-export async function askToRenew(server: string, caCertificate: string, credential: string): Promise<Admission> {
-  return await ask(server, { path: '/join/renew', caCertificate, credential, body: {} })
+export async function renewCredential(server: string, caCertificate: string, credential: string): Promise<JoinResponse> {
+  return await requestCredential(server, { path: '/join/renew', caCertificate, credential, body: {} })
 }
 
-type Question = { path: string; caCertificate: string; credential?: string; body: object }
+type CredentialRequest = { path: string; caCertificate: string; credential?: string; body: object }
 
-async function ask(server: string, { path, caCertificate, credential, body }: Question): Promise<Admission> {
+async function requestCredential(server: string, { path, caCertificate, credential, body }: CredentialRequest): Promise<JoinResponse> {
   const { status, text } = await send(server, { method: 'POST', path, isTrusted: true, caCertificate, credential, body })
-  const parsed = parse(text)
-  if (status === 200 && isAdmission(parsed)) return parsed
+  const parsed = parseObject(text)
+  if (status === 200 && isJoinResponse(parsed)) return parsed
   const message = typeof parsed?.message === 'string' ? parsed.message : text.slice(0, 200)
   throw new JoinError(`${server} answered ${status}: ${message}`, status >= 400 && status < 500 && status !== 429)
 }
 
-function parse(text: string): Record<string, unknown> | undefined {
+function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
@@ -71,17 +71,17 @@ function parse(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function isAdmission(value: unknown): value is Admission {
-  const { worker, pool, credential, ttlMs, labels } = (value ?? {}) as Partial<Admission>
+function isJoinResponse(value: unknown): value is JoinResponse {
+  const { worker, pool, credential, ttlMs, labels } = (value ?? {}) as Partial<JoinResponse>
   if (typeof labels !== 'object' || labels === null) return false
   return typeof worker === 'string' && typeof pool === 'string' && typeof credential === 'string' && typeof ttlMs === 'number'
 }
 
-type Sent = { method: string; path: string; isTrusted: boolean; caCertificate?: string; credential?: string; body?: object }
+type HttpRequest = { method: string; path: string; isTrusted: boolean; caCertificate?: string; credential?: string; body?: object }
 
 function send(
   server: string,
-  { method, path, isTrusted, caCertificate, credential, body }: Sent,
+  { method, path, isTrusted, caCertificate, credential, body }: HttpRequest,
 ): Promise<{ status: number; text: string }> {
   const payload = body && JSON.stringify(body)
   const headers = {

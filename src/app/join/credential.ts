@@ -1,5 +1,5 @@
-import { askToRenew, JoinError } from './bootstrap.ts'
-import type { Admission } from './join-service.ts'
+import { JoinError, renewCredential } from './bootstrap.ts'
+import type { JoinResponse } from './join-service.ts'
 
 /** After a third of its life a credential is renewed; when that fails, again after this. */
 const renewAfter = 1 / 3
@@ -8,7 +8,7 @@ const retryMs = 30_000
 export type CredentialOptions = {
   server: string
   caCertificate: string
-  admission: Admission
+  admission: JoinResponse
   onError(error: Error): void
 }
 
@@ -37,7 +37,7 @@ export class Credential {
   async #renew(): Promise<void> {
     const { server, caCertificate, admission, onError } = this.#options
     try {
-      const { credential, ttlMs } = await askToRenew(server, caCertificate, this.#present)
+      const { credential, ttlMs } = await renewCredential(server, caCertificate, this.#present)
       this.#present = credential
       this.#schedule(ttlMs * renewAfter)
     } catch (error) {

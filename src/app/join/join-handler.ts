@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Admission, JoinService, Refusal } from './join-service.ts'
+import type { JoinRejection, JoinResponse, JoinService } from './join-service.ts'
 
 const maxBodyBytes = 16_384
 
@@ -14,21 +14,21 @@ export function createJoinHandler({ desk, caCertificate }: { desk: JoinService; 
     const path = (request.url ?? '').split('?')[0]
     response.setHeader('Cache-Control', 'no-store')
     if (path === '/join/ca') {
-      if (request.method !== 'GET') return answer(response, { code: 405, message: 'use GET' })
+      if (request.method !== 'GET') return sendJson(response, { code: 405, message: 'use GET' })
       response.writeHead(200, { 'Content-Type': 'application/x-pem-file' }).end(caCertificate)
       return
     }
     if (path !== '/join' && path !== '/join/renew')
-      return answer(response, { code: 404, message: 'there is /join, /join/renew and /join/ca' })
-    if (request.method !== 'POST') return answer(response, { code: 405, message: 'use POST' })
+      return sendJson(response, { code: 404, message: 'there is /join, /join/renew and /join/ca' })
+    if (request.method !== 'POST') return sendJson(response, { code: 405, message: 'use POST' })
     const body = await readJson(request)
     if (body === undefined)
-      return answer(response, { code: 400, message: `the body must be a JSON object of at most ${maxBodyBytes} bytes` })
-    answer(response, path === '/join' ? await desk.join(body.token, body.name, body.labels) : await desk.renew(user))
+      return sendJson(response, { code: 400, message: `the body must be a JSON object of at most ${maxBodyBytes} bytes` })
+    sendJson(response, path === '/join' ? await desk.join(body.token, body.name, body.labels) : await desk.renew(user))
   }
 }
 
-function answer(response: ServerResponse, outcome: Admission | Refusal | { code: number; message: string }): void {
+function sendJson(response: ServerResponse, outcome: JoinResponse | JoinRejection | { code: number; message: string }): void {
   const code = 'code' in outcome ? outcome.code : 200
   response.writeHead(code, { 'Content-Type': 'application/json' }).end(JSON.stringify(outcome))
 }

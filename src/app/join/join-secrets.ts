@@ -1,7 +1,7 @@
 import { labels } from '../../api/index.ts'
 import type { SecretBody } from '../../kubernetes/client/index.ts'
 import { type KubeObject, rfc3339 } from '../../kubernetes/object/index.ts'
-import { type LabelTerms, labelsAnnotationOf } from './worker-labels.ts'
+import { type LabelPolicy, workerLabelsAnnotation } from './worker-labels.ts'
 
 /** Both kinds are Secrets in `oarlock-system`, where only administrators look; neither holds anything that opens a door. */
 const joinTokenType = 'oarlock.dev/join-token'
@@ -14,7 +14,7 @@ export const joinTokenName = (id: string): string => `join-token-${id}`
 export const workerCredentialName = (worker: string): string => `worker-credential-${worker}`
 
 /** What is kept of a join token. */
-export type JoinTokenRecord = LabelTerms & {
+export type JoinTokenRecord = LabelPolicy & {
   readonly id: string
   readonly hash: string
   readonly pool: string
@@ -32,7 +32,7 @@ export function joinTokenSecret({ id, hash, pool, expiresAtMs, uses, worker, lab
     expiresAt: rfc3339(expiresAtMs),
     ...(uses !== undefined && { uses: String(uses) }),
     ...(worker !== undefined && { worker }),
-    terms: JSON.stringify({ labels: given, allowLabels } satisfies LabelTerms),
+    terms: JSON.stringify({ labels: given, allowLabels } satisfies LabelPolicy),
   }
   return { metadata: { name: joinTokenName(id), labels: { [joinTokenLabel]: id, [labels.pool]: pool } }, type: joinTokenType, stringData }
 }
@@ -45,7 +45,7 @@ export function readJoinToken({ metadata, type, data = {} }: KubeObject<SecretBo
   if (type !== joinTokenType || !id || !hash || !pool || !expiresAt) return undefined
   const left = uses === undefined ? undefined : Number(uses)
   // A token of before there were terms allows no labels.
-  const terms: LabelTerms = { labels: {}, allowLabels: [], ...(JSON.parse(text('terms') ?? '{}') as Partial<LabelTerms>) }
+  const terms: LabelPolicy = { labels: {}, allowLabels: [], ...(JSON.parse(text('terms') ?? '{}') as Partial<LabelPolicy>) }
   return { id, hash, pool, expiresAtMs: Date.parse(expiresAt), uses: left, worker: text('worker'), ...terms }
 }
 
@@ -64,7 +64,7 @@ export function workerCredentialSecret(record: {
     metadata: {
       name: workerCredentialName(worker),
       labels: { [joinTokenLabel]: tokenId, [labels.pool]: pool },
-      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), ...labelsAnnotationOf(record.labels) },
+      annotations: { [expiresAtAnnotation]: rfc3339(expiresAtMs), ...workerLabelsAnnotation(record.labels) },
     },
     type: workerCredentialType,
     stringData: { worker },

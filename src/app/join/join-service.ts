@@ -15,8 +15,8 @@ import {
   workerCredentialSecret,
   workerCredentialType,
 } from './join-secrets.ts'
-import { isSecretOf, parseJoinToken } from './join-token.ts'
-import { allowedLabels, labelsOfCredential } from './worker-labels.ts'
+import { parseJoinToken, verifySecret } from './join-token.ts'
+import { allowedLabels, credentialLabels } from './worker-labels.ts'
 
 /** A credential is renewed after a third of this: a Run that begins then still has most of it before it. */
 const credentialTtlMs = 12 * 3_600_000
@@ -33,7 +33,7 @@ export type IssueToken = (user: {
   boundTo: { namespace: string; name: string; uid: string }
 }) => string
 
-export type JoinDeskOptions = {
+export type JoinServiceOptions = {
   client: Client
   issueToken: IssueToken
   nowMs?: () => number
@@ -42,7 +42,7 @@ export type JoinDeskOptions = {
 }
 
 /** What a worker is told when it may join, or goes on. */
-export type Admission = {
+export type JoinResponse = {
   readonly worker: string
   readonly pool: string
   /** Of its Worker, which can have no others. */
@@ -52,14 +52,14 @@ export type Admission = {
   readonly ttlMs: number
 }
 
-export type Refusal = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readonly message: string }
+export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readonly message: string }
 
 /**
  * Exchanges join tokens for credentials of single workers, and old credentials for new ones. A credential opens what
  * `authorize.ts` says a joined worker may do, for some hours, and hangs on a Secret: that deleted, it is worth nothing any more.
  */
 export class JoinService {
-  readonly #options: JoinDeskOptions
+  readonly #options: JoinServiceOptions
   readonly #nowMs: () => number
   readonly #ttlMs: number
   #failures = { sinceMs: 0, count: 0 }
@@ -67,7 +67,7 @@ export class JoinService {
   /** Credentials that have not ended, as far as is known. */
   #credentials = 0
 
-  constructor(options: JoinDeskOptions) {
+  constructor(options: JoinServiceOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? Date.now
     this.#ttlMs = options.ttlMs ?? credentialTtlMs
@@ -78,7 +78,7 @@ export class JoinService {
    * under the name, and with the rights, of a worker that is there; a token made for one name gives that name. Its labels are those
    * of the token, and of `wantedLabels` what that allows.
    */
-  async join(token: unknown, wanted: unknown, wantedLabels?: unknown): Promise<Admission | Refusal> {
+  async join(token: unknown, wanted: unknown, wantedLabels?: unknown): Promise<JoinResponse | JoinRejection> {
     if (this.#isFlooded()) return { code: 429, message: 'too many join tokens were wrong just now; try again in a second' }
     const record = typeof token === 'string' ? await this.#find(token) : undefined
     if (!record) return this.#failed('the join token is wrong, over, used up or revoked; make one with: oarlock token create')
@@ -94,11 +94,11 @@ export class JoinService {
     await this.#sweep()
     if (this.#credentials >= maxCredentials) return { code: 429, message: `${maxCredentials} workers have joined; no more are let in` }
     if (!(await this.#use(record))) return this.#failed('the join token is used up; make one with: oarlock token create')
-    return await this.#admit(record.worker ?? `${base}-${letters(6)}`, record, admitted.labels)
+    return await this.#admit(record.worker ?? `${base}-${randomSuffix(6)}`, record, admitted.labels)
   }
 
   /** A worker that has joined gets a fresh credential; `user` is who the old one says it is. */
-  async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<Admission | Refusal> {
+  async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
     const worker = workerOf(user)
     if (worker === undefined || !user?.groups.includes(joinedGroup)) {
       return { code: 401, message: 'only a worker that joined, with a credential that still holds, can have it renewed' }
@@ -119,7 +119,7 @@ export class JoinService {
       .resource(secretResource)
       .getOrUndefined(joinTokenName(token.id), { namespace: systemNamespace })
     const record = secret && readJoinToken(secret)
-    if (!record || !isSecretOf(token.secret, record.hash)) return undefined
+    if (!record || !verifySecret(token.secret, record.hash)) return undefined
     return record.expiresAtMs > this.#nowMs() && record.uses !== 0 ? record : undefined
   }
 
@@ -146,7 +146,7 @@ export class JoinService {
     return false
   }
 
-  async #admit(worker: string, { pool, id }: JoinTokenRecord, own: Record<string, string>): Promise<Admission | Refusal> {
+  async #admit(worker: string, { pool, id }: JoinTokenRecord, own: Record<string, string>): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
     const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels: own })
     try {
@@ -159,7 +159,7 @@ export class JoinService {
     }
   }
 
-  #issue(worker: string, pool: string, secret: KubeObject<SecretBody>): Admission {
+  #issue(worker: string, pool: string, secret: KubeObject<SecretBody>): JoinResponse {
     const { metadata } = secret
     const boundTo = { namespace: systemNamespace, name: metadata.name, uid: metadata.uid }
     const groups = [workersGroup, joinedGroup, poolGroup(pool)]
@@ -167,7 +167,7 @@ export class JoinService {
     return {
       worker,
       pool,
-      labels: labelsOfCredential(secret),
+      labels: credentialLabels(secret),
       credential,
       expiresAt: rfc3339(this.#nowMs() + this.#ttlMs),
       ttlMs: this.#ttlMs,
@@ -204,7 +204,7 @@ export class JoinService {
     return this.#nowMs() - this.#failures.sinceMs < 1_000 && this.#failures.count >= maxFailuresPerSecond
   }
 
-  #failed(message: string): Refusal {
+  #failed(message: string): JoinRejection {
     const nowMs = this.#nowMs()
     if (nowMs - this.#failures.sinceMs >= 1_000) this.#failures = { sinceMs: nowMs, count: 0 }
     this.#failures.count++
@@ -212,5 +212,5 @@ export class JoinService {
   }
 }
 
-const letters = (count: number): string =>
+const randomSuffix = (count: number): string =>
   Array.from({ length: count }, () => 'abcdefghijklmnopqrstuvwxyz0123456789'[randomInt(36)]).join('')

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { test } from 'node:test'
-import { formatJoinToken, hashSecret, isSecretOf, looksLikeJoinToken, parseJoinToken } from './join-token.ts'
+import { formatJoinToken, hashSecret, looksLikeJoinToken, parseJoinToken, verifySecret } from './join-token.ts'
 
 const token = { id: 'abcdefghi0', secret: 'A'.repeat(43), pin: 'b'.repeat(43) }
 
@@ -20,7 +20,7 @@ test('what was cut short is no other kind of credential', () => {
 test('of the secret only a hash is kept, and compared whole', () => {
   const hash = hashSecret(token.secret)
   match(hash, /^[0-9a-f]{64}$/)
-  ok(isSecretOf(token.secret, hash))
-  ok(!isSecretOf(`${token.secret.slice(0, -1)}B`, hash))
-  ok(!isSecretOf(token.secret, ''))
+  ok(verifySecret(token.secret, hash))
+  ok(!verifySecret(`${token.secret.slice(0, -1)}B`, hash))
+  ok(!verifySecret(token.secret, ''))
 })

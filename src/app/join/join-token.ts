@@ -23,11 +23,11 @@ export const formatJoinToken = ({ id, secret, pin }: JoinToken): string => `${pr
 
 export function makeJoinToken(caCertificate: string): JoinToken {
   const id = Array.from({ length: 10 }, () => idLetters[randomInt(idLetters.length)]).join('')
-  return { id, secret: randomBytes(32).toString('base64url'), pin: pinOf(caCertificate) }
+  return { id, secret: randomBytes(32).toString('base64url'), pin: publicKeyPin(caCertificate) }
 }
 
 /** Of the first certificate in a PEM text. @throws {Error} when it is none. */
-export function pinOf(caCertificate: string): string {
+export function publicKeyPin(caCertificate: string): string {
   const key = new X509Certificate(caCertificate).publicKey.export({ type: 'spki', format: 'der' })
   return createHash('sha256').update(key).digest('base64url')
 }
@@ -35,7 +35,7 @@ export function pinOf(caCertificate: string): string {
 /** What is kept of a secret: no salt and no stretching, as there is nothing to guess in 256 random bits. */
 export const hashSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex')
 
-export function isSecretOf(secret: string, hash: string): boolean {
+export function verifySecret(secret: string, hash: string): boolean {
   const given = Buffer.from(hashSecret(secret))
   const kept = Buffer.from(hash)
   return given.length === kept.length && timingSafeEqual(given, kept)

@@ -11,7 +11,7 @@ import {
   workerCredentialType,
 } from './join-secrets.ts'
 import { formatJoinToken, hashSecret, makeJoinToken } from './join-token.ts'
-import { termsError } from './worker-labels.ts'
+import { labelPolicyError } from './worker-labels.ts'
 
 export type NewJoinToken = {
   pool: string
@@ -36,7 +36,7 @@ export async function createJoinToken(
   const token = makeJoinToken(caCertificate)
   const expiresAtMs = nowMs + ttlMs
   const terms = { labels, allowLabels }
-  const wrong = termsError(terms)
+  const wrong = labelPolicyError(terms)
   if (wrong) throw new RangeError(wrong)
   const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker, ...terms })
   await client.resource(secretResource).create({ ...secret, metadata: { ...secret.metadata, namespace: systemNamespace } })
@@ -47,7 +47,7 @@ export type ListedJoinToken = JoinTokenRecord & { readonly workers: readonly str
 
 /** Every join token, with the workers that joined with it and whose credentials hold. Tokens that are gone are named by their workers. */
 export async function listJoinTokens(client: Client): Promise<ListedJoinToken[]> {
-  const secrets = await ofTokens(client)
+  const secrets = await listJoinSecrets(client)
   const workersOf = Map.groupBy(
     secrets.filter(({ type }) => type === workerCredentialType),
     ({ metadata }) => metadata.labels?.[joinTokenLabel] ?? '',
@@ -55,7 +55,7 @@ export async function listJoinTokens(client: Client): Promise<ListedJoinToken[]>
   return secrets
     .map(readJoinToken)
     .filter(record => record !== undefined)
-    .map(record => ({ ...record, workers: (workersOf.get(record.id) ?? []).map(nameOf) }))
+    .map(record => ({ ...record, workers: (workersOf.get(record.id) ?? []).map(workerNameOf) }))
 }
 
 /**
@@ -67,16 +67,16 @@ export async function revokeJoinToken(
   id: string,
   { keepWorkers = false } = {},
 ): Promise<{ workers: string[] } | undefined> {
-  const secrets = (await ofTokens(client)).filter(({ metadata }) => metadata.labels?.[joinTokenLabel] === id)
+  const secrets = (await listJoinSecrets(client)).filter(({ metadata }) => metadata.labels?.[joinTokenLabel] === id)
   if (secrets.length === 0) return undefined
   // The token first: nobody comes in while the others are shown out.
   await remove(client, joinTokenName(id))
   const credentials = keepWorkers ? [] : secrets.filter(({ type }) => type === workerCredentialType)
   // Who was being let in while the token went has a credential by now.
-  const late = keepWorkers ? [] : (await ofTokens(client)).filter(isOf(id))
+  const late = keepWorkers ? [] : (await listJoinSecrets(client)).filter(isCredentialOf(id))
   const all = new Map([...credentials, ...late].map(secret => [secret.metadata.name, secret]))
   for (const name of all.keys()) await remove(client, name)
-  return { workers: [...all.values()].map(nameOf) }
+  return { workers: [...all.values()].map(workerNameOf) }
 }
 
 /** Revokes the credential of one worker. Returns false when it has none. */
@@ -84,12 +84,12 @@ export async function revokeWorker(client: Client, worker: string): Promise<bool
   return await remove(client, workerCredentialName(worker))
 }
 
-const isOf =
+const isCredentialOf =
   (id: string) =>
   ({ type, metadata }: KubeObject<SecretBody>): boolean =>
     type === workerCredentialType && metadata.labels?.[joinTokenLabel] === id
 
-async function ofTokens(client: Client): Promise<KubeObject<SecretBody>[]> {
+async function listJoinSecrets(client: Client): Promise<KubeObject<SecretBody>[]> {
   return (await client.resource(secretResource).listAll({ namespace: systemNamespace, labelSelector: joinTokenLabel })).items
 }
 
@@ -103,4 +103,4 @@ async function remove(client: Client, name: string): Promise<boolean> {
   }
 }
 
-const nameOf = ({ metadata }: KubeObject<SecretBody>): string => metadata.name.slice(workerCredentialName('').length)
+const workerNameOf = ({ metadata }: KubeObject<SecretBody>): string => metadata.name.slice(workerCredentialName('').length)

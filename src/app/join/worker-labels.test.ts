@@ -1,6 +1,6 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
-import { allowedLabels, termsError } from './worker-labels.ts'
+import { allowedLabels, labelPolicyError } from './worker-labels.ts'
 
 const terms = { labels: { site: 'west' }, allowLabels: ['gpu', 'disk=ssd'] }
 
@@ -30,8 +30,8 @@ test('labels of a worker: a token that allows any, but for the one of the pool',
 })
 
 test('terms that cannot be are refused when the token is made', () => {
-  equal(termsError(terms), undefined)
-  match(termsError({ labels: { 'a b': 'c' }, allowLabels: [] }) ?? '', /^label labels/)
-  match(termsError({ labels: {}, allowLabels: ['a=b c'] }) ?? '', /^label labels/)
-  match(termsError({ labels: {}, allowLabels: ['oarlock.dev/pool'] }) ?? '', /is set by the pool of the token/)
+  equal(labelPolicyError(terms), undefined)
+  match(labelPolicyError({ labels: { 'a b': 'c' }, allowLabels: [] }) ?? '', /^label labels/)
+  match(labelPolicyError({ labels: {}, allowLabels: ['a=b c'] }) ?? '', /^label labels/)
+  match(labelPolicyError({ labels: {}, allowLabels: ['oarlock.dev/pool'] }) ?? '', /is set by the pool of the token/)
 })

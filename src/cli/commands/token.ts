@@ -48,7 +48,7 @@ function rethrowAsUsageError(error: unknown): never {
 /** `oarlock token list` */
 export async function list(options: AccessOptions & { output?: string }): Promise<void> {
   await withClient(options, async client => {
-    const { listJoinTokens, formatTerms } = await joinTokens()
+    const { listJoinTokens, formatLabelPolicy } = await joinTokens()
     const tokens = await listJoinTokens(client)
     if (options.output === 'json' || options.output === 'yaml') {
       // Without the hash, which is of no use to a client.
@@ -68,7 +68,7 @@ export async function list(options: AccessOptions & { output?: string }): Promis
       expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'expired',
       uses === undefined ? 'unlimited' : String(uses),
       String(workers.length),
-      formatTerms(terms),
+      formatLabelPolicy(terms),
     ])
     for (const line of renderTable(['ID', 'POOL', 'EXPIRES IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
   })

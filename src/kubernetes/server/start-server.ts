@@ -73,6 +73,8 @@ export type ApiServer = {
   /** PEM. */
   readonly caCertificate: string
   readonly kubeconfigPath: string
+  /** The administrator's bearer token, as in the kubeconfig. */
+  readonly adminToken: string
   /** The same API for a client of this process, without a socket: `createClient({ cluster, local: server.connect() })`. */
   connect(): LocalConnection
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
@@ -221,6 +223,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       port: actualPort,
       caCertificate: certificates.ca,
       kubeconfigPath,
+      adminToken: tokens.adminToken,
       connect: () => locals.connect(),
       issueToken: user => tokens.issue(user, store.nowMs),
       getObject(table, namespace, name) {

@@ -3,9 +3,9 @@ import { StateStoreError } from '../stores/state/index.ts'
 import { AppStartError } from './app-start-error.ts'
 
 /** Turns what the rooms throw at a start into one kind of error; anything unknown stays what it is. */
-export function startError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
+export function toAppStartError(error: unknown, { dataDir, listen }: { dataDir: string; listen: string }): unknown {
   if (error instanceof ServerStartError) {
-    if (error.isAddressError) return addressError('API', '--listen', listen, error)
+    if (error.isAddressError) return listenError('API', '--listen', listen, error)
     return new AppStartError('DataDirectory', error.message, dataHints[error.code] ?? 'choose another with --data', error)
   }
   if (error instanceof StateStoreError) {
@@ -37,7 +37,7 @@ const dataHints: Record<string, string> & { DiskFull: string; DataDirectoryUnwri
 }
 
 /** An address that cannot be listened on, with the flag that names another. */
-export function addressError(what: string, flag: string, address: string, cause: unknown): AppStartError {
+export function listenError(what: string, flag: string, address: string, cause: unknown): AppStartError {
   const error = cause as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
   const code = error.cause?.code ?? error.code
   const why = code === 'EADDRINUSE' ? 'is in use by another process' : `cannot be listened on (${code})`

@@ -6,7 +6,7 @@ import { availableIsolationLevels } from '../execution/workspace/index.ts'
 const everyMs = 5 * 60_000
 
 /** Engines and isolation of this machine, for the workers that are started here: found out once for all of them, in the background. */
-export class HostTraits {
+export class HostCapabilities {
   #engines: string | undefined
   #levels: string | undefined
   #sinceMs = -Infinity
