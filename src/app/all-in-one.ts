@@ -127,7 +127,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         log,
         tlsNames: options.names,
         authorize: makeAuthorizer(known),
-        admission: joinedAdmission(workerOf, known),
+        admissionPlugins: joinedAdmission(workerOf, known),
         mounts: [
           { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
           { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },

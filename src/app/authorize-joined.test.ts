@@ -108,10 +108,10 @@ for (const [request, isAllowed] of [
 }
 
 const guards = joinedAdmission(workerOf, facts)
-const place = { verb: 'create', namespace: 'shop', name: '', subresource: '' }
+const place = { verb: 'create', kind: { group: '', plural: '' }, namespace: 'shop', name: '', subresource: '' }
 const object = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest }) as unknown as KubeObject
 const passes = (table: string, written: KubeObject, who = user, before?: KubeObject) =>
-  guards.get(table)?.(who, place, written, before) === undefined
+  guards.get(table)?.({ ...place, user: who }, written, before) === undefined
 const worker = (name: string, pool: string, own: object = { gpu: 'a100' }) =>
   ({ metadata: { name, labels: { 'oarlock.dev/pool': pool, ...own } }, spec: { pool } }) as unknown as KubeObject
 

@@ -1,6 +1,6 @@
 import { apiGroup, isEnded, labels, outputsSecretName, outputsSecretType, type Run, type StackSpec, systemNamespace } from '../api/index.ts'
 import { equalJson, type KubeObject } from '../kubernetes/object/index.ts'
-import type { AdmissionHook, Attributes, User } from '../kubernetes/server/index.ts'
+import type { AdmissionPlugin, Attributes, User } from '../kubernetes/server/index.ts'
 
 /** Workers that came with a join token: they run on machines of others, and get what their own Runs need and nothing else. */
 export const joinedGroup = 'oarlock:joined-workers'
@@ -84,18 +84,18 @@ function referencedSecrets(spec: StackSpec): ReadonlySet<string> {
 export function joinedAdmission(
   workerOf: (user: User) => string | undefined,
   facts: JoinedWorkerFacts,
-): ReadonlyMap<string, AdmissionHook> {
+): ReadonlyMap<string, AdmissionPlugin> {
   const forJoined =
     (
       check: (worker: string, user: User, object: KubeObject, namespace: string, before: KubeObject | undefined) => string | undefined,
-    ): AdmissionHook =>
-    (user, { namespace }, object, before) => {
+    ): AdmissionPlugin =>
+    ({ user, namespace }, object, before) => {
       const worker = user.groups.includes(joinedGroup) ? workerOf(user) : undefined
       return worker === undefined ? undefined : check(worker, user, object, namespace, before)
     }
   const ownName = (worker: string, { metadata }: KubeObject) =>
     metadata.name === worker ? undefined : `worker ${worker} may write objects of its own name only`
-  return new Map<string, AdmissionHook>([
+  return new Map<string, AdmissionPlugin>([
     [
       `workers.${apiGroup}`,
       forJoined((worker, user, object, _, before) => {

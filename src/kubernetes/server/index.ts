@@ -21,7 +21,15 @@
  * | data | storage/ (tables, commits, backup) |
  * | no dependencies | fairness/ (fair queueing, time slices), metrics/ (`/metrics`) |
  */
-export { type AdmissionHook, type Attributes, adminsGroup, issueClientCertificate, type OwnAuthorizer, type User } from './auth/index.ts'
+export {
+  type AdmissionPlugin,
+  type AdmissionRequest,
+  type Attributes,
+  adminsGroup,
+  issueClientCertificate,
+  type OwnAuthorizer,
+  type User,
+} from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'
 export type { LocalConnection, Mount } from './http/index.ts'
 export type { ServerStats } from './metrics/index.ts'

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { type KubeObject, StatusError } from '../object/index.ts'
 import { type Log, silentLog } from '../util/index.ts'
 import {
-  type AdmissionHook,
+  type AdmissionPlugin,
   Authorization,
   makeKubeconfig,
   type OwnAuthorizer,
@@ -35,8 +35,8 @@ import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
-import { type AdmissionPlugin, PagedLists, type Services } from './rest/index.ts'
-import { Reviews, roleGuards } from './review/index.ts'
+import { PagedLists, type Services } from './rest/index.ts'
+import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
 import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeAtomically } from './storage/index.ts'
 import { WatchHub } from './watch/index.ts'
 
@@ -57,7 +57,7 @@ export type ServerOptions = {
    */
   authorize?: OwnAuthorizer
   /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
-  admission?: ReadonlyMap<string, AdmissionHook>
+  admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
   /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
@@ -186,7 +186,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
       tokens,
       authorize: authorization.authorize,
       reviews: new Reviews({ store, authorization, tokens, serviceAccounts }),
-      admissionPlugins: new Map([...roleGuards(rbac, authorization), ...customAdmission(options.admission)]),
+      admissionPlugins: new Map([...rbacAdmissionPlugins(rbac, authorization), ...customPlugins(options.admissionPlugins)]),
       openId: path => openIdDocument(path, serviceAccounts, url),
       mounts: allMounts,
       fairness,
@@ -263,20 +263,9 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
   }
 }
 
-function customAdmission(guards: ReadonlyMap<string, AdmissionHook> = new Map()): [string, AdmissionPlugin][] {
-  return [...guards]
-    .filter(([table]) => !table.endsWith(`.${rbacGroup}`))
-    .map(([table, guard]) => [
-      table,
-      ({ user, verb, namespace, name, subresource, kind }, object, before) => {
-        const why = guard(user, { verb, namespace, name, subresource }, object, before)
-        if (why === undefined) return
-        const what = `${kind.plural}${kind.group ? `.${kind.group}` : ''} ${JSON.stringify(object.metadata.name ?? name)} is forbidden: ${why}`
-        throw new StatusError('Forbidden', what, {
-          details: { name: object.metadata.name ?? name, group: kind.group || undefined, kind: kind.plural },
-        })
-      },
-    ])
+/** The plugins of RBAC's kinds cannot be replaced. */
+function customPlugins(plugins: ReadonlyMap<string, AdmissionPlugin> = new Map()): [string, AdmissionPlugin][] {
+  return [...plugins].filter(([table]) => !table.endsWith(`.${rbacGroup}`))
 }
 
 function createDirectories(dataDir: string, pkiDir: string): void {

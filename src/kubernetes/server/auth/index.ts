@@ -13,4 +13,13 @@ export { writeSecretFile } from './secret-file.ts'
 export { type ReadToken, type Reference, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
 export { SigningKey } from './signing-key.ts'
 export { type TokenRequest, Tokens } from './tokens.ts'
-export { type AdmissionHook, type Attributes, type Authorizer, adminsGroup, named, type OwnAuthorizer, type User } from './user.ts'
+export {
+  type AdmissionPlugin,
+  type AdmissionRequest,
+  type Attributes,
+  type Authorizer,
+  adminsGroup,
+  named,
+  type OwnAuthorizer,
+  type User,
+} from './user.ts'

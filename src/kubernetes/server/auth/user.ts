@@ -33,16 +33,23 @@ export type Authorizer = (attributes: Attributes) => true | string
 /** What a program that embeds the server says about a request: as {@link Authorizer}, or undefined to leave it to RBAC. */
 export type OwnAuthorizer = (attributes: Attributes) => true | string | undefined
 
+/** The write that an {@link AdmissionPlugin} decides on. */
+export type AdmissionRequest = {
+  readonly user: User
+  readonly verb: string
+  readonly kind: { readonly group: string; readonly plural: string }
+  readonly namespace: string
+  /** Of the request path; empty for a create, which names its object in the body only. */
+  readonly name: string
+  readonly subresource: string
+}
+
 /**
- * What a program that embeds the server says about an object before it is written, `before` being what it replaces: undefined to
- * let it pass, or why not. Kubernetes has admission plugins such as NodeRestriction for this.
+ * Validates an object before it is written, knowing who writes it, as Kubernetes' plugin NodeRestriction does. `before` is the object that
+ * would be replaced. Returns the reason for a 403, or undefined to admit the object.
+ * @throws {StatusError} to reject it with another status.
  */
-export type AdmissionHook = (
-  user: User,
-  request: { readonly verb: string; readonly namespace: string; readonly name: string; readonly subresource: string },
-  object: KubeObject,
-  before: KubeObject | undefined,
-) => string | undefined
+export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, before: KubeObject | undefined) => string | undefined
 
 export function named(name: string, groups: readonly string[]): User {
   return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }

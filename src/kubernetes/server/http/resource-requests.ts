@@ -109,7 +109,7 @@ function callerOf(options: HandlerOptions, request: HttpRequest, { verb, kind, n
   const mayCreate = verb === 'patch' || (kind.strategy.allowCreateOnUpdate && verb === 'update')
   return {
     user,
-    admit: admissionPlugins.get(kind.storageName),
+    admissionPlugin: admissionPlugins.get(kind.storageName),
     checkCreate: mayCreate ? () => authorizeResource(authorize, { user, verb: 'create', group, resource, namespace, name }) : undefined,
     revalidate: verb === 'watch' ? watchRevalidation(options, request, attributes) : undefined,
   }

@@ -5,7 +5,7 @@
  */
 export { type Amounts, addAmounts, amountsOf, forbiddenError, podLimits, podRequests } from './admission/index.ts'
 export { tokenRequestKind } from './built-in-kinds.ts'
-export { type Crd, crdFinalizer, markTerminating } from './crd-object.ts'
+export { type Crd, crdFinalizer, markTerminating } from './crd/index.ts'
 export { humanDuration } from './human-duration.ts'
 export { allVerbs, type Kind, type KindNames, storageNameOf, type Verb } from './kind.ts'
 export { kubernetesServiceIp, systemPriorityClasses } from './kinds/index.ts'

@@ -8,7 +8,7 @@ import {
   labelSelectorFromObject,
   type StatusCause,
 } from '../../object/index.ts'
-import type { CrdScale } from './crd-object.ts'
+import type { CrdScale } from './crd/crd.ts'
 import { allVerbs, type Kind } from './kind.ts'
 import { ageColumn, nameColumn, type PrinterColumn } from './printer-columns.ts'
 import { goForm, typeSchema } from './schemas/index.ts'

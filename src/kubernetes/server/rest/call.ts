@@ -1,7 +1,7 @@
 import { badRequest, type KubeObject, StatusError } from '../../object/index.ts'
-import type { User } from '../auth/index.ts'
+import type { AdmissionPlugin, User } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
-import type { Kind, Registry, Verb } from '../registry/index.ts'
+import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
 import type { Revalidate, WatchHub } from '../watch/index.ts'
@@ -48,7 +48,7 @@ export type Caller = {
   /** For watches; see {@link Revalidate}. */
   readonly revalidate?: Revalidate | undefined
   /** The admission plugin of the kind, if it has one. */
-  readonly admit?: AdmissionPlugin | undefined
+  readonly admissionPlugin?: AdmissionPlugin | undefined
 }
 
 /** Where the response goes, and in which form. */
@@ -66,12 +66,6 @@ export type Call = {
   readonly output: CallOutput
 }
 
-/**
- * Checks an object before it is written; `before` is the version it replaces.
- * @throws {StatusError} to reject the write.
- */
-export type AdmissionPlugin = (request: Target & Pick<Caller, 'user'>, object: KubeObject, before: KubeObject | undefined) => void
-
 export function keyOf({ namespace, name }: { namespace: string; name: string }): string {
   return namespace ? `${namespace}/${name}` : name
 }
@@ -81,9 +75,13 @@ export function withKind(call: Call, kind: Kind): Call {
   return { ...call, target: { ...call.target, kind } }
 }
 
-/** Runs the admission plugin of the kind, if it has one. */
-export function admit({ target, caller: { user, admit } }: Call, object: KubeObject, before: KubeObject | undefined): void {
-  admit?.({ ...target, user }, object, before)
+/**
+ * Runs the admission plugin of the kind, if it has one.
+ * @throws {StatusError} Forbidden if it rejects the object.
+ */
+export function admit({ target, caller: { user, admissionPlugin } }: Call, object: KubeObject, before: KubeObject | undefined): void {
+  const reason = admissionPlugin?.({ ...target, user }, object, before)
+  if (reason !== undefined) throw forbiddenError(target.kind, object.metadata.name ?? target.name, reason)
 }
 
 /** Sends the result of a write. */

@@ -1,7 +1,7 @@
 /**
- * @module review: questions that are asked by creating an object and answered at once: who am I, may I, whose token is
- * this, and a token for a ServiceAccount. Start reading at `reviews.ts`.
- * In: a routed, allowed request (`Call`) of a virtual kind. Out: its answer. Nothing is stored. And the say that RBAC has in the writing of roles (`guard-roles.ts`).
+ * @module review: the virtual kinds, whose objects are evaluated when they are created and never stored: access reviews, token reviews, and
+ * tokens for ServiceAccounts. Start reading at `reviews.ts`.
+ * In: a routed, authorized request (`Call`) of a virtual kind. Out: its response. Also the admission plugins of RBAC (`rbac-admission.ts`).
  */
-export { roleGuards } from './guard-roles.ts'
+export { rbacAdmissionPlugins } from './rbac-admission.ts'
 export { Reviews } from './reviews.ts'

@@ -1,4 +1,4 @@
-import { crdFinalizer, crdSchema, prepareCrd, validateCrd } from '../crd-object.ts'
+import { crdFinalizer, crdSchema, prepareCrd, validateCrd } from '../crd/index.ts'
 import { column, creationTimestampText, nameColumn } from '../printer-columns.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 

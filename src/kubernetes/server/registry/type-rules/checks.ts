@@ -209,3 +209,13 @@ export function resourceName(path: string, name: string): StatusCause[] {
   }
   return causes
 }
+
+/** The indexes of values that occur earlier in the list. */
+export function duplicateIndexes(values: readonly string[]): number[] {
+  const seen = new Set<string>()
+  return values.flatMap((value, index) => {
+    if (seen.has(value)) return [index]
+    seen.add(value)
+    return []
+  })
+}

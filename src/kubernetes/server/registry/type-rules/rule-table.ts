@@ -2,16 +2,19 @@ import { appsRules } from './apps-rules.ts'
 import { autoscalingRules } from './autoscaling-rules.ts'
 import { batchRules } from './batch-rules.ts'
 import { containerRules } from './container-rules.ts'
+import { discoveryRules } from './discovery-rules.ts'
 import { networkingRules } from './networking-rules.ts'
 import { podRules } from './pod-rules.ts'
+import { policyRules } from './policy-rules.ts'
+import { priorityClassRules } from './priority-class-rules.ts'
 import { schedulingRules } from './scheduling-rules.ts'
 import { selectorRules } from './selector-rules.ts'
 import { serviceRules } from './service-rules.ts'
-import { smallGroupRules } from './small-group-rules.ts'
+import { storageClassRules } from './storage-class-rules.ts'
 import type { RuleTable, TypeRules } from './type-rules.ts'
 import { volumeRules } from './volume-rules.ts'
 
-/** Every file with rules of types, one line each. */
+/** The rules of each file in this folder. */
 const tables: readonly RuleTable[] = [
   podRules,
   containerRules,
@@ -23,7 +26,10 @@ const tables: readonly RuleTable[] = [
   batchRules,
   autoscalingRules,
   networkingRules,
-  smallGroupRules,
+  policyRules,
+  priorityClassRules,
+  storageClassRules,
+  discoveryRules,
 ]
 
 let all: ReadonlyMap<string, TypeRules> | undefined

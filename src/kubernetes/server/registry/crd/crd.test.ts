@@ -1,7 +1,7 @@
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
-import { makeDataDir, startTestServer, type TestServer } from '../server.testing.ts'
+import { makeDataDir, startTestServer, type TestServer } from '../../server.testing.ts'
 
 let api: TestServer
 before(async () => {

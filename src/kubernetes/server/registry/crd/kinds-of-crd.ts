@@ -1,13 +1,13 @@
-import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../object/index.ts'
-import { hasRules } from '../../schema/index.ts'
-import { compareVersions } from './compare-versions.ts'
-import type { Crd, CrdColumn, CrdVersion } from './crd-object.ts'
-import { fromStored, type StorageVersion, toStored } from './crd-storage-version.ts'
-import { fieldReader } from './field-path.ts'
-import { formatAge } from './human-duration.ts'
-import { allVerbs, type Kind, storageNameOf } from './kind.ts'
-import { ageColumn, nameColumn, type PrinterColumn } from './printer-columns.ts'
-import { customScale, customScaleErrors } from './scale.ts'
+import { compileJsonPath, type KubeObject, type StructuralSchema } from '../../../object/index.ts'
+import { hasRules } from '../../../schema/index.ts'
+import { compareVersions } from '../compare-versions.ts'
+import { fieldReader } from '../field-path.ts'
+import { formatAge } from '../human-duration.ts'
+import { allVerbs, type Kind, storageNameOf } from '../kind.ts'
+import { ageColumn, nameColumn, type PrinterColumn } from '../printer-columns.ts'
+import { customScale, customScaleErrors } from '../scale.ts'
+import type { Crd, CrdColumn, CrdVersion } from './crd.ts'
+import { fromStored, type StorageVersion, toStored } from './storage-version.ts'
 
 /**
  * Compiles a definition to the kinds it serves, one for each served version.

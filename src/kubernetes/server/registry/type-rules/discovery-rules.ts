@@ -1,70 +1,25 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import {
   duplicateValue,
-  forbiddenField,
   invalidValue,
-  isJsonObject,
   labelErrors,
   labelValueErrors,
   nameErrors,
   qualifiedNameErrors,
   requiredValue,
   type StatusCause,
-  tooLong,
   tooMany,
-  unsupportedValue,
 } from '../../../object/index.ts'
+import { duplicateIndexes } from './checks.ts'
 import { canonicalIpErrors, endpointIpErrors, ipErrors } from './ip-address.ts'
-import { intOrPercentErrors, numberOf, over100PercentErrors } from './number-checks.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
-/** Of the groups policy, scheduling.k8s.io, storage.k8s.io and discovery.k8s.io. */
-export const smallGroupRules: RuleTable = {
-  'policy.v1.PodDisruptionBudgetSpec': {
-    check: (spec, { path }) => {
-      const { minAvailable, maxUnavailable, selector = null, unhealthyPodEvictionPolicy = null } = spec
-      const causes = ['minAvailable', 'maxUnavailable'].flatMap(field => [
-        ...intOrPercentErrors(spec[field], `${path}.${field}`),
-        ...over100PercentErrors(spec[field], `${path}.${field}`),
-      ])
-      if (minAvailable === undefined || maxUnavailable === undefined) return causes
-      // By the names of Go, as Kubernetes says it.
-      const said = {
-        MinAvailable: minAvailable,
-        Selector: selector,
-        MaxUnavailable: maxUnavailable,
-        UnhealthyPodEvictionPolicy: unhealthyPodEvictionPolicy,
-      }
-      return [invalidValue(path, said, 'minAvailable and maxUnavailable cannot be both set'), ...causes]
-    },
-  },
-  'scheduling.v1.PriorityClass': {
-    defaults: { preemptionPolicy: 'PreemptLowerPriority' },
-    free: ['preemptionPolicy'],
-    check: ({ preemptionPolicy: policy, value }, { object }) => {
-      const causes: StatusCause[] = []
-      if (policy !== 'PreemptLowerPriority' && policy !== 'Never') {
-        causes.push(unsupportedValue('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never']))
-      }
-      if (!object.metadata.name.startsWith('system-') && numberOf(value) > maxUserPriority) {
-        causes.push(forbiddenField('value', `maximum allowed value of a user defined priority is ${maxUserPriority}`))
-      }
-      return causes
-    },
-  },
-  'storage.v1.StorageClass': {
-    defaults: { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' },
-    required: { provisioner: '' },
-    free: ['reclaimPolicy'],
-    check: storageClassErrors,
-  },
-  'core.v1.TopologySelectorLabelRequirement': {
-    required: { values: '' },
-    check: ({ key, values }, { path }) => [
-      ...qualifiedNameErrors(String(key ?? '')).map(why => invalidValue(`${path}.key`, key ?? '', why)),
-      ...repeated((values ?? []) as string[]).map(index => duplicateValue(`${path}.values[${index}]`, (values as string[])[index])),
-    ],
-  },
+const maxEndpoints = 1_000
+const maxPorts = 20_000
+const maxAddresses = 100
+const maxHints = 8
+
+export const discoveryRules: RuleTable = {
   'discovery.v1.EndpointSlice': {
     required: { addressType: '' },
     check: ({ addressType, endpoints, ports }) => {
@@ -75,7 +30,7 @@ export const smallGroupRules: RuleTable = {
       else causes.push(...list.flatMap((endpoint, index) => addressErrors(endpoint, addressType, `endpoints[${index}].addresses`)))
       if (portList.length > maxPorts) return [...causes, tooMany('ports', portList.length, maxPorts)]
       const names = portList.map(({ name }) => String(name))
-      for (const index of repeated(names)) causes.push(duplicateValue(`ports[${index}].name`, names[index]))
+      for (const index of duplicateIndexes(names)) causes.push(duplicateValue(`ports[${index}].name`, names[index]))
       return causes
     },
   },
@@ -96,32 +51,6 @@ export const smallGroupRules: RuleTable = {
         : []),
     ],
   },
-}
-
-const maxUserPriority = 1_000_000_000
-const maxParameters = 512
-const maxParameterBytes = 256 * 1024
-const maxEndpoints = 1_000
-const maxPorts = 20_000
-const maxAddresses = 100
-const maxHints = 8
-
-function storageClassErrors({ provisioner, parameters, reclaimPolicy }: Fields): StatusCause[] {
-  const causes: StatusCause[] = []
-  if (typeof provisioner === 'string' && provisioner !== '') {
-    const name = provisioner.toLowerCase()
-    causes.push(...qualifiedNameErrors(name).map(why => invalidValue('provisioner', name, why)))
-  }
-  if (reclaimPolicy !== 'Delete' && reclaimPolicy !== 'Retain') {
-    causes.push(unsupportedValue('reclaimPolicy', reclaimPolicy, ['Delete', 'Retain']))
-  }
-  if (!isJsonObject(parameters)) return causes
-  const entries = Object.entries(parameters)
-  if (entries.length > maxParameters) return [...causes, tooLong('parameters', maxParameters)]
-  if (Object.hasOwn(parameters, '')) causes.push(invalidValue('parameters', '', 'field can not be empty.'))
-  const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value)), 0)
-  if (bytes > maxParameterBytes) causes.push(tooLong('parameters', maxParameterBytes))
-  return causes
 }
 
 function addressErrors({ addresses }: Fields, type: unknown, path: string): StatusCause[] {
@@ -157,7 +86,7 @@ function hintErrors(hints: Fields, path: string): StatusCause[] {
   for (const field of ['forZones', 'forNodes'] as const) {
     const names = ((hints[field] ?? []) as Fields[]).map(({ name }) => String(name ?? ''))
     if (names.length > maxHints) return [...causes, tooMany(`${path}.${field}`, names.length, maxHints)]
-    for (const index of repeated(names)) causes.push(duplicateValue(`${path}.${field}[${index}].name`, names[index]))
+    for (const index of duplicateIndexes(names)) causes.push(duplicateValue(`${path}.${field}[${index}].name`, names[index]))
     for (const [index, name] of names.entries()) {
       const whys = field === 'forZones' ? labelValueErrors(name) : nameErrors(name, 'dns1123Subdomain')
       causes.push(...whys.map(why => invalidValue(`${path}.${field}[${index}].name`, name, why)))
@@ -168,13 +97,3 @@ function hintErrors(hints: Fields, path: string): StatusCause[] {
 
 const nameCauses = (name: string, rule: 'dns1123Subdomain' | 'dns1123Label', path: string): StatusCause[] =>
   nameErrors(name, rule).map(why => invalidValue(path, name, why))
-
-/** Where a value stands that was there before. */
-function repeated(values: readonly string[]): number[] {
-  const seen = new Set<string>()
-  return values.flatMap((value, index) => {
-    if (seen.has(value)) return [index]
-    seen.add(value)
-    return []
-  })
-}

@@ -1,6 +1,6 @@
-import { equalJson, type KubeObject, type StructuralSchema } from '../../object/index.ts'
-import { applyDefaults, pruneUnknown } from '../../schema/index.ts'
-import { asciiJson } from '../storage/index.ts'
+import { equalJson, type KubeObject, type StructuralSchema } from '../../../object/index.ts'
+import { applyDefaults, pruneUnknown } from '../../../schema/index.ts'
+import { asciiJson } from '../../storage/index.ts'
 
 /** The version of a definition that its objects are stored in. */
 export type StorageVersion = {

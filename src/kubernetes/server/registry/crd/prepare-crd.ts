@@ -1,0 +1,17 @@
+import type { KubeObject } from '../../../object/index.ts'
+import type { Crd } from './crd.ts'
+
+/** Holds a definition back until its objects are gone. */
+export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
+
+/** Kubernetes' defaults for a definition. */
+export function prepareCrd(object: KubeObject, before: KubeObject | undefined): void {
+  const { spec, metadata } = object as Crd
+  if (!before && !metadata.finalizers?.includes(crdFinalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), crdFinalizer]
+  if (!spec || typeof spec !== 'object' || !spec.names || typeof spec.names !== 'object') return
+  if (typeof spec.names.kind === 'string') {
+    spec.names.singular ||= spec.names.kind.toLowerCase()
+    spec.names.listKind ||= `${spec.names.kind}List`
+  }
+  spec.conversion ??= { strategy: 'None' }
+}

@@ -1,0 +1,189 @@
+import {
+  compileJsonPath,
+  duplicateValue,
+  equalJson,
+  getOwn,
+  invalidValue,
+  isJsonObject,
+  type KubeObject,
+  nameErrors,
+  requiredValue,
+  type StatusCause,
+  type StructuralSchema,
+  tooMany,
+  unsupportedValue,
+} from '../../../object/index.ts'
+import { structuralErrors } from '../../../schema/index.ts'
+import type { Crd, CrdColumn, CrdVersion } from './crd.ts'
+
+/** What a definition's schema cannot say. */
+export function validateCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
+  const { spec, metadata } = object as Crd
+  const before = beforeObject as Crd | undefined
+  const causes: StatusCause[] = []
+  if (!spec || typeof spec !== 'object') return causes
+  const { group = '', names = { plural: '', kind: '' }, versions = [], scope } = spec
+  if (metadata.name !== `${names.plural}.${group}`)
+    causes.push(invalidValue('metadata.name', metadata.name, `must be spec.names.plural+"."+spec.group`))
+  for (const why of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, why))
+  if (group && !group.includes('.')) causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'))
+  for (const why of nameErrors(names.plural, 'dns1035Label')) causes.push(invalidValue('spec.names.plural', names.plural, why))
+  if (isProtected(group) && !metadata.annotations?.['api-approved.kubernetes.io']) {
+    const why =
+      'protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
+    causes.push(requiredValue('metadata.annotations[api-approved.kubernetes.io]', why))
+  }
+  for (const field of ['kind', 'listKind'] as const) {
+    for (const why of nameErrors(String(names[field]).toLowerCase(), 'dns1035Label')) {
+      causes.push(invalidValue(`spec.names.${field}`, names[field], `may have mixed case, but should otherwise match: ${why}`))
+    }
+  }
+  for (const why of nameErrors(names.singular ?? '', 'dns1035Label')) causes.push(invalidValue('spec.names.singular', names.singular, why))
+  for (const field of ['shortNames', 'categories'] as const) {
+    for (const [index, name] of (names[field] ?? []).entries()) {
+      for (const why of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.${field}[${index}]`, name, why))
+    }
+  }
+  if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupportedValue('spec.scope', scope, ['Cluster', 'Namespaced']))
+  if (versions.filter(version => version.storage).length !== 1) {
+    causes.push(
+      invalidValue(
+        'spec.versions',
+        versions.map(version => version.name),
+        'must have exactly one version marked as storage version',
+      ),
+    )
+  }
+  if (spec.conversion && spec.conversion.strategy !== 'None')
+    causes.push(unsupportedValue('spec.conversion.strategy', spec.conversion.strategy, ['None']))
+  if (spec.preserveUnknownFields) {
+    const why = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
+    causes.push(invalidValue('spec.preserveUnknownFields', true, why))
+  }
+  // Kubernetes still keeps what all versions share in one place, and names its fields so.
+  const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
+  const hasOneSchema = isShared(version => version.schema ?? null)
+  const hasOneTable = isShared(version => version.additionalPrinterColumns ?? null)
+  const hasOneSelection = isShared(version => version.selectableFields ?? null)
+  const hasOneScale = isShared(version => version.subresources ?? null)
+  const seen = new Set<string>()
+  for (const [index, version] of versions.entries()) {
+    const path = `spec.versions[${index}]`
+    for (const why of nameErrors(version.name, 'dns1035Label')) causes.push(invalidValue(`${path}.name`, version.name, why))
+    if (seen.has(version.name)) causes.push(invalidValue(`${path}.name`, version.name, 'must be unique'))
+    seen.add(version.name)
+    const schema = version.schema?.openAPIV3Schema
+    if (!schema) causes.push(requiredValue(`${path}.schema.openAPIV3Schema`))
+    else if (!hasOneSchema) causes.push(...structuralErrors(schema, `${path}.schema.openAPIV3Schema`))
+    else if (index === 0) causes.push(...structuralErrors(schema))
+    if (!hasOneTable || index === 0) causes.push(...columnErrors(version.additionalPrinterColumns ?? [], hasOneTable ? 'spec' : path))
+    if (!hasOneScale || index === 0)
+      causes.push(...scaleErrors(version.subresources?.scale, `${hasOneScale ? 'spec' : path}.subresources.scale`))
+    const selectablePath = hasOneSelection ? 'spec.selectableFields' : `${path}.selectableFields`
+    if (!hasOneSelection || index === 0) causes.push(...selectableErrors(version.selectableFields ?? [], schema, selectablePath))
+  }
+  if (before) {
+    const stored = before.status?.storedVersions ?? []
+    for (const [index, name] of stored.entries()) {
+      if (seen.has(name)) continue
+      const why = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
+      causes.push(invalidValue(`status.storedVersions[${index}]`, name, why))
+    }
+    for (const [field, is, was] of [
+      ['spec.group', group, before.spec.group],
+      ['spec.scope', scope, before.spec.scope],
+      ['spec.names.plural', names.plural, before.spec.names.plural],
+      ['spec.names.kind', names.kind, before.spec.names.kind],
+    ] as const) {
+      if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
+    }
+  }
+  return causes
+}
+
+function isProtected(group: string): boolean {
+  return /(^|\.)(k8s\.io|kubernetes\.io)$/.test(group)
+}
+
+const columnTypes = ['boolean', 'date', 'integer', 'number', 'string']
+
+function columnErrors(columns: readonly CrdColumn[], path: string): StatusCause[] {
+  return columns.flatMap((declared, index) => {
+    const at = `${path}.additionalPrinterColumns[${index}]`
+    const causes: StatusCause[] = []
+    if (!declared.name) causes.push(requiredValue(`${at}.name`))
+    if (!declared.type) causes.push(requiredValue(`${at}.type`))
+    else if (!columnTypes.includes(declared.type)) {
+      causes.push(invalidValue(`${at}.type`, declared.type, `must be one of ${columnTypes.join(',')}`))
+    }
+    if (!declared.jsonPath) causes.push(requiredValue(`${at}.JSONPath`))
+    else causes.push(...jsonPathErrors(declared.jsonPath, `${at}.JSONPath`))
+    return causes
+  })
+}
+
+/** What a column cannot be read by must be refused here: afterwards the definition is compiled, and nobody is there to tell. */
+function jsonPathErrors(jsonPath: string, path: string): StatusCause[] {
+  if (!jsonPath.startsWith('.')) return [invalidValue(path, jsonPath, 'must be a simple json path starting with .')]
+  try {
+    compileJsonPath(jsonPath)
+    return []
+  } catch (error) {
+    return [invalidValue(path, jsonPath, (error as Error).message)]
+  }
+}
+
+const maxSelectableFields = 8
+
+/** Only single values with a declared type can be selected by. */
+function selectableErrors(fields: readonly { jsonPath: string }[], schema: StructuralSchema | undefined, path: string): StatusCause[] {
+  const causes = fields.length > maxSelectableFields ? [tooMany(path, fields.length, maxSelectableFields)] : []
+  const seen = new Set<string>()
+  for (const [index, { jsonPath }] of fields.entries()) {
+    const at = `${path}[${index}].jsonPath`
+    const found = fieldAt(jsonPath, schema)
+    if (jsonPath === '') causes.push(requiredValue(at))
+    else if (typeof found === 'string') causes.push(invalidValue(at, jsonPath, `is an invalid path: ${found}`))
+    else if (!['string', 'boolean', 'integer'].includes(found.type ?? '')) {
+      const why = 'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
+      causes.push(invalidValue(at, jsonPath, why))
+    }
+    if (seen.has(jsonPath)) causes.push(duplicateValue(at, jsonPath))
+    seen.add(jsonPath)
+  }
+  return causes
+}
+
+/** The schema of the field that a path such as `.spec.color` names, or why there is none. */
+function fieldAt(jsonPath: string, schema: StructuralSchema | undefined): StructuralSchema | string {
+  if (!jsonPath.startsWith('.')) return `expected [ or . but got: ${jsonPath.split(/[.[\]]/)[0]}`
+  if (jsonPath.includes('[')) return 'array notation is not allowed'
+  let found: StructuralSchema | undefined = schema
+  for (const name of jsonPath.slice(1).split('.')) {
+    const properties: unknown = found?.properties
+    found = isJsonObject(properties) ? (getOwn(properties, name) as StructuralSchema | undefined) : undefined
+    if (!isJsonObject(found)) return 'does not refer to a valid field'
+  }
+  return found ?? 'does not refer to a valid field'
+}
+
+function scaleErrors(scale: object | undefined, path: string): StatusCause[] {
+  if (!scale) return []
+  const causes: StatusCause[] = []
+  const paths = scale as Record<string, unknown>
+  for (const [field, root] of [
+    ['specReplicasPath', '.spec'],
+    ['statusReplicasPath', '.status'],
+    ['labelSelectorPath', ''],
+  ] as const) {
+    const value = paths[field]
+    if (value === undefined || value === '') {
+      if (root !== '') causes.push(requiredValue(`${path}.${field}`))
+    } else if (typeof value !== 'string' || !/^(\.[A-Za-z_][A-Za-z0-9_-]*)+$/.test(value)) {
+      causes.push(invalidValue(`${path}.${field}`, value, 'must be a simple json path starting with .'))
+    } else if (root !== '' && !value.startsWith(`${root}.`)) {
+      causes.push(invalidValue(`${path}.${field}`, value, `should be a json path under ${root}`))
+    }
+  }
+  return causes
+}

@@ -1,0 +1,24 @@
+import { invalidValue } from '../../../object/index.ts'
+import { intOrPercentErrors, over100PercentErrors } from './number-checks.ts'
+import type { RuleTable } from './type-rules.ts'
+
+export const policyRules: RuleTable = {
+  'policy.v1.PodDisruptionBudgetSpec': {
+    check: (spec, { path }) => {
+      const { minAvailable, maxUnavailable, selector = null, unhealthyPodEvictionPolicy = null } = spec
+      const causes = ['minAvailable', 'maxUnavailable'].flatMap(field => [
+        ...intOrPercentErrors(spec[field], `${path}.${field}`),
+        ...over100PercentErrors(spec[field], `${path}.${field}`),
+      ])
+      if (minAvailable === undefined || maxUnavailable === undefined) return causes
+      // By the names of Go, as Kubernetes says it.
+      const said = {
+        MinAvailable: minAvailable,
+        Selector: selector,
+        MaxUnavailable: maxUnavailable,
+        UnhealthyPodEvictionPolicy: unhealthyPodEvictionPolicy,
+      }
+      return [invalidValue(path, said, 'minAvailable and maxUnavailable cannot be both set'), ...causes]
+    },
+  },
+}
