@@ -104,7 +104,8 @@ const entryPoints: Record<string, string> = {
   'kubernetes/util/worker-thread.ts': 'the supervisor process must stay small: it needs the path of a module only',
   'execution/workspace/process/index.ts': 'the supervisor process must stay small: it only starts and kills processes',
   'execution/workspace/run-directory.ts': 'the supervisor process must stay small: it removes the directories of Runs',
-  'stores/state/salvage.ts': 'the supervisor process must stay small and load nothing else of stores/state',
+  'stores/state/recover-state.ts': 'the supervisor process must stay small and load nothing else of stores/state',
+  'kubernetes/util/backoff.ts': 'the supervisor process must stay small: recover-state.ts needs nothing else of kubernetes/util',
 }
 
 /** Areas that are divided into modules. */

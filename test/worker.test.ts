@@ -336,7 +336,7 @@ test('a Run that takes longer than spec.timeout is interrupted and Failed', asyn
 
 test('invariant 4: a lock that somebody holds is not broken; the message names them', async t => {
   const stackUid = 'apps-held'
-  const holder = { kind: 'Person', id: 'lock-1', who: 'ada@laptop', info: { ID: 'lock-1' } } as const
+  const holder = { kind: 'User', id: 'lock-1', who: 'ada@laptop', info: { ID: 'lock-1' } } as const
   equal((await states.lock({ stackUid, holder }, async () => false)).kind, 'granted')
   const { run } = await doRun(t, { stackName: 'held', stack: { command: { apply: ['true'] } } })
   equal(run.status?.reason, 'StateLocked')

@@ -35,7 +35,7 @@ import { readStateKey } from './keys.ts'
 import { makeRegistry, recoveredLocks } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
 import { createQueueHandler, queueResponse } from './queue-endpoint.ts'
-import { authorizeLog, authorizeState, makeIsHolderGone, type StoreFacts } from './store-access.ts'
+import { authorizeLog, authorizeState, lockAbandonedCheck, type StoreFacts } from './store-access.ts'
 import { toAppStartError } from './to-app-start-error.ts'
 
 export type AllInOneOptions = {
@@ -235,9 +235,9 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
     late.stateHandler = createStateHandler({
       store: stateStore,
       authorize: request => authorizeState(facts, request),
-      isHolderGone: makeIsHolderGone(client),
+      isLockAbandoned: lockAbandonedCheck(client),
       onError: error => log.error({ err: error }, 'a request to the state store failed'),
-      onLockTaken: () => locks.inc(),
+      onLockBroken: () => locks.inc(),
     })
     late.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
 

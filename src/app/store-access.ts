@@ -2,7 +2,7 @@ import { isEnded, type Run, runResource, type Stack, stackResource, type Worker,
 import type { Client } from '../kubernetes/client/index.ts'
 import { adminsGroup } from '../kubernetes/server/index.ts'
 import type { LogAccess, LogAccessRequest } from '../stores/log/index.ts'
-import type { IsHolderGone, StateAccess, StateAccessRequest } from '../stores/state/index.ts'
+import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../stores/state/index.ts'
 import { workerOf } from './authorize.ts'
 
 /** What access to state and logs is decided by. Caches may be behind: what they miss is asked of the server. */
@@ -48,7 +48,7 @@ export async function authorizeState(facts: StoreFacts, request: StateAccessRequ
   if (!stack)
     return denied(isAdmin ? 404 : 401, isAdmin ? `stack ${namespace}/${stackName} does not exist` : 'the token is not that of this stack')
   const stackUid = stack.metadata.uid
-  if (isAdmin || facts.checkStackToken(stackUid, basicPassword ?? '')) return { allowed: true, stackUid, access: 'person' }
+  if (isAdmin || facts.checkStackToken(stackUid, basicPassword ?? '')) return { allowed: true, stackUid, access: 'user' }
   return denied(401, 'the token is not that of this stack')
 }
 
@@ -67,7 +67,7 @@ export async function authorizeLog(facts: StoreFacts, { user, namespace, run: ru
  * Lease has expired. A Run that was deleted is gone when no Worker says that it works on it. The server is asked, not a cache:
  * a lock broken too early cannot be mended. Names of Runs carry a part of the Stack's UID; where two share one, both must be gone.
  */
-export function makeIsHolderGone(client: Client): IsHolderGone {
+export function lockAbandonedCheck(client: Client): IsLockAbandoned {
   return async ({ runName, epoch }) => {
     const { items } = await client.resource(runResource).listAll({ fieldSelector: `metadata.name=${runName}` })
     const runs = items.filter(run => run.spec.epoch === epoch)

@@ -18,7 +18,7 @@ export async function startWorkerFixture(
   const stateHandler = createStateHandler({
     store: states,
     authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
-    isHolderGone: async () => isHolderGone,
+    isLockAbandoned: async () => isHolderGone,
   })
   const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
   const userOf = (user: { name: string; groups: readonly string[] } | undefined) => user && { name: user.name, groups: [...user.groups] }

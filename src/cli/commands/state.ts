@@ -149,7 +149,7 @@ function newestOrphan(orphans: readonly OrphanInfo[]): OrphanInfo | undefined {
   return orphans.filter(each => each.size > 0 && isWhole(each)).toSorted((a, b) => b.epoch - a.epoch || b.version - a.version)[0]
 }
 
-const isWhole = ({ reason }: OrphanInfo): boolean => reason !== 'Torn'
+const isWhole = ({ reason }: OrphanInfo): boolean => reason !== 'Incomplete'
 
 const howToMend = (name: string, { version }: OrphanInfo): string =>
   `"oarlock state pull ${name} --version ${version} --orphan --to FILE" gives what there is of it; mended, "oarlock state push" takes it`

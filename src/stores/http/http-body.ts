@@ -5,13 +5,13 @@ export class HttpError extends Error {
   override readonly name = 'HttpError'
   readonly status: number
   readonly code: string
-  readonly extra: Record<string, unknown>
+  readonly details: Record<string, unknown>
 
-  constructor(status: number, code: string, message: string, extra: Record<string, unknown> = {}) {
+  constructor(status: number, code: string, message: string, details: Record<string, unknown> = {}) {
     super(message)
     this.status = status
     this.code = code
-    this.extra = extra
+    this.details = details
   }
 }
 
@@ -24,13 +24,13 @@ export class BodyBudget {
     this.#maxBytes = maxBytes
   }
 
-  take(bytes: number): boolean {
+  tryAcquire(bytes: number): boolean {
     if (this.#usedBytes > 0 && this.#usedBytes + bytes > this.#maxBytes) return false
     this.#usedBytes += bytes
     return true
   }
 
-  give(bytes: number): void {
+  release(bytes: number): void {
     this.#usedBytes -= bytes
   }
 }
@@ -60,7 +60,7 @@ export async function readBody(req: IncomingMessage, options: { maxBytes: number
         idle.refresh()
         size += chunk.byteLength
         if (size > maxBytes) return settle(() => reject(tooLarge(`more than ${maxBytes}`)))()
-        if (budget?.take(chunk.byteLength) === false) {
+        if (budget?.tryAcquire(chunk.byteLength) === false) {
           return settle(() => reject(new HttpError(503, 'Overloaded', 'too many bytes are being received at once; try again')))()
         }
         taken += chunk.byteLength
@@ -81,7 +81,7 @@ export async function readBody(req: IncomingMessage, options: { maxBytes: number
       )
     })
   } finally {
-    budget?.give(taken)
+    budget?.release(taken)
   }
 }
 
@@ -117,5 +117,5 @@ export function sendJson(res: ServerResponse, status: number, value: unknown, he
 /** `{error:{code,message}}`, with what else the error carries beside it. */
 export function sendError(res: ServerResponse, error: HttpError, headers: Record<string, string | number> = {}): void {
   const all = error.status === 503 ? { 'retry-after': 1, ...headers } : headers
-  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.extra }, all)
+  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.details }, all)
 }

@@ -5,4 +5,4 @@
  * Not done here: paths, who may what, and anything that knows of states or logs. The API server and its clients have their own.
  */
 export { BodyBudget, HttpError, readBody, send, sendError, sendJson } from './http-body.ts'
-export { type Answered, RequestSender } from './send-request.ts'
+export { type HttpResponse, HttpSender } from './http-sender.ts'

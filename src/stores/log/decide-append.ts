@@ -23,7 +23,7 @@ export type LogState = {
 
 export const emptyLog: LogState = { received: 0, size: 0, lineBytes: 0, cutBytes: 0, ended: false }
 
-export type AppendVerdict =
+export type AppendDecision =
   | { readonly kind: 'append'; readonly state: LogState; readonly output: Buffer }
   /** All of it came before: an append whose answer was lost. */
   | { readonly kind: 'duplicate' }
@@ -37,7 +37,7 @@ const newline = 10
  * Decides what is stored of `bytes`, which the sender counts from `offset` of all it ever sent. What was received before is skipped,
  * so a repeated append does not double; a gap is refused. Invariant 10: `size` stays below `bytesPerRun` plus the marks.
  */
-export function decideAppend(state: LogState, offset: number, bytes: Buffer, limits: RunLogLimits): AppendVerdict {
+export function decideAppend(state: LogState, offset: number, bytes: Buffer, limits: RunLogLimits): AppendDecision {
   if (offset > state.received) return { kind: 'gap', expected: state.received }
   const fresh = bytes.subarray(Math.min(bytes.byteLength, state.received - offset))
   if (fresh.byteLength === 0) return { kind: 'duplicate' }

@@ -1,6 +1,6 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { RequestSender } from '../http/index.ts'
+import { HttpSender } from '../http/index.ts'
 
 export type LogClientOptions = {
   /** `https://host:port` or `http://host:port`. */
@@ -31,7 +31,7 @@ const maxBatchBytes = 512 * 1024
  */
 export class LogClient {
   readonly #options: Required<Pick<LogClientOptions, 'batchMs' | 'batchBytes' | 'maxPendingBytes'>> & LogClientOptions
-  readonly #sender: RequestSender
+  readonly #sender: HttpSender
   readonly #url: string
   #waiting: Buffer[] = []
   #waitingBytes = 0
@@ -50,7 +50,7 @@ export class LogClient {
   constructor(options: LogClientOptions) {
     const { baseUrl, namespace, run, caCertificate, agent } = options
     this.#options = { batchMs: 200, batchBytes: 64 * 1024, maxPendingBytes: 8 * 1024 * 1024, ...options }
-    this.#sender = new RequestSender({ connections: 1, caCertificate, agent })
+    this.#sender = new HttpSender({ connections: 1, caCertificate, agent })
     this.#url = `${baseUrl.replace(/\/+$/, '')}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 
@@ -202,7 +202,7 @@ export class LogClient {
   ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number }> {
     const { token } = this.#options
     const { status, body: answer } = await this.#sender.send({
-      ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, silenceMs: 15_000 },
+      ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, idleTimeoutMs: 15_000 },
       headers: { authorization: `Bearer ${typeof token === 'string' ? token : token()}`, 'content-type': 'application/octet-stream' },
     })
     const text = answer.toString('utf8')

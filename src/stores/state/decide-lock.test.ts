@@ -4,59 +4,70 @@ import { decideLock, decideUnlock } from './decide-lock.ts'
 import type { LockHolder } from './lock-holder.ts'
 
 const run = (epoch: number): LockHolder => ({ kind: 'Run', runName: `net-ab-${epoch}`, epoch })
-const person = (id: string): LockHolder => ({ kind: 'Person', id, who: 'ada@host', info: { ID: id } })
+const user = (id: string): LockHolder => ({ kind: 'User', id, who: 'ada@host', info: { ID: id } })
 const fence = (minEpoch: number, maxSeenEpoch: number) => ({ minEpoch, maxSeenEpoch })
-const grant = (next: { minEpoch: number; maxSeenEpoch: number }, again = false) => ({ kind: 'grant', again, fence: next })
+const grant = (next: { minEpoch: number; maxSeenEpoch: number }, isRepeated = false) => ({ kind: 'grant', isRepeated, fence: next })
 
 for (const { name, at, held, claim, want } of [
-  { name: 'a free lock goes to a run and raises the fence', at: fence(2, 2), held: undefined, claim: run(5), want: grant(fence(5, 5)) },
-  { name: 'the same run may ask again', at: fence(5, 5), held: run(5), claim: run(5), want: grant(fence(5, 5), true) },
-  { name: 'an older run is stale, held or not', at: fence(5, 5), held: undefined, claim: run(4), want: { kind: 'stale', minEpoch: 5 } },
-  { name: 'a newer run waits for the holder', at: fence(5, 5), held: run(5), claim: run(6), want: { kind: 'held', holder: run(5) } },
-  { name: 'a person waits for a run', at: fence(5, 5), held: run(5), claim: person('a'), want: { kind: 'held', holder: run(5) } },
-  { name: 'a run waits for a person', at: fence(6, 5), held: person('a'), claim: run(6), want: { kind: 'held', holder: person('a') } },
-  { name: 'a person fences every run seen so far', at: fence(5, 5), held: undefined, claim: person('a'), want: grant(fence(6, 5)) },
+  { name: 'grants a free lock to a Run and raises the fence', at: fence(2, 2), held: undefined, claim: run(5), want: grant(fence(5, 5)) },
+  { name: 'grants the lock again to its holder', at: fence(5, 5), held: run(5), claim: run(5), want: grant(fence(5, 5), true) },
+  { name: 'rejects an older Run as stale', at: fence(5, 5), held: undefined, claim: run(4), want: { kind: 'stale', minEpoch: 5 } },
+  { name: 'a newer Run waits for the holder', at: fence(5, 5), held: run(5), claim: run(6), want: { kind: 'held', holder: run(5) } },
+  { name: 'a user waits for a Run', at: fence(5, 5), held: run(5), claim: user('a'), want: { kind: 'held', holder: run(5) } },
+  { name: 'a Run waits for a user', at: fence(6, 5), held: user('a'), claim: run(6), want: { kind: 'held', holder: user('a') } },
+  { name: "a user's lock fences every epoch seen so far", at: fence(5, 5), held: undefined, claim: user('a'), want: grant(fence(6, 5)) },
   {
-    name: 'a second person does not shut the next run out',
+    name: "a second user's lock does not fence the next Run",
     at: fence(6, 5),
     held: undefined,
-    claim: person('b'),
+    claim: user('b'),
     want: grant(fence(6, 5)),
   },
-  { name: 'the next run comes after the person', at: fence(6, 5), held: undefined, claim: run(6), want: grant(fence(6, 6)) },
-  { name: 'the run before the person does not', at: fence(6, 5), held: undefined, claim: run(5), want: { kind: 'stale', minEpoch: 6 } },
+  { name: 'the next Run gets the lock after a user', at: fence(6, 5), held: undefined, claim: run(6), want: grant(fence(6, 6)) },
   {
-    name: 'people are told apart by lock id',
+    name: 'the previous Run does not get the lock after a user',
+    at: fence(6, 5),
+    held: undefined,
+    claim: run(5),
+    want: { kind: 'stale', minEpoch: 6 },
+  },
+  {
+    name: 'users are identified by lock id',
     at: fence(1, 0),
-    held: person('a'),
-    claim: person('b'),
-    want: { kind: 'held', holder: person('a') },
+    held: user('a'),
+    claim: user('b'),
+    want: { kind: 'held', holder: user('a') },
   },
 ]) {
-  test(`lock (invariants 3, 4): ${name}`, () => deepStrictEqual(decideLock(at, held, claim), want))
+  test(`decideLock (invariants 3, 4): ${name}`, () => deepStrictEqual(decideLock(at, held, claim), want))
 }
 
 for (const { name, held, claim, want } of [
-  { name: 'the holder releases', held: run(5), claim: { kind: 'Run' as const, runName: 'net-ab-5', epoch: 5 }, want: { kind: 'release' } },
-  { name: 'a repeated unlock finds it free', held: undefined, claim: { kind: 'Person' as const, id: 'a' }, want: { kind: 'free' } },
   {
-    name: 'another lock id does not release',
-    held: person('a'),
-    claim: { kind: 'Person' as const, id: 'b' },
-    want: { kind: 'held', holder: person('a') },
+    name: 'the holder releases the lock',
+    held: run(5),
+    claim: { kind: 'Run' as const, runName: 'net-ab-5', epoch: 5 },
+    want: { kind: 'release' },
+  },
+  { name: 'a repeated unlock finds the lock free', held: undefined, claim: { kind: 'User' as const, id: 'a' }, want: { kind: 'free' } },
+  {
+    name: 'another lock id does not release the lock',
+    held: user('a'),
+    claim: { kind: 'User' as const, id: 'b' },
+    want: { kind: 'held', holder: user('a') },
   },
   {
-    name: 'an old run does not release a newer one',
+    name: 'an older Run does not release the lock of a newer one',
     held: run(6),
     claim: { kind: 'Run' as const, runName: 'net-ab-5', epoch: 5 },
     want: { kind: 'held', holder: run(6) },
   },
   {
-    name: 'a person does not release a run',
+    name: 'a user does not release the lock of a Run',
     held: run(6),
-    claim: { kind: 'Person' as const, id: 'oarlock-run-net-ab-6' },
+    claim: { kind: 'User' as const, id: 'oarlock-run-net-ab-6' },
     want: { kind: 'held', holder: run(6) },
   },
 ]) {
-  test(`unlock: ${name}`, () => deepStrictEqual(decideUnlock(held, claim), want))
+  test(`decideUnlock: ${name}`, () => deepStrictEqual(decideUnlock(held, claim), want))
 }

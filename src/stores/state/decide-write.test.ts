@@ -5,36 +5,59 @@ import type { LockHolder } from './lock-holder.ts'
 
 const fence = (minEpoch: number, maxSeenEpoch: number) => ({ minEpoch, maxSeenEpoch })
 const runLock = (epoch: number): LockHolder => ({ kind: 'Run', runName: `r${epoch}`, epoch })
-const personLock: LockHolder = { kind: 'Person', id: 'a', who: 'ada', info: { ID: 'a' } }
+const userLock: LockHolder = { kind: 'User', id: 'a', who: 'ada', info: { ID: 'a' } }
 const run = (epoch: number, sequence?: number): WriteAuthor => ({ kind: 'Run', runName: `r${epoch}`, epoch, sequence })
-const person = (lockId?: string): WriteAuthor => ({ kind: 'Person', lockId })
+const user = (lockId?: string): WriteAuthor => ({ kind: 'User', lockId })
 const newest = (epoch: number, digest: string, sequence?: number): NewestVersion => ({ version: 7, epoch, digest, sequence })
 const orphan = (epoch: number, reason: string) => ({ kind: 'orphan', epoch, reason })
 type Case = { name: string; at: ReturnType<typeof fence>; lock?: LockHolder; newest?: NewestVersion; author: WriteAuthor; want: unknown }
 
 const cases: Case[] = [
-  { name: 'the holder writes', at: fence(5, 5), lock: runLock(5), author: run(5), want: { kind: 'accept', epoch: 5, fence: fence(5, 5) } },
-  { name: 'an older epoch is kept aside', at: fence(6, 6), lock: runLock(6), author: run(5), want: orphan(5, 'StaleEpoch') },
-  { name: 'and also when nobody holds the lock', at: fence(6, 6), author: run(5), want: orphan(5, 'StaleEpoch') },
   {
-    name: 'a last upload after the unlock counts',
+    name: 'accepts a write of the lock holder',
+    at: fence(5, 5),
+    lock: runLock(5),
+    author: run(5),
+    want: { kind: 'accept', epoch: 5, fence: fence(5, 5) },
+  },
+  {
+    name: 'stores a write of an older epoch as an orphan',
+    at: fence(6, 6),
+    lock: runLock(6),
+    author: run(5),
+    want: orphan(5, 'StaleEpoch'),
+  },
+  {
+    name: 'stores a write of an older epoch as an orphan when the lock is free',
+    at: fence(6, 6),
+    author: run(5),
+    want: orphan(5, 'StaleEpoch'),
+  },
+  {
+    name: 'accepts the last upload after the unlock',
     at: fence(5, 5),
     author: run(5),
     want: { kind: 'accept', epoch: 5, fence: fence(5, 5) },
   },
-  { name: 'but not after a person was there', at: fence(6, 5), author: run(5), want: orphan(5, 'StaleEpoch') },
-  { name: 'a newer run cannot write past the lock', at: fence(5, 5), lock: runLock(5), author: run(6), want: orphan(6, 'NotLockHolder') },
-  { name: 'nor past a person', at: fence(6, 5), lock: personLock, author: run(6), want: orphan(6, 'NotLockHolder') },
+  { name: 'rejects the last upload after a user has locked', at: fence(6, 5), author: run(5), want: orphan(5, 'StaleEpoch') },
   {
-    name: 'the same content again is no new version',
+    name: 'rejects a newer Run that does not hold the lock',
+    at: fence(5, 5),
+    lock: runLock(5),
+    author: run(6),
+    want: orphan(6, 'NotLockHolder'),
+  },
+  { name: 'rejects a Run while a user holds the lock', at: fence(6, 5), lock: userLock, author: run(6), want: orphan(6, 'NotLockHolder') },
+  {
+    name: 'creates no version for unchanged content',
     at: fence(5, 5),
     lock: runLock(5),
     newest: newest(5, 'd'),
     author: run(5),
-    want: { kind: 'keep', version: 7, why: 'same', fence: fence(5, 5) },
+    want: { kind: 'keep', version: 7, reason: 'unchanged', fence: fence(5, 5) },
   },
   {
-    name: 'the same content in a new epoch is one',
+    name: 'creates a version for unchanged content in a new epoch',
     at: fence(6, 6),
     lock: runLock(6),
     newest: newest(5, 'd'),
@@ -42,15 +65,15 @@ const cases: Case[] = [
     want: { kind: 'accept', epoch: 6, fence: fence(6, 6) },
   },
   {
-    name: 'a late copy of an older write',
+    name: 'ignores a delayed copy of an older write',
     at: fence(5, 5),
     lock: runLock(5),
     newest: newest(5, 'x', 9),
     author: run(5, 8),
-    want: { kind: 'keep', version: 7, why: 'superseded', fence: fence(5, 5) },
+    want: { kind: 'keep', version: 7, reason: 'superseded', fence: fence(5, 5) },
   },
   {
-    name: 'the next write',
+    name: 'accepts the next write of the same Run',
     at: fence(5, 5),
     lock: runLock(5),
     newest: newest(5, 'x', 9),
@@ -58,22 +81,28 @@ const cases: Case[] = [
     want: { kind: 'accept', epoch: 5, fence: fence(5, 5) },
   },
   {
-    name: 'a person with the lock',
+    name: 'accepts a write of a user who holds the lock',
     at: fence(6, 5),
-    lock: personLock,
-    author: person('a'),
+    lock: userLock,
+    author: user('a'),
     want: { kind: 'accept', epoch: 5, fence: fence(6, 5) },
   },
-  { name: 'a person with another lock id', at: fence(6, 5), lock: personLock, author: person('b'), want: orphan(5, 'NotLockHolder') },
-  { name: 'a person whose lock is gone', at: fence(6, 5), author: person('a'), want: orphan(5, 'NotLockHolder') },
-  { name: 'a person without a lock id past a run', at: fence(5, 5), lock: runLock(5), author: person(), want: orphan(5, 'NotLockHolder') },
+  { name: 'rejects a user with another lock id', at: fence(6, 5), lock: userLock, author: user('b'), want: orphan(5, 'NotLockHolder') },
+  { name: 'rejects a user whose lock does not exist any more', at: fence(6, 5), author: user('a'), want: orphan(5, 'NotLockHolder') },
   {
-    name: 'a person without any lock fences late runs',
+    name: 'rejects a user without a lock id while a Run holds the lock',
     at: fence(5, 5),
-    author: person(),
+    lock: runLock(5),
+    author: user(),
+    want: orphan(5, 'NotLockHolder'),
+  },
+  {
+    name: 'a write of a user without a lock fences earlier Runs',
+    at: fence(5, 5),
+    author: user(),
     want: { kind: 'accept', epoch: 5, fence: fence(6, 5) },
   },
 ]
 for (const { name, at, lock, newest, author, want } of cases) {
-  test(`write (invariant 3): ${name}`, () => deepStrictEqual(decideWrite({ fence: at, lock, newest }, author, 'd'), want))
+  test(`decideWrite (invariant 3): ${name}`, () => deepStrictEqual(decideWrite({ fence: at, lock, newest }, author, 'd'), want))
 }

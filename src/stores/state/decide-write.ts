@@ -1,18 +1,18 @@
-import { type Fence, fenceAfterPerson, fenceAfterRun } from './decide-lock.ts'
+import { type Fence, fenceAfterRun, fenceAfterUser } from './decide-lock.ts'
 import type { LockHolder } from './lock-holder.ts'
 
-/** Who writes: a Run with its epoch, or a person with the id of the lock they think they hold. */
+/** Who writes: a Run with its epoch, or a user with the id of the lock they claim to hold. */
 export type WriteAuthor =
   | {
       readonly kind: 'Run'
       readonly runName: string
       readonly epoch: number
-      /** Rises with every write of the Run; a lower one that comes later was late on the way and is not made current. */
+      /** Increases with every write of the Run; a write with a lower one was delayed on the way and does not become current. */
       readonly sequence?: number
     }
-  | { readonly kind: 'Person'; readonly lockId: string | undefined }
+  | { readonly kind: 'User'; readonly lockId: string | undefined }
 
-/** The newest accepted version of the same kind. `digest` is compared as text. */
+/** The newest accepted version of the same kind. */
 export type NewestVersion = {
   readonly version: number
   readonly epoch: number
@@ -20,42 +20,42 @@ export type NewestVersion = {
   readonly sequence: number | undefined
 }
 
-/** Why a write is kept aside. `Torn`: it says itself that it is no complete content, cut off with the engine that wrote it. */
-export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Torn'
+/** Why a write is stored as an orphan. `Incomplete`: its author declares it to be cut off with the engine that wrote it. */
+export type OrphanReason = 'StaleEpoch' | 'NotLockHolder' | 'Incomplete'
 
-export type WriteVerdict =
+export type WriteDecision =
   | { readonly kind: 'accept'; readonly epoch: number; readonly fence: Fence }
-  /** Nothing to store: the content is there already (`same`), or a newer write of this Run overtook it (`superseded`). */
-  | { readonly kind: 'keep'; readonly version: number; readonly why: 'same' | 'superseded'; readonly fence: Fence }
+  /** Nothing to store: the content is stored already (`unchanged`), or a newer write of this Run arrived before it (`superseded`). */
+  | { readonly kind: 'keep'; readonly version: number; readonly reason: 'unchanged' | 'superseded'; readonly fence: Fence }
   | { readonly kind: 'orphan'; readonly epoch: number; readonly reason: OrphanReason }
 
-/** Invariant 3, for writes: what happens to content with `digest`, given the fence, the lock and the newest version. */
+/** Invariant 3 for writes: what happens to content with `digest`, given the fence, the lock and the newest version. */
 export function decideWrite(
   current: { fence: Fence; lock: LockHolder | undefined; newest: NewestVersion | undefined },
   author: WriteAuthor,
   digest: string,
-  { isTorn = false } = {},
-): WriteVerdict {
+  { isIncomplete = false } = {},
+): WriteDecision {
   const { fence, lock, newest } = current
-  // A person has no epoch: their version is filed under the last Run's, and the lock id is what fences them.
+  // A user has no epoch: their version gets the epoch of the last Run, and the lock id fences them.
   const epoch = author.kind === 'Run' ? author.epoch : fence.maxSeenEpoch
-  // Never current, and no word about who may write: the fence stays as it is.
-  if (isTorn) return { kind: 'orphan', epoch, reason: 'Torn' }
+  // Never current, and no claim to the right to write: the fence does not change.
+  if (isIncomplete) return { kind: 'orphan', epoch, reason: 'Incomplete' }
   if (author.kind === 'Run' && epoch < fence.minEpoch) return { kind: 'orphan', epoch, reason: 'StaleEpoch' }
-  if (!mayWriteUnder(lock, author)) return { kind: 'orphan', epoch, reason: 'NotLockHolder' }
-  const nextFence = author.kind === 'Run' ? fenceAfterRun(fence, epoch) : fenceAfterPerson(fence)
+  if (!isWriteAllowed(lock, author)) return { kind: 'orphan', epoch, reason: 'NotLockHolder' }
+  const nextFence = author.kind === 'Run' ? fenceAfterRun(fence, epoch) : fenceAfterUser(fence)
   if (newest?.epoch === epoch) {
-    if (newest.digest === digest) return { kind: 'keep', version: newest.version, why: 'same', fence: nextFence }
-    const isLate = author.kind === 'Run' && author.sequence !== undefined && author.sequence < (newest.sequence ?? 0)
-    if (isLate) return { kind: 'keep', version: newest.version, why: 'superseded', fence: nextFence }
+    if (newest.digest === digest) return { kind: 'keep', version: newest.version, reason: 'unchanged', fence: nextFence }
+    const isDelayed = author.kind === 'Run' && author.sequence !== undefined && author.sequence < (newest.sequence ?? 0)
+    if (isDelayed) return { kind: 'keep', version: newest.version, reason: 'superseded', fence: nextFence }
   }
   return { kind: 'accept', epoch, fence: nextFence }
 }
 
-function mayWriteUnder(lock: LockHolder | undefined, author: WriteAuthor): boolean {
-  // Without a lock the epoch alone decides: a Run's last upload may come after its unlock.
-  // A person who names a lock that is no longer there has lost it to someone.
+function isWriteAllowed(lock: LockHolder | undefined, author: WriteAuthor): boolean {
+  // Without a lock the epoch alone decides: the last upload of a Run may arrive after its unlock.
+  // A user who names a lock that does not exist any more has lost it.
   if (lock === undefined) return author.kind === 'Run' || author.lockId === undefined
   if (author.kind === 'Run') return lock.kind === 'Run' && lock.runName === author.runName && lock.epoch === author.epoch
-  return lock.kind === 'Person' && lock.id === author.lockId
+  return lock.kind === 'User' && lock.id === author.lockId
 }

@@ -1,17 +1,26 @@
 /**
- * @module state: what engines remember between Runs, who may change it, and that nothing of it is lost. Start reading at `decide-write.ts`
- * and `decide-lock.ts`, then `open-state-store.ts`.
- * In: contents with a Run's epoch, or a person's lock id. Out: "on disk" (invariant 5), or a refusal whose content is kept aside (invariant 3).
- * Around the store: `state-handler.ts` serves it over HTTP, to workers and as a Terraform backend; `StateClient`, `streamStateFile` and
- * `salvageState` are the worker's side.
- * Not done here: who a user is and which Stack a name means (`authorize` is given), and whether a Run is gone (`isHolderGone` is given, invariant 4).
+ * @module stores/state: stores the state versions of stacks, and decides who may lock and write them. Start reading at `decide-write.ts` and
+ * `decide-lock.ts`, then `open-state-store.ts` (the store), `state-database.ts` (its rules on SQLite) and `state-handler.ts` (HTTP).
+ * Input: content with a Run's epoch, or with a user's lock id. Output: an acknowledgement when it is on disk (invariant 5), or a rejection
+ * whose content is stored as an orphaned version (invariant 3).
+ * `state-handler.ts` serves workers and is a Terraform HTTP backend; `StateClient`, `streamStateFile` and `recoverState` are the worker's side.
+ * Out of scope: authentication and authorization (`authorize` is passed in), and whether a Run has abandoned its lock (`isLockAbandoned` is
+ * passed in, invariant 4).
  */
 export type { UnlockClaim } from './decide-lock.ts'
-export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type PersonHolder, type RunHolder } from './lock-holder.ts'
-export { type IsHolderGone, openStateStore, type StateStore, type StateStoreOptions } from './open-state-store.ts'
-export { type SalvageOptions, type SalvageResult, salvageState } from './salvage.ts'
+export { describeHolder, isSameHolder, type LockHolder, type LockInfo, type RunHolder, type UserHolder } from './lock-holder.ts'
+export { type IsLockAbandoned, openStateStore, type StateStore, type StateStoreOptions } from './open-state-store.ts'
+export { type RecoverStateOptions, type RecoverStateResult, recoverState } from './recover-state.ts'
 export { type CallOptions, type ClientVersion, StateClient, type StateClientOptions } from './state-client.ts'
 export { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
+export {
+  createStateHandler,
+  type StateAccess,
+  type StateAccessRequest,
+  type StateHandler,
+  type StateHandlerOptions,
+} from './state-handler.ts'
+export { StateStoreError, type StateStoreErrorCode } from './state-store-error.ts'
 export {
   defaultStateLimits,
   type HeldLock,
@@ -25,13 +34,5 @@ export {
   type VersionInfo,
   type VersionKind,
   type WriteResult,
-} from './state-database.ts'
-export {
-  createStateHandler,
-  type StateAccess,
-  type StateAccessRequest,
-  type StateHandler,
-  type StateHandlerOptions,
-} from './state-handler.ts'
-export { StateStoreError, type StateStoreErrorCode } from './state-store-error.ts'
+} from './state-types.ts'
 export { type StateFileStream, type StreamStateFileOptions, streamStateFile } from './stream-state-file.ts'

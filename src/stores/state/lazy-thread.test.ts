@@ -6,13 +6,13 @@ import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStateStore, type StateStore, StateStoreError } from './index.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'oarlock-resting-'))
+const folder = mkdtempSync(join(tmpdir(), 'oarlock-lazy-thread-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const key = Buffer.alloc(32, 7)
 const write = (store: StateStore, text: string, epoch = 1) =>
   store.writeVersion({ stackUid: 'u', runName: 'r', epoch, bytes: Buffer.from(JSON.stringify({ text })) })
 
-/** Only one process, and one store, may have the directory: that tells whether the other one rests. */
+/** The directory can be opened only once: opening it shows whether the other store has closed it. */
 async function isFree(directory: string): Promise<boolean> {
   try {
     await (await openStateStore({ directory, key })).close()
@@ -27,29 +27,29 @@ async function whenFree(directory: string): Promise<void> {
   while (!(await isFree(directory))) await sleep(20)
 }
 
-test('a store without work lets its file go, and comes back with the next call', async () => {
+test('an idle store closes its file and opens it again for the next call', async () => {
   const directory = join(folder, 'a')
-  const store = await openStateStore({ directory, key, restAfterMs: 10 })
+  const store = await openStateStore({ directory, key, idleTimeoutMs: 10 })
   equal((await write(store, 'one')).kind, 'accepted')
   await whenFree(directory)
-  const [again, ...others] = await Promise.all([write(store, 'two'), store.versions('u'), store.readVersion({ stackUid: 'u' })])
-  deepEqual(again, { kind: 'accepted', version: 2 })
+  const [second, ...others] = await Promise.all([write(store, 'two'), store.versions('u'), store.readVersion({ stackUid: 'u' })])
+  deepEqual(second, { kind: 'accepted', version: 2 })
   equal(others[1]?.bytes.toString(), '{"text":"two"}')
   await store.close()
   await rejects(write(store, 'three'), { code: 'Unavailable' })
 })
 
-test('a store that is used stays', async () => {
+test('a store keeps its file open before the idle timeout', async () => {
   const directory = join(folder, 'b')
-  const store = await openStateStore({ directory, key, restAfterMs: 60_000 })
+  const store = await openStateStore({ directory, key, idleTimeoutMs: 60_000 })
   equal(await isFree(directory), false)
   await store.close()
   equal(await isFree(directory), true)
 })
 
-test('bytes may be reused as soon as the call has returned, also while the thread starts', async () => {
+test('the caller may reuse its buffer when the call has returned, even while the thread starts', async () => {
   const directory = join(folder, 'c')
-  const store = await openStateStore({ directory, key, restAfterMs: 10 })
+  const store = await openStateStore({ directory, key, idleTimeoutMs: 10 })
   await whenFree(directory)
   const bytes = Buffer.from('{"text":"mine"}')
   const written = store.writeVersion({ stackUid: 'u', runName: 'r', epoch: 1, bytes })

@@ -1,6 +1,6 @@
 import type { LockHolder } from './lock-holder.ts'
 
-/** A failed request to the state store. `status` is 0 when no answer came; `code` is the store's, or `Unreachable`, `BadAnswer`. */
+/** A failed request to the state store. `status` is 0 without a response; `code` is the store's, or `Unreachable`, `InvalidResponse`. */
 export class StateClientError extends Error {
   readonly status: number
   readonly code: string
@@ -13,7 +13,7 @@ export class StateClientError extends Error {
   }
 }
 
-/** A newer Run has taken over (invariant 3): stop writing. A refused write is kept as `orphan`. Trying again never helps. */
+/** A newer Run has started (invariant 3): stop writing and do not retry. A rejected write is stored as `orphan`. */
 export class StaleEpochError extends StateClientError {
   readonly orphan: number | undefined
 
@@ -23,7 +23,7 @@ export class StaleEpochError extends StateClientError {
   }
 }
 
-/** The lock is somebody else's. A refused write is kept as `orphan`. */
+/** Another holder has the lock. A rejected write is stored as `orphan`. */
 export class LockedError extends StateClientError {
   readonly holder: LockHolder | undefined
   readonly orphan: number | undefined

@@ -1,24 +1,25 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answered, RequestSender } from '../http/index.ts'
+import { jitteredDelayMs } from '../../kubernetes/util/index.ts'
+import { type HttpResponse, HttpSender } from '../http/index.ts'
 import type { LockHolder } from './lock-holder.ts'
 import { LockedError, StaleEpochError, StateClientError } from './state-client-error.ts'
 
 export type StateClientOptions = {
   /** `https://host:port` or `http://host:port`. */
   baseUrl: string
-  /** PEM of the CA that signed the server's certificate. Default: the system's. */
+  /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string
-  /** Connections to the store that are shared with others. Default: its own, with `caCertificate`. */
+  /** Shared connections to the store. Default: its own, with `caCertificate`. */
   agent?: Agent
   token: string | (() => string)
   namespace: string
   stack: string
   runName: string
   epoch: number
-  /** How long a call tries again when the store does not answer. Default 60,000. A call's `deadlineMs` overrides it. */
+  /** How long a call is retried. Default 60,000. A call's `deadlineMs` overrides it. */
   deadlineMs?: number
-  /** How long one attempt may stand still. Default 15,000. */
+  /** Idle timeout of one attempt. Default 15,000. */
   attemptMs?: number
 }
 
@@ -26,31 +27,31 @@ export type CallOptions = { deadlineMs?: number; signal?: AbortSignal }
 export type ClientVersion = { version: number; epoch: number; bytes: Buffer }
 
 /**
- * The worker's way to the state store, for one Run. Calls try again with backoff until their deadline; writes are sent one after another,
- * and a late copy of an older write cannot overtake a newer one (`Oarlock-Sequence`).
+ * The worker's client of the state store, for one Run. Calls are retried with backoff until their deadline; writes are sent one after
+ * another, and a delayed copy of an older write cannot replace a newer one (`Oarlock-Sequence`).
  * Rejects with {@link StaleEpochError}, {@link LockedError}, {@link StateClientError}, or the signal's reason.
  */
 export class StateClient {
   readonly #options: StateClientOptions
-  readonly #sender: RequestSender
+  readonly #sender: HttpSender
   readonly #path: string
   #lastWrite: Promise<unknown> = Promise.resolve()
 
   constructor(options: StateClientOptions) {
     const { caCertificate, agent, namespace, stack, runName } = options
     this.#options = options
-    this.#sender = new RequestSender({ connections: 4, caCertificate, agent })
+    this.#sender = new HttpSender({ connections: 4, caCertificate, agent })
     this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}/run/${encodeURIComponent(runName)}`
   }
 
-  /** Takes the stack's lock for this Run. From then on older epochs are refused. `broke` is a dead holder whose lock was taken over. */
-  async lock(options?: CallOptions): Promise<{ broke?: LockHolder }> {
+  /** Acquires the stack's lock for this Run. From then on older epochs are rejected. `brokenHolder` is the holder whose abandoned lock was broken. */
+  async lock(options?: CallOptions): Promise<{ brokenHolder?: LockHolder }> {
     const { body } = await this.#call('POST', '/lock', undefined, options)
-    const { broke } = JSON.parse(body.toString()) as { broke?: LockHolder }
-    return broke === undefined ? {} : { broke }
+    const { brokenHolder } = JSON.parse(body.toString()) as { brokenHolder?: LockHolder }
+    return brokenHolder === undefined ? {} : { brokenHolder }
   }
 
-  /** Gives the lock back. Repeating it is safe. */
+  /** Releases the lock. Idempotent. */
   async unlock(options?: CallOptions): Promise<void> {
     await this.#call('POST', '/unlock', undefined, options)
   }
@@ -60,7 +61,7 @@ export class StateClient {
     return await this.#read('/state', options)
   }
 
-  /** Stores a version; resolves with its number when it is on disk. The same content again makes no new version. */
+  /** Stores a version; resolves with its number when it is on disk. Unchanged content creates no version. */
   async write(bytes: Uint8Array, options?: CallOptions): Promise<number> {
     return await this.#write('/state', bytes, options)
   }
@@ -77,13 +78,13 @@ export class StateClient {
     await this.#call('PUT', `/plan/${encodeURIComponent(digest)}`, { bytes }, options)
   }
 
-  /** The plan kept under `digest`, or undefined when there is none. */
+  /** The stored plan with this digest, or undefined when there is none. */
   async getPlan(digest: string, options?: CallOptions): Promise<Buffer | undefined> {
     const { status, body } = await this.#call('GET', `/plan/${encodeURIComponent(digest)}`, undefined, options, [404])
     return status === 404 ? undefined : body
   }
 
-  /** Drops its own connections. Calls that are under way fail. */
+  /** Closes its own connections. Active calls fail. */
   async close(): Promise<void> {
     this.#sender.destroy()
   }
@@ -105,32 +106,32 @@ export class StateClient {
   }
 
   async #call(
-    ...[method, path, content, options = {}, fine = []]: [
+    ...[method, path, content, options = {}, acceptedStatuses = []]: [
       'GET' | 'PUT' | 'POST',
       string,
       { bytes: Uint8Array; sequence?: number } | undefined,
       CallOptions?,
       number[]?,
     ]
-  ): Promise<Answered> {
+  ): Promise<HttpResponse> {
     const { deadlineMs = this.#options.deadlineMs ?? 60_000, signal } = options
     const endMs = performance.now() + deadlineMs
-    for (let attempt = 0; ; attempt++) {
+    for (let failures = 1; ; failures++) {
       signal?.throwIfAborted()
-      const answer = await this.#attempt(method, path, content, signal).catch(error => {
+      const response = await this.#attempt(method, path, content, signal).catch(error => {
         signal?.throwIfAborted()
         return new StateClientError(
           0,
           'Unreachable',
-          `${method} ${path}: no answer from ${this.#options.baseUrl}: ${(error as Error).message}`,
+          `${method} ${path}: no response from ${this.#options.baseUrl}: ${(error as Error).message}`,
           { cause: error },
         )
       })
-      if (!(answer instanceof Error) && (answer.status < 300 || fine.includes(answer.status))) return answer
-      const error = answer instanceof Error ? answer : toError(method, path, answer)
-      const waitMs = Math.min(100 * 2 ** attempt, 3_000) * (0.5 + Math.random() / 2)
-      if (!isTransient(error) || performance.now() + waitMs >= endMs) throw error
-      await sleep(waitMs, undefined, { signal })
+      if (!(response instanceof Error) && (response.status < 300 || acceptedStatuses.includes(response.status))) return response
+      const error = response instanceof Error ? response : toError(method, path, response)
+      const delayMs = jitteredDelayMs(failures, retryBackoff, Math.random())
+      if (!isTransient(error) || performance.now() + delayMs >= endMs) throw error
+      await sleep(delayMs, undefined, { signal })
     }
   }
 
@@ -141,10 +142,10 @@ export class StateClient {
       { bytes: Uint8Array; sequence?: number } | undefined,
       AbortSignal | undefined,
     ]
-  ): Promise<Answered> {
+  ): Promise<HttpResponse> {
     const { baseUrl, token, epoch, attemptMs = 15_000 } = this.#options
     return await this.#sender.send({
-      ...{ method, signal, silenceMs: attemptMs, body: content?.bytes },
+      ...{ method, signal, idleTimeoutMs: attemptMs, body: content?.bytes },
       url: `${baseUrl.replace(/\/+$/, '')}${this.#path}${path}`,
       headers: {
         authorization: `Bearer ${typeof token === 'string' ? token : token()}`,
@@ -155,31 +156,34 @@ export class StateClient {
   }
 }
 
-/** What trying again does not change, though the status is the server's fault. */
+/** 50–100 ms after the first failure, then 100–200 ms, up to 1.5–3 s. */
+const retryBackoff = { minMs: 50, maxMs: 3_000 }
+
+/** Server errors that a retry does not resolve. */
 const isPermanent = (code: string) => code === 'Corrupt' || code === 'StateKeyMismatch' || code === 'DataTooNew'
 
-// 507 too: the disk may get room again while the Run waits, and giving up loses state.
+// Including 507: space may become available while the Run waits, and giving up loses state.
 const isTransient = ({ status, code }: StateClientError) =>
   status === 0 || status === 408 || status === 429 || (status >= 500 && !isPermanent(code))
 
-function toError(method: string, path: string, { status, body }: Answered): StateClientError {
+function toError(method: string, path: string, { status, body }: HttpResponse): StateClientError {
   type Body = { error?: { code?: string; message?: string }; orphan?: number; holder?: LockHolder }
-  let answer: Body = {}
+  let content: Body = {}
   try {
-    answer = JSON.parse(body.toString()) as Body
+    content = JSON.parse(body.toString()) as Body
   } catch {
-    // Not from the store: a proxy, perhaps. The status says enough.
+    // Not from the store, for example from a proxy: the status is sufficient.
   }
-  const { code = 'BadAnswer', message = `answered ${status}` } = answer.error ?? {}
+  const { code = 'InvalidResponse', message = `response status ${status}` } = content.error ?? {}
   const text = `${method} ${path}: ${message}`
-  if (code === 'StaleEpoch') return new StaleEpochError(text, answer.orphan)
-  if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, text, answer.holder, answer.orphan)
+  if (code === 'StaleEpoch') return new StaleEpochError(text, content.orphan)
+  if (code === 'Locked' || code === 'NotLockHolder') return new LockedError(status, text, content.holder, content.orphan)
   return new StateClientError(status, code, text)
 }
 
 let lastSequence = 0
 
-/** Microseconds of the host's monotonic clock: rises over all clients of a Run, which never leaves its host. */
+/** Microseconds of the host's monotonic clock: increasing over all clients of a Run, which never changes its host. */
 function nextSequence(): number {
   lastSequence = Math.max(lastSequence + 1, Number(process.hrtime.bigint() / 1_000n))
   return lastSequence

@@ -1,14 +1,14 @@
 /**
- * Why the state store could not do what was asked. Code decides by `code`; `message` is for people.
- * - `StateKeyMismatch`: the key does not open this store. Nothing was changed.
- * - `DataTooNew`: a newer Oarlock wrote this store. Nothing was changed.
+ * Why a call of the state store failed. Callers check `code`; `message` is for users.
+ * - `StateKeyMismatch`: the key cannot decrypt this store. Nothing was changed.
+ * - `DataTooNew`: a newer version of Oarlock wrote this store. Nothing was changed.
  * - `InUse`: another process has this store open.
  * - `TooLarge`: the content is over `limits.maxBytes`.
- * - `DiskFull`, `QuotaExceeded`: no room on the disk, or over `limits.totalBytes`. What was there before is still there; works again once there is room.
- * - `Overloaded`: more bytes are waiting for the disk than `limits.pendingBytes`. Try again.
- * - `Corrupt`: what is stored is not what was written.
+ * - `DiskFull`, `QuotaExceeded`: the disk is full, or `limits.totalBytes` is reached. Stored data is not affected; writes work again once there is space.
+ * - `Overloaded`: more than `limits.pendingBytes` are waiting for the disk. Retry.
+ * - `Corrupt`: the stored data differs from what was written.
  * - `InvalidArgument`: a bug in the caller.
- * - `Unavailable`: any other failure of the disk, or the store is closed.
+ * - `Unavailable`: any other disk failure, or the store is closed.
  */
 export type StateStoreErrorCode =
   | 'StateKeyMismatch'
@@ -22,7 +22,7 @@ export type StateStoreErrorCode =
   | 'InvalidArgument'
   | 'Unavailable'
 
-/** A failed call of the state store. Refusals (a held lock, an old epoch) are results and never come as this. */
+/** A failed call of the state store. Rejections (a held lock, an old epoch) are results, not errors. */
 export class StateStoreError extends Error {
   override readonly name = 'StateStoreError'
   readonly code: StateStoreErrorCode
@@ -38,7 +38,7 @@ const sqliteBusy = 5
 const sqliteCorrupt = 11
 const sqliteNotADatabase = 26
 
-/** Says what an error of node:sqlite means for the caller; errors that are typed already pass unchanged. */
+/** Converts an error of node:sqlite; a {@link StateStoreError} is returned unchanged. `doing` completes "failed while …". */
 export function toStateStoreError(error: unknown, doing: string): StateStoreError {
   if (error instanceof StateStoreError) return error
   const { errcode, code, message } = error as { errcode?: number; code?: string; message?: string }
@@ -46,13 +46,13 @@ export function toStateStoreError(error: unknown, doing: string): StateStoreErro
   // SQLite's extended codes carry the primary code in their low byte.
   switch (errcode === undefined ? undefined : errcode & 0xff) {
     case sqliteFull:
-      return new StateStoreError('DiskFull', `no room on the disk for ${doing}; free some space, nothing stored before was lost`, options)
+      return new StateStoreError('DiskFull', `the disk is full while ${doing}; free some space, stored data is not affected`, options)
     case sqliteBusy:
-      return new StateStoreError('InUse', `the state store is open in another process, which must stop before ${doing}`, options)
+      return new StateStoreError('InUse', `the state store is in use by another process while ${doing}; stop that process first`, options)
     case sqliteCorrupt:
     case sqliteNotADatabase:
       return new StateStoreError('Corrupt', `the state store cannot be read while ${doing}: ${message}`, options)
   }
-  if (code === 'ENOSPC') return new StateStoreError('DiskFull', `no room on the disk for ${doing}`, options)
+  if (code === 'ENOSPC') return new StateStoreError('DiskFull', `the disk is full while ${doing}; free some space`, options)
   return new StateStoreError('Unavailable', `the state store failed while ${doing}: ${message ?? String(error)}`, options)
 }

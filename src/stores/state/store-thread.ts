@@ -1,7 +1,8 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import type { RequestMessage, ResponseMessage } from '../../kubernetes/util/index.ts'
-import { StateDatabase, type StateLimits } from './state-database.ts'
+import { StateDatabase } from './state-database.ts'
 import { StateStoreError, type StateStoreErrorCode, toStateStoreError } from './state-store-error.ts'
+import type { StateLimits } from './state-types.ts'
 
 export type StoreMethod = Exclude<keyof StateDatabase, 'transaction'>
 /** `open` comes first, and responds once the database is open. */
@@ -9,7 +10,7 @@ export type StoreRequest = { method: StoreMethod | 'open'; args: readonly unknow
 export type StoreResponse = { ok: true; value: unknown } | { ok: false; code: StateStoreErrorCode; message: string; cause?: string }
 export type ThreadOptions = { directory: string; key: Uint8Array; limits: StateLimits }
 
-/** Calls answered by one commit at most; what waits longer than one fsync is served by the next. */
+/** Maximum number of calls in one commit; the others wait for the next one. */
 const callsPerCommit = 64
 
 if (parentPort !== null) serve(parentPort, workerData as ThreadOptions)
@@ -17,7 +18,7 @@ if (parentPort !== null) serve(parentPort, workerData as ThreadOptions)
 type Call = RequestMessage<StoreRequest>
 type CallResponse = ResponseMessage<StoreResponse>
 
-/** The thread of the store: calls that wait together share one transaction, and are answered after it is on disk (invariant 5). */
+/** The store's thread: calls that are pending together share one transaction and get their responses when it is on disk (invariant 5). */
 function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): void {
   port.once('message', ({ requestId }: Call) => {
     let database: StateDatabase
@@ -28,13 +29,13 @@ function serve(port: NonNullable<typeof parentPort>, options: ThreadOptions): vo
       port.close()
       return
     }
-    port.on('message', (first: Call) => answerCalls(port, database, waitingCalls(port, first)))
+    port.on('message', (first: Call) => executeCalls(port, database, pendingCalls(port, first)))
     port.postMessage({ responseTo: requestId, body: { ok: true, value: undefined } } satisfies CallResponse)
   })
 }
 
-/** `first` and what waits behind it, up to the limit. */
-function waitingCalls(port: NonNullable<typeof parentPort>, first: Call): Call[] {
+/** `first` and the calls queued after it, up to {@link callsPerCommit}. */
+function pendingCalls(port: NonNullable<typeof parentPort>, first: Call): Call[] {
   const calls = [first]
   while (calls.length < callsPerCommit) {
     const next = receiveMessageOnPort(port)
@@ -44,9 +45,9 @@ function waitingCalls(port: NonNullable<typeof parentPort>, first: Call): Call[]
   return calls
 }
 
-function answerCalls(port: NonNullable<typeof parentPort>, database: StateDatabase, calls: Call[]): void {
+function executeCalls(port: NonNullable<typeof parentPort>, database: StateDatabase, calls: Call[]): void {
   const close = calls.find(({ body }) => body.method === 'close')
-  const responses = callTogether(
+  const responses = callInOneTransaction(
     database,
     calls.filter(call => call !== close),
   )
@@ -61,14 +62,14 @@ function answerCalls(port: NonNullable<typeof parentPort>, database: StateDataba
   port.close()
 }
 
-function callTogether(database: StateDatabase, calls: readonly Call[]): CallResponse[] {
+function callInOneTransaction(database: StateDatabase, calls: readonly Call[]): CallResponse[] {
   try {
     return database.transaction(() =>
       calls.map(message => {
         try {
           return call(database, message)
         } catch (error) {
-          // Refused before anything was written: the other calls are not affected.
+          // Rejected before anything was written: the other calls are not affected.
           if (error instanceof StateStoreError) return failure(message.requestId, error)
           throw error
         }
@@ -79,7 +80,7 @@ function callTogether(database: StateDatabase, calls: readonly Call[]): CallResp
   }
 }
 
-/** One failing call must not take the others of its commit with it, so a failed commit is repeated call by call. */
+/** Repeats a failed commit call by call, so that one failing call does not fail the others. */
 function callOneByOne(database: StateDatabase, calls: readonly Call[]): CallResponse[] {
   return calls.map(message => {
     try {
@@ -96,13 +97,13 @@ function call(database: StateDatabase, { requestId, body: { method, args } }: Ca
 }
 
 function failure(requestId: number, error: unknown): CallResponse {
-  const { code, message, cause } = toStateStoreError(error, 'answering')
+  const { code, message, cause } = toStateStoreError(error, 'executing a call')
   const causeText = cause === undefined ? undefined : String((cause as Error).message ?? cause)
   return { responseTo: requestId, body: { ok: false, code, message, cause: causeText } }
 }
 
 function transferables({ body }: CallResponse): ArrayBuffer[] {
   const bytes = body.ok ? (body.value as { bytes?: unknown } | undefined)?.bytes : undefined
-  // Small buffers share one pool in Node, which must not be given away.
+  // Small buffers share a pool in Node, which must not be transferred.
   return bytes instanceof Uint8Array && bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer as ArrayBuffer] : []
 }

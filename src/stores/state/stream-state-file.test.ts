@@ -6,10 +6,10 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type StreamStateFileOptions, streamStateFile } from './index.ts'
 
-type Setup = { path: string; directory: string; uploads: string[]; errors: unknown[]; uploaded(text: string): Promise<void> }
+type Fixture = { path: string; directory: string; uploads: string[]; errors: unknown[]; uploaded(text: string): Promise<void> }
 
 async function withFile(
-  work: (setup: Setup, start: (options?: Partial<StreamStateFileOptions>) => ReturnType<typeof streamStateFile>) => Promise<void>,
+  work: (fixture: Fixture, start: (options?: Partial<StreamStateFileOptions>) => ReturnType<typeof streamStateFile>) => Promise<void>,
 ) {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-stream-'))
   const path = join(directory, 'terraform.tfstate')
@@ -27,7 +27,7 @@ async function withFile(
           await upload?.(bytes)
           const text = bytes.toString()
           uploads.push(text)
-          for (const { resolve } of waiting.filter(one => one.text === text)) resolve()
+          for (const { resolve } of waiting.filter(waiter => waiter.text === text)) resolve()
         },
       })
       streams.push(stream)
@@ -39,7 +39,7 @@ async function withFile(
   }
 }
 
-/** As Terraform does it: one descriptor, truncate, one write, fsync. */
+/** Writes as Terraform does: one descriptor, truncate, one write, fsync. */
 function openLikeTerraform(path: string) {
   const fd = openSync(path, 'a+')
   const write = (text: string) => {
@@ -50,7 +50,7 @@ function openLikeTerraform(path: string) {
   return { fd, write, close: () => closeSync(fd) }
 }
 
-test('every completed version is uploaded, a file renamed into place too', () =>
+test('uploads every complete version, including a file that is renamed into place', () =>
   withFile(async ({ path, directory, uploads, uploaded }, start) => {
     const stream = start()
     const engine = openLikeTerraform(path)
@@ -66,16 +66,16 @@ test('every completed version is uploaded, a file renamed into place too', () =>
     equal(uploads.length, 6)
   }))
 
-test('a torn file is never uploaded, and flush says so', () =>
+test('never uploads an incomplete file, and flush rejects', () =>
   withFile(async ({ path, uploads, uploaded }, start) => {
     const stream = start()
     const engine = openLikeTerraform(path)
     await stream.flush()
     engine.write('{"serial":1}')
     await uploaded('{"serial":1}')
-    for (const torn of ['{"serial":2', '']) {
-      engine.write(torn)
-      await rejects(stream.flush(), /holds no complete state: the engine was cut off/)
+    for (const incomplete of ['{"serial":2', '']) {
+      engine.write(incomplete)
+      await rejects(stream.flush(), /contains no complete state: the engine was interrupted/)
     }
     engine.write('{"serial":3}')
     await stream.flush()
@@ -83,7 +83,7 @@ test('a torn file is never uploaded, and flush says so', () =>
     engine.close()
   }))
 
-test('a large state written in parts is uploaded once it is whole', () =>
+test('uploads a large state that is written in parts once it is complete', () =>
   withFile(async ({ path, uploads, uploaded }, start) => {
     start()
     const whole = JSON.stringify({ serial: 1, text: 'x'.repeat(500_000) })
@@ -97,12 +97,12 @@ test('a large state written in parts is uploaded once it is whole', () =>
     equal(uploads.length, 1)
   }))
 
-test('uploads slower than writes: one at a time, the newest wins, flush has the last', () =>
+test('uploads one version at a time and skips all but the newest when uploads are slower than writes', () =>
   withFile(async ({ path, uploads }, start) => {
     let running = 0
-    let most = 0
+    let maxRunning = 0
     const upload = async () => {
-      most = Math.max(most, ++running)
+      maxRunning = Math.max(maxRunning, ++running)
       await sleep(30)
       running--
     }
@@ -113,28 +113,28 @@ test('uploads slower than writes: one at a time, the newest wins, flush has the 
       await sleep(3)
     }
     await stream.flush()
-    equal(most, 1)
+    equal(maxRunning, 1)
     equal(uploads.at(-1), '{"serial":39}')
     ok(uploads.length >= 2 && uploads.length < 30, `${uploads.length} uploads`)
     engine.close()
   }))
 
-test('a failed upload is tried again; flush rejects while it fails', () =>
+test('retries a failed upload, and flush rejects while it fails', () =>
   withFile(async ({ path, errors, uploaded }, start) => {
     let failing = true
     const upload = async () => {
-      if (failing) throw new Error('the store is away')
+      if (failing) throw new Error('the store does not respond')
     }
     const stream = start({ upload })
     writeFileSync(path, '{"serial":1}')
-    await rejects(stream.flush(), { message: 'the store is away' })
+    await rejects(stream.flush(), { message: 'the store does not respond' })
     while (errors.length === 0) await sleep(5)
     failing = false
     await uploaded('{"serial":1}')
     await stream.flush()
   }))
 
-test('what the store has already is not uploaded again', () =>
+test('does not upload content that is stored already', () =>
   withFile(async ({ path, uploads }, start) => {
     writeFileSync(path, '{"serial":1}')
     const stream = start({ known: Buffer.from('{"serial":1}') })
@@ -142,7 +142,7 @@ test('what the store has already is not uploaded again', () =>
     deepStrictEqual(uploads, [])
   }))
 
-test('nothing is uploaded after close', () =>
+test('uploads nothing after close', () =>
   withFile(async ({ path, uploads }, start) => {
     const stream = start()
     stream.close()
@@ -151,9 +151,9 @@ test('nothing is uploaded after close', () =>
     deepStrictEqual(uploads, [])
   }))
 
-test('without file events a change is seen within 100 ms by looking', () =>
+test('detects a change by polling when there is no file event', () =>
   withFile(async ({ directory, uploaded }, start) => {
-    // What is written through another name of a file is no event in this directory.
+    // A write through another link of the file causes no event in this directory.
     const elsewhere = mkdtempSync(join(tmpdir(), 'oarlock-stream-target-'))
     try {
       const target = join(elsewhere, 'state')
@@ -168,20 +168,20 @@ test('without file events a change is seen within 100 ms by looking', () =>
     }
   }))
 
-test('from the write to the upload', t =>
+test('uploads a changed file within 100 ms', t =>
   withFile(async ({ path, uploaded }, start) => {
     start()
     const engine = openLikeTerraform(path)
-    const tookMs: number[] = []
+    const durationsMs: number[] = []
     for (let i = 0; i < 40; i++) {
       const text = JSON.stringify({ serial: i, text: 'x'.repeat(100_000) })
       engine.write(text)
       const startMs = performance.now()
       await uploaded(text)
-      tookMs.push(performance.now() - startMs)
+      durationsMs.push(performance.now() - startMs)
     }
     engine.close()
-    tookMs.sort((a, b) => a - b)
-    t.diagnostic(`100 KB: median ${tookMs[20]?.toFixed(1)} ms, worst ${tookMs.at(-1)?.toFixed(1)} ms from write to upload`)
-    ok((tookMs[20] ?? 0) < 100)
+    durationsMs.sort((a, b) => a - b)
+    t.diagnostic(`100 KB: median ${durationsMs[20]?.toFixed(1)} ms, worst ${durationsMs.at(-1)?.toFixed(1)} ms from write to upload`)
+    ok((durationsMs[20] ?? 0) < 100)
   }))

@@ -3,41 +3,42 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
 export type StreamStateFileOptions = {
-  /** The engine's state file; it may not exist yet. Its directory must. */
+  /** The engine's state file. It may not exist yet; its directory must. */
   path: string
-  /** Resolves when the bytes are safe. Called one at a time, with the newest complete content; what was overtaken is skipped. */
+  /** Resolves when the bytes are stored. Never called concurrently, and only with the newest complete content; older content is skipped. */
   upload(bytes: Buffer): Promise<void>
-  /** Wait between a change and reading it, so that one write is seen as one change. Default 2. */
+  /** Delay between a change and reading it, so that one write is one change. Default 2. */
   settleMs?: number
-  /** Told of every failed upload or read; the content is tried again with the next change, with `retryMs`, and by `flush`. */
+  /** Called for every failed upload or read; the content is retried on the next change, after `retryMs`, and by `flush`. */
   onError: (error: unknown) => void
-  /** Wait after a failed upload. Default 500. */
+  /** Delay after a failed upload. Default 500. */
   retryMs?: number
-  /** Content already in the store (what the file was made from): not uploaded again. */
+  /** Content that is already stored (the file was created from it): it is not uploaded again. */
   known?: Buffer
 }
 
 export type StateFileStream = {
-  /** Call when the engine has ended. Uploads what the file holds now; rejects if it could not, or if the file is torn. */
+  /** To be called when the engine has ended. Uploads the present content; rejects if the upload failed or the file is incomplete. */
   flush(): Promise<void>
-  /** Stops watching. Uploads nothing more. */
+  /** Stops watching and uploading. */
   close(): void
 }
 
-/** inotify may be exhausted or missing (network file systems): looking at the file this often bounds the delay to 100 ms without it. */
+/** inotify may be exhausted or unavailable (network file systems): polling at this interval limits the delay to 100 ms without it. */
 const pollMs = 50
-/** Between two looks at a file that is being written. */
-const tornRetryMs = 3
-/** Writes that are never complete are left to the next poll. */
-const tornRetries = 20
+/** Delay between two reads of a file that is being written. */
+const incompleteRetryMs = 3
+/** After this many incomplete reads the next poll tries again. */
+const incompleteRetries = 20
 
 /**
- * Uploads every completed version of a state file as soon as it is written; when uploads are slower than writes, the newest wins.
+ * Uploads every complete version of a state file as soon as it is written; when uploads are slower than writes, only the newest.
  *
- * How Terraform writes it (strace of 1.11.4, 40 `terraform_data`): it keeps one descriptor open for the whole apply and for each version does
- * `lseek 0`, `ftruncate 0`, ONE `write` of everything, `fsync`, 1 ms apart in all, after every resource. There is no rename. So a reader sees the old content,
- * nothing, a prefix, or, when it reads in parts, an old head with a new tail. Hence: two reads in a row must be equal, and the content must
- * parse as JSON; a prefix of an object never does. Engines that rename a new file into place (Pulumi) are covered: the directory is watched, and each look opens the path anew.
+ * How Terraform writes the file (strace of 1.11.4, 40 `terraform_data`): it keeps one descriptor open for the whole apply, and after every
+ * resource it does `lseek 0`, `ftruncate 0`, ONE `write` of everything, `fsync`, within 1 ms. There is no rename. So a reader gets the old
+ * content, nothing, a prefix, or, when it reads in parts, an old head with a new tail. Hence two consecutive reads must be equal, and the
+ * content must parse as JSON; a prefix of an object never does. Engines that rename a new file into place (Pulumi) are covered: the
+ * directory is watched, and each read opens the path again.
  */
 export function streamStateFile(options: StreamStateFileOptions): StateFileStream {
   const { path, upload, settleMs = 2, onError, retryMs = 500 } = options
@@ -48,13 +49,13 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
   let flushing = false
   let settle: NodeJS.Timeout | undefined
   let retry: NodeJS.Timeout | undefined
-  let seen = ''
+  let lastFingerprint = ''
 
-  /** Looks once, uploads if there is something new. Rejects when that failed. `false`: the file is being written. */
-  const pass = async (): Promise<boolean> => {
+  /** Reads the file and uploads new content. Rejects when that failed; resolves to `false` while the file is being written. */
+  const uploadChange = async (): Promise<boolean> => {
     const content = await readComplete(path)
-    if (content === 'torn') return false
-    // Empty before the first version is "no state yet", empty after one is a version that was cut off.
+    if (content === 'incomplete') return false
+    // An empty file means "no state yet" before the first version, and an interrupted write after it.
     if (content?.byteLength === 0) return uploaded === undefined
     if (content === undefined || (uploaded !== undefined && content.equals(uploaded))) return true
     await upload(content)
@@ -66,7 +67,7 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
     while (dirty && !closed && !flushing) {
       dirty = false
       try {
-        if (!(await pass())) onError(new Error(`${path} is written all the time: no complete version could be read yet`))
+        if (!(await uploadChange())) onError(new Error(`no complete version of ${path} could be read: it is written continuously`))
       } catch (error) {
         onError(error)
         retry ??= setTimeout(() => {
@@ -82,13 +83,13 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
     if (running === undefined && !closed && !flushing) {
       running = loop().finally(() => {
         running = undefined
-        // A change between the loop's last look and here.
+        // A change after the loop's last read.
         if (dirty && !closed) changed()
       })
     }
   }
 
-  const soon = () => {
+  const scheduleRead = () => {
     settle ??= setTimeout(() => {
       settle = undefined
       changed()
@@ -99,7 +100,7 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
   try {
     const name = basename(path)
     watcher = watch(dirname(path), { persistent: false }, (_, file) => {
-      if (file === null || file === name) soon()
+      if (file === null || file === name) scheduleRead()
     })
     watcher.on('error', error => {
       watcher?.close()
@@ -110,13 +111,13 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
   }
 
   const poll = setInterval(() => {
-    fingerprint(path).then(now => {
-      if (now === seen) return
-      seen = now
-      soon()
+    fingerprint(path).then(current => {
+      if (current === lastFingerprint) return
+      lastFingerprint = current
+      scheduleRead()
     }, onError)
   }, pollMs)
-  soon()
+  scheduleRead()
 
   const close = () => {
     closed = true
@@ -133,7 +134,7 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
       try {
         await running
         dirty = false
-        if (!(await pass())) throw new Error(`${path} holds no complete state: the engine was cut off while writing it`)
+        if (!(await uploadChange())) throw new Error(`${path} contains no complete state: the engine was interrupted while writing it`)
       } finally {
         flushing = false
         if (dirty) changed()
@@ -143,27 +144,27 @@ export function streamStateFile(options: StreamStateFileOptions): StateFileStrea
 }
 
 /**
- * The whole content, undefined if there is no file, `torn` if it is being written. Empty is a content too: Terraform makes the file
- * when it locks it, before it has something to write.
+ * The content, undefined if there is no file, `incomplete` if it is being written. An empty file is valid: Terraform creates the file
+ * when it locks it, before the first write.
  */
-async function readComplete(path: string): Promise<Buffer | undefined | 'torn'> {
-  let before: Buffer | undefined
-  for (let look = 0; look < tornRetries; look++) {
-    const now = await readWhole(path)
-    const isSame = before === undefined ? now === undefined : now?.equals(before) === true
-    if (look > 0 && isSame && (now === undefined || isJsonObject(now))) return now
-    before = now
-    if (now !== undefined && !isJsonObject(now)) await new Promise(resolve => setTimeout(resolve, tornRetryMs))
+async function readComplete(path: string): Promise<Buffer | undefined | 'incomplete'> {
+  let previous: Buffer | undefined
+  for (let reads = 0; reads < incompleteRetries; reads++) {
+    const content = await readWhole(path)
+    const isStable = previous === undefined ? content === undefined : content?.equals(previous) === true
+    if (reads > 0 && isStable && (content === undefined || isJsonObject(content))) return content
+    previous = content
+    if (content !== undefined && !isJsonObject(content)) await new Promise(resolve => setTimeout(resolve, incompleteRetryMs))
   }
-  return before?.byteLength === 0 ? before : 'torn'
+  return previous?.byteLength === 0 ? previous : 'incomplete'
 }
 
-/** An engine in a sandbox may put a link there, to a file that only its worker may read; or a pipe, to keep it waiting. */
-const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** An engine in a sandbox could place a link there, to a file that only its worker may read, or a pipe that blocks the reader. */
+const regularFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 async function readWhole(path: string): Promise<Buffer | undefined> {
   try {
-    return await readFile(path, { flag: plainFile })
+    return await readFile(path, { flag: regularFileFlags })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

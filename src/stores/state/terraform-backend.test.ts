@@ -1,4 +1,4 @@
-// The state store under the real `terraform` (or `tofu`): as its HTTP backend, and behind its local state file.
+// The state store with the real `terraform` (or `tofu`): as its HTTP backend, and with a streamed local state file.
 import { deepStrictEqual, equal, match, ok } from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,10 +30,10 @@ async function withEngine(t: TestContext, work: (setup: Setup) => Promise<void>)
   const store = await openStateStore({ directory: join(directory, 'store'), key: Buffer.alloc(32, 7) })
   const handler = createStateHandler({
     store,
-    isHolderGone: async () => false,
+    isLockAbandoned: async () => false,
     authorize: async ({ basicPassword = '', runName }) => {
       if (runName !== undefined && basicPassword === 'worker') return { allowed: true, stackUid: 'uid', access: 'run' }
-      if (store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'person' }
+      if (store.checkStackToken('uid', basicPassword)) return { allowed: true, stackUid: 'uid', access: 'user' }
       return { allowed: false, code: 403, message: 'wrong token' }
     },
   })
@@ -73,7 +73,7 @@ const resources = (count: number) => `
     provisioner "local-exec" { command = "sleep 0.0\${count.index % 7}" }
   }`
 
-test('as HTTP backend: init, apply, second apply, state list, lock conflict, force-unlock', { timeout: 60_000 }, t =>
+test('serves terraform as HTTP backend: init, apply, second apply, state list, lock conflict, force-unlock', { timeout: 60_000 }, t =>
   withEngine(t, async ({ store, directory, run, runWith, env }) => {
     const succeed = async (...args: string[]) => {
       const { code, output } = await run(...args)
@@ -102,12 +102,12 @@ test('as HTTP backend: init, apply, second apply, state list, lock conflict, for
       Operation: 'OperationTypeApply',
       Created: '2026-11-21T09:00:00Z',
     }
-    await store.lock({ stackUid: 'uid', holder: { kind: 'Person', id: info.ID, who: info.Who, info } }, async () => false)
+    await store.lock({ stackUid: 'uid', holder: { kind: 'User', id: info.ID, who: info.Who, info } }, async () => false)
     match((await run('apply', '-auto-approve', '-input=false')).output, /already locked:\s+ID=6e3b7a6e/)
     // Terraform does not send the ID unless the address has it; OpenTofu does.
     if (engine?.endsWith('terraform')) equal((await run('force-unlock', '-force', info.ID)).code, 1)
     equal((await force('6e3b7a6e-0000-4000-8000-000000000002')).code, 1)
-    equal((await store.currentLock('uid'))?.holder.kind, 'Person')
+    equal((await store.currentLock('uid'))?.holder.kind, 'User')
     const forced = await force(info.ID)
     equal(forced.code, 0, forced.output)
     equal(await store.currentLock('uid'), undefined)
@@ -115,7 +115,7 @@ test('as HTTP backend: init, apply, second apply, state list, lock conflict, for
   }),
 )
 
-test('behind the local state file: every version is acknowledged while the apply goes on', { timeout: 60_000 }, t =>
+test('stores every version of a local state file while the apply runs', { timeout: 60_000 }, t =>
   withEngine(t, async ({ url, directory, run, env }) => {
     writeFileSync(join(directory, 'main.tf'), resources(20))
     equal((await run('init', '-input=false')).code, 0)

@@ -5,7 +5,7 @@ import type { StoreMethod, StoreRequest, StoreResponse, ThreadOptions } from './
 
 type Methods = { [M in StoreMethod]: StateDatabase[M] }
 
-/** The main thread's side: sends the calls, bounds what waits (invariant 10), and turns failures into {@link StateStoreError}. */
+/** The main thread's side: sends the calls, limits the pending bytes (invariant 10), and converts failures to {@link StateStoreError}. */
 export class ThreadHandle {
   readonly #thread: RequestThread<StoreRequest, StoreResponse>
   readonly #maxPendingBytes: number
@@ -26,13 +26,13 @@ export class ThreadHandle {
       name: 'oarlock-state',
       onEnd: reason => {
         const { cause } = reason
-        const message = cause === undefined ? 'the state store is closed' : `the state store's thread failed: ${cause}`
+        const message = cause === undefined ? 'the state store is closed' : `the thread of the state store failed: ${cause}`
         this.#ended ??= new StateStoreError('Unavailable', message, { cause })
       },
     })
   }
 
-  /** True once the thread has failed or was closed: every further call rejects. */
+  /** True when the thread has failed or was closed: every further call rejects. */
   get hasEnded(): boolean {
     return this.#ended !== undefined
   }
@@ -41,14 +41,17 @@ export class ThreadHandle {
     return this.#request(method, args, 0) as Promise<ReturnType<Methods[M]>>
   }
 
-  /** A call that carries content: a copy of it is given to the thread, so the caller may reuse its buffer. */
-  send<M extends StoreMethod>(bytes: Uint8Array, make: (copy: Uint8Array) => [M, Parameters<Methods[M]>]): Promise<ReturnType<Methods[M]>> {
+  /** A call with content, which is copied to the thread, so that the caller may reuse its buffer. */
+  send<M extends StoreMethod>(
+    bytes: Uint8Array,
+    createCall: (copy: Uint8Array) => [M, Parameters<Methods[M]>],
+  ): Promise<ReturnType<Methods[M]>> {
     if (this.#pendingBytes + bytes.byteLength > this.#maxPendingBytes && this.#pendingBytes > 0) {
-      const text = `${this.#pendingBytes} bytes wait for the disk, at most ${this.#maxPendingBytes} are allowed; try again`
+      const text = `${this.#pendingBytes} bytes are waiting for the disk, at most ${this.#maxPendingBytes} are allowed; retry later`
       return Promise.reject(new StateStoreError('Overloaded', text))
     }
     const copy = new Uint8Array(bytes)
-    const [method, args] = make(copy)
+    const [method, args] = createCall(copy)
     return this.#request(method, args, copy.byteLength, [copy.buffer]) as Promise<ReturnType<Methods[M]>>
   }
 

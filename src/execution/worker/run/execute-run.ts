@@ -130,10 +130,13 @@ class RunExecution {
     preparing.catch(() => {})
     this.#stopper.signal.throwIfAborted()
     if (isMutating(run.spec.type)) {
-      const { broke } = await this.#state.lock({ signal: this.#stopper.signal })
+      const { brokenHolder } = await this.#state.lock({ signal: this.#stopper.signal })
       this.#isLocked = true
       await preparing
-      if (broke) log.append(`broke the state lock of ${broke.kind === 'Run' ? `Run ${broke.runName}` : broke.who}, which has ended`)
+      if (brokenHolder)
+        log.append(
+          `broke the state lock of ${brokenHolder.kind === 'Run' ? `Run ${brokenHolder.runName}` : brokenHolder.who}, which has ended`,
+        )
     }
     await preparing
   }

@@ -266,7 +266,7 @@ export function keepForRecovery(directory: string, fileThere: string, why: strin
   }
 }
 
-/** As in salvage.ts. */
+/** As in recover-state.ts. */
 const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** Undefined when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3); else why it could not be. */
@@ -282,8 +282,8 @@ export async function salvageUnlessSaved(
         .digest('hex') === savedDigest
     )
       return undefined
-    const { salvageState } = await import('../../../stores/state/salvage.ts')
-    await salvageState({ path, ...target, deadlineMs })
+    const { recoverState } = await import('../../../stores/state/recover-state.ts')
+    await recoverState({ path, ...target, deadlineMs })
     return undefined
   } catch (error) {
     // No file: the engine wrote no state. Anything else leaves it where it is, for a person.

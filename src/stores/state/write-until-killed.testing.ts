@@ -1,4 +1,4 @@
-// A child process for the kill test in `open-state-store.test.ts`: writes as fast as it can and says what was acknowledged.
+// A child process for the kill test in `open-state-store.test.ts`: writes continuously and reports what was acknowledged.
 import { openStateStore } from './open-state-store.ts'
 
 const [directory = '', round = ''] = process.argv.slice(2)

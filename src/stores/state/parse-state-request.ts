@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { nameErrors } from '../../kubernetes/object/index.ts'
+import { HttpError } from '../http/index.ts'
+import type { LockInfo } from './lock-holder.ts'
+
+export type RunResource = 'state' | 'incomplete' | 'inventory' | 'lock' | 'unlock' | 'plan'
+
+/** A worker's path of one Run. */
+export type RunTarget = {
+  kind: 'run'
+  namespace: string
+  stack: string
+  runName: string
+  epoch: number
+  sequence: number | undefined
+  resource: RunResource
+  /** Digest of the plan; empty for other resources. */
+  digest: string
+}
+
+/** A path for users besides the Terraform backend. */
+export type QueryTarget = {
+  kind: 'query'
+  namespace: string
+  stack: string
+  resource: 'lock' | 'token' | 'versions' | 'orphans'
+  number: number | undefined
+}
+
+/** The Terraform backend. */
+export type BackendTarget = { kind: 'backend'; namespace: string; stack: string; lockId: string | undefined }
+
+export type StateTarget = BackendTarget | RunTarget | QueryTarget
+
+/** Parses path and headers. @throws {HttpError} 400 or 404. */
+export function parseTarget(req: IncomingMessage): StateTarget {
+  const noPath = () => new HttpError(404, 'NotFound', 'no such path; state is served at /state/<namespace>/<stack>')
+  if (!URL.canParse(req.url ?? '', 'http://x')) throw noPath()
+  const url = new URL(req.url ?? '', 'http://x')
+  let parts: string[]
+  try {
+    parts = url.pathname.split('/').slice(1).map(decodeURIComponent)
+  } catch {
+    throw new HttpError(400, 'BadRequest', 'the path is not valid percent-encoding')
+  }
+  const [root, namespace = '', stack = '', section, ...rest] = parts
+  if (root !== 'state') throw noPath()
+  checkName('namespace', namespace, 'dns1123Label')
+  checkName('stack', stack, 'dns1123Subdomain')
+  switch (section) {
+    case undefined: {
+      // Terraform adds its ID to the address, which may have a query already.
+      const lockId = url.searchParams.get('ID') ?? undefined
+      if (lockId !== undefined && (lockId === '' || lockId.length > 256))
+        throw new HttpError(400, 'BadRequest', 'ID must have 1 to 256 characters')
+      return { kind: 'backend', namespace, stack, lockId }
+    }
+    case 'lock':
+    case 'token':
+    case 'versions':
+    case 'orphans': {
+      if (rest.length > 1 || ((section === 'lock' || section === 'token') && rest.length > 0)) throw noPath()
+      const number = rest[0] === undefined ? undefined : parseWholeNumber('the number', rest[0])
+      return { kind: 'query', namespace, stack, resource: section, number }
+    }
+    case 'run': {
+      const [runName = '', resource, digest, ...more] = rest
+      checkName('run', runName, 'dns1123Subdomain')
+      const isPlan = resource === 'plan' && digest !== undefined && more.length === 0
+      if (!isPlan && (digest !== undefined || !isRunResource(resource))) throw noPath()
+      if (isPlan && !/^[A-Za-z0-9][A-Za-z0-9:._-]{0,127}$/.test(digest)) {
+        throw new HttpError(400, 'BadRequest', 'the plan digest must have 1 to 128 characters of A-Z a-z 0-9 : . _ -')
+      }
+      const { 'oarlock-epoch': epoch, 'oarlock-sequence': sequence } = req.headers
+      return {
+        ...{ kind: 'run', namespace, stack, runName, digest: digest ?? '', resource: resource as RunResource },
+        epoch: parseWholeNumber('the header Oarlock-Epoch', epoch),
+        sequence: sequence === undefined ? undefined : parseWholeNumber('the header Oarlock-Sequence', sequence),
+      }
+    }
+  }
+  throw noPath()
+}
+
+/** The password of Basic authentication, or the Bearer token of a request that the server did not authenticate. */
+export function parsePassword(req: IncomingMessage, isAuthenticated: boolean): string | undefined {
+  const [scheme = '', value = ''] = (req.headers.authorization ?? '').split(' ', 2)
+  if (scheme.toLowerCase() === 'bearer') return isAuthenticated ? undefined : value
+  if (scheme.toLowerCase() !== 'basic') return undefined
+  const pair = Buffer.from(value, 'base64').toString()
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : undefined
+}
+
+/** @throws {HttpError} 400 unless the body is a JSON object with the digest `md5`, if one is passed. */
+export function checkState(bytes: Buffer, md5: string | string[] | undefined): void {
+  if (typeof md5 === 'string' && createHash('md5').update(bytes).digest('base64') !== md5) {
+    throw new HttpError(400, 'BadDigest', 'the body does not match Content-MD5; it was corrupted in transit')
+  }
+  // Only both ends are checked: parsing 64 MiB would block every other request for a second.
+  const text = bytes.subarray(0, 64).toString('latin1').trimStart()
+  const end = bytes.subarray(-64).toString('latin1').trimEnd()
+  if (!text.startsWith('{') || !end.endsWith('}')) throw new HttpError(400, 'BadRequest', 'the body must be a state: one JSON object')
+}
+
+/** Parses the body of LOCK and UNLOCK. @throws {HttpError} 400 without a valid ID. */
+export function parseLockInfo(bytes: Buffer): LockInfo {
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString())
+  } catch {
+    throw new HttpError(400, 'BadRequest', 'the body must be lock info as JSON, with the ID of the lock')
+  }
+  const { ID } = (value ?? {}) as { ID?: unknown }
+  if (typeof ID !== 'string' || ID === '' || ID.length > 256) {
+    throw new HttpError(400, 'BadRequest', 'the lock info must have an ID of 1 to 256 characters')
+  }
+  const info: LockInfo = { ID }
+  for (const field of ['Operation', 'Info', 'Who', 'Version', 'Created', 'Path'] as const) {
+    const text = (value as Record<string, unknown>)[field]
+    if (typeof text === 'string') info[field] = text.slice(0, 4096)
+  }
+  // With an invalid time Terraform would drop the whole lock info when it displays it to another user.
+  if (info.Created !== undefined && Number.isNaN(Date.parse(info.Created))) delete info.Created
+  return info
+}
+
+const isRunResource = (text: string | undefined) =>
+  text === 'state' || text === 'incomplete' || text === 'inventory' || text === 'lock' || text === 'unlock'
+
+function checkName(field: string, name: string, rule: 'dns1123Label' | 'dns1123Subdomain'): void {
+  const [error] = nameErrors(name, rule)
+  if (error !== undefined) throw new HttpError(400, 'BadRequest', `${field} ${JSON.stringify(name.slice(0, 100))} is invalid: ${error}`)
+}
+
+function parseWholeNumber(field: string, text: string | string[] | undefined): number {
+  const number = typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (!Number.isSafeInteger(number))
+    throw new HttpError(400, 'BadRequest', `${field} must be a whole number, got ${JSON.stringify(text)?.slice(0, 100)}`)
+  return number
+}

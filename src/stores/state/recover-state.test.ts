@@ -1,0 +1,46 @@
+import { deepStrictEqual, equal, rejects } from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { recoverState } from './index.ts'
+import { clientOf, withStateServer } from './state-server.testing.ts'
+
+test('saves the last state of a lost worker once, or stores it as an orphan if it is stale or incomplete', () =>
+  withStateServer(
+    async server => {
+      const path = join(server.directory, 'terraform.tfstate')
+      const options = { path, url: `${server.url}/state/apps/net/run/run-1/state`, token: 'worker', caCertificate: server.ca, epoch: 1 }
+      deepStrictEqual(await recoverState(options), { kind: 'skipped', reason: `${path} does not exist` })
+      writeFileSync(path, '')
+      deepStrictEqual(await recoverState(options), { kind: 'skipped', reason: `${path} is empty` })
+      writeFileSync(path, '{"serial":')
+      deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 1 })
+      deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 1 })
+      const [incomplete] = await server.store.orphans('uid')
+      deepStrictEqual([incomplete?.reason, incomplete?.author, incomplete?.epoch], ['Incomplete', 'run-1', 1])
+      equal((await server.store.readVersion({ stackUid: 'uid', version: 1 }))?.bytes.toString(), '{"serial":')
+      equal(await server.store.readVersion({ stackUid: 'uid' }), undefined, 'incomplete state is never current')
+      writeFileSync(path, '{"serial":5}')
+      deepStrictEqual(await recoverState(options), { kind: 'saved', version: 2 })
+      deepStrictEqual(await recoverState(options), { kind: 'saved', version: 2 })
+      writeFileSync(path, '{"serial":6}')
+      deepStrictEqual(await recoverState(options), { kind: 'saved', version: 3 })
+      const late = clientOf(server, 1)
+      equal(await late.write(Buffer.from('{"serial":4}')), 3, 'a delayed write of the lost worker does not replace the recovered file')
+      await server.store.lock({ stackUid: 'uid', holder: { kind: 'Run', runName: 'run-2', epoch: 2 } }, async () => true)
+      writeFileSync(path, '{"serial":7}')
+      deepStrictEqual(await recoverState(options), { kind: 'orphaned', orphan: 4 })
+      await rejects(recoverState({ ...options, token: 'wrong', deadlineMs: 150 }), /failed to upload .* response status 403/)
+      await rejects(recoverState({ ...options, url: 'https://127.0.0.1:1/x', deadlineMs: 150 }), /failed to upload/)
+      await late.close()
+    },
+    { tls: true },
+  ))
+
+test('imports only Node modules and the backoff, because the supervisor process must stay small', () => {
+  const text = readFileSync(join(import.meta.dirname, 'recover-state.ts'), 'utf8')
+  deepStrictEqual(
+    [...text.matchAll(/(?:from|import\() ?'([^']+)'/g)].map(([, name]) => name),
+    ['node:fs/promises', '../../kubernetes/util/backoff.ts', 'node:https'],
+  )
+})

@@ -1,0 +1,99 @@
+import type { UnlockClaim } from './decide-lock.ts'
+import type { OrphanReason, WriteAuthor } from './decide-write.ts'
+import type { LockHolder } from './lock-holder.ts'
+
+/** Limits of a store (invariant 10), each with what happens when it is reached. */
+export type StateLimits = {
+  /** Accepted versions kept per stack and kind; the oldest are deleted first, the newest is always kept. Default 50. */
+  versionsPerStack: number
+  /** Orphaned versions kept per stack; the oldest are deleted first. Default 20. */
+  orphansPerStack: number
+  /** Stored bytes per stack (compressed, all kinds and orphans); the oldest are deleted first, the newest of a kind is always kept. Default 256 MiB. */
+  bytesPerStack: number
+  /** Plans kept per stack; the oldest are deleted first. Default 5. */
+  plansPerStack: number
+  /** Uncompressed size of one version or plan. A larger one is rejected with `TooLarge`. Default 64 MiB. */
+  maxBytes: number
+  /** Size of the database. A write beyond it is rejected with `QuotaExceeded`. Default 64 GiB. */
+  totalBytes: number
+  /** Bytes received and not yet on disk. A write beyond it is rejected with `Overloaded`. Default 256 MiB. */
+  pendingBytes: number
+}
+
+export const defaultStateLimits: StateLimits = {
+  versionsPerStack: 50,
+  orphansPerStack: 20,
+  bytesPerStack: 256 * 1024 * 1024,
+  plansPerStack: 5,
+  maxBytes: 64 * 1024 * 1024,
+  totalBytes: 64 * 1024 * 1024 * 1024,
+  pendingBytes: 256 * 1024 * 1024,
+}
+
+/** `terraform`: an engine's state. `inventory`: the record of an engine without a state file. Each kind has its own newest version. */
+export type VersionKind = 'terraform' | 'inventory'
+
+export type VersionInfo = {
+  /** Unique and increasing per stack over all kinds. Rejected writes get numbers too, so that a number identifies one content. */
+  version: number
+  kind: VersionKind
+  epoch: number
+  /** The Run's name, or `user` for a write through the Terraform HTTP backend. */
+  author: string
+  /** Uncompressed bytes; 0 when the state was deleted. */
+  size: number
+  createdMs: number
+}
+export type OrphanInfo = VersionInfo & { reason: OrphanReason }
+export type StoredVersion = VersionInfo & { bytes: Uint8Array; orphan: boolean }
+export type StoredPlan = { digest: string; runName: string; createdMs: number; bytes: Uint8Array }
+export type HeldLock = { holder: LockHolder; sinceMs: number }
+
+export type WriteRequest = {
+  stackUid: string
+  author: WriteAuthor
+  kind: VersionKind
+  bytes: Uint8Array
+  /** The content was cut off while it was written; it is always stored as an orphan, whoever holds the lock. */
+  isIncomplete?: boolean
+}
+export type WriteResult =
+  /** On disk and current; `version` is the newest one. Content that is already stored creates no version. */
+  | { kind: 'accepted'; version: number }
+  /** Not current: the content is stored as the orphaned version `orphan` (invariant 3). `holder` is the present lock holder, if any. */
+  | { kind: 'rejected'; reason: OrphanReason; orphan: number; currentEpoch: number; holder?: LockHolder }
+
+export type LockRequest = {
+  stackUid: string
+  holder: LockHolder
+  /** A holder that is known to have abandoned the lock (invariant 4). */
+  abandonedHolder?: LockHolder
+}
+export type LockResult =
+  /** `brokenHolder` is the holder whose abandoned lock was broken (invariant 4). */
+  | { kind: 'granted'; brokenHolder?: LockHolder }
+  | { kind: 'rejected'; reason: 'Held'; holder: LockHolder; sinceMs: number }
+  | { kind: 'rejected'; reason: 'StaleEpoch'; currentEpoch: number }
+
+export type UnlockRequest = {
+  stackUid: string
+  holder: UnlockClaim
+  /** A holder that is known to have abandoned the lock: anyone may release it. */
+  abandonedHolder?: LockHolder
+}
+export type UnlockResult = { kind: 'released' } | { kind: 'free' } | { kind: 'rejected'; holder: LockHolder }
+
+export type PlanRequest = { stackUid: string; digest: string; runName: string; bytes: Uint8Array }
+
+export type StateStats = {
+  stacks: number
+  versions: number
+  orphans: number
+  plans: number
+  locks: number
+  /** Versions deleted by a limit, since the store was created. */
+  droppedVersions: number
+  droppedOrphans: number
+  /** Size of the database, including free pages. */
+  bytes: number
+}
