@@ -586,7 +586,7 @@ test('a worker with two slots does two Runs at once; after as many Runs as its p
   equal(await worker.done, 0)
   equal((await get(last)).status?.phase, 'Succeeded')
   ok(
-    worker.said.some(line => line.startsWith('drains') && line.includes('RunLimitReached')),
+    worker.said.some(line => line.startsWith('draining') && line.includes('RunLimitReached')),
     worker.said.join('\n'),
   )
 })

@@ -3,32 +3,41 @@ import { test } from 'node:test'
 import { decideHealth, type WorkerHealthInputs } from './decide-health.ts'
 import { defaultLeaseTimings } from './lease/lease-timings.ts'
 
-const well: WorkerHealthInputs = {
+const healthy: WorkerHealthInputs = {
   isRegistered: true,
   sinceRenewalMs: 900,
   timings: defaultLeaseTimings,
   drainReason: undefined,
-  supervisor: 'answers',
+  supervisor: 'connected',
 }
-const late = (age: string) => `the Lease was renewed ${age} ago; it lasts 10.0 s`
-const lost = 'no supervisor can be kept beside the worker, so no engine may run: it ends when those that ran have'
+const late = (age: string) => `last renewed the Lease ${age} ago, it expires after 10.0 s`
+const notRegistered = 'the worker is not registered yet'
+const lost = 'failed to keep a supervisor process running; the worker exits when its engines have stopped'
 
-for (const [what, facts, want] of [
-  ['all is well', {}, { live: [], ready: [], started: [] }],
+for (const [name, inputs, want] of [
+  ['a registered worker with a fresh Lease is healthy', {}, { live: [], ready: [], started: [] }],
   [
-    'before it has registered',
-    { isRegistered: false, sinceRenewalMs: 1e9, supervisor: 'away' },
-    { live: [], ready: ['the worker has not registered yet'], started: ['the worker has not registered yet'] },
+    'a worker that is not registered has not started',
+    { isRegistered: false, sinceRenewalMs: 1e9, supervisor: 'disconnected' },
+    { live: [], ready: [notRegistered], started: [notRegistered] },
   ],
-  ['the Lease is late', { sinceRenewalMs: 6_000 }, { live: [], ready: [late('6.0 s')], started: [] }],
-  ['it should have ended', { sinceRenewalMs: 20_000 }, { live: [late('20.0 s')], ready: [late('20.0 s')], started: [] }],
-  ['it drains', { drainReason: 'Idle' }, { live: [], ready: ['the worker drains (Idle) and takes no Run'], started: [] }],
+  ['a worker with a late Lease is not ready', { sinceRenewalMs: 6_000 }, { live: [], ready: [late('6.0 s')], started: [] }],
   [
-    'no supervisor answers',
-    { supervisor: 'away' },
-    { live: [], ready: ['the supervisor beside the worker does not answer at the moment'], started: [] },
+    'a worker that should have exited on its own is not live',
+    { sinceRenewalMs: 20_000 },
+    { live: [late('20.0 s')], ready: [late('20.0 s')], started: [] },
   ],
-  ['no supervisor can be kept', { supervisor: 'lost' }, { live: [lost], ready: [lost], started: [] }],
+  [
+    'a draining worker is not ready',
+    { drainReason: 'Idle' },
+    { live: [], ready: ['the worker is draining (Idle) and starts no Run'], started: [] },
+  ],
+  [
+    'a worker without a connection to its supervisor is not ready',
+    { supervisor: 'disconnected' },
+    { live: [], ready: ['not connected to a supervisor process, reconnecting'], started: [] },
+  ],
+  ['a worker that lost its supervisor for good is not live', { supervisor: 'lost' }, { live: [lost], ready: [lost], started: [] }],
 ] as [string, Partial<WorkerHealthInputs>, ReturnType<typeof decideHealth>][]) {
-  test(`health: ${what}`, () => deepEqual(decideHealth({ ...well, ...facts }), want))
+  test(name, () => deepEqual(decideHealth({ ...healthy, ...inputs }), want))
 }

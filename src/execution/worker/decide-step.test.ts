@@ -18,31 +18,35 @@ const idle: WorkerState = {
 }
 
 const wait: WorkerStep = { kind: 'wait' }
-const take: WorkerStep = { kind: 'start' }
-const end: WorkerStep = { kind: 'exit' }
+const start: WorkerStep = { kind: 'start' }
+const exit: WorkerStep = { kind: 'exit' }
 const drain = (reason: 'Idle' | 'RunLimitReached' | 'MemoryLimitReached'): WorkerStep => ({ kind: 'drain', reason })
 
-for (const [what, view, want] of [
-  ['nothing to do', {}, wait],
-  ['a Run was given', { assigned: 1 }, take],
-  ['no slot is free', { assigned: 1, running: 1, started: 1 }, wait],
-  ['another slot is free', { assigned: 1, running: 1, started: 1, slots: 2 }, take],
-  ['one-shot: the first Run', { lifecycle: 'OneShot', assigned: 1 }, take],
-  ['one-shot: works', { lifecycle: 'OneShot', started: 1, running: 1 }, wait],
-  ['one-shot: done', { lifecycle: 'OneShot', started: 1 }, end],
-  ['one-shot: takes no second Run', { lifecycle: 'OneShot', started: 1, assigned: 1 }, end],
-  ['one-shot with two slots: the second beside the first', { lifecycle: 'OneShot', slots: 2, started: 1, running: 1, assigned: 1 }, take],
-  ['draining, and works', { isDraining: true, running: 1, started: 1 }, wait],
-  ['draining, and done', { isDraining: true, started: 1 }, end],
-  ['draining: what was given before is its own', { isDraining: true, assigned: 1 }, take],
-  ['idle for too long', { idleMs: 10, idleTimeoutMs: 10 }, drain('Idle')],
-  ['not idle: it works', { idleMs: 10, idleTimeoutMs: 10, running: 1, started: 1 }, wait],
-  ['after so many Runs a fresh one', { started: 3, recycleAfterRuns: 3 }, drain('RunLimitReached')],
-  ['… also while the last of them work', { started: 3, running: 2, slots: 2, recycleAfterRuns: 3 }, drain('RunLimitReached')],
-  ['memory is over the limit', { started: 1, memoryBytes: 101, recycleAboveBytes: 100 }, drain('MemoryLimitReached')],
-  ['memory is not looked at before the first Run: it would never get one', { memoryBytes: 101, recycleAboveBytes: 100 }, wait],
-  ['fenced, and its engines still end', { isFenced: true, running: 1, started: 1, assigned: 1 }, wait],
-  ['fenced', { isFenced: true, assigned: 1 }, { kind: 'exitFenced' }],
+for (const [name, state, want] of [
+  ['waits without an assigned Run', {}, wait],
+  ['starts an assigned Run', { assigned: 1 }, start],
+  ['waits while no slot is free', { assigned: 1, running: 1, started: 1 }, wait],
+  ['starts a second Run in a free slot', { assigned: 1, running: 1, started: 1, slots: 2 }, start],
+  ['one-shot: starts its first Run', { lifecycle: 'OneShot', assigned: 1 }, start],
+  ['one-shot: waits for its Run', { lifecycle: 'OneShot', started: 1, running: 1 }, wait],
+  ['one-shot: exits after its Run', { lifecycle: 'OneShot', started: 1 }, exit],
+  ['one-shot: exits instead of starting a second Run', { lifecycle: 'OneShot', started: 1, assigned: 1 }, exit],
+  ['one-shot with two slots: starts a second Run', { lifecycle: 'OneShot', slots: 2, started: 1, running: 1, assigned: 1 }, start],
+  ['draining: waits for its Runs', { isDraining: true, running: 1, started: 1 }, wait],
+  ['draining: exits after its last Run', { isDraining: true, started: 1 }, exit],
+  ['draining: starts a Run that was assigned before', { isDraining: true, assigned: 1 }, start],
+  ['drains after its idle timeout', { idleMs: 10, idleTimeoutMs: 10 }, drain('Idle')],
+  ['does not count as idle while it executes a Run', { idleMs: 10, idleTimeoutMs: 10, running: 1, started: 1 }, wait],
+  ['drains after its Run limit', { started: 3, recycleAfterRuns: 3 }, drain('RunLimitReached')],
+  [
+    'drains after its Run limit while the last Runs still run',
+    { started: 3, running: 2, slots: 2, recycleAfterRuns: 3 },
+    drain('RunLimitReached'),
+  ],
+  ['drains above its memory limit', { started: 1, memoryBytes: 101, recycleAboveBytes: 100 }, drain('MemoryLimitReached')],
+  ['ignores its memory limit before its first Run: it would never execute one', { memoryBytes: 101, recycleAboveBytes: 100 }, wait],
+  ['fenced: waits until its engines have stopped', { isFenced: true, running: 1, started: 1, assigned: 1 }, wait],
+  ['fenced: exits without starting an assigned Run', { isFenced: true, assigned: 1 }, { kind: 'exitFenced' }],
 ] as [string, Partial<WorkerState>, WorkerStep][]) {
-  test(`a worker: ${what}`, () => deepEqual(decideStep({ ...idle, ...view }), want))
+  test(name, () => deepEqual(decideStep({ ...idle, ...state }), want))
 }

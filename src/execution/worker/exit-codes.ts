@@ -1,15 +1,15 @@
-/** With what a worker process ends. */
+/** Exit codes of a worker process. */
 export const workerExitCodes = {
-  /** Its Run is reported, whatever the result; or there was none for it; or it was told to stop. */
+  /** Its Runs are reported, whatever their result; or none was assigned to it; or it was stopped. */
   ok: 0,
-  /** A bug, or something nobody foresaw; the message says what. */
+  /** An unexpected error, such as a bug; the message names it. */
   unexpected: 1,
-  /** A setting is missing or wrong. */
+  /** A setting is missing or invalid. */
   invalidSetting: 2,
-  /** It stopped its engine because it could not renew its Lease in time, or because the Run was not its own any more. */
+  /** Fenced: it stopped its engine because it could not renew its Lease in time, or because a Run was no longer its own. */
   fenced: 3,
-  /** It could not register: the name is taken, or the API cannot be reached. */
+  /** It could not register: the name is taken, or the API server is unreachable. */
   notRegistered: 4,
-  /** The API does not let it in: its credential or join token is wrong, over or revoked. */
+  /** The API server denied access: the credential or join token is invalid, expired or revoked. */
   accessDenied: 5,
 } as const

@@ -1,215 +1,132 @@
 import type { Agent } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { cacheKey, maxCacheKeys, type Run, runResource, type Worker, workerResource } from '../../api/index.ts'
-import { type Client, listWatch } from '../../kubernetes/client/index.ts'
+import { type Run, runResource, type Worker, workerResource } from '../../api/index.ts'
+import { listWatch } from '../../kubernetes/client/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
-import type { Log } from '../../kubernetes/util/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
-import { type DrainReason, decideStep } from './decide-step.ts'
+import { type DrainReason, decideStep, type WorkerStep } from './decide-step.ts'
+import { DetectedCapabilities } from './detected-capabilities.ts'
+import { Drain } from './drain.ts'
 import { workerExitCodes } from './exit-codes.ts'
-import { Heartbeat } from './lease/heartbeat.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
 import { RegistrationError } from './lease/registration.ts'
-import type { Execution } from './run/execution.ts'
+import type { ExecuteResult, Execution } from './run/execution.ts'
 import type { RunLog } from './run/run-log.ts'
-import type { StopCause } from './run/stop-cause.ts'
 import { createStoreAgent, prewarmStoreConnection } from './run/store-connections.ts'
-import { bootMs, SupervisorClient } from './supervisor/index.ts'
-import { engineVersions, noCapabilities, type WorkerCapabilities } from './worker-capabilities.ts'
+import { RunAssignments } from './run-assignments.ts'
+import { RunSlots } from './run-slots.ts'
+import { defaultParts, type HeartbeatPart, type RunWorkerOptions, type SupervisorPart, type WorkerParts } from './run-worker-options.ts'
+import { bootMs } from './supervisor/index.ts'
+import { noCapabilities } from './worker-capabilities.ts'
 import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 
-export type WorkerLog = Pick<Log, 'info' | 'warn'>
-
-export type RunWorkerOptions = {
-  name: string
-  pool: string
-  /** True: takes one Run for each slot and ends. False: takes one after the other. */
-  once: boolean
-  /** Runs at once. Default: 1. */
-  slots?: number
-  /** What it says of itself. Default: nothing. */
-  capabilities?: WorkerCapabilities
-  client: Client
-  /** Where state and logs are kept, such as `https://127.0.0.1:7466`. */
-  storeUrl: string
-  caCertificate: string | undefined
-  /** Of the client and of both stores; a function where it changes, as short-lived ones do. */
-  token: string | (() => string)
-  runsDir: string
-  cacheDir: string
-  allowPaths: readonly string[]
-  /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
-  sandboxBinds?: readonly string[]
-  /** Variables of this process's environment that engines get: names, or prefixes followed by `*`. Default: none. */
-  engineEnvironment?: readonly string[]
-  log: WorkerLog
-  /** Aborting it drains: takes no new Run, those that run may finish within `drainGraceMs`. */
-  signal: AbortSignal
-  /** Aborting it interrupts the Runs at once, the way their engines' makers intend. */
-  interruptSignal?: AbortSignal
-  /** Default: 600,000. */
-  drainGraceMs?: number
-  /** A worker that has had no Run for so long ends. Default: never; pools let go of theirs by themselves. */
-  idleTimeoutMs?: number
-  /** When a worker that is not `once` makes place for a fresh one: after so many Runs, or when it holds more memory between them. Default: never. */
-  recycle?: { afterRuns?: number; aboveMemoryBytes?: number }
-  lease?: Partial<LeaseTimings>
-  version?: string
-  /** For tests: where a Run's lines go. Default: the log store at `storeUrl`. */
-  openLog?(run: Run): RunLog
-  /** Gets a look at how the worker is, for its health endpoints. */
-  onHealth?(health: () => WorkerHealth): void
-}
-
 const watchWorkerAfterMs = 1_000
+const defaultDrainGraceMs = 600_000
+const maxTimerMs = 2 ** 31 - 1
 
 /**
- * A worker, from its registration to its end: heartbeat, supervisor, Runs. Resolves with one of {@link workerExitCodes}; never rejects
- * for what can happen to a worker.
+ * Runs a worker from its registration to its exit: heartbeat, supervisor, Runs. Resolves with one of {@link workerExitCodes}; rejects only
+ * for a bug, never for what can happen to a worker.
+ * @param parts for tests. Default: a supervisor process, a heartbeat thread and real executions.
  */
-export async function runWorker(options: RunWorkerOptions): Promise<{ exitCode: number }> {
+export async function runWorker(options: RunWorkerOptions, parts: WorkerParts = defaultParts): Promise<{ exitCode: number }> {
   const timings = checkLeaseTimings({ ...defaultLeaseTimings, ...options.lease })
-  return await new WorkerProcess(options, timings).run()
+  return await new WorkerProcess(options, timings, parts).run()
 }
 
 class WorkerProcess {
   readonly #options: RunWorkerOptions
   readonly #timings: LeaseTimings
-  readonly #supervisor: SupervisorClient
-  readonly #heartbeat: Heartbeat
+  readonly #parts: WorkerParts
+  readonly #supervisor: SupervisorPart
+  readonly #heartbeat: HeartbeatPart
   readonly #store: Agent
-  readonly #stop = new AbortController()
-  /** Runs that were given to us and have not been begun, by key. */
-  readonly #given = new Map<string, Run>()
-  readonly #begun = new Set<string>()
-  /** By uid of the Run; the execution is there once its module is loaded. */
-  readonly #running = new Map<string, { key: string; execution: Execution | undefined; done: Promise<void> }>()
-  /** Set once: a Run begun later is stopped for the same reason. */
-  #stopAll: StopCause | undefined
-  #drainReason: DrainReason | undefined
-  /** While it drains only since its object says so, and no Run was interrupted for it: ends that. */
-  #undrain: (() => void) | undefined
-  #isGone = false
+  readonly #assignments: RunAssignments
+  readonly #slots: RunSlots
+  readonly #drain: Drain
+  readonly #capabilities: DetectedCapabilities
+  readonly #statusReporter: WorkerStatusReporter
+  readonly #stopWatches = new AbortController()
+  #isLeaseLost = false
   #isSupervisorLost = false
   #isRegistered = false
   #exitCode: number = workerExitCodes.ok
   #crash: unknown
   #idleSinceMs = performance.now()
   #idleSinceWallMs = Date.now()
-  /** As of the last renewal of the Lease, where it changes. */
+  /** As of the last renewal of the Lease, if it changes. */
   #credential: string | undefined
-  /** Versions of the engines as they were said; undefined while nothing was. */
-  #engines: WorkerActivity['engines']
-  #isolation: WorkerActivity['isolation']
-  /** Keys of the sources it has worked with. */
-  #caches: readonly string[] = []
-  readonly #voice: WorkerStatusReporter
   #wake: () => void = () => {}
 
-  constructor(options: RunWorkerOptions, timings: LeaseTimings) {
+  constructor(options: RunWorkerOptions, timings: LeaseTimings, parts: WorkerParts) {
     this.#options = options
     this.#timings = timings
-    const {
-      client,
-      token,
-      caCertificate,
-      name,
-      pool,
+    this.#parts = parts
+    const { client, token, caCertificate, name, pool, once, slots = 1, version, cacheDir, runsDir, log } = options
+    this.#assignments = new RunAssignments(name)
+    this.#slots = new RunSlots({
+      execute: run => this.#execute(run),
+      onResult: (run, result) => this.#onResult(run, result),
+      onCrash: error => this.#onCrash(error),
+      onChange: () => this.#onSlotsChange(),
+    })
+    this.#drain = new Drain(options.drainGraceMs ?? defaultDrainGraceMs, () => this.#slots.stopAll({ kind: 'WorkerDrained' }))
+    this.#capabilities = new DetectedCapabilities({
+      configured: options.capabilities,
       once,
-      slots = 1,
-      capabilities = noCapabilities,
-      version,
-      cacheDir,
-      runsDir,
-      log,
-    } = options
-    this.#engines = capabilities.engines
-    this.#supervisor = new SupervisorClient({
+      onChange: () => this.#statusReporter.report(),
+      onError: (error, message) => log.warn({ worker: name, error: String(error) }, message),
+    })
+    this.#supervisor = parts.createSupervisor({
       times: timings,
       renewedAtMs: bootMs(),
       cacheDir,
       runsDir,
       onSocket: path => this.#heartbeat.useSupervisor(path),
-      onLost: () => {
-        this.#isSupervisorLost = true
-        this.#stopRuns({ kind: 'SupervisorLost' })
-        this.#wake()
-      },
+      onLost: () => this.#onSupervisorLost(),
     })
-    this.#heartbeat = new Heartbeat({
-      token,
-      caCertificate,
+    this.#heartbeat = parts.createHeartbeat({
+      ...{ token, caCertificate, client, name, pool, once, slots, version, timings },
       worker: this.#supervisor.worker,
-      client,
-      name,
-      pool,
-      once,
-      slots,
-      capabilities,
-      version,
-      timings,
-      // The stores come next: while dispatch looks for a Run.
+      capabilities: options.capabilities ?? noCapabilities,
+      // The Run will need the stores next; dispatch is still looking for one.
       onRegistered: () => prewarmStoreConnection(this.#store, options.storeUrl),
-      onRenewed: atMs => {
-        this.#supervisor.renewed(atMs)
-        this.#renewCredential()
-        for (const { execution } of this.#running.values()) execution?.renewed()
-      },
-      onLeaseLost: () => {
-        log.warn({ worker: name }, 'the Lease was taken away: somebody decided that this worker is dead')
-        this.#isGone = true
-        this.#stopRuns({ kind: 'OwnershipLost', detail: "the worker's Lease was taken away" })
-        this.#wake()
-      },
-      onError: error =>
-        log.warn({ worker: name, error: String((error as Error)?.message ?? error) }, 'the API did not answer as it should'),
+      onRenewed: atMs => this.#onRenewed(atMs),
+      onLeaseLost: () => this.#onLeaseLost(),
+      onError: error => log.warn({ worker: name, error: errorMessage(error) }, 'request to the API server failed'),
     })
     this.#store = createStoreAgent(options.storeUrl, caCertificate)
-    this.#voice = new WorkerStatusReporter(
-      () => this.#does(),
+    this.#statusReporter = new WorkerStatusReporter(
+      () => this.#activity(),
       status => this.#heartbeat.reportStatus(status),
-      error => log.warn({ worker: name, error: String(error) }, 'could not say what it does'),
+      error => log.warn({ worker: name, error: String(error) }, 'failed to report the status of the worker'),
     )
     options.onHealth?.(() => this.#health())
   }
 
   async run(): Promise<{ exitCode: number }> {
-    const { log, name, signal, interruptSignal } = this.#options
-    // Beside the registration, but behind it: what a Run needs, and the watch that brings it, should be there when the worker is ready.
+    // In parallel with the registration: the code of a Run, and the watch that delivers it, should be ready when the worker is.
     const registering = this.#heartbeat.start()
     const watchingRuns = this.#watchRuns()
     import('./run/index.ts').catch(() => {})
     try {
       await registering
     } catch (error) {
-      this.#stop.abort()
-      this.#store.destroy()
-      if (!(error instanceof RegistrationError)) throw error
-      log.warn({ worker: name, error: error.message }, 'could not register')
-      this.#supervisor.close()
-      await this.#heartbeat.deregister()
-      await watchingRuns
-      return { exitCode: error.isRefused ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
+      return await this.#onRegistrationFailed(error, watchingRuns)
     }
     this.#isRegistered = true
-    void this.#sayIsolation()
-    void this.#sayEngines()
-    this.#idles()
-    const onDrain = () => void this.#drain('Signal')
-    const onInterrupt = () => this.#stopRuns({ kind: 'WorkerDrained' })
-    signal.addEventListener('abort', onDrain, { once: true })
-    interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
-    if (signal.aborted) onDrain()
-    if (interruptSignal?.aborted) onInterrupt()
+    void this.#capabilities.detectIsolation()
+    void this.#capabilities.detectEngines()
+    this.#markIdle()
+    const unsubscribe = this.#subscribeToSignals()
     const watchingWorker = this.#watchWorker()
     try {
-      await this.#live()
+      await this.#loop()
     } finally {
-      signal.removeEventListener('abort', onDrain)
-      interruptSignal?.removeEventListener('abort', onInterrupt)
-      this.#stop.abort()
+      unsubscribe()
+      this.#stopWatches.abort()
       this.#supervisor.close()
-      await this.#voice.close()
+      await this.#statusReporter.close()
       await this.#heartbeat.deregister()
       await Promise.all([watchingRuns, watchingWorker])
       this.#store.destroy()
@@ -217,96 +134,124 @@ class WorkerProcess {
     return { exitCode: this.#exitCode }
   }
 
-  /** A Run may go on for longer than a short-lived credential: the supervisor is to have one that holds. */
+  async #onRegistrationFailed(error: unknown, watchingRuns: Promise<void>): Promise<{ exitCode: number }> {
+    const { log, name } = this.#options
+    this.#stopWatches.abort()
+    this.#store.destroy()
+    if (!(error instanceof RegistrationError)) throw error
+    log.warn({ worker: name, error: error.message }, 'failed to register')
+    this.#supervisor.close()
+    await this.#heartbeat.deregister()
+    await watchingRuns
+    return { exitCode: error.isRefused ? workerExitCodes.accessDenied : workerExitCodes.notRegistered }
+  }
+
+  #subscribeToSignals(): () => void {
+    const { signal, interruptSignal } = this.#options
+    const onDrain = () => void this.#startDrain('Signal')
+    const onInterrupt = () => this.#slots.stopAll({ kind: 'WorkerDrained' })
+    signal.addEventListener('abort', onDrain, { once: true })
+    interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
+    if (signal.aborted) onDrain()
+    if (interruptSignal?.aborted) onInterrupt()
+    return () => {
+      signal.removeEventListener('abort', onDrain)
+      interruptSignal?.removeEventListener('abort', onInterrupt)
+    }
+  }
+
+  #onRenewed(atMs: number): void {
+    this.#supervisor.renewed(atMs)
+    this.#renewCredential()
+    this.#slots.renewed()
+  }
+
+  /** A Run may outlive a short-lived credential: the supervisor always has the current one. */
   #renewCredential(): void {
     const { token } = this.#options
     if (typeof token === 'string') return
-    const present = token()
-    if (this.#credential !== undefined && this.#credential !== present) this.#supervisor.renewCredential(present)
-    this.#credential = present
+    const current = token()
+    if (this.#credential !== undefined && this.#credential !== current) this.#supervisor.renewCredential(current)
+    this.#credential = current
   }
 
-  /** Which isolation it can give, where nobody told it: Runs that need another than Process come only then. */
-  async #sayIsolation(): Promise<void> {
-    const { capabilities, log, name } = this.#options
-    if (capabilities?.isolation !== undefined) return
-    try {
-      const { availableIsolationLevels } = await import('../workspace/index.ts')
-      this.#isolation = await availableIsolationLevels()
-      await this.#voice.report()
-    } catch (error) {
-      log.warn({ worker: name, error: String(error) }, 'could not find out which isolation it can give')
-    }
+  #onLeaseLost(): void {
+    const { log, name } = this.#options
+    log.warn({ worker: name }, 'the Lease was deleted or replaced: this worker was declared lost')
+    this.#isLeaseLost = true
+    this.#slots.stopAll({ kind: 'OwnershipLost', detail: "the worker's Lease was deleted" })
+    this.#wake()
   }
 
-  /** What a Run found is said where something else was said before: the next Runs are placed by it. */
-  #foundEngine(engine: string, version: string | undefined): void {
-    if (!this.#engines || this.#engines[engine] === (version ?? null)) return
-    this.#engines = { ...this.#engines, [engine]: version ?? null }
-    void this.#voice.report()
+  #onSupervisorLost(): void {
+    this.#isSupervisorLost = true
+    this.#slots.stopAll({ kind: 'SupervisorLost' })
+    this.#wake()
   }
 
-  /**
-   * Which engines it has, where nobody told it: found out while it works, by a worker that stays. One that takes a single Run
-   * leaves the time that costs to the Run, which looks for its own engine only.
-   */
-  async #sayEngines(): Promise<void> {
-    const { once, capabilities, log, name } = this.#options
-    if (once || capabilities === undefined || capabilities.engines !== undefined) return
-    try {
-      const { detectEngines } = await import('../engine/index.ts')
-      this.#engines = engineVersions(await detectEngines(process.env))
-      await this.#voice.report()
-    } catch (error) {
-      log.warn({ worker: name, error: String(error) }, 'could not find out which engines it has')
-    }
-  }
-
-  /** Takes Runs until {@link decideStep} says that it is over. */
-  async #live(): Promise<void> {
-    const { once, slots = 1, idleTimeoutMs = Number.POSITIVE_INFINITY, recycle = {} } = this.#options
-    let hasLooked = false
+  /** Starts Runs until {@link decideStep} decides to exit. */
+  async #loop(): Promise<void> {
+    let hasChecked = false
     for (;;) {
-      // An idle worker has nothing to stop, but from here on it counts as dead.
-      const leaseLeftMs = this.#timings.durationMs - (bootMs() - this.#heartbeat.renewedAtMs)
-      const idleMs = performance.now() - this.#idleSinceMs
-      const step = decideStep({
-        lifecycle: once ? 'OneShot' : 'Warm',
-        slots,
-        started: this.#begun.size,
-        running: this.#running.size,
-        assigned: this.#given.size,
-        isDraining: this.#drainReason !== undefined,
-        isFenced: this.#isGone || this.#isSupervisorLost || this.#crash !== undefined || leaseLeftMs <= 0,
-        idleMs,
-        idleTimeoutMs,
-        recycleAfterRuns: recycle.afterRuns ?? Number.POSITIVE_INFINITY,
-        memoryBytes: process.memoryUsage.rss(),
-        recycleAboveBytes: recycle.aboveMemoryBytes ?? Number.POSITIVE_INFINITY,
-      })
+      const step = this.#decide()
       if (step.kind === 'exitFenced') {
         if (this.#crash !== undefined) throw this.#crash
         this.#exitCode = workerExitCodes.fenced
         return
       }
       if (step.kind === 'exit') {
-        // Dispatch gives no Run to a worker that drains, or that had its own. One that it gave just before is found here.
-        const mayHaveMore = this.#drainReason !== undefined && !(once && this.#begun.size >= slots)
-        if (!mayHaveMore || hasLooked) return
-        hasLooked = true
-        await this.#takeGiven()
+        // Dispatch assigns no Run to a worker that drains, or that has executed its Runs. One assigned just before is found here.
+        if (!this.#mayHaveMore() || hasChecked) return
+        hasChecked = true
+        await this.#listAssignedRuns()
         continue
       }
-      hasLooked = false
-      if (step.kind === 'drain') await this.#drain(step.reason)
-      else if (step.kind === 'start') this.#begin()
-      else await this.#sleep(Math.max(0, Math.min(this.#running.size > 0 ? Infinity : idleTimeoutMs - idleMs, Math.max(leaseLeftMs, 50))))
+      hasChecked = false
+      if (step.kind === 'drain') await this.#startDrain(step.reason)
+      else if (step.kind === 'start') this.#startNext()
+      else await this.#sleep()
     }
   }
 
-  async #sleep(ms: number): Promise<void> {
+  #decide(): WorkerStep {
+    const { once, slots = 1, idleTimeoutMs = Number.POSITIVE_INFINITY, recycle = {} } = this.#options
+    return decideStep({
+      lifecycle: once ? 'OneShot' : 'Warm',
+      slots,
+      started: this.#assignments.startedCount,
+      running: this.#slots.runningCount,
+      assigned: this.#assignments.assignedCount,
+      isDraining: this.#drain.reason !== undefined,
+      // An idle worker has nothing to stop, but once its Lease has expired it counts as lost.
+      isFenced: this.#isLeaseLost || this.#isSupervisorLost || this.#crash !== undefined || this.#leaseRemainingMs <= 0,
+      idleMs: this.#idleMs,
+      idleTimeoutMs,
+      recycleAfterRuns: recycle.afterRuns ?? Number.POSITIVE_INFINITY,
+      memoryBytes: process.memoryUsage.rss(),
+      recycleAboveBytes: recycle.aboveMemoryBytes ?? Number.POSITIVE_INFINITY,
+    })
+  }
+
+  get #leaseRemainingMs(): number {
+    return this.#timings.durationMs - (bootMs() - this.#heartbeat.renewedAtMs)
+  }
+
+  get #idleMs(): number {
+    return performance.now() - this.#idleSinceMs
+  }
+
+  #mayHaveMore(): boolean {
+    const { once, slots = 1 } = this.#options
+    return this.#drain.reason !== undefined && !(once && this.#assignments.startedCount >= slots)
+  }
+
+  /** Resolves when something changes, the Lease expires, or the idle timeout ends. */
+  async #sleep(): Promise<void> {
+    const { idleTimeoutMs = Number.POSITIVE_INFINITY } = this.#options
+    const idleRemainingMs = this.#slots.runningCount > 0 ? Number.POSITIVE_INFINITY : idleTimeoutMs - this.#idleMs
+    const ms = Math.max(0, Math.min(idleRemainingMs, Math.max(this.#leaseRemainingMs, 50)))
     await new Promise<void>(resolve => {
-      const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1))
+      const timer = setTimeout(resolve, Math.min(ms, maxTimerMs))
       this.#wake = () => {
         clearTimeout(timer)
         resolve()
@@ -314,147 +259,88 @@ class WorkerProcess {
     })
   }
 
-  #begin(): void {
-    const [run] = this.#given.values()
+  #startNext(): void {
+    const run = this.#assignments.startNext()
     if (!run) return
-    const { uid } = run.metadata
-    const key = objectKey(run)
-    this.#given.delete(key)
-    this.#begun.add(uid)
-    this.#rememberSource(run)
-    const entry = { key, execution: undefined as Execution | undefined, done: Promise.resolve() }
-    this.#running.set(uid, entry)
-    const end = (thrown?: unknown) => {
-      if (thrown !== undefined) {
-        this.#crash ??= thrown
-        // The engines of the others end as their makers intend before this process does.
-        this.#stopRuns({ kind: 'WorkerDrained' })
-      }
-      this.#running.delete(uid)
-      if (this.#running.size === 0) this.#idles()
-      this.#voice.schedule()
-      this.#wake()
-    }
-    entry.done = this.#work(run, entry).then(() => end(), end)
-    this.#voice.schedule()
+    this.#capabilities.recordSource(run)
+    this.#slots.start(run)
   }
 
-  #idles(): void {
-    this.#idleSinceMs = performance.now()
-    this.#idleSinceWallMs = Date.now()
-  }
-
-  async #work(run: Run, entry: { execution: Execution | undefined }): Promise<void> {
-    const {
-      client,
-      name,
-      storeUrl,
-      caCertificate,
-      token,
-      runsDir,
-      cacheDir,
-      allowPaths,
-      sandboxBinds = [],
-      engineEnvironment = [],
-      log,
-    } = this.#options
-    const key = objectKey(run)
-    const { executeRun } = await import('./run/index.ts')
+  async #execute(run: Run): Promise<Execution> {
+    const { name, sandboxBinds = [], engineEnvironment = [], log } = this.#options
     await this.#supervisor.ready
-    log.info({ worker: name, run: key, type: run.spec.type }, 'begins')
-    const runLog = this.#options.openLog?.(run) ?? (await this.#openLog(run))
-    const execution = executeRun({
-      client,
+    log.info({ worker: name, run: objectKey(run), type: run.spec.type }, 'run started')
+    return await this.#parts.executeRun({
+      ...this.#options,
       run,
       workerName: name,
-      storeUrl,
-      caCertificate,
       storeAgent: this.#store,
-      token,
-      runsDir,
-      cacheDir,
-      allowPaths,
       sandboxBinds,
       engineEnvironment,
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
-      log: runLog,
-      onEngine: (engine, version) => this.#foundEngine(engine, version),
+      log: this.#options.openLog?.(run) ?? (await this.#openLog(run)),
+      onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
     })
-    entry.execution = execution
-    if (this.#stopAll) execution.stop(this.#stopAll)
-    const result = await execution.done
-    log.info({ worker: name, run: key, result }, 'ends')
-    if (result !== 'abandoned') return
-    // Somebody thinks otherwise about what is ours: no further Run, and the others may finish.
-    this.#exitCode = workerExitCodes.fenced
-    void this.#drain('Fenced')
   }
 
   async #openLog(run: Run): Promise<RunLog> {
     const { openRunLog } = await import('./run/index.ts')
     const { name, log } = this.#options
-    return openRunLog({
-      ...this.#options,
-      storeAgent: this.#store,
-      run,
-      onError: error => log.warn({ worker: name, error: error.message }, 'the log could not be sent'),
-    })
+    const onError = (error: Error) => log.warn({ worker: name, error: error.message }, 'failed to send the log of a run')
+    return openRunLog({ ...this.#options, storeAgent: this.#store, run, onError })
   }
 
-  async #takeGiven(): Promise<void> {
-    const fieldSelector = `spec.workerName=${this.#options.name}`
-    const runs = await this.#options.client
-      .resource(runResource)
-      .listAll({ fieldSelector })
-      .catch(() => undefined)
-    for (const run of runs?.items ?? []) this.#onRun(run)
+  #onResult(run: Run, result: ExecuteResult): void {
+    const { log, name } = this.#options
+    log.info({ worker: name, run: objectKey(run), result }, 'run ended')
+    if (result !== 'abandoned') return
+    // Another process decided that a Run is not this worker's: it starts no further Run, and the others may finish.
+    this.#exitCode = workerExitCodes.fenced
+    void this.#startDrain('Fenced')
   }
 
-  async #drain(reason: DrainReason, { mayTurnBack = false } = {}): Promise<void> {
-    if (!mayTurnBack) this.#undrain = undefined
-    if (this.#drainReason !== undefined) return
-    this.#drainReason = reason
-    const { drainGraceMs = 600_000, log, name } = this.#options
-    log.info({ worker: name, reason, runs: this.#running.size }, 'drains')
-    const timer = setTimeout(() => this.#stopRuns({ kind: 'WorkerDrained' }), Math.min(drainGraceMs, 2 ** 31 - 1)).unref()
-    if (mayTurnBack) this.#undrain = () => clearTimeout(timer)
-    await this.#voice.report()
+  #onCrash(error: unknown): void {
+    this.#crash ??= error
+    // The engines of the other Runs stop as they intend before this process exits.
+    this.#slots.stopAll({ kind: 'WorkerDrained' })
+  }
+
+  #onSlotsChange(): void {
+    if (this.#slots.runningCount === 0) this.#markIdle()
+    this.#statusReporter.schedule()
     this.#wake()
   }
 
-  /** It was told to drain, and now it is not any more. No Run is given to it before it has said so. */
-  #turnBack(): void {
-    if (!this.#undrain || this.#stopAll) return
-    this.#undrain()
-    this.#undrain = undefined
-    this.#drainReason = undefined
-    this.#options.log.info({ worker: this.#options.name, runs: this.#running.size }, 'takes Runs again')
-    this.#voice.schedule()
+  #markIdle(): void {
+    this.#idleSinceMs = performance.now()
+    this.#idleSinceWallMs = Date.now()
+  }
+
+  async #startDrain(reason: DrainReason, options: { isCancelable?: boolean } = {}): Promise<void> {
+    if (!this.#drain.start(reason, options)) return
+    const { log, name } = this.#options
+    log.info({ worker: name, reason, runs: this.#slots.runningCount }, 'draining')
+    await this.#statusReporter.report()
     this.#wake()
   }
 
-  /** The newest last; a worker that ends with its Run need not say it. */
-  #rememberSource({ spec }: Run): void {
-    const key = this.#options.once ? undefined : cacheKey(spec.stack)
-    if (key !== undefined) this.#caches = [...this.#caches.filter(other => other !== key), key].slice(-maxCacheKeys)
+  /** The worker's object no longer requests a drain. No Run is assigned to it before it has reported that it does not drain. */
+  #cancelDrain(): void {
+    if (this.#slots.isStopping || !this.#drain.cancel()) return
+    this.#options.log.info({ worker: this.#options.name, runs: this.#slots.runningCount }, 'drain canceled')
+    this.#statusReporter.schedule()
+    this.#wake()
   }
 
-  #stopRuns(cause: StopCause): void {
-    this.#stopAll ??= cause
-    for (const { execution } of this.#running.values()) execution?.stop(cause)
-  }
-
-  #does(): WorkerActivity {
-    const runs = [...this.#running.values()].map(({ key }) => key)
+  #activity(): WorkerActivity {
+    const runs = this.#slots.keys
     return {
       runs,
       idleSinceMs: runs.length > 0 ? undefined : this.#idleSinceWallMs,
-      draining: this.#drainReason,
-      caches: this.#caches,
-      engines: this.#engines,
-      isolation: this.#isolation,
+      draining: this.#drain.reason,
+      ...this.#capabilities.status,
     }
   }
 
@@ -463,74 +349,75 @@ class WorkerProcess {
       isRegistered: this.#isRegistered,
       sinceRenewalMs: bootMs() - this.#heartbeat.renewedAtMs,
       timings: this.#timings,
-      drainReason: this.#drainReason,
-      supervisor: this.#isSupervisorLost ? 'lost' : this.#supervisor.pid === undefined ? 'away' : 'answers',
+      drainReason: this.#drain.reason,
+      supervisor: this.#isSupervisorLost ? 'lost' : this.#supervisor.pid === undefined ? 'disconnected' : 'connected',
     })
   }
 
   #onRun(run: Run): void {
-    const { uid } = run.metadata
-    const running = this.#running.get(uid)
-    if (running) running.execution?.observe(run)
-    else if (this.#mayBegin(run)) {
-      this.#given.set(objectKey(run), run)
-      this.#wake()
-    } else this.#given.delete(objectKey(run))
+    if (this.#slots.observe(run)) return
+    if (this.#assignments.observe(run)) this.#wake()
   }
 
-  #mayBegin(run: Run): boolean {
-    const phase = run.status?.phase ?? 'Queued'
-    const { uid, deletionTimestamp } = run.metadata
-    const isMine = run.spec.workerName === this.#options.name && !this.#begun.has(uid)
-    return isMine && !deletionTimestamp && (phase === 'Queued' || phase === 'Assigned')
+  #onRunRemoved(run: Run): void {
+    this.#assignments.remove(run)
+    this.#slots.stop(run.metadata.uid, removedCause)
   }
 
-  #onRunGone(run: Run): void {
-    this.#given.delete(objectKey(run))
-    // With a field selector this also means that spec.workerName is no longer this worker.
-    this.#running.get(run.metadata.uid)?.execution?.stop({ kind: 'OwnershipLost', detail: 'it was deleted or given to another worker' })
+  /** For an assignment that the watch has not delivered yet. */
+  async #listAssignedRuns(): Promise<void> {
+    const fieldSelector = `spec.workerName=${this.#options.name}`
+    const runs = await this.#options.client
+      .resource(runResource)
+      .listAll({ fieldSelector })
+      .catch(() => undefined)
+    for (const run of runs?.items ?? []) this.#onRun(run)
   }
 
   async #watchRuns(): Promise<void> {
     const { client, name, log } = this.#options
     await listWatch(client, runResource, {
       fieldSelector: `spec.workerName=${name}`,
-      signal: this.#stop.signal,
+      signal: this.#stopWatches.signal,
       onReplace: runs => {
-        const here = new Set(runs.map(run => run.metadata.uid))
-        for (const run of this.#given.values()) if (!here.has(run.metadata.uid)) this.#onRunGone(run)
-        for (const [uid, { execution }] of this.#running)
-          if (!here.has(uid)) execution?.stop({ kind: 'OwnershipLost', detail: 'it was deleted or given to another worker' })
+        const uids = new Set(runs.map(run => run.metadata.uid))
+        this.#assignments.retain(uids)
+        this.#slots.stopMissing(uids, removedCause)
         for (const run of runs) this.#onRun(run)
       },
       onEvent: ({ type, object }) => {
-        if (type === 'DELETED') this.#onRunGone(object)
+        if (type === 'DELETED') this.#onRunRemoved(object)
         else if (type === 'ADDED' || type === 'MODIFIED') this.#onRun(object)
       },
-      // A server that does not let the worker in says so to its registration.
-      onError: error => this.#isRegistered && log.warn({ worker: name, error: (error as Error).message }, 'the watch of Runs broke'),
+      // Before the registration its own error is reported instead.
+      onError: error => this.#isRegistered && log.warn({ worker: name, error: errorMessage(error) }, 'the watch of Runs failed'),
       backoff: { minMs: 200, maxMs: 2_000 },
     })
   }
 
   async #watchWorker(): Promise<void> {
     const { client, name, log } = this.#options
-    // A little later: the first Run may be here in a moment, and the watch begins with what was said meanwhile.
-    await delay(watchWorkerAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {})
-    const look = (worker: Worker): void => {
-      if (worker.spec.drain) void this.#drain('DrainRequested', { mayTurnBack: true })
-      else this.#turnBack()
+    // Delayed in favor of the first Run, which may arrive at any moment; the watch starts with the current object anyway.
+    await delay(watchWorkerAfterMs, undefined, { signal: this.#stopWatches.signal }).catch(() => {})
+    const observe = (worker: Worker): void => {
+      if (worker.spec.drain) void this.#startDrain('DrainRequested', { isCancelable: true })
+      else this.#cancelDrain()
     }
     await listWatch(client, workerResource, {
       fieldSelector: `metadata.name=${name}`,
-      signal: this.#stop.signal,
-      onReplace: workers => workers.forEach(look),
+      signal: this.#stopWatches.signal,
+      onReplace: workers => workers.forEach(observe),
       onEvent: ({ type, object }) => {
-        if (type === 'ADDED' || type === 'MODIFIED') look(object)
-        // Without it no Run is given to this process any more: it would wait for nothing.
-        else if (type === 'DELETED') void this.#drain('DrainRequested')
+        if (type === 'ADDED' || type === 'MODIFIED') observe(object)
+        // No Run is assigned to a worker without its object.
+        else if (type === 'DELETED') void this.#startDrain('DrainRequested')
       },
-      onError: error => log.warn({ worker: name, error: (error as Error).message }, 'the watch of the Worker broke'),
+      onError: error => log.warn({ worker: name, error: errorMessage(error) }, 'the watch of the Worker failed'),
     })
   }
 }
+
+/** With a field selector, DELETED also means that spec.workerName names another worker. */
+const removedCause = { kind: 'OwnershipLost', detail: 'it was deleted or assigned to another worker' } as const
+
+const errorMessage = (error: unknown): string => String((error as Error)?.message ?? error)

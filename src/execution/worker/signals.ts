@@ -1,6 +1,6 @@
 /**
- * Turns the signals of this process into what a worker understands: the first SIGTERM or SIGINT drains, the second interrupts.
- * `dispose` gives the signals back.
+ * Converts the signals of this process to those of a worker: the first SIGTERM or SIGINT drains, the second interrupts.
+ * `dispose` removes the handlers.
  */
 export function workerSignals(): { signal: AbortSignal; interruptSignal: AbortSignal; dispose(): void } {
   const drain = new AbortController()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { capabilitiesFromEnv, engineVersions } from './worker-capabilities.ts'
 
-test('labels, engines, isolation and capacity of a worker come from its environment; the command line wins', () => {
+test('reads labels, engines, isolation and capacity from the environment; labels of the command line override', () => {
   const env = {
     OARLOCK_LABELS: 'gpu=a100,topology.kubernetes.io/zone=west',
     OARLOCK_ENGINES: 'terraform=1.11.4,command=built in',
@@ -17,25 +17,30 @@ test('labels, engines, isolation and capacity of a worker come from its environm
     isolation: ['Process', 'Sandbox'],
   })
   assert.deepEqual(capabilitiesFromEnv({}), { labels: {}, engines: undefined, capacity: undefined, isolation: undefined })
-  assert.deepEqual(capabilitiesFromEnv({ OARLOCK_ENGINES: '' }).engines, {}, 'told that it has none')
+  assert.deepEqual(capabilitiesFromEnv({ OARLOCK_ENGINES: '' }).engines, {}, 'an empty list means no engine')
 })
 
-for (const [what, env, given, message] of [
-  ['a word without a value', { OARLOCK_LABELS: 'gpu' }, [], /OARLOCK_LABELS holds "gpu"; it must be key=value, several with commas/],
-  ['a label that is none', {}, ['a b=c'], /label /],
-  ['the label of the pool', {}, ['oarlock.dev/pool=x'], /the label oarlock\.dev\/pool is set by --pool/],
+for (const [name, env, labelOptions, message] of [
   [
-    'a level that is none',
+    'a label without a value',
+    { OARLOCK_LABELS: 'gpu' },
+    [],
+    /OARLOCK_LABELS contains "gpu"; it must be key=value pairs separated by commas/,
+  ],
+  ['an invalid label key', {}, ['a b=c'], /label /],
+  ['the label of the pool', {}, ['oarlock.dev/pool=x'], /label oarlock\.dev\/pool must not be set; use --pool/],
+  [
+    'an unknown isolation level',
     { OARLOCK_ISOLATION_LEVELS: 'Process,Jail' },
     [],
-    /OARLOCK_ISOLATION_LEVELS holds "Jail"; it must be some of Process, Sandbox, Pod/,
+    /OARLOCK_ISOLATION_LEVELS contains "Jail"; it must be levels among Process, Sandbox, Pod/,
   ],
-  ['a size that is none', { OARLOCK_MEMORY: 'much' }, [], /OARLOCK_MEMORY "much" must be a quantity such as 4, 500m or 8Gi/],
+  ['an invalid quantity', { OARLOCK_MEMORY: 'much' }, [], /OARLOCK_MEMORY "much" must be a quantity such as 4, 500m or 8Gi/],
 ] as const) {
-  test(`refused: ${what}`, () => assert.throws(() => capabilitiesFromEnv(env, given), message))
+  test(`rejects ${name}`, () => assert.throws(() => capabilitiesFromEnv(env, labelOptions), message))
 }
 
-test('only engines that were found are told', () => {
+test('lists only the engines that were found', () => {
   assert.deepEqual(
     engineVersions({
       terraform: { found: true, version: '1.11.4', path: '/usr/bin/terraform' },

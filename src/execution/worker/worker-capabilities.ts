@@ -3,30 +3,33 @@ import { labelErrors, parseQuantity } from '../../kubernetes/object/index.ts'
 import type { Detection } from '../engine/index.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
-/** What a worker says of itself, so that it gets the Runs that it will do for (docs/queue.md). */
+/** What a worker registers with, so that dispatch places suitable Runs on it (docs/queue.md). */
 export type WorkerCapabilities = {
   /** Labels of its Worker object. */
   readonly labels: Readonly<Record<string, string>>
-  /** Versions by engine; undefined when nobody said so. */
+  /** Versions by engine; undefined: not configured. */
   readonly engines: Readonly<Record<string, string>> | undefined
   readonly capacity: WorkerStatus['capacity']
-  /** Levels of isolation; undefined when nobody said so: it finds out by itself. */
+  /** Levels of isolation; undefined: not configured, the worker detects them. */
   readonly isolation: WorkerStatus['isolation']
 }
 
 export const noCapabilities: WorkerCapabilities = { labels: {}, engines: undefined, capacity: undefined, isolation: undefined }
 
 /**
- * Reads OARLOCK_LABELS and OARLOCK_ENGINES (both `key=value,key=value`; `given` labels, from the command line, win), OARLOCK_CPU and
- * OARLOCK_MEMORY (what its Runs may use together, such as `4` and `8Gi`), OARLOCK_ISOLATION_LEVELS (such as `Process,Sandbox`; each is
- * tried again before a Run gets it).
- * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
+ * Reads OARLOCK_LABELS and OARLOCK_ENGINES (both `key=value,key=value`), OARLOCK_CPU and OARLOCK_MEMORY (for all its Runs together, such as
+ * `4` and `8Gi`), OARLOCK_ISOLATION_LEVELS (such as `Process,Sandbox`; each is checked again before a Run uses it).
+ * @param labelOptions of the command line, as `key=value`; they override OARLOCK_LABELS.
+ * @throws {WorkerOptionError} naming the variable, its value and what is allowed.
  */
-export function capabilitiesFromEnv(env: Readonly<Record<string, string | undefined>>, given: readonly string[] = []): WorkerCapabilities {
-  const own = { ...parsePairs('OARLOCK_LABELS', env.OARLOCK_LABELS?.split(',')), ...parsePairs('--label', given) }
-  if (own[labels.pool] !== undefined) throw new WorkerOptionError(`the label ${labels.pool} is set by --pool`)
-  const [wrong] = labelErrors(own, 'labels')
-  if (wrong) throw new WorkerOptionError(`label ${wrong.field}: ${wrong.message}`)
+export function capabilitiesFromEnv(
+  env: Readonly<Record<string, string | undefined>>,
+  labelOptions: readonly string[] = [],
+): WorkerCapabilities {
+  const own = { ...parsePairs('OARLOCK_LABELS', env.OARLOCK_LABELS?.split(',')), ...parsePairs('--label', labelOptions) }
+  if (own[labels.pool] !== undefined) throw new WorkerOptionError(`label ${labels.pool} must not be set; use --pool`)
+  const [error] = labelErrors(own, 'labels')
+  if (error) throw new WorkerOptionError(`label ${error.field}: ${error.message}`)
   const cpu = checkQuantity('OARLOCK_CPU', env.OARLOCK_CPU)
   const memory = checkQuantity('OARLOCK_MEMORY', env.OARLOCK_MEMORY)
   return {
@@ -41,7 +44,7 @@ function parsePairs(name: string, words: readonly string[] = []): Record<string,
   return Object.fromEntries(
     words.filter(Boolean).map(word => {
       const at = word.indexOf('=')
-      if (at <= 0) throw new WorkerOptionError(`${name} holds ${JSON.stringify(word)}; it must be key=value, several with commas`)
+      if (at <= 0) throw new WorkerOptionError(`${name} contains ${JSON.stringify(word)}; it must be key=value pairs separated by commas`)
       return [word.slice(0, at).trim(), word.slice(at + 1).trim()]
     }),
   )
@@ -51,7 +54,9 @@ function parseLevels(name: string, text: string | undefined): WorkerCapabilities
   return text?.split(',').map(word => {
     const level = isolationLevels.find(each => each === word.trim())
     if (level) return level
-    throw new WorkerOptionError(`${name} holds ${JSON.stringify(word)}; it must be some of ${isolationLevels.join(', ')}, with commas`)
+    throw new WorkerOptionError(
+      `${name} contains ${JSON.stringify(word)}; it must be levels among ${isolationLevels.join(', ')}, separated by commas`,
+    )
   })
 }
 
@@ -65,7 +70,7 @@ function checkQuantity(name: string, text: string | undefined): string | undefin
   }
 }
 
-/** Versions of the engines that were found; those without a version of their own (command, manifests) go by Oarlock's. */
+/** Versions of the engines that were found. Engines without a version of their own (command, manifests) have Oarlock's. */
 export function engineVersions(detected: Readonly<Record<string, Detection>>): Record<string, string> {
   return Object.fromEntries(Object.entries(detected).flatMap(([name, found]) => (found.found ? [[name, found.version]] : [])))
 }

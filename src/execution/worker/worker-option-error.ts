@@ -1,4 +1,4 @@
-/** A setting that is missing or wrong: exit code 2. */
+/** A setting is missing or invalid: exit code 2. */
 export class WorkerOptionError extends Error {
   override readonly name = 'WorkerOptionError'
 }

@@ -4,7 +4,7 @@ import { WorkerOptionError, workerOptionsFromEnv } from './index.ts'
 
 const env = { OARLOCK_SERVER: 'https://127.0.0.1:7466/', OARLOCK_TOKEN: 't' }
 
-test('what is given is read, what is left out has a default', () => {
+test('reads what is set, and uses defaults for the rest', () => {
   const read = workerOptionsFromEnv({ ...env, OARLOCK_ALLOW_PATHS: '/a:/b', OARLOCK_DRAIN_GRACE: '90s' }, { name: 'w1', once: true })
   assert.deepEqual(
     [read.server, read.storeUrl, read.name, read.pool, read.lifecycle],
@@ -28,22 +28,22 @@ test('what is given is read, what is left out has a default', () => {
   assert.match(plain.name, /^[a-z0-9][a-z0-9-]*-\d+-[a-z0-9]+$/)
 })
 
-for (const [wrong, overrides, says] of [
-  [{ OARLOCK_SERVER: '' }, {}, /^OARLOCK_SERVER is not set; it must be the address of the API/],
+for (const [variables, overrides, message] of [
+  [{ OARLOCK_SERVER: '' }, {}, /^OARLOCK_SERVER is not set; it must be the address of the API server/],
   [{ OARLOCK_SERVER: 'localhost' }, {}, /^OARLOCK_SERVER "localhost" must be an http:\/\/ or https:\/\/ URL/],
   [{ OARLOCK_TOKEN: undefined }, {}, /^OARLOCK_TOKEN is not set; .* OARLOCK_TOKEN_FILE/],
-  [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE names "\/no\/such", which cannot be read/],
-  [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS holds "a"; it must be absolute/],
+  [{ OARLOCK_CA_FILE: '/no/such' }, {}, /^OARLOCK_CA_FILE "\/no\/such" cannot be read/],
+  [{ OARLOCK_ALLOW_PATHS: 'a' }, {}, /^OARLOCK_ALLOW_PATHS contains "a"; it must be absolute/],
   [{ OARLOCK_DRAIN_GRACE: 'soon' }, {}, /^OARLOCK_DRAIN_GRACE: duration "soon" must be/],
   [{ OARLOCK_SLOTS: '0' }, {}, /^OARLOCK_SLOTS "0" must be a whole number from 1 to 64/],
   [{ OARLOCK_LIFECYCLE: 'Hot' }, {}, /^OARLOCK_LIFECYCLE "Hot" must be OneShot or Warm/],
   [{ OARLOCK_RECYCLE_ABOVE_MEMORY: 'much' }, {}, /^OARLOCK_RECYCLE_ABOVE_MEMORY: /],
   [{}, { name: 'Not Good' }, /^--name "Not Good": a lowercase RFC 1123 subdomain/],
 ] as const) {
-  test(`refused: ${JSON.stringify({ ...wrong, ...overrides })}`, () => {
+  test(`rejects ${JSON.stringify({ ...variables, ...overrides })}`, () => {
     assert.throws(
-      () => workerOptionsFromEnv({ ...env, ...wrong }, overrides),
-      error => error instanceof WorkerOptionError && says.test(error.message),
+      () => workerOptionsFromEnv({ ...env, ...variables }, overrides),
+      error => error instanceof WorkerOptionError && message.test(error.message),
     )
   })
 }

@@ -7,38 +7,38 @@ import { parseEngineEnvironment } from './engine-environment.ts'
 import { capabilitiesFromEnv, type WorkerCapabilities } from './worker-capabilities.ts'
 import { WorkerOptionError } from './worker-option-error.ts'
 
-/** Everything a worker process is told from outside, apart from what its caller makes (client, log, signals). */
+/** The configuration of a worker process. Client, log and signals come from its caller. */
 export type WorkerSettings = {
   name: string
   pool: string
-  /** Undefined when nobody said so: then the pool does. */
+  /** Undefined: the pool's. */
   lifecycle: 'OneShot' | 'Warm' | undefined
   slots: number | undefined
   capabilities: WorkerCapabilities
-  /** A worker that has had no Run for so long ends; undefined: never by itself. */
+  /** The worker exits after this long without a Run; undefined: never. */
   idleTimeoutMs: number | undefined
   recycleAfterRuns: number | undefined
   recycleAboveBytes: number | undefined
-  /** Where the worker's health is served, as HOST:PORT; undefined: nowhere. */
+  /** HOST:PORT of the health endpoints; undefined: none. */
   health: string | undefined
-  /** `https://host:port` of the API. */
+  /** `https://host:port` of the API server. */
   server: string
   caCertificate: string | undefined
   token: string
-  /** Where state and logs are kept. Default: the server. */
+  /** Base URL of the state and log stores. Default: the API server. */
   storeUrl: string
   runsDir: string
   cacheDir: string
   allowPaths: string[]
-  /** What sandboxed engines may read besides the system's programs. */
+  /** Absolute paths that sandboxed engines may read besides the system's programs. */
   sandboxBinds: string[]
-  /** Variables of the worker's own environment that engines get; undefined: as its pool says. */
+  /** Variables of the worker's own environment that engines get; undefined: the pool's setting. */
   engineEnvironment: string[] | undefined
-  /** How long a Run may go on after the worker was told to stop; undefined: as its pool says. */
+  /** Grace period of a drain; undefined: the pool's. */
   drainGraceMs: number | undefined
 }
 
-/** What stands on the command line; it wins over the environment. */
+/** Command-line options; they override the environment. */
 export type WorkerOverrides = {
   name?: string
   pool?: string
@@ -53,48 +53,51 @@ export type WorkerOverrides = {
 }
 
 /**
- * Reads OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL, OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
- * OARLOCK_ALLOW_PATHS, OARLOCK_SANDBOX_BINDS (both separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas), OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_LIFECYCLE,
- * OARLOCK_HEALTH (HOST:PORT), OARLOCK_SLOTS, OARLOCK_LABELS, OARLOCK_ENGINES, OARLOCK_CPU, OARLOCK_MEMORY ({@link capabilitiesFromEnv}), OARLOCK_RECYCLE_AFTER_RUNS and OARLOCK_RECYCLE_ABOVE_MEMORY (such as `512Mi`).
- * @throws {WorkerOptionError} naming the variable, what came and what is allowed.
+ * Reads the environment of a worker: OARLOCK_SERVER, OARLOCK_CA_FILE, OARLOCK_TOKEN or OARLOCK_TOKEN_FILE, OARLOCK_STORE_URL,
+ * OARLOCK_WORKER_NAME, OARLOCK_POOL, OARLOCK_LIFECYCLE, OARLOCK_SLOTS, OARLOCK_HEALTH (HOST:PORT), OARLOCK_RUNS_DIR, OARLOCK_CACHE_DIR,
+ * OARLOCK_ALLOW_PATHS and OARLOCK_SANDBOX_BINDS (separated as in PATH), OARLOCK_ENGINE_ENVIRONMENT (separated by commas),
+ * OARLOCK_DRAIN_GRACE and OARLOCK_IDLE_TIMEOUT (such as `10m`), OARLOCK_RECYCLE_AFTER_RUNS, OARLOCK_RECYCLE_ABOVE_MEMORY (such as
+ * `512Mi`), and those of {@link capabilitiesFromEnv}.
+ * @throws {WorkerOptionError} naming the variable, its value and what is allowed.
  */
 export function workerOptionsFromEnv(env: Readonly<Record<string, string | undefined>>, overrides: WorkerOverrides = {}): WorkerSettings {
   const server =
-    overrides.server ?? required(env, 'OARLOCK_SERVER', 'the address of the API, such as https://127.0.0.1:7466; or say --server')
+    overrides.server ??
+    requireVariable(env, 'OARLOCK_SERVER', 'the address of the API server, such as https://127.0.0.1:7466; or use --server')
   const name = overrides.name ?? env.OARLOCK_WORKER_NAME ?? defaultName()
-  const [wrong] = nameErrors(name, 'dns1123Subdomain')
-  if (wrong) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${wrong}`)
+  const [error] = nameErrors(name, 'dns1123Subdomain')
+  if (error) throw new WorkerOptionError(`--name ${JSON.stringify(name)}: ${error}`)
   const base = join(tmpdir(), 'oarlock-worker')
   return {
     name,
     pool: overrides.pool ?? env.OARLOCK_POOL ?? defaults.pool,
-    lifecycle: overrides.once ? 'OneShot' : lifecycle(env.OARLOCK_LIFECYCLE),
+    lifecycle: overrides.once ? 'OneShot' : parseLifecycle(env.OARLOCK_LIFECYCLE),
     capabilities: capabilitiesFromEnv(env, overrides.label),
-    slots: overrides.slots ?? count('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
-    idleTimeoutMs: span('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
-    recycleAfterRuns: count('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),
-    recycleAboveBytes: bytes('OARLOCK_RECYCLE_ABOVE_MEMORY', env.OARLOCK_RECYCLE_ABOVE_MEMORY),
-    server: url('OARLOCK_SERVER', server),
+    slots: overrides.slots ?? parseCount('OARLOCK_SLOTS', env.OARLOCK_SLOTS, 64),
+    idleTimeoutMs: parseOptionalDuration('OARLOCK_IDLE_TIMEOUT', overrides.idleTimeout ?? env.OARLOCK_IDLE_TIMEOUT),
+    recycleAfterRuns: parseCount('OARLOCK_RECYCLE_AFTER_RUNS', env.OARLOCK_RECYCLE_AFTER_RUNS, 1_000_000),
+    recycleAboveBytes: parseBytes('OARLOCK_RECYCLE_ABOVE_MEMORY', env.OARLOCK_RECYCLE_ABOVE_MEMORY),
+    server: parseUrl('OARLOCK_SERVER', server),
     caCertificate: env.OARLOCK_CA_FILE ? readSetting('OARLOCK_CA_FILE', env.OARLOCK_CA_FILE) : undefined,
     token: token(env, overrides),
     health: overrides.health ?? (env.OARLOCK_HEALTH || undefined),
-    storeUrl: url('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
+    storeUrl: parseUrl('OARLOCK_STORE_URL', env.OARLOCK_STORE_URL || server),
     runsDir: env.OARLOCK_RUNS_DIR || join(base, 'runs'),
     cacheDir: env.OARLOCK_CACHE_DIR || join(base, 'cache'),
     allowPaths: pathList(env, 'OARLOCK_ALLOW_PATHS'),
     sandboxBinds: pathList(env, 'OARLOCK_SANDBOX_BINDS'),
     engineEnvironment: env.OARLOCK_ENGINE_ENVIRONMENT === undefined ? undefined : parseEngineEnvironment(env.OARLOCK_ENGINE_ENVIRONMENT),
-    drainGraceMs: span('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
+    drainGraceMs: parseOptionalDuration('OARLOCK_DRAIN_GRACE', env.OARLOCK_DRAIN_GRACE),
   }
 }
 
-function required(env: Readonly<Record<string, string | undefined>>, name: string, what: string): string {
+function requireVariable(env: Readonly<Record<string, string | undefined>>, name: string, what: string): string {
   const value = env[name]
   if (!value) throw new WorkerOptionError(`${name} is not set; it must be ${what}`)
   return value
 }
 
-function url(name: string, text: string): string {
+function parseUrl(name: string, text: string): string {
   const protocol = URL.canParse(text) ? new URL(text).protocol : ''
   if (protocol === 'https:' || protocol === 'http:') return text.replace(/\/+$/, '')
   throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be an http:// or https:// URL`)
@@ -105,7 +108,7 @@ function pathList(env: Readonly<Record<string, string | undefined>>, name: strin
   for (const path of paths) {
     if (!path.startsWith('/')) {
       throw new WorkerOptionError(
-        `${name} holds ${JSON.stringify(path)}; it must be absolute directories, separated by ${JSON.stringify(delimiter)}`,
+        `${name} contains ${JSON.stringify(path)}; it must be absolute directories separated by ${JSON.stringify(delimiter)}`,
       )
     }
   }
@@ -116,12 +119,12 @@ function token(env: Readonly<Record<string, string | undefined>>, { token, token
   if (token) return token
   if (tokenFile) return readSetting('--token-file', tokenFile).trim()
   if (env.OARLOCK_TOKEN_FILE) return readSetting('OARLOCK_TOKEN_FILE', env.OARLOCK_TOKEN_FILE).trim()
-  return required(env, 'OARLOCK_TOKEN', 'a join token or a credential; or name a file that holds it in OARLOCK_TOKEN_FILE')
+  return requireVariable(env, 'OARLOCK_TOKEN', 'a join token or a credential; or set OARLOCK_TOKEN_FILE to a file that contains it')
 }
 
-function span(name: string, text: string): number
-function span(name: string, text: string | undefined): number | undefined
-function span(name: string, text: string | undefined): number | undefined {
+function parseOptionalDuration(name: string, text: string): number
+function parseOptionalDuration(name: string, text: string | undefined): number | undefined
+function parseOptionalDuration(name: string, text: string | undefined): number | undefined {
   if (!text) return undefined
   try {
     return parseDuration(text)
@@ -130,19 +133,19 @@ function span(name: string, text: string | undefined): number | undefined {
   }
 }
 
-function lifecycle(text: string | undefined): 'OneShot' | 'Warm' | undefined {
+function parseLifecycle(text: string | undefined): 'OneShot' | 'Warm' | undefined {
   if (text === undefined || text === '' || text === 'OneShot' || text === 'Warm') return text || undefined
   throw new WorkerOptionError(`OARLOCK_LIFECYCLE ${JSON.stringify(text)} must be OneShot or Warm`)
 }
 
-function count(name: string, text: string | undefined, max: number): number | undefined {
+function parseCount(name: string, text: string | undefined, max: number): number | undefined {
   if (!text) return undefined
   const value = Number(text)
   if (Number.isInteger(value) && value >= 1 && value <= max) return value
   throw new WorkerOptionError(`${name} ${JSON.stringify(text)} must be a whole number from 1 to ${max}`)
 }
 
-function bytes(name: string, text: string | undefined): number | undefined {
+function parseBytes(name: string, text: string | undefined): number | undefined {
   if (!text) return undefined
   try {
     return quantityValue(parseQuantity(text))
@@ -155,7 +158,7 @@ function readSetting(name: string, path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw new WorkerOptionError(`${name} names ${JSON.stringify(path)}, which cannot be read: ${(error as Error).message}`)
+    throw new WorkerOptionError(`${name} ${JSON.stringify(path)} cannot be read: ${(error as Error).message}`)
   }
 }
 

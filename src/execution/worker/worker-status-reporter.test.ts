@@ -1,51 +1,78 @@
-import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { deepEqual, equal } from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerStatusPatch } from './lease/registration.ts'
 import { reportDelayMs, type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
 
-test('what could not be said is said again, as it is then, and after the end nothing is', async t => {
+function createReporter(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const said: WorkerStatusPatch[] = []
+  const written: WorkerStatusPatch[] = []
   const errors: unknown[] = []
-  let does: WorkerActivity = { runs: [], idleSinceMs: 0 }
-  let isAway = true
-  const voice = new WorkerStatusReporter(
-    () => does,
+  const worker = { activity: { runs: [], idleSinceMs: 0 } as WorkerActivity, isApiDown: false }
+  const reporter = new WorkerStatusReporter(
+    () => worker.activity,
     async status => {
-      if (isAway) throw new Error('the API is away')
-      said.push(status)
+      if (worker.isApiDown) throw new Error('the API server is unreachable')
+      written.push(status)
     },
     error => errors.push(error),
   )
-  const passes = async (ms: number) => {
+  const pass = async (ms: number) => {
     t.mock.timers.tick(ms)
-    await turn()
+    await nextTurn()
   }
+  return { reporter, written, errors, worker, pass }
+}
 
-  voice.schedule()
-  await passes(reportDelayMs)
-  assert.deepEqual([said.length, errors.length], [0, 1])
-  await passes(2_000)
-  assert.equal(errors.length, 2, 'still away')
-  isAway = false
-  does = { runs: ['apps/network-1'], idleSinceMs: undefined }
-  await passes(2_000)
-  assert.equal(said.length, 0, 'each time after twice as long')
-  await passes(2_000)
-  assert.deepEqual(
-    said.map(({ phase, runs }) => [phase, runs]),
-    [['Busy', ['apps/network-1']]],
+test('changes within the delay are one write, with the newest activity', async t => {
+  const { reporter, written, worker, pass } = createReporter(t)
+  for (const run of ['apps/a-1', 'apps/b-1']) {
+    worker.activity = { runs: [run], idleSinceMs: undefined }
+    reporter.schedule()
+  }
+  await pass(reportDelayMs - 1)
+  equal(written.length, 0)
+  await pass(1)
+  deepEqual(
+    written.map(({ phase, runs, idleSince }) => [phase, runs, idleSince]),
+    [['Busy', ['apps/b-1'], null]],
   )
-  await passes(600_000)
-  assert.equal(said.length, 1, 'once it is said, it is')
+})
 
-  isAway = true
-  does = { runs: [], idleSinceMs: 0 }
-  await voice.report()
-  await voice.close()
-  voice.schedule()
-  isAway = false
-  await passes(600_000)
-  assert.equal(said.length, 1)
+test('nothing is written twice', async t => {
+  const { reporter, written, pass } = createReporter(t)
+  await reporter.report()
+  await reporter.report()
+  await pass(600_000)
+  equal(written.length, 1)
+})
+
+test('a failed report is retried after delays that double, with the activity of that time', async t => {
+  const { reporter, written, errors, worker, pass } = createReporter(t)
+  worker.isApiDown = true
+  reporter.schedule()
+  await pass(reportDelayMs)
+  deepEqual([written.length, errors.length], [0, 1])
+  await pass(2_000)
+  equal(errors.length, 2)
+  worker.isApiDown = false
+  worker.activity = { runs: ['apps/network-1'], idleSinceMs: undefined }
+  await pass(2_000)
+  equal(written.length, 0, 'the second delay is 4 s')
+  await pass(2_000)
+  deepEqual(
+    written.map(({ runs }) => runs),
+    [['apps/network-1']],
+  )
+})
+
+test('a closed reporter writes nothing more, even if its last report failed', async t => {
+  const { reporter, written, worker, pass } = createReporter(t)
+  worker.isApiDown = true
+  await reporter.report()
+  await reporter.close()
+  reporter.schedule()
+  worker.isApiDown = false
+  await pass(600_000)
+  equal(written.length, 0)
 })

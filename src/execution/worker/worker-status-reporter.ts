@@ -3,89 +3,91 @@ import { rfc3339 } from '../../kubernetes/object/index.ts'
 import type { DrainReason } from './decide-step.ts'
 import type { WorkerStatusPatch } from './lease/registration.ts'
 
-/** What a worker does is said after so long, as it is then: Runs that come and go faster are no write each. */
+/** A change is reported after this delay, so that short Runs do not cost a write each. */
 export const reportDelayMs = 500
-/** Since when a worker is idle is said anew when it is off by so much: by it, pools let go of workers. */
+/** `idleSince` is reported again when it is off by this much: pools choose by it which workers to remove. */
 const idleAccuracyMs = 5_000
-/** What could not be said is said again, as it is then, after so long, and after twice as long each time. */
+/** A failed report is repeated after this delay, which doubles each time. */
 const retryDelayMs = 2_000
 const maxRetryDelayMs = 60_000
 
+/** What a worker does now. */
 export type WorkerActivity = {
-  /** Keys of the Runs it works on. */
+  /** Keys of the Runs that it executes. */
   readonly runs: readonly string[]
-  /** Wall clock; undefined while it works. */
+  /** Wall clock; undefined while it executes a Run. */
   readonly idleSinceMs: number | undefined
-  /** Why it drains, if it does. */
+  /** Why it drains; undefined: it does not. */
   readonly draining?: DrainReason | undefined
-  /** Keys of the sources it has worked with. */
+  /** Keys of the sources that it has cached. */
   readonly caches?: readonly string[]
-  /** By engine that it found: the version, null where there is none any more. Undefined: not looked for, or told at its registration. */
+  /** Versions of the detected engines, null for one that was removed. Undefined: not detected, or reported at the registration. */
   readonly engines?: Readonly<Record<string, string | null>> | undefined
-  /** The levels that it found it can give; undefined as above. */
+  /** The detected isolation levels; undefined as above. */
   readonly isolation?: WorkerStatus['isolation'] | undefined
 }
 
-/** Says what a worker does: soon, in order, the newest only, and nothing that was said already. */
+/** Reports what a worker does: after a short delay, in order, the newest activity only, and nothing twice. */
 export class WorkerStatusReporter {
-  readonly #does: () => WorkerActivity
-  readonly #say: (status: WorkerStatusPatch) => Promise<void>
+  readonly #activity: () => WorkerActivity
+  readonly #write: (status: WorkerStatusPatch) => Promise<void>
   readonly #onError: (error: unknown) => void
-  #said = ''
-  #againMs = retryDelayMs
-  #isOver = false
-  #saying: Promise<void> = Promise.resolve()
+  /** Of the last status written; empty: unknown. */
+  #writtenFingerprint = ''
+  #nextRetryMs = retryDelayMs
+  #isClosed = false
+  #writing: Promise<void> = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param does how it is at the moment.
-   * @param say writes it.
-   * @param onError told why it could not be written; it is tried again.
+   * @param activity returns what the worker does now.
+   * @param write writes a status.
+   * @param onError receives the error of a failed write, which is retried.
    */
-  constructor(does: () => WorkerActivity, say: (status: WorkerStatusPatch) => Promise<void>, onError: (error: unknown) => void) {
-    this.#does = does
-    this.#say = say
+  constructor(activity: () => WorkerActivity, write: (status: WorkerStatusPatch) => Promise<void>, onError: (error: unknown) => void) {
+    this.#activity = activity
+    this.#write = write
     this.#onError = onError
   }
 
-  /** Something has changed. */
+  /** Reports the activity soon. */
   schedule(): void {
-    this.#in(reportDelayMs)
+    this.#reportIn(reportDelayMs)
   }
 
-  #in(ms: number): void {
-    if (!this.#isOver) this.#timer ??= setTimeout(() => void this.report(), ms)
+  #reportIn(ms: number): void {
+    if (!this.#isClosed) this.#timer ??= setTimeout(() => void this.report(), ms)
   }
 
-  /** Says it at once; resolves when it is said. */
+  /** Reports the activity now; resolves when the attempt has ended. */
   report(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#saying = this.#saying.then(async () => {
-      const does = this.#does()
-      const words = fingerprintOf(does)
-      if (words === this.#said) return
+    this.#writing = this.#writing.then(async () => {
+      const activity = this.#activity()
+      const fingerprint = fingerprintOf(activity)
+      if (fingerprint === this.#writtenFingerprint) return
       try {
-        await this.#say(statusOf(does))
-        this.#said = words
-        this.#againMs = retryDelayMs
+        await this.#write(statusOf(activity))
+        this.#writtenFingerprint = fingerprint
+        this.#nextRetryMs = retryDelayMs
       } catch (error) {
-        // It may have been written, or not: what was said before is not known any more.
-        this.#said = ''
+        // The write may have succeeded or not, so the written status is unknown.
+        this.#writtenFingerprint = ''
         this.#onError(error)
-        this.#in(this.#againMs)
-        this.#againMs = Math.min(maxRetryDelayMs, this.#againMs * 2)
+        this.#reportIn(this.#nextRetryMs)
+        this.#nextRetryMs = Math.min(maxRetryDelayMs, this.#nextRetryMs * 2)
       }
     })
-    return this.#saying
+    return this.#writing
   }
 
-  /** Says nothing more; resolves when what is being said has been. */
+  /** Starts no further report; resolves when the current one has ended. */
   async close(): Promise<void> {
-    this.#isOver = true
+    this.#isClosed = true
     clearTimeout(this.#timer)
     this.#timer = undefined
-    await this.#saying
+    await this.#writing
   }
 }
 
@@ -93,8 +95,8 @@ function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation
   return {
     phase: draining !== undefined ? 'Draining' : runs.length > 0 ? 'Busy' : 'Ready',
     runs: [...runs],
+    // Null removes what an earlier report has set.
     idleSince: idleSinceMs === undefined ? null : rfc3339(idleSinceMs),
-    // Null where it was said and is not so any more.
     reason: draining ?? null,
     ...(caches.length > 0 && { caches: [...caches] }),
     ...(engines && { engines: engines }),
@@ -102,6 +104,6 @@ function statusOf({ runs, idleSinceMs, draining, caches = [], engines, isolation
   }
 }
 
-function fingerprintOf({ idleSinceMs, ...does }: WorkerActivity): string {
-  return JSON.stringify([does, idleSinceMs === undefined ? null : Math.floor(idleSinceMs / idleAccuracyMs)])
+function fingerprintOf({ idleSinceMs, ...activity }: WorkerActivity): string {
+  return JSON.stringify([activity, idleSinceMs === undefined ? null : Math.floor(idleSinceMs / idleAccuracyMs)])
 }

@@ -1,0 +1,73 @@
+import { cacheKey, maxCacheKeys, type Run } from '../../api/index.ts'
+import type { WorkerCapabilities } from './worker-capabilities.ts'
+import { engineVersions } from './worker-capabilities.ts'
+import type { WorkerActivity } from './worker-status-reporter.ts'
+
+export type DetectedCapabilitiesOptions = {
+  /** What the worker registered with; undefined if nothing is to be detected but isolation. */
+  configured: WorkerCapabilities | undefined
+  /** The worker executes one Run for each slot and exits. */
+  once: boolean
+  /** Reports the status again. */
+  onChange(): Promise<void>
+  onError(error: unknown, message: string): void
+}
+
+/** What a worker finds out about itself while it works; dispatch places Runs by it. */
+export class DetectedCapabilities {
+  readonly #options: DetectedCapabilitiesOptions
+  #engines: WorkerActivity['engines']
+  #isolation: WorkerActivity['isolation']
+  #caches: readonly string[] = []
+
+  constructor(options: DetectedCapabilitiesOptions) {
+    this.#options = options
+    this.#engines = options.configured?.engines
+  }
+
+  get status(): Pick<WorkerActivity, 'engines' | 'isolation' | 'caches'> {
+    return { engines: this.#engines, isolation: this.#isolation, caches: this.#caches }
+  }
+
+  /** Detects isolation levels that were not configured. Until then only Runs with isolation Process are placed on this worker. */
+  async detectIsolation(): Promise<void> {
+    const { configured, onChange, onError } = this.#options
+    if (configured?.isolation !== undefined) return
+    try {
+      const { availableIsolationLevels } = await import('../workspace/index.ts')
+      this.#isolation = await availableIsolationLevels()
+      await onChange()
+    } catch (error) {
+      onError(error, 'failed to detect the available isolation levels')
+    }
+  }
+
+  /**
+   * Detects engines that were not configured, on a worker that stays. A worker for a single Run leaves the time that this costs to the
+   * Run, which looks for its own engine only.
+   */
+  async detectEngines(): Promise<void> {
+    const { configured, once, onChange, onError } = this.#options
+    if (once || configured === undefined || configured.engines !== undefined) return
+    try {
+      const { detectEngines } = await import('../engine/index.ts')
+      this.#engines = engineVersions(await detectEngines(process.env))
+      await onChange()
+    } catch (error) {
+      onError(error, 'failed to detect the installed engines')
+    }
+  }
+
+  /** A Run found this version; undefined: none. Reported if it differs, because it decides where the next Runs are placed. */
+  recordEngine(engine: string, version: string | undefined): void {
+    if (!this.#engines || this.#engines[engine] === (version ?? null)) return
+    this.#engines = { ...this.#engines, [engine]: version ?? null }
+    void this.#options.onChange()
+  }
+
+  /** Remembers the source of a Run, the newest last. A worker that exits with its Run need not report it. */
+  recordSource({ spec }: Run): void {
+    const key = this.#options.once ? undefined : cacheKey(spec.stack)
+    if (key !== undefined) this.#caches = [...this.#caches.filter(other => other !== key), key].slice(-maxCacheKeys)
+  }
+}

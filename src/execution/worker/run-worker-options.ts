@@ -1,0 +1,67 @@
+import type { Run } from '../../api/index.ts'
+import type { Client } from '../../kubernetes/client/index.ts'
+import type { Log } from '../../kubernetes/util/index.ts'
+import type { WorkerHealth } from './decide-health.ts'
+import { Heartbeat, type HeartbeatOptions } from './lease/heartbeat.ts'
+import type { LeaseTimings } from './lease/lease-timings.ts'
+import type { ExecuteOptions, Execution } from './run/execution.ts'
+import type { RunLog } from './run/run-log.ts'
+import { SupervisorClient, type SupervisorClientOptions } from './supervisor/index.ts'
+import type { WorkerCapabilities } from './worker-capabilities.ts'
+
+export type RunWorkerOptions = {
+  name: string
+  pool: string
+  /** True: executes one Run for each slot and exits. False: executes Runs until it is drained. */
+  once: boolean
+  /** Runs at the same time. Default: 1. */
+  slots?: number
+  /** What it registers with. Default: nothing. */
+  capabilities?: WorkerCapabilities
+  client: Client
+  /** Base URL of the state and log stores, such as `https://127.0.0.1:7466`. */
+  storeUrl: string
+  caCertificate: string | undefined
+  /** Credential for the API and both stores; a function if it changes, as a short-lived one does. */
+  token: string | (() => string)
+  runsDir: string
+  cacheDir: string
+  allowPaths: readonly string[]
+  /** Absolute paths that sandboxed engines may read besides the system's programs. Default: none. */
+  sandboxBinds?: readonly string[]
+  /** Variables of this process's environment that engines get: names, or prefixes followed by `*`. Default: none. */
+  engineEnvironment?: readonly string[]
+  log: Pick<Log, 'info' | 'warn'>
+  /** Aborting it drains: no further Run is started, those that run may finish within `drainGraceMs`. */
+  signal: AbortSignal
+  /** Aborting it interrupts the Runs immediately, as their engines intend. */
+  interruptSignal?: AbortSignal
+  /** Grace period of a drain. Default: 600,000. */
+  drainGraceMs?: number
+  /** A worker without a Run for this long exits. Default: never; pools scale down their own workers. */
+  idleTimeoutMs?: number
+  /** When a worker that is not `once` makes room for a new one: after N Runs, or above this memory between Runs. Default: never. */
+  recycle?: { afterRuns?: number; aboveMemoryBytes?: number }
+  lease?: Partial<LeaseTimings>
+  version?: string
+  /** For tests: where the lines of a Run go. Default: the log store at `storeUrl`. */
+  openLog?(run: Run): RunLog
+  /** Receives a function that returns the current health, for the health endpoints. */
+  onHealth?(health: () => WorkerHealth): void
+}
+
+/** The parts of a worker that are processes and threads of their own; unit tests replace them. */
+export type WorkerParts = {
+  createSupervisor(options: SupervisorClientOptions): SupervisorPart
+  createHeartbeat(options: HeartbeatOptions): HeartbeatPart
+  executeRun(options: ExecuteOptions): Promise<Execution>
+}
+
+export type SupervisorPart = Pick<SupervisorClient, 'worker' | 'ready' | 'pid' | 'supervise' | 'renewed' | 'renewCredential' | 'close'>
+export type HeartbeatPart = Pick<Heartbeat, 'renewedAtMs' | 'start' | 'reportStatus' | 'useSupervisor' | 'deregister'>
+
+export const defaultParts: WorkerParts = {
+  createSupervisor: options => new SupervisorClient(options),
+  createHeartbeat: options => new Heartbeat(options),
+  executeRun: async options => (await import('./run/index.ts')).executeRun(options),
+}
