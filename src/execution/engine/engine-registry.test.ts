@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { engineNames } from '../../api/index.ts'
 import { describeDiagnostics } from './diagnostics.ts'
 import { detectEngines, loadEngine } from './index.ts'
 import { maskSecrets, secretValues } from './secret-values.ts'
 
 test('loads every engine by name, and rejects an unknown name with the list of names', async () => {
-  for (const name of ['terraform', 'opentofu', 'manifests', 'command']) assert.equal((await loadEngine(name)).name, name)
+  for (const name of engineNames) assert.equal((await loadEngine(name)).name, name)
   await assert.rejects(
     loadEngine('pulumi'),
     /^RangeError: unknown engine "pulumi": it must be one of terraform, opentofu, manifests, command$/,
@@ -14,7 +15,7 @@ test('loads every engine by name, and rejects an unknown name with the list of n
 
 test('detection reports for each engine where it was searched for', async () => {
   const found = await detectEngines({ PATH: '/nowhere', OARLOCK_TOFU: '/also/nowhere/tofu' })
-  assert.deepEqual(Object.keys(found), ['terraform', 'opentofu', 'manifests', 'command'])
+  assert.deepEqual(Object.keys(found), [...engineNames])
   assert.deepEqual(found.command, { found: true, version: 'built in', path: '' })
   assert.deepEqual(found.terraform?.found === false && found.terraform.lookedFor, [
     'OARLOCK_TERRAFORM (not set)',

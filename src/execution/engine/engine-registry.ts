@@ -1,7 +1,8 @@
+import type { EngineName } from '../../api/index.ts'
 import type { Detection, Engine } from './engine.ts'
 
 /** Loaded on first use: all engines and their imports are a third of what a worker would load, and a worker usually needs one of them. */
-const engines: Readonly<Record<string, () => Promise<Engine>>> = {
+const engines: Readonly<Record<EngineName, () => Promise<Engine>>> = {
   terraform: async () => {
     const [{ createTerraformEngine }, { terraformFlavor }] = await Promise.all([
       import('./terraform/terraform.ts'),
@@ -23,7 +24,7 @@ const loaded = new Map<string, Promise<Engine>>()
 
 /** @throws {RangeError} when no engine has this name. */
 export async function loadEngine(name: string): Promise<Engine> {
-  const load = Object.hasOwn(engines, name) ? engines[name] : undefined
+  const load = Object.hasOwn(engines, name) ? engines[name as EngineName] : undefined
   if (!load) throw new RangeError(`unknown engine ${JSON.stringify(name)}: it must be one of ${Object.keys(engines).join(', ')}`)
   const engine = loaded.get(name) ?? load()
   loaded.set(name, engine)
