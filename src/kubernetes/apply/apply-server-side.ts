@@ -8,7 +8,7 @@ import type { FieldConflict } from './conflict-error.ts'
 import { rootSchema } from './field-schema.ts'
 import { difference, equalSets, type FieldSet, intersection, pathsOf, union } from './field-set.ts'
 import { inheritedFields, withLastApplied } from './last-applied.ts'
-import { disown, type EntryKey, entryFields, isEntryOf, newEntry, readEntries, sortEntries } from './managed-fields.ts'
+import { type EntryKey, entryFields, isEntryOf, newEntry, readEntries, removeOwnership, sortEntries } from './managed-fields.ts'
 import { mergeConfig } from './merge-config.ts'
 import { removeFields } from './remove-fields.ts'
 import { remainingFields, toFieldSet, withNamedFields } from './to-field-set.ts'
@@ -17,12 +17,12 @@ import { managedFieldsOf, trackUpdate } from './track-update.ts'
 export type ApplyInput = {
   /** The stored object; undefined when the apply creates it. */
   live: JsonObject | undefined
-  /** The configuration: only the fields the manager has an opinion on, with apiVersion, kind and metadata.name. */
+  /** The configuration: only the fields that the manager sets, with apiVersion, kind and metadata.name. */
   applied: JsonObject
   /** The configuration as it was sent, for kubectl's annotation. Default: `applied`. */
   sent?: JsonObject
   manager: string
-  /** Take over fields of other managers instead of reporting conflicts. */
+  /** Takes over fields of other managers instead of reporting conflicts. */
   force: boolean
   schema: StructuralSchema | undefined
   apiVersion: string
@@ -33,17 +33,17 @@ export type ApplyInput = {
 }
 
 export type ApplyResult = {
-  /** `live` itself when nothing changed; what stands after a forced apply when there are conflicts. */
+  /** `live` itself if nothing changed; with conflicts, the result that a forced apply would have. */
   object: JsonObject
   conflicts: FieldConflict[]
 }
 
 /**
- * Server-side apply as Kubernetes does it: lays `applied` over `live`, removes what `manager` applied last time, does
- * not any more and nobody else owns, and records the ownership in metadata.managedFields. Defaulting and validation of
- * the result are the caller's. Conflicts without `force` mean that the caller answers `conflictError` and stores nothing.
+ * Server-side apply as in Kubernetes: merges `applied` into `live`, removes fields that `manager` applied last time, no
+ * longer applies and no other manager owns, and records the ownership in metadata.managedFields. The caller defaults and
+ * validates the result. On conflicts without `force` the caller returns `conflictError` and stores nothing.
  * Neither `live` nor `applied` is changed; the result shares parts with both.
- * @throws {StatusError} BadRequest when `applied` has managedFields, another apiVersion, or a list with equal keys.
+ * @throws {StatusError} BadRequest when `applied` has managedFields, another apiVersion, or a list with duplicate keys.
  */
 export function applyServerSide(input: ApplyInput): ApplyResult {
   const { object, conflicts } = merge(input)
@@ -65,7 +65,7 @@ function merge(input: ApplyInput): ApplyResult {
 
   const base = withoutManagedFields(live ?? {})
   let merged = mergeConfig(schema, base, config) as JsonObject
-  // Without a field that was applied and is not any more there is nothing to remove: the way of nearly all applies.
+  // Nothing is removed unless a previously applied field is no longer applied: the case of nearly all applies.
   if (difference(last, applied) !== undefined) merged = prune(schema, merged, last, union(everyApplied, identity), others)
 
   const { changed, removed } = compareObjects(schema, base, merged)
@@ -74,7 +74,7 @@ function merge(input: ApplyInput): ApplyResult {
     const inherited = inheritedFields(manager, live, schema, apiVersion)
     if (inherited) conflicts = others.flatMap(entry => conflictsWith(entry, difference(changed, inherited)))
   }
-  const kept = disown(disown(others, changed), removed)
+  const kept = removeOwnership(removeOwnership(others, changed), removed)
 
   const isChanged = changed !== undefined || removed !== undefined || !equalJson(base, merged)
   const isOwnSame = own !== undefined && !isChanged && own.apiVersion === apiVersion && equalSets(last, applied)
@@ -104,19 +104,19 @@ function readConfig({ applied, apiVersion, resetFields = [] }: ApplyInput): Json
   return config
 }
 
-/** An object that nobody was tracked for belongs, as it stands, to "before-first-apply". */
+/** All fields of an object without tracked managers belong to "before-first-apply". */
 function liveEntries({ live, schema, apiVersion, nowMs }: ApplyInput): ManagedFieldsEntry[] {
   const entries = readEntries(managedFieldsOf(live)) ?? []
   if (live === undefined || entries.length > 0) return entries
   return trackUpdate({ before: undefined, after: withoutManagedFields(live), manager: 'before-first-apply', schema, apiVersion, nowMs })
 }
 
-/** What no apply removes, whoever owned the labels beside it. */
+/** Fields that no apply removes, whoever owns them. */
 const identity: FieldSet = { 'f:apiVersion': {}, 'f:kind': {}, 'f:metadata': { '.': {}, 'f:name': {}, 'f:namespace': {} } }
 
 /**
- * Removes what stood in `last`, unless somebody else owns it or it stands in `applied`. The two passes are upstream's:
- * the second takes back what the first removed only because it stood below something removed.
+ * Removes the members of `last` that no other manager owns and `applied` does not contain. The two passes are those of
+ * upstream: the second restores what the first removed only because it was below a removed field.
  */
 function prune(schema: StructuralSchema, merged: JsonObject, last: FieldSet, applied: FieldSet, others: ManagedFieldsEntry[]): JsonObject {
   const named = (set: FieldSet) => withNamedFields(schema, set)

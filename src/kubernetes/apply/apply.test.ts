@@ -33,14 +33,14 @@ test('a first apply creates the object and owns exactly what was applied', () =>
   ])
 })
 
-test('applying the same again gives back the very object, so that nothing is written', () => {
+test('applying the same configuration again returns the same object, so that nothing is written', () => {
   const applied = make({ a: 1, list: [1, 2], empty: {} })
   const { object } = applyServerSide({ ...base, live: undefined, applied })
   const stored = { ...object, metadata: { ...(object.metadata as JsonObject), uid: 'u', resourceVersion: '7' } }
   assert.equal(applyServerSide({ ...base, live: stored, applied: structuredClone(applied), nowMs: base.nowMs + 60_000 }).object, stored)
 })
 
-test('a field of another manager is a conflict, in the words of Kubernetes; the same value is shared', () => {
+test('a field of another manager is a conflict, worded as in Kubernetes; an equal value is shared', () => {
   const before = undefined
   const after = make({ replicas: 1, image: 'a' })
   const live = {
@@ -68,7 +68,7 @@ test('a field of another manager is a conflict, in the words of Kubernetes; the 
   assert.deepEqual(entriesOf(forced.object)[1]?.fieldsV1, { 'f:spec': { '.': {}, 'f:image': {} } })
 })
 
-test('what is no longer applied goes, unless somebody else owns it; name and uid never go', () => {
+test('removes fields that are no longer applied unless another manager owns them; never removes name and uid', () => {
   const first = applyServerSide({ ...base, live: undefined, applied: make({ a: 1, b: { c: 1, d: 1 } }, { labels: { l: '1' } }) }).object
   const live = { ...first, metadata: { ...(first.metadata as JsonObject), uid: 'u', creationTimestamp: 't' } }
   const both = applyServerSide({ ...base, manager: 'b', live, applied: make({ b: { d: 1 } }) }).object
@@ -78,19 +78,19 @@ test('what is no longer applied goes, unless somebody else owns it; name and uid
   assert.deepEqual(metadata, { name: 'n', uid: 'u', creationTimestamp: 't' })
 })
 
-test('finalizers and owner references merge by item, as every object has them', () => {
+test('finalizers and owner references are merged by item', () => {
   const live = applyServerSide({ ...base, live: undefined, applied: make({}, { finalizers: ['x/a'] }) }).object
   const { object, conflicts } = applyServerSide({ ...base, manager: 'b', live, applied: make({}, { finalizers: ['x/b'] }) })
   assert.deepEqual(conflicts, [])
   assert.deepEqual((object.metadata as JsonObject).finalizers, ['x/a', 'x/b'])
 })
 
-test('an object nobody was tracked for belongs to before-first-apply', () => {
+test('an object without tracked managers belongs to before-first-apply', () => {
   const { conflicts } = applyServerSide({ ...base, live: make({ a: 1 }), applied: make({ a: 2 }) })
   assert.deepEqual(conflicts, [{ manager: '"before-first-apply" using x.io/v1', field: '.spec.a' }])
 })
 
-test('fields an endpoint may not change are left out of the configuration', () => {
+test('fields that an endpoint may not change are removed from the configuration', () => {
   const live = applyServerSide({ ...base, live: undefined, applied: make({ a: 1 }) }).object
   const applied = { ...make({ a: 2 }, { labels: { l: '1' } }), status: { phase: 'Ready' } }
   const { object, conflicts } = applyServerSide({ ...base, live, applied, subresource: 'status', resetFields: ['metadata', 'spec'] })
@@ -105,7 +105,7 @@ test('fields an endpoint may not change are left out of the configuration', () =
   )
 })
 
-test('a configuration that makes no sense is refused', () => {
+test('rejects an invalid configuration', () => {
   const sets: StructuralSchema = {
     type: 'object',
     properties: {
@@ -122,7 +122,7 @@ test('a configuration that makes no sense is refused', () => {
   }
 })
 
-test("updates: what changed is the manager's, what is gone is nobody's, nothing changed is the same list", () => {
+test('an update gives changed fields to its manager, removed fields to none, and returns the same list if nothing changed', () => {
   const before = applyServerSide({ ...base, live: undefined, applied: make({ a: 1, b: 1, c: 1 }) }).object
   const track = (after: JsonObject, manager = 'u') => trackUpdate({ ...base, manager, before, after, nowMs: base.nowMs + 1_000 })
   assert.equal(track({ ...before, metadata: { ...(before.metadata as JsonObject), resourceVersion: '2' } }), entriesOf(before))
@@ -137,7 +137,7 @@ test("updates: what changed is the manager's, what is gone is nobody's, nothing 
   assert.equal(entries[1]?.time, '2026-03-01T10:00:01Z')
 })
 
-test('updates: an empty list stops tracking, nonsense is ignored, entries of a client are believed', () => {
+test('an update with an empty list stops tracking, invalid entries are ignored, valid ones are stored', () => {
   const before = applyServerSide({ ...base, live: undefined, applied: make({ a: 1 }) }).object
   const track = (managedFields: Json) => trackUpdate({ ...base, before, after: make({ a: 1 }, { managedFields }) })
   assert.deepEqual(track([]), [])
@@ -148,7 +148,7 @@ test('updates: an empty list stops tracking, nonsense is ignored, entries of a c
   assert.deepEqual(track(own), own)
 })
 
-test('invariant 10: many updaters become one', () => {
+test('invariant 10: the oldest of many updaters are merged into one', () => {
   let live = applyServerSide({ ...base, live: undefined, applied: make({ a: 0 }) }).object
   for (let index = 0; index < 30; index++) {
     const after = { ...live, spec: { ...(live.spec as JsonObject), [`f${index}`]: index } }
@@ -171,7 +171,7 @@ const { value } = fc.letrec<{ value: Json }>(tie => ({
 }))
 const spec = fc.dictionary(fc.constantFrom('a', 'b', 'c', '__proto__'), value, { maxKeys: 3 }) as fc.Arbitrary<JsonObject>
 
-test('every leaf of what was applied is owned by its manager and has its value; applying it twice changes nothing', () => {
+test('every applied leaf is owned by its manager and has its value; applying twice changes nothing', () => {
   const isOwned = (set: JsonObject | undefined, config: Json): boolean => {
     if (typeof config !== 'object' || config === null || Array.isArray(config)) return true
     return Object.entries(config).every(([name, child]) => {

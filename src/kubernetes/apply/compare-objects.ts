@@ -4,7 +4,7 @@ import { type FieldSchema, fieldSchema, listElements, shapeOf } from './field-sc
 import { type FieldSet, memberNode, nodeOf } from './field-set.ts'
 import { allPaths } from './to-field-set.ts'
 
-/** Which fields differ: `changed` were added or got another value, `removed` are gone. */
+/** The fields that differ: `changed` were added or have another value, `removed` no longer exist. */
 export type Comparison = { changed: FieldSet; removed: FieldSet }
 
 const none: Comparison = Object.freeze({ changed: undefined, removed: undefined })
@@ -22,7 +22,7 @@ const untrackedMetadata = new Set([
   'resourceVersion',
 ])
 
-/** What changed from one whole object to another, without what is never tracked. Equal parts cost a walk, no more. */
+/** The difference of two whole objects, without untracked fields. Equal parts cost only a walk. */
 export function compareObjects(schema: FieldSchema, before: Record<string, unknown>, after: Record<string, unknown>): Comparison {
   let result = none
   for (const name of fieldNames(before, after)) {
@@ -38,7 +38,7 @@ export function compareObjects(schema: FieldSchema, before: Record<string, unkno
   return result
 }
 
-/** `set` without what is never tracked. */
+/** `set` without untracked fields. */
 export function withoutUntracked(set: FieldSet): FieldSet {
   if (set === undefined) return undefined
   const { 'f:apiVersion': _apiVersion, 'f:kind': _kind, 'f:metadata': metadata, ...rest } = set
@@ -70,19 +70,19 @@ function add(result: Comparison, element: string, part: Comparison): Comparison 
   return next
 }
 
-/** Nodes, not roots: a bare node means the field itself. */
+/** Works on nodes, not roots: a bare node is the field itself. */
 function compareFields(schema: FieldSchema, left: unknown, right: unknown): Comparison {
   if (left === right) return none
   if (left === undefined) return { changed: nodeOf(true, allPaths(schema, right)), removed: undefined }
   if (right === undefined) return { changed: undefined, removed: nodeOf(true, allPaths(schema, left)) }
   const [leftShape, rightShape] = [shapeOf(schema, left), shapeOf(schema, right)]
-  // Go says null of a list or map that holds nothing: what is new is what is in it.
+  // Go encodes an empty list or map as null: its new members are the changes.
   if (left === null && rightShape !== 'leaf') return compareFields(schema, rightShape === 'map' ? {} : [], right)
   if (right === null && leftShape !== 'leaf') return compareFields(schema, left, leftShape === 'map' ? {} : [])
   if (leftShape === 'map' && rightShape === 'map') return compareMaps(schema, left as JsonObject, right as JsonObject)
   if (leftShape === 'list' && rightShape === 'list') return compareLists(schema, left as unknown[], right as unknown[])
   if (leftShape === 'leaf' && rightShape === 'leaf') return equalJson(left, right) ? none : { changed: memberNode, removed: undefined }
-  // Another shape: the field changed, what was below it is gone, what is below it now is new.
+  // A different shape: the field changed, everything below it was removed, everything below the new value was added.
   return { changed: nodeOf(true, allPaths(schema, right)), removed: nodeOf(false, allPaths(schema, left)) }
 }
 

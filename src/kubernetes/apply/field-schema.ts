@@ -1,10 +1,10 @@
 import { getOwn, isJsonObject } from '../object/json.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 
-/** How ownership sees a value: a leaf is owned as a whole, a map by field, a list (of type set or map) by item. */
+/** The granularity of ownership: a leaf is owned as a whole, a map by field, a list (of type set or map) by item. */
 export type Shape = 'leaf' | 'map' | 'list'
 
-/** Undefined: nothing is known, so maps are granular and lists atomic, as upstream's "deduced" type. */
+/** Undefined without a schema: maps are granular and lists atomic, as upstream's "deduced" type. */
 export type FieldSchema = StructuralSchema | undefined
 
 const metadataSchema: StructuralSchema = {
@@ -37,7 +37,7 @@ const rootOfUnknown: StructuralSchema = {
 }
 const roots = new WeakMap<StructuralSchema, StructuralSchema>()
 
-/** `schema` with the metadata that every object has, whatever a CRD says of it. */
+/** `schema` with the standard metadata, regardless of what a CRD specifies for it. */
 export function rootSchema(schema: StructuralSchema | undefined): StructuralSchema {
   if (schema === undefined) return rootOfUnknown
   let root = roots.get(schema)
@@ -66,12 +66,12 @@ export function fieldSchema(schema: FieldSchema, name: string): FieldSchema {
   return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined
 }
 
-/** True if `name` is a field the schema names, and not a key of a map: named fields are not owned by themselves. */
+/** True if `name` is a property of the schema, not a key of a map: properties on the path to a member are not owned. */
 export function isNamedField(schema: FieldSchema, name: string): boolean {
   return schema?.properties !== undefined && Object.hasOwn(schema.properties, name)
 }
 
-/** The path element of a list item, or undefined where it has none: not a scalar in a set, no key in a map list. */
+/** The path element of a list item; undefined for an item of a set that is not a scalar, or of a map list without keys. */
 export function itemElement(schema: StructuralSchema, item: unknown): string | undefined {
   if (schema['x-kubernetes-list-type'] === 'set') {
     return typeof item === 'object' || item === undefined ? undefined : `v:${JSON.stringify(item)}`
@@ -86,7 +86,7 @@ export function itemElement(schema: StructuralSchema, item: unknown): string | u
   return text === '' ? undefined : `k:{${text}}`
 }
 
-/** For each item of a list its path element; elements that stand for several items are in `duplicates`. */
+/** The path element of each item of a list; elements that several items share are in `duplicates`. */
 export function listElements(schema: StructuralSchema, list: readonly unknown[]) {
   const byElement = new Map<string, unknown>()
   const elements: (string | undefined)[] = []

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../object/object.ts'
 
 /**
- * A set of field paths, in the very form it has on the wire (FieldsV1), so that nothing is decoded or encoded on a
- * write: `f:name` is a field, `k:{…}` an item of a map list, `v:…` an item of a set, `.` the path itself. A node without
- * keys is a path that is a member. Sets are never changed; operations return one of their arguments where they can.
- * Undefined is the empty set, and the only empty one: a root node always has keys.
+ * A set of field paths in its wire format (FieldsV1), so that a write decodes and encodes nothing: `f:name` is a field,
+ * `k:{…}` an item of a map list, `v:…` an item of a set, `.` the path itself. A node without keys is a member.
+ * Sets are immutable; operations return one of their arguments where possible.
+ * Undefined is the only empty set: a root node always has keys.
  */
 export type FieldSet = JsonObject | undefined
 type Node = { readonly [element: string]: Node }
@@ -12,7 +12,7 @@ type Node = { readonly [element: string]: Node }
 const member: Node = Object.freeze({})
 const self = '.'
 
-/** The node of a path that is a member and has no members below it. */
+/** The node of a member without members below it. */
 export const memberNode: JsonObject = member as JsonObject
 
 function isMember(node: Node): boolean {
@@ -32,13 +32,13 @@ export function hasMember(set: FieldSet, element: string): boolean {
   return node !== undefined && isMember(node)
 }
 
-/** What `set` holds below `element`. */
+/** The members of `set` below `element`. */
 export function below(set: FieldSet, element: string): FieldSet {
   const node = set?.[element] as Node | undefined
   return node !== undefined && hasChildren(node) ? (node as JsonObject) : undefined
 }
 
-/** The node for a path with `children` below it; undefined when it says nothing. */
+/** The node of a path with `children` below it; undefined if it contains no member. */
 export function nodeOf(isMemberItself: boolean, children: FieldSet): JsonObject | undefined {
   if (children === undefined) return isMemberItself ? memberNode : undefined
   if (!isMemberItself) {
@@ -59,7 +59,7 @@ function unionNodes(a: Node, b: Node, isRoot: boolean): Node {
   if (a === b) return a
   let result: Record<string, Node> | undefined
   if (!isRoot && isMember(b) && !isMember(a)) result = { [self]: member, ...a }
-  // A bare member that gets children keeps being one.
+  // A bare member remains a member when it gets children.
   if (!isRoot && isMember(a) && !(self in a) && hasChildren(b)) result = { [self]: member }
   for (const key in b) {
     if (key === self) continue
@@ -96,7 +96,7 @@ function differenceNodes(a: Node, b: Node, isRoot: boolean): Node | undefined {
   return nodeOf(staysMember, hasChildren(rest) ? (rest as JsonObject) : undefined) as Node | undefined
 }
 
-/** Paths that are members of both. */
+/** The paths that are members of both. */
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
   if (a === undefined || b === undefined) return undefined
   return intersectNodes(a as Node, b as Node, true) as FieldSet
@@ -121,7 +121,7 @@ export function equalSets(a: FieldSet, b: FieldSet): boolean {
   return a !== undefined && b !== undefined && difference(a, b) === undefined && difference(b, a) === undefined
 }
 
-/** The members as Kubernetes writes paths in messages: `.spec.ports[name="http"].port`. */
+/** The members in Kubernetes' notation for messages: `.spec.ports[name="http"].port`. */
 export function pathsOf(set: FieldSet): string[] {
   const paths: string[] = []
   const visit = (node: Node, path: string, isRoot: boolean) => {
@@ -141,7 +141,7 @@ function formatElement(element: string): string {
       const fields = Object.entries(JSON.parse(rest) as Record<string, unknown>)
       return `[${fields.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`
     } catch {
-      // Client-made field sets may hold anything behind the prefix.
+      // The field sets of clients may contain anything after the prefix.
     }
   }
   return `[${rest}]`
@@ -149,7 +149,7 @@ function formatElement(element: string): string {
 
 const maxDepth = 200
 
-/** True if `value`, which a client sent, is a FieldsV1 that the functions here can work on. */
+/** True if `value`, sent by a client, is a FieldsV1 that these functions can process. */
 export function isFieldsV1(value: unknown, depth = 0): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth > maxDepth) return false
   for (const key of Object.keys(value)) {

@@ -1,7 +1,7 @@
 /**
- * @module kube/apply: who owns which field of an object. Start reading at `apply-server-side.ts`, then `field-set.ts`.
- * In: the stored object, what a client sent, its manager. Out: the object with its managedFields, and conflicts.
- * Not done here: defaults, validation, conversion between versions (all versions of a kind are taken to have the same
+ * @module kubernetes/apply: field ownership of server-side apply. Start reading at `apply-server-side.ts`, then `field-set.ts`.
+ * In: the stored object, the configuration or object of a client, its manager. Out: the object with its managedFields, and conflicts.
+ * Out of scope: defaults, validation, conversion between versions (all versions of a kind are assumed to have the same
  * fields), metadata that the server sets.
  */
 export { type ApplyInput, type ApplyResult, applyServerSide } from './apply-server-side.ts'

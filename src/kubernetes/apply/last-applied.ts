@@ -5,15 +5,15 @@ import { compareObjects, withoutUntracked } from './compare-objects.ts'
 import { difference, type FieldSet } from './field-set.ts'
 import { toFieldSet } from './to-field-set.ts'
 
-/** Where `kubectl apply` without `--server-side` keeps what it applied. */
+/** The annotation in which `kubectl apply` without `--server-side` stores its configuration. */
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration'
-/** The one manager that takes over from it; whoever wants none of this takes another name. */
+/** The only manager to which this applies; any other name disables it. */
 const kubectl = 'kubectl'
 const maxAnnotationBytes = 256 * 1024
 
 /**
- * The fields that `manager` may take without a conflict, because client-side apply set them and nobody has changed
- * them since. Undefined when there are none.
+ * The fields that `manager` may take over without a conflict, because client-side apply set them and they have not changed
+ * since. Undefined if there are none.
  */
 export function inheritedFields(manager: string, live: JsonObject | undefined, schema: StructuralSchema, apiVersion: string): FieldSet {
   const text = manager === kubectl ? lastApplied(live) : undefined
@@ -22,14 +22,14 @@ export function inheritedFields(manager: string, live: JsonObject | undefined, s
   try {
     value = JSON.parse(text)
   } catch {
-    // A person wrote it: then it says nothing.
+    // Edited by hand: ignored.
   }
   if (!isJsonObject(value) || value.apiVersion !== apiVersion) return undefined
   const { changed, removed } = compareObjects(schema, value, live)
   return difference(difference(withoutUntracked(toFieldSet(schema, value)), changed), removed)
 }
 
-/** `object` with the annotation saying what was applied now, if it has one at all, for those who still read it. */
+/** Updates the annotation, if the object has it, for clients that still use client-side apply. */
 export function withLastApplied(object: JsonObject, manager: string, applied: JsonObject): JsonObject {
   const before = manager === kubectl ? lastApplied(object) : undefined
   if (before === undefined) return object
@@ -48,12 +48,12 @@ function lastApplied(object: JsonObject | undefined): string | undefined {
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-/** As kubectl writes it: sorted keys, a line. */
+/** In kubectl's format: sorted keys, on one line. */
 function formatApplied(applied: JsonObject): string {
   const metadata = applied.metadata as JsonObject | undefined
   const { [annotation]: _, ...annotations } = (metadata?.annotations ?? {}) as JsonObject
-  const said = metadata?.annotations ? { ...applied, metadata: { ...metadata, annotations } } : applied
-  return `${escapeHtml(JSON.stringify(said, sorted))}\n`
+  const configuration = metadata?.annotations ? { ...applied, metadata: { ...metadata, annotations } } : applied
+  return `${escapeHtml(JSON.stringify(configuration, sorted))}\n`
 }
 
 function sorted(_key: string, value: unknown): unknown {
@@ -65,7 +65,7 @@ function sorted(_key: string, value: unknown): unknown {
   )
 }
 
-// Go's encoder does so.
+// As Go's encoder does.
 function escapeHtml(json: string): string {
   return json.replace(/[<>&\u2028\u2029]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -3,12 +3,12 @@ import { isJsonObject } from '../object/json.ts'
 import type { JsonObject, ManagedFieldsEntry } from '../object/object.ts'
 import { difference, equalSets, type FieldSet, isFieldsV1, memberNode, union } from './field-set.ts'
 
-/** More updaters than this and the oldest are put together as "ancient-changes", as in Kubernetes. */
+/** Above this number of updaters the oldest are merged into "ancient-changes", as in Kubernetes. */
 const maxUpdateManagers = 10
 
 export type EntryKey = Pick<ManagedFieldsEntry, 'manager' | 'operation' | 'apiVersion'> & { subresource?: string }
 
-/** True if `entry` is the one that `key` names. An applier has one entry, whatever the version it last applied with. */
+/** True if `key` identifies `entry`. An applier has a single entry, whatever version it last applied. */
 export function isEntryOf(entry: ManagedFieldsEntry, key: EntryKey): boolean {
   return (
     entry.manager === key.manager &&
@@ -23,10 +23,10 @@ export function entryFields(entry: ManagedFieldsEntry): FieldSet {
   return undefined
 }
 
-/** The entries of an object as a list that can be worked on; undefined when a client wrote ones that make no sense. */
+/** The entries of an object; undefined when a client sent invalid ones. */
 export function readEntries(value: unknown): ManagedFieldsEntry[] | undefined {
   if (!Array.isArray(value)) return []
-  const isSound = value.every(
+  const areValid = value.every(
     entry =>
       isJsonObject(entry) &&
       (entry.operation === 'Apply' || entry.operation === 'Update') &&
@@ -36,10 +36,10 @@ export function readEntries(value: unknown): ManagedFieldsEntry[] | undefined {
       entry.fieldsType === 'FieldsV1' &&
       isFieldsV1(entry.fieldsV1 ?? {}),
   )
-  return isSound ? (value as ManagedFieldsEntry[]) : undefined
+  return areValid ? (value as ManagedFieldsEntry[]) : undefined
 }
 
-/** True if a client may set an object's managedFields to `value`: entries that make sense, or none, which stops tracking. */
+/** True if a client may set managedFields to `value`: valid entries, or an empty list, which stops tracking. */
 export function isManagedFields(value: unknown): boolean {
   return isReset(value) || readEntries(value) !== undefined
 }
@@ -49,8 +49,8 @@ export function isReset(sent: unknown): boolean {
   return sent.length === 0 || (sent.length === 1 && isJsonObject(sent[0]) && Object.keys(sent[0]).length === 0)
 }
 
-/** Entries without `fields`, `except` one; those that owned none of them stay the same objects, those left with nothing go. */
-export function disown(entries: ManagedFieldsEntry[], fields: FieldSet, except?: EntryKey): ManagedFieldsEntry[] {
+/** Removes `fields` from all entries `except` one. Entries without any of them remain the same objects; empty entries are dropped. */
+export function removeOwnership(entries: ManagedFieldsEntry[], fields: FieldSet, except?: EntryKey): ManagedFieldsEntry[] {
   if (fields === undefined) return entries
   let result: ManagedFieldsEntry[] | undefined
   for (const [index, entry] of entries.entries()) {
@@ -66,15 +66,15 @@ export function disown(entries: ManagedFieldsEntry[], fields: FieldSet, except?:
   return result ?? entries
 }
 
-/** An entry as it is stored, its keys in Kubernetes' order. */
+/** An entry with its keys in Kubernetes' order. */
 export function newEntry(key: EntryKey, fields: JsonObject, time: string | undefined): ManagedFieldsEntry {
   const { manager, operation, apiVersion, subresource } = key
   const rest = subresource ? { subresource } : {}
   return { manager, operation, apiVersion, ...(time !== undefined && { time }), fieldsType: 'FieldsV1', fieldsV1: fields, ...rest }
 }
 
-/** Entries with `key`'s owning `fields` more, since `nowMs`. */
-export function own(entries: ManagedFieldsEntry[], key: EntryKey, fields: FieldSet, nowMs: number): ManagedFieldsEntry[] {
+/** Adds `fields` to the entry of `key`, with the time `nowMs`. */
+export function addOwnership(entries: ManagedFieldsEntry[], key: EntryKey, fields: FieldSet, nowMs: number): ManagedFieldsEntry[] {
   if (fields === undefined) return entries
   const index = entries.findIndex(entry => isEntryOf(entry, key))
   if (index < 0) return [...entries, newEntry(key, fields, rfc3339(nowMs))]
@@ -85,7 +85,7 @@ export function own(entries: ManagedFieldsEntry[], key: EntryKey, fields: FieldS
   return entries.with(index, newEntry(key, owned, time))
 }
 
-/** Appliers before updaters, then by time and name: the order Kubernetes stores. */
+/** Sorts as Kubernetes does: appliers before updaters, then by time and name. */
 export function sortEntries(entries: ManagedFieldsEntry[]): ManagedFieldsEntry[] {
   for (let index = 1; index < entries.length; index++) {
     if (compareEntries(entries[index - 1]!, entries[index]!) > 0) return entries.toSorted(compareEntries)
@@ -105,14 +105,14 @@ function compareEntries(a: ManagedFieldsEntry, b: ManagedFieldsEntry): number {
 
 const compareTexts = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps the number of updaters bounded (invariant 10): beyond the limit the oldest of one version become one. */
-export function capUpdaters(entries: ManagedFieldsEntry[]): ManagedFieldsEntry[] {
+/** Limits the number of updaters (invariant 10): merges the oldest ones of each version. */
+export function mergeOldestUpdaters(entries: ManagedFieldsEntry[]): ManagedFieldsEntry[] {
   let excess = 0
   for (const entry of entries) if (entry.operation === 'Update') excess++
   excess -= maxUpdateManagers
   if (excess <= 0) return entries
   const oldest = entries.filter(entry => entry.operation === 'Update').sort(compareEntries)
-  const gone = new Set<ManagedFieldsEntry>()
+  const merged = new Set<ManagedFieldsEntry>()
   const buckets = new Map<string, ManagedFieldsEntry>()
   for (const entry of oldest) {
     if (excess <= 0) break
@@ -121,7 +121,7 @@ export function capUpdaters(entries: ManagedFieldsEntry[]): ManagedFieldsEntry[]
     const fields = union(bucket && entryFields(bucket), entryFields(entry)) ?? memberNode
     const key: EntryKey = { manager: 'ancient-changes', operation: 'Update', apiVersion: entry.apiVersion }
     buckets.set(entry.apiVersion, bucket === undefined ? entry : newEntry(key, fields, entry.time))
-    gone.add(entry)
+    merged.add(entry)
   }
-  return [...entries.filter(entry => !gone.has(entry)), ...buckets.values()]
+  return [...entries.filter(entry => !merged.has(entry)), ...buckets.values()]
 }

@@ -3,8 +3,8 @@ import type { Json } from '../object/object.ts'
 import { type FieldSchema, fieldSchema, listElements, shapeOf } from './field-schema.ts'
 
 /**
- * Lays `config` over `live`: maps merge by field, set and map lists by item, all else is replaced as a whole. A null
- * over a map or such a list leaves it as it is. Every part that stays equal is the very part of `live`.
+ * Merges `config` into `live`: maps by field, lists of type set and map by item, everything else is replaced. A null for a
+ * map or such a list leaves it unchanged. Every equal part is the same value as in `live`.
  */
 export function mergeConfig(schema: FieldSchema, live: Json | undefined, config: Json | undefined): Json | undefined {
   if (config === undefined || live === config) return live
@@ -29,16 +29,13 @@ function mergeMaps(schema: FieldSchema, live: { [key: string]: Json }, config: {
   return result ?? live
 }
 
-/**
- * Items of both stand in the config's order; items of the live list alone keep their place between them, as far as that
- * can be.
- */
+/** Items of the configuration keep its order; items of the live list only keep their position between them where possible. */
 function mergeLists(schema: FieldSchema, live: Json[], config: Json[]): Json[] {
   const before = listElements(schema!, live)
-  const wanted = listElements(schema!, config)
+  const applied = listElements(schema!, config)
   const merged: Json[] = []
   const done = new Set<string>()
-  const shared = wanted.elements.filter(element => element !== undefined && before.byElement.has(element))
+  const shared = applied.elements.filter(element => element !== undefined && before.byElement.has(element))
   const mergeItem = (element: string | undefined, item: Json): Json => {
     if (element === undefined || before.duplicates?.has(element)) return item
     return mergeConfig(schema!.items, before.byElement.get(element) as Json | undefined, item)!
@@ -48,7 +45,7 @@ function mergeLists(schema: FieldSchema, live: Json[], config: Json[]): Json[] {
   let next = 0
   while (left < live.length || right < config.length) {
     const leftElement = before.elements[left]
-    const rightElement = wanted.elements[right]
+    const rightElement = applied.elements[right]
     if (left < live.length && right < config.length) {
       if (leftElement === rightElement && leftElement !== undefined) {
         merged.push(mergeItem(rightElement, config[right]!))
@@ -58,14 +55,14 @@ function mergeLists(schema: FieldSchema, live: Json[], config: Json[]): Json[] {
         next++
         continue
       }
-      if (leftElement !== undefined && wanted.byElement.has(leftElement) && next < shared.length && shared[next] !== leftElement) {
-        // Both have it, but it is not the one whose turn it is: it comes with the config's item.
+      if (leftElement !== undefined && applied.byElement.has(leftElement) && next < shared.length && shared[next] !== leftElement) {
+        // Shared, but not next in the order of the configuration: it is added with the configuration's item.
         left++
         continue
       }
     }
     if (left < live.length) {
-      if (leftElement === undefined || !wanted.byElement.has(leftElement)) {
+      if (leftElement === undefined || !applied.byElement.has(leftElement)) {
         merged.push(live[left]!)
         left++
         continue

@@ -7,8 +7,8 @@ import { pathsOf } from './field-set.ts'
 import { applyServerSide, trackUpdate } from './index.ts'
 
 /**
- * Ownership as a person would explain it, on objects flattened to leaves: a map's keys, a set's items, a map list's
- * fields, an atomic list as one. Containers are left out: who owns those is recorded from upstream in upstream.test.ts.
+ * A simple model of ownership on objects flattened to leaves: the keys of a map, the items of a set, the fields of a map list,
+ * and an atomic list as a whole. Containers are not modeled: their ownership is recorded from upstream in upstream.test.ts.
  */
 type Leaves = Map<string, string>
 type Model = { live: Leaves; owners: Map<string, Set<string>> }
@@ -47,26 +47,26 @@ const differs = (model: Model, path: string, value: string) => model.live.get(pa
 const ownersOf = (model: Model, path: string, except?: string) =>
   [...model.owners].filter(([name, paths]) => name !== except && paths.has(path)).map(([name]) => name)
 
-/** The conflicts; when there are none, or they are overridden, `model` is changed. */
-function applyToModel(model: Model, who: string, wanted: Leaves, force: boolean): string[] {
+/** Returns the conflicts; changes `model` if there are none or they are overridden. */
+function applyToModel(model: Model, manager: string, wanted: Leaves, force: boolean): string[] {
   const changed = [...wanted].filter(([path, value]) => differs(model, path, value)).map(([path]) => path)
-  const conflicts = changed.flatMap(path => ownersOf(model, path, who).map(owner => `${owner} ${path}`))
+  const conflicts = changed.flatMap(path => ownersOf(model, path, manager).map(owner => `${owner} ${path}`))
   if (conflicts.length > 0 && !force) return conflicts.sort()
-  const before = model.owners.get(who) ?? new Set()
-  for (const [name, paths] of model.owners) if (name !== who) for (const path of changed) paths.delete(path)
+  const before = model.owners.get(manager) ?? new Set()
+  for (const [name, paths] of model.owners) if (name !== manager) for (const path of changed) paths.delete(path)
   for (const [path, value] of wanted) model.live.set(path, value)
-  model.owners.set(who, new Set(wanted.keys()))
+  model.owners.set(manager, new Set(wanted.keys()))
   for (const path of before) if (!wanted.has(path) && ownersOf(model, path).length === 0) model.live.delete(path)
   return []
 }
 
-function updateModel(model: Model, who: string, next: Leaves): void {
+function updateModel(model: Model, manager: string, next: Leaves): void {
   const changed = [...next].filter(([path, value]) => differs(model, path, value)).map(([path]) => path)
   const gone = [...model.live.keys()].filter(path => !next.has(path))
-  for (const [name, paths] of model.owners) for (const path of [...gone, ...(name === who ? [] : changed)]) paths.delete(path)
-  const mine = model.owners.get(who) ?? new Set()
+  for (const [name, paths] of model.owners) for (const path of [...gone, ...(name === manager ? [] : changed)]) paths.delete(path)
+  const mine = model.owners.get(manager) ?? new Set()
   for (const path of changed) mine.add(path)
-  model.owners.set(who, mine)
+  model.owners.set(manager, mine)
   model.live = next
 }
 
@@ -90,13 +90,13 @@ const step = fc.oneof(
   fc.record({ op: fc.constant('update' as const), who: fc.constantFrom('u', 'v'), body, force: fc.constant(false) }),
 )
 
-test('who owns what is as a naive model has it', () => {
+test('agrees with a naive model on the owner of every field', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 12 }), steps => {
       const model: Model = { live: new Map(), owners: new Map() }
-      // An object that nobody owns anything of is not tracked, so somebody always does.
-      const keeper = { live: undefined, manager: 'keeper', force: false, schema, apiVersion: 'v1', nowMs: 0 }
-      let live = applyServerSide({ ...keeper, applied: { metadata: { name: 'n' }, keep: 'this' } }).object
+      // An object without any owner is not tracked, so this manager always owns a field.
+      const permanent = { live: undefined, manager: 'permanent', force: false, schema, apiVersion: 'v1', nowMs: 0 }
+      let live = applyServerSide({ ...permanent, applied: { metadata: { name: 'n' }, keep: 'this' } }).object
       for (const [at, { op, who, body: sent, force }] of steps.entries()) {
         const common = { manager: who, schema, apiVersion: 'v1', nowMs: at * 1_000 }
         if (op === 'apply') {
@@ -109,8 +109,8 @@ test('who owns what is as a naive model has it', () => {
           live = { ...(sent as JsonObject), keep: 'this', metadata: { name: 'n', managedFields: managedFields as unknown as Json } }
           updateModel(model, who, flatten(sent))
         }
-        // Whoever wrote the key of an item let it go, and another still owns a field of it: validation refuses that.
-        if (hasHollowItem(model.live)) return
+        // The owner of the key of an item removed it while another manager owns a field: validation rejects that.
+        if (hasItemWithoutKey(model.live)) return
         const { metadata, ...rest } = live
         assert.deepEqual(sorted(flatten(rest as Body)), sorted(model.live), `the object after step ${at}`)
         const entries = ((metadata as JsonObject | undefined)?.managedFields ?? []) as unknown as ManagedFieldsEntry[]
@@ -122,7 +122,7 @@ test('who owns what is as a naive model has it', () => {
   )
 })
 
-/** Not a container: those are `.m`, `.s`, `.l` and the items of `.l`. */
+/** Excludes the containers `.m`, `.s`, `.l` and the items of `.l`. */
 const isLeaf = (path: string) => !/^\.(keep|[msl])$|^\.l\[[^\]]*\]$/.test(path)
 const sorted = (leaves: Leaves) => [...leaves].sort(([a], [b]) => (a < b ? -1 : 1))
 const bySet = (owners: (readonly [string, string[]])[]) =>
@@ -131,6 +131,6 @@ const bySet = (owners: (readonly [string, string[]])[]) =>
     .map(([name, paths]) => `${name}: ${paths.toSorted().join(' ')}`)
     .sort()
 
-function hasHollowItem(leaves: Leaves): boolean {
+function hasItemWithoutKey(leaves: Leaves): boolean {
   return [...leaves.keys()].some(path => path.startsWith('.l[') && !leaves.has(path.replace(/\].*$/, '].k')))
 }

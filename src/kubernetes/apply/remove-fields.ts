@@ -3,7 +3,7 @@ import type { Json } from '../object/object.ts'
 import { type FieldSchema, fieldSchema, itemElement, shapeOf } from './field-schema.ts'
 import { below, type FieldSet, hasMember } from './field-set.ts'
 
-/** `value` without the members of `set`, itself where there are none. A container that runs empty stays, empty. */
+/** `value` without the members of `set`; the same value if it contains none. A container without remaining members stays, empty. */
 export function removeFields(schema: FieldSchema, value: Json, set: FieldSet): Json {
   if (set === undefined) return value
   switch (shapeOf(schema, value)) {

@@ -5,20 +5,20 @@ import { type FieldSchema, fieldSchema, isNamedField, listElements, shapeOf } fr
 import { type FieldSet, nodeOf } from './field-set.ts'
 
 /**
- * The paths that somebody owns who applies `value`: every leaf, every item, every key of a map; not the named fields
- * on the way to them.
+ * The paths that a manager owns by applying `value`: every leaf, every item, every key of a map, but not the properties
+ * on the path to them.
  * @throws {StatusError} BadRequest when `isStrict` and two items of a list have the same key, or one has none.
  */
 export function toFieldSet(schema: FieldSchema, value: unknown, isStrict = false): FieldSet {
   return collect(schema, value, isStrict ? 'strict' : 'owned', '')
 }
 
-/** Every path of `value`, the containers on the way too: what is added or removed when it comes or goes as a whole. */
+/** Every path of `value`, including containers: the paths that are added or removed with it as a whole. */
 export function allPaths(schema: FieldSchema, value: unknown): FieldSet {
   return collect(schema, value, 'every', '')
 }
 
-/** As {@link toFieldSet}, and lists that ran empty count too: somebody owns them even without items. */
+/** Like {@link toFieldSet}, but including empty lists, which may be owned without items. */
 export function remainingFields(schema: FieldSchema, value: unknown): FieldSet {
   return collect(schema, value, 'remaining', '')
 }
@@ -76,7 +76,7 @@ function neededKeys(schema: FieldSchema): string {
   return `at least one of the keys ${(schema?.['x-kubernetes-list-map-keys'] ?? []).join(', ')}`
 }
 
-/** `set` with every named field on the way to a member as a member too: emptied structs go with their contents. */
+/** Adds every property on the path to a member as a member, so that emptied structs are removed with their contents. */
 export function withNamedFields(schema: FieldSchema, set: FieldSet): FieldSet {
   if (set === undefined) return undefined
   const result: JsonObject = {}

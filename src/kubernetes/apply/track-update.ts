@@ -2,18 +2,18 @@ import type { ManagedFieldsEntry } from '../object/object.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 import { compareObjects } from './compare-objects.ts'
 import { rootSchema } from './field-schema.ts'
-import { capUpdaters, disown, isReset, own, readEntries, sortEntries } from './managed-fields.ts'
+import { addOwnership, isReset, mergeOldestUpdaters, readEntries, removeOwnership, sortEntries } from './managed-fields.ts'
 
-/** Any object with or without metadata: what stands in a store or comes in a request. */
+/** Any object, with or without metadata, stored or sent. */
 export type AnyObject = { [field: string]: unknown }
 
 export type TrackUpdateInput = {
   /** The stored object; undefined on create. */
   before: AnyObject | undefined
-  /** The object as it will be stored, defaults filled in. */
+  /** The object as it will be stored, including defaults. */
   after: AnyObject
-  /** On create: what an object has that says nothing, such as an empty `spec`; nobody owns that. Default: nothing. */
-  blank?: AnyObject
+  /** On create: the zero value of the kind, such as an empty `spec`, which is not owned. Default: none. */
+  zeroValue?: AnyObject
   manager: string
   schema: StructuralSchema | undefined
   apiVersion: string
@@ -22,10 +22,10 @@ export type TrackUpdateInput = {
 }
 
 /**
- * The managedFields of an object after a create, update or patch: what changed is `manager`'s, with operation Update,
- * and nobody else's; what is gone is nobody's. As in Kubernetes, an update whose managedFields are an empty list stops
- * tracking, one that carries sound entries of its own is believed, and an untracked object is tracked from its first
- * apply on. When nothing changed the very list of `before` comes back.
+ * The managedFields of an object after a create, update or patch: changed fields belong to `manager` with operation Update
+ * and to no other manager; removed fields have no owner. As in Kubernetes, an update with an empty list stops tracking,
+ * one with valid entries of its own replaces them, and an untracked object is tracked from its first apply. Returns the
+ * list of `before` if nothing changed.
  */
 export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
   const { before, after, manager, apiVersion, subresource, nowMs } = input
@@ -36,11 +36,11 @@ export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
   const start = sentEntries?.length ? sentEntries : (readEntries(stored) ?? [])
   if (start.length === 0 && before !== undefined) return start
 
-  const { changed, removed } = compareObjects(rootSchema(input.schema), before ?? input.blank ?? {}, after)
+  const { changed, removed } = compareObjects(rootSchema(input.schema), before ?? input.zeroValue ?? {}, after)
   if (changed === undefined && removed === undefined) return start
   const key = { manager, operation: 'Update', apiVersion, subresource } as const
-  const others = disown(disown(start, removed), changed, key)
-  return sortEntries(capUpdaters(own(others, key, changed, nowMs)))
+  const others = removeOwnership(removeOwnership(start, removed), changed, key)
+  return sortEntries(mergeOldestUpdaters(addOwnership(others, key, changed, nowMs)))
 }
 
 export function managedFieldsOf(object: AnyObject | undefined): unknown {

@@ -6,12 +6,12 @@ import type { StructuralSchema } from '../object/structural-schema.ts'
 import { applyServerSide, trackUpdate } from './index.ts'
 
 /**
- * Random scenarios of applies and updates with the answers of sigs.k8s.io/structured-merge-diff/v6 v6.3.0, the library
- * inside kube-apiserver (recorded from its merge.Updater; 138,000 steps of other seeds agreed too, when this was written).
- * One difference is ours on purpose: a container that runs empty stays empty, upstream leaves a null.
+ * Random scenarios of applies and updates with the results of sigs.k8s.io/structured-merge-diff/v6 v6.3.0, the library
+ * inside kube-apiserver (recorded from its merge.Updater; 138,000 further steps from other seeds agreed when this was written).
+ * One difference is intentional: a container without remaining members stays empty, where upstream leaves null.
  */
-type Step = { op: 'apply' | 'update'; manager: string; force: boolean; object: JsonObject; want: Answer }
-type Answer = { conflicts?: string[]; live: JsonObject; managers: Record<string, JsonObject> }
+type Step = { op: 'apply' | 'update'; manager: string; force: boolean; object: JsonObject; want: Expected }
+type Expected = { conflicts?: string[]; live: JsonObject; managers: Record<string, JsonObject> }
 
 const scalar: StructuralSchema = { 'x-kubernetes-int-or-string': true }
 const sub: StructuralSchema = { type: 'object', properties: { a: scalar, b: scalar } }

@@ -6,8 +6,8 @@ import { compileExpression } from './expression.ts'
 import { type CelType, dyn, list, map, optional, string } from './types.ts'
 import { CelError, Optional, PlainList, PlainMap, type Value } from './values.ts'
 
-// What functions and operators come to, and in which words mistakes are told, is recorded from kube-apiserver in
-// test/conformance/cases/crds/rule-functions.txt and rule-definitions.txt. Here is what no definition can show.
+// Results of functions and operators, and the wording of errors, are recorded from kube-apiserver in
+// test/conformance/cases/crds/rule-functions.txt and rule-definitions.txt. The tests here cover what a CRD cannot show.
 
 function toCel(value: unknown): Value {
   if (Array.isArray(value)) return new PlainList(value.map(toCel))
@@ -23,7 +23,7 @@ function evaluate(source: string, self: unknown = null, type: CelType = dyn): Va
   return withCostLimit(1_000_000, () => expression.run([self instanceof Optional ? self : toCel(self)])).result
 }
 
-// Rules as they are in the field: the projects' own definitions and Kubernetes' documentation.
+// Rules in use: from the CRDs of these projects and from Kubernetes' documentation.
 for (const [rule, self, want] of [
   // Kubernetes' documentation
   ['self.minReplicas <= self.replicas && self.replicas <= self.maxReplicas', { minReplicas: 0n, replicas: 1n, maxReplicas: 2n }, true],
@@ -58,7 +58,7 @@ for (const [rule, self, want] of [
     assert.equal(evaluate(rule, self), want))
 }
 
-test('types of variables are known through macros, literals and optional values', () => {
+test('infers types through macros, literals and optional values', () => {
   const typeIn = (source: string) => {
     const expression = compileExpression(source, new Map([['self', map(string, list(string))]]))
     return typeof expression === 'string' ? expression : expression.type
@@ -88,7 +88,7 @@ test('types of variables are known through macros, literals and optional values'
   assert.match(typeIn("self.a.startsWith('x')"), /found no matching overload for 'startsWith' applied to 'list\(string\)\.\(string\)'/)
 })
 
-test('an optional old value', () => {
+test('evaluates an optional oldSelf', () => {
   const variables = new Map([['oldSelf', optional(string)]])
   const expression = compileExpression("oldSelf.hasValue() ? oldSelf.value() : 'none'", variables)
   assert.ok(typeof expression !== 'string')
@@ -103,13 +103,13 @@ const nest = (depth: number) => {
 }
 const long = 'a'.repeat(100_000)
 for (const [what, source, self] of [
-  ['loops in loops', nest(20), Array.from({ length: 50 }, (_, index) => BigInt(index))],
+  ['nested loops', nest(20), Array.from({ length: 50 }, (_, index) => BigInt(index))],
   ['loops over literals', `[1,2,3,4,5,6,7,8].${'map(x, [1,2,3,4,5,6,7,8].'.repeat(30)}size()${')'.repeat(30)} == 0`, null],
-  ['a text that doubles', `[self]${'.map(x, x + x)'.repeat(60)}[0].size() > 0`, long],
+  ['a string that doubles', `[self]${'.map(x, x + x)'.repeat(60)}[0].size() > 0`, long],
   ['a list that doubles', `[self]${'.map(x, x + x)'.repeat(60)}.size() > 0`, ['a']],
   ['a replacement that multiplies', `self.replace('a', self).replace('a', self).size() > 0`, 'a'.repeat(5_000)],
   ['equality of lists with all', 'self.all(x, self.all(y, x == y || x != y))', Array.from({ length: 2_000 }, () => long)],
-  ['errors that are swallowed', 'self.exists(x, self.exists(y, y.missing == 1))', Array.from({ length: 2_000 }, () => ({}))],
+  ['suppressed errors', 'self.exists(x, self.exists(y, y.missing == 1))', Array.from({ length: 2_000 }, () => ({}))],
   ['a range', 'lists.range(9000000000000000000).size() > 0', null],
   ['a backtracking pattern', "self.matches('^(a+)+$')", `${long}b`],
   [
@@ -117,13 +117,13 @@ for (const [what, source, self] of [
     "self.all(x, x.matches('^[ab]*a[ab]{200}$'))",
     Array.from({ length: 5_000 }, (_, n) => `${(n * 7919).toString(2).replaceAll('0', 'a').replaceAll('1', 'b')}${'ab'.repeat(400)}`),
   ],
-  ['a pattern made of data', 'self.all(x, self.all(y, x.matches(y)))', Array.from({ length: 1_000 }, (_, index) => `(a|b)*${index}`)],
+  ['patterns from data', 'self.all(x, self.all(y, x.matches(y)))', Array.from({ length: 1_000 }, (_, index) => `(a|b)*${index}`)],
   ['sorting', 'self.all(x, self.sortBy(y, y)[0] == 1)', Array.from({ length: 3_000 }, (_, index) => BigInt(index))],
   ['splitting', "self.all(x, x.split('').size() > 0)", Array.from({ length: 1_000 }, () => long)],
 ] as [string, string, unknown][]) {
-  test(`does not run on and on: ${what}`, () => {
+  test(`the cost limit stops ${what}`, () => {
     const expression = compileExpression(source, new Map([['self', dyn]]))
-    // Refused when it is compiled, or broken off, or done: what counts is that it comes to an end, and soon.
+    // Whether it is rejected, stopped or completed does not matter, as long as it ends soon.
     if (typeof expression === 'string') return
     const value = toCel(self)
     const before = process.threadCpuUsage()
@@ -133,7 +133,7 @@ for (const [what, source, self] of [
       assert.ok(error instanceof CelError, String(error))
     }
     const { user, system } = process.threadCpuUsage(before)
-    // Fifty milliseconds when nothing else runs; without the meter, hours.
+    // 50 ms on an idle machine; without the cost limit, hours.
     assert.ok(user + system < 2_000_000, `took ${(user + system) / 1_000} ms`)
   })
 }
@@ -146,13 +146,13 @@ for (const [what, source] of [
   ['sums', `1${' + 1'.repeat(10_000)}`],
   ['conditions', `${'true ? 1 : '.repeat(4_000)}1`],
 ] as [string, string][]) {
-  test(`deep nesting is a mistake and no stack overflow: ${what}`, () => {
+  test(`deep nesting is reported as an error, without a stack overflow: ${what}`, () => {
     const expression = compileExpression(source, new Map([['self', dyn]]))
     assert.equal(typeof expression === 'string' ? expression.includes('recursion limit') : evaluate(source) !== undefined, true)
   })
 }
 
-test('long chains of && and || do not nest', () => {
+test('long chains of && and || do not count as nesting', () => {
   assert.equal(evaluate(`true${' && true'.repeat(5_000)}`), true)
 })
 
@@ -176,7 +176,7 @@ const piece = fc.constantFrom(
     ]),
 )
 
-test('any text is an expression or is told why not; running it gives a value or a CelError', () => {
+test('any text compiles or gives an error; evaluating it gives a value or a CelError', () => {
   const values = fc.jsonValue({ maxDepth: 2 })
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), values, (pieces, self) => {
@@ -192,7 +192,7 @@ test('any text is an expression or is told why not; running it gives a value or 
   )
 })
 
-test('what is well typed does not fail for its types', () => {
+test('a well-typed expression does not fail with a type error', () => {
   const { number } = fc.letrec<{ number: string; truth: string }>(tie => ({
     number: fc.oneof(
       { maxDepth: 4 },

@@ -4,19 +4,19 @@ import fc from 'fast-check'
 import type { StructuralSchema } from '../object/index.ts'
 import { checkRules, hasRules, structuralErrors, validateSchema } from '../schema/index.ts'
 
-// What rules say and when transition rules run is recorded from kube-apiserver in
+// Messages of rules, and the conditions for transition rules, are recorded from kube-apiserver in
 // test/conformance/cases/crds/rules.txt and rule-transitions.txt.
 
 const ruled = (rule: string, schema: StructuralSchema): StructuralSchema => ({ ...schema, 'x-kubernetes-validations': [{ rule }] })
 const at = (spec: StructuralSchema): StructuralSchema => ({ type: 'object', properties: { spec } })
 
-test('a schema without rules is left alone', () => {
+test('returns no causes for a schema without rules', () => {
   const schema = at({ type: 'string' })
   assert.equal(hasRules(schema), false)
   assert.deepEqual(checkRules(schema, { spec: 'x' }, undefined), { causes: [], warnings: [] })
 })
 
-test('a hostile object is refused when the steps are used up, and so is what would come after', () => {
+test('an object that exceeds the cost limit is rejected, including the rules that were not evaluated', () => {
   const items: StructuralSchema = { type: 'array', items: { type: 'integer' } }
   const schema = at({
     type: 'object',
@@ -31,14 +31,14 @@ test('a hostile object is refused when the steps are used up, and so is what wou
   )
 })
 
-test('the texts of an object may be too long for its patterns', () => {
+test('rejects an object whose strings are too long for its patterns', () => {
   const schema = at({ type: 'string', pattern: '^[ab]*a[ab]{20}(c|d)?$' })
   const causesOf = (spec: string) => validateSchema(schema, { spec }, '').map(({ message }) => message)
   assert.deepEqual(causesOf(`${'ab'.repeat(15)}a`), [])
   assert.match(causesOf('ab'.repeat(100_000)).join(), /too long for its patterns/)
 })
 
-test('a pattern that would stop a backtracking engine', () => {
+test('evaluates a pattern that would block a backtracking engine', () => {
   const schema = at({ type: 'string', pattern: '^(a+)+$' })
   assert.equal(validateSchema(schema, { spec: `${'a'.repeat(50_000)}b` }, '').length, 1)
 })
@@ -98,7 +98,7 @@ const { value: anyValue } = fc.letrec(tie => ({
   ),
 }))
 
-test('any rules on any objects, also those that do not fit: causes, and nothing thrown', () => {
+test('any rules on any objects give causes and never throw', () => {
   fc.assert(
     fc.property(anySchema, anyValue, anyValue, (spec, value, old) => {
       const schema = at(spec)

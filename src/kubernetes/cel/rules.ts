@@ -139,12 +139,12 @@ class RuleChecker {
 
   #run(program: Expression, read: () => Value[]): Value | CelError | CostLimitExceededError {
     try {
-      const { result, leftOver } = withCostLimit(this.#left, () => {
+      const { result, remaining } = withCostLimit(this.#left, () => {
         chargeCost(stepsPerRule)
         return program.run(read())
       })
       if (result === undefined) return new CostLimitExceededError('operation cancelled: actual cost limit exceeded')
-      this.#left = leftOver
+      this.#left = remaining
       return result
     } catch (error) {
       if (error instanceof CelError) return error

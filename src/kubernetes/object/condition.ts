@@ -1,6 +1,6 @@
 import { Type } from './declare.ts'
 
-/** A Kubernetes condition. `lastTransitionTime` (RFC 3339) is when `status` last changed, not when it was last seen. */
+/** A Kubernetes condition. `lastTransitionTime` (RFC 3339) is when `status` last changed, not when it was last reported. */
 export type Condition = {
   type: string
   status: 'True' | 'False' | 'Unknown'
@@ -10,7 +10,7 @@ export type Condition = {
   observedGeneration?: number | undefined
 }
 
-/** The schema of `status.conditions` for a kind of your own: `status: Type.Object({ conditions: Type.Optional(conditionsSchema) })`. */
+/** The schema of `status.conditions` for your own kind: `status: Type.Object({ conditions: Type.Optional(conditionsSchema) })`. */
 export const conditionsSchema = Type.Array(
   Type.Object({
     type: Type.String(),
@@ -20,13 +20,17 @@ export const conditionsSchema = Type.Array(
     lastTransitionTime: Type.String({ format: 'date-time' }),
     observedGeneration: Type.Optional(Type.Integer()),
   }),
-  { description: 'How things stand, by kstatus.', 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
+  {
+    description: 'The conditions of the object, compatible with kstatus.',
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['type'],
+  },
 )
 
-/** What a controller knows about a condition; {@link setCondition} adds the times. */
+/** A condition as a controller reports it; {@link setCondition} adds the transition time. */
 export type ConditionUpdate = Omit<Condition, 'lastTransitionTime'>
 
-/** Returns `conditions` with one set: its transition time moves only if its status does, its place stays. */
+/** Returns `conditions` with one of them set: its transition time changes only with its status, its position does not. */
 export function setCondition(conditions: readonly Condition[] | undefined, update: ConditionUpdate, nowMs: number): Condition[] {
   const before = conditions ?? []
   const old = before.find(condition => condition.type === update.type)
@@ -46,7 +50,7 @@ export function isConditionTrue(conditions: readonly Condition[] | undefined, ty
 /** Kubernetes' `metav1.Time`: RFC 3339 in UTC with whole seconds. */
 export function rfc3339(ms: number): string {
   const second = Math.floor(ms / 1_000)
-  // Almost always the same second as last time, and formatting a date costs a microsecond.
+  // Usually the same second as in the previous call, and formatting a date costs a microsecond.
   if (second !== lastSecond) {
     lastText = `${new Date(ms).toISOString().slice(0, 19)}Z`
     lastSecond = second
@@ -57,7 +61,7 @@ export function rfc3339(ms: number): string {
 let lastSecond = Number.NaN
 let lastText = ''
 
-/** Kubernetes' `metav1.MicroTime`, used by Leases: RFC 3339 in UTC with six decimals (ours end in three zeros). */
+/** Kubernetes' `metav1.MicroTime`, as in Leases: RFC 3339 in UTC with six decimals (the last three are zeros). */
 export function rfc3339Micro(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z')
 }

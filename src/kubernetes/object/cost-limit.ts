@@ -1,46 +1,46 @@
-/** Thrown when something has used up its steps. What runs under a meter must let it through. */
+/** Thrown when the cost limit is exceeded. Code that runs within {@link withCostLimit} must not catch it. */
 export class CostLimitExceededError extends Error {}
 
-const stepsPerMs = 20_000
-let left = Number.POSITIVE_INFINITY
+const costPerMs = 20_000
+let remainingCost = Number.POSITIVE_INFINITY
 
 /**
- * Runs `work` with at most `steps` steps: one for each node of an expression each time it is evaluated, and more for what
- * is done to long values; a step takes about 50 ns. All of it is synchronous, so that one counter serves all.
- * `leftOver` is below 0 when the steps did not suffice: then `work` was broken off, and there is no result.
+ * Runs `work` with a limit on its cost, as Kubernetes limits CEL expressions: 1 for each evaluation of a node of an
+ * expression, and more for operations on long values; a unit takes about 50 ns. Everything is synchronous, so one counter
+ * suffices. `remaining` is below 0 when the limit was exceeded; then there is no result.
  */
-export function withCostLimit<T>(steps: number, work: () => T): { result: T | undefined; leftOver: number } {
-  const outer = left
-  left = steps
+export function withCostLimit<T>(limit: number, work: () => T): { result: T | undefined; remaining: number } {
+  const outer = remainingCost
+  remainingCost = limit
   try {
     const result = work()
-    return { result, leftOver: left }
+    return { result, remaining: remainingCost }
   } catch (error) {
     if (!(error instanceof CostLimitExceededError)) throw error
-    return { result: undefined, leftOver: -1 }
+    return { result: undefined, remaining: -1 }
   } finally {
-    left = outer
+    remainingCost = outer
   }
 }
 
 /**
- * Counts steps that are about to be taken.
+ * Charges the cost of an operation before it runs.
  * @throws {CostLimitExceededError}
  */
-export function chargeCost(steps: number): void {
-  left -= steps
-  if (left < 0) throw new CostLimitExceededError('operation cancelled: actual cost limit exceeded')
+export function chargeCost(cost: number): void {
+  remainingCost -= cost
+  if (remainingCost < 0) throw new CostLimitExceededError('operation cancelled: actual cost limit exceeded')
 }
 
 /**
- * Runs what cannot be counted beforehand and counts the processor time it took. This is the one clock in `kube/`, and it
- * is asked for nothing but when to give up on hostile input.
+ * Runs an operation whose cost is not known in advance, and charges the CPU time it took. This is the only clock in
+ * `object/`, and serves only to limit hostile input.
  * @throws {CostLimitExceededError}
  */
 export function chargeCpuTime<T>(work: () => T): T {
   const before = process.threadCpuUsage()
   const result = work()
   const { user, system } = process.threadCpuUsage(before)
-  chargeCost(Math.ceil(((user + system) / 1_000) * stepsPerMs))
+  chargeCost(Math.ceil(((user + system) / 1_000) * costPerMs))
   return result
 }

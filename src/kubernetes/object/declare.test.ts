@@ -20,7 +20,7 @@ const declare = (Type: typeof ours) =>
     { description: 'everything our kinds use' },
   )
 
-test('what we declare is what TypeBox would declare', () => {
+test('creates the same declarations as TypeBox', () => {
   const json = (schema: unknown) => JSON.parse(JSON.stringify(schema, (key, value) => (key === '~optional' ? undefined : value)))
   deepEqual(json(declare(ours)), json(declare(library as unknown as typeof ours)))
 })

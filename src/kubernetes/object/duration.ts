@@ -1,11 +1,11 @@
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** What a duration field accepts, as the `pattern` of a schema. */
+/** The `pattern` of a duration field in a schema. */
 export const durationPattern = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$'
 
 /**
- * Reads a duration such as `90s`, `1h30m` or `250ms` (Go's notation plus `d` for 24 hours) as milliseconds.
- * @throws {RangeError} for anything else.
+ * Parses a duration such as `90s`, `1h30m` or `250ms` (Go's notation plus `d` for 24 hours) into milliseconds.
+ * @throws {RangeError} for other text.
  */
 export function parseDuration(text: string): number {
   if (!new RegExp(durationPattern).test(text)) {
@@ -16,7 +16,7 @@ export function parseDuration(text: string): number {
   return Math.round(ms)
 }
 
-/** Says milliseconds the way people read ages: the two largest units, as in `3m12s`; below a second `250ms`. */
+/** Formats milliseconds for people as the two largest units, such as `3m12s`; below a second as `250ms`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`
   let rest = Math.floor(ms / 1_000)

@@ -1,12 +1,12 @@
 import type { StatusCause } from './status-error.ts'
 
-/** Says a value the way Kubernetes does in field errors: strings quoted, numbers and booleans bare, the rest as JSON. */
+/** Formats a value as in Kubernetes' field errors: strings quoted, numbers and booleans as they are, the rest as JSON. */
 export function formatValue(value: unknown): string {
   const text = value === undefined ? 'null' : JSON.stringify(value)
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text
 }
 
-/** What is told of a value that is wrong: enough to see which one it is. */
+/** A longer value is truncated: this is enough to identify it. */
 const maxValueLength = 4_096
 
 /** `Invalid value: "x": <why>`. */

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import type * as re2 from 're2js'
 import { chargeCost, chargeCpuTime } from './cost-limit.ts'
 
-/** A regular expression in Go's notation. Matching takes steps of the running meter, see `cost-limit.ts`. */
+/** A regular expression in Go's syntax. Matching is charged to the cost limit, see `cost-limit.ts`. */
 export type GoRegexp = {
-  /** Throws `OutOfSteps` when the meter runs out, and for a text that is too long for the pattern. */
+  /** Throws `CostLimitExceededError` when the limit is exceeded, or when the text is too long for the pattern. */
   test: (text: string) => boolean
   /** The first `limit` matches, from left to right. */
   findAll: (text: string, limit: number) => string[]
@@ -13,31 +13,31 @@ export type GoRegexp = {
 const maxPatternLength = 10_000
 
 /**
- * Length of the text times size of the pattern. RE2 takes 10 ns for each character as long as it knows the state it comes
- * to, and up to 60 ns times the size of the pattern when every character leads to a new one: 60 ms with this limit.
+ * Length of the text times size of the pattern. RE2 takes 10 ns per character while its automaton reuses known states, and
+ * up to 60 ns times the size of the pattern when every character creates a new state: 60 ms at this limit.
  */
 const maxWork = 1_000_000
-/** Below this much work a match takes less than a millisecond whatever the pattern, and is not timed. */
+/** Below this amount a match takes less than a millisecond for any pattern, and is not timed. */
 const maxUntimedWork = 10_000
 
-/** Patterns are those of schemas and rules, so few; the limit is for a client that keeps changing a CRD. */
+/** Patterns come from schemas and rules, so they are few; the limit is for a client that keeps changing a CRD. */
 const maxCompiled = 2_000
 const compiled = new Map<string, GoRegexp | string>()
 
 /**
- * Compiles a pattern of a schema or a rule. Undefined if it is none in Go's eyes (RE2 syntax: no look-around, no
+ * Compiles a pattern of a schema or a rule. Undefined if it is not valid in Go (RE2 syntax: no look-around, no
  * back-references, at most 1,000 repetitions).
  *
- * The engine is RE2, which takes linear time: JavaScript's own would take minutes for `^(a+)+$` and a short text, and
- * nothing else would be served meanwhile. Patterns of which anybody sees that they are harmless are left to JavaScript,
- * which is faster with them and spares loading RE2 (10 ms, 4 MB).
+ * The engine is RE2, which takes linear time: JavaScript's own would take minutes for `^(a+)+$` and a short text, and block
+ * the server meanwhile. Patterns that provably cannot backtrack are left to JavaScript, which is faster for them and
+ * avoids loading RE2 (10 ms, 4 MB).
  */
 export function compileGoRegexp(pattern: string): GoRegexp | undefined {
   const expression = compile(pattern)
   return typeof expression === 'string' ? undefined : expression
 }
 
-/** Why a pattern is none, in Go's words; undefined when it is one. */
+/** Why a pattern is invalid, in Go's words; undefined if it is valid. */
 export function goRegexpError(pattern: string): string | undefined {
   const expression = compile(pattern)
   return typeof expression === 'string' ? expression : undefined
@@ -48,23 +48,23 @@ function compile(pattern: string): GoRegexp | string {
   let expression = compiled.get(pattern)
   if (expression !== undefined) return expression
   if (compiled.size >= maxCompiled) compiled.clear()
-  expression = compileHarmless(pattern) ?? compileRe2(pattern)
+  expression = compileBacktrackFree(pattern) ?? compileRe2(pattern)
   compiled.set(pattern, expression)
   return expression
 }
 
 const atom = String.raw`(?:[^\\^$.|?*+()[\]{}]|\\[dwDW.\-/\\_+*?()[\]{}^$|]|\.|\[\^?(?:\\[dw.\-/\\_+*?()[\]{}^$|]|[^\\[\]^])+\])`
-const harmless = new RegExp(String.raw`^(\^?)((?:${atom}(?:[?*+]|\{\d{1,3}(?:,\d{0,3})?\})?)*)\$?$`, 'su')
+const backtrackFree = new RegExp(String.raw`^(\^?)((?:${atom}(?:[?*+]|\{\d{1,3}(?:,\d{0,3})?\})?)*)\$?$`, 'su')
 const atoms = new RegExp(String.raw`${atom}([?*+]|\{(\d+)(,?)(\d*)\})?`, 'gsu')
-/** Characters that one match of a harmless pattern may take apart from what varies: going back is tried at each of them. */
-const maxHarmlessSize = 100
+/** The number of characters that one match of such a pattern may consume besides its repetition: each of them may be tried again. */
+const maxBacktrackFreeSize = 100
 
 /**
- * A sequence of characters and classes, of which at most one repeats a varying number of times, and none unless the
- * sequence starts at the start of the text: nothing to go back over, so linear.
+ * A sequence of characters and classes, of which at most one repeats a variable number of times, and none unless the
+ * sequence is anchored at the start: there is nothing to backtrack over, so it takes linear time.
  */
-function compileHarmless(pattern: string): GoRegexp | undefined {
-  const match = harmless.exec(pattern)
+function compileBacktrackFree(pattern: string): GoRegexp | undefined {
+  const match = backtrackFree.exec(pattern)
   if (!match) return undefined
   const [, anchor, sequence] = match
   let varying = 0
@@ -74,10 +74,10 @@ function compileHarmless(pattern: string): GoRegexp | undefined {
     if (quantifier !== '' && (comma !== '' || !quantifier.startsWith('{'))) varying++
     size += Math.max(Number(from), Number(to), 1)
   }
-  if (varying > (anchor === '' ? 0 : 1) || size > maxHarmlessSize) return undefined
+  if (varying > (anchor === '' ? 0 : 1) || size > maxBacktrackFreeSize) return undefined
   let expression: RegExp
   try {
-    // Go's dot leaves out nothing but the line feed.
+    // Go's dot matches everything except the line feed.
     expression = new RegExp(
       pattern.replace(/\\.|\[(?:\\.|[^\]\\])*\]|\./gs, part => (part === '.' ? '[^\\n]' : part)),
       'u',
@@ -89,7 +89,7 @@ function compileHarmless(pattern: string): GoRegexp | undefined {
     chargeCost(1 + ((text.length * size) >> 5))
     return expression.test(text)
   }
-  // Finding is rare: that it needs RE2 costs no one who only tests.
+  // Finding is rare: only its callers pay for loading RE2.
   const findAll = (text: string, limit: number) => {
     const slow = compileRe2(pattern)
     return typeof slow === 'string' ? [] : slow.findAll(text, limit)

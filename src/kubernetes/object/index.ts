@@ -1,8 +1,9 @@
 /**
- * @module kube: what a Kubernetes object is. Start reading at `object.ts`, then `resource.ts`.
- * In: plain JSON values. Out: verdicts, patched copies, errors with Kubernetes' reasons.
- * Pure: nothing here reads a disk or a socket, nothing changes its arguments, and the one clock is the stopwatch of `meter.ts`.
- * `cel/` is loaded with the first validation rule, see `validation-rules.ts`.
+ * @module kubernetes/object: Kubernetes objects as values: metadata, names, selectors, patches, quantities, errors. Start reading at
+ * `object.ts`, then `resource.ts`.
+ * In: plain JSON values. Out: parsed and patched copies, causes of a rejection, errors with Kubernetes' reasons.
+ * Pure: no file or socket is read, no argument is changed, and the only clock is in `cost-limit.ts`.
+ * Out of scope: validation by schema (`schema/`), CEL (`cel/`), field ownership (`apply/`).
  */
 export * from './condition.ts'
 export * from './declare.ts'

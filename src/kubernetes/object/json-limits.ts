@@ -1,20 +1,20 @@
-/** What makes JSON costly to whoever walks it, beside its length. */
+/** Limits on the properties of JSON, other than its length, that make it expensive to process. */
 export type JsonLimits = {
-  /** How deep arrays and objects may nest. */
+  /** How deep arrays and objects may be nested. */
   readonly depth: number
-  /** How many fields and items there may be, at all depths together. */
+  /** The number of fields and items, at all depths together. */
   readonly nodes: number
 }
 
-/** Which limit `value` exceeds, if any. Walks no deeper and no further than the limits, so it is safe on what strangers send. */
+/** The limit that `value` exceeds, if any. Stops at the limits, so it is safe for untrusted input. */
 export function exceededJsonLimit(value: unknown, { depth, nodes }: JsonLimits): keyof JsonLimits | undefined {
-  let left = nodes
+  let remaining = nodes
   const walk = (part: unknown, deeper: number): keyof JsonLimits | undefined => {
     if (typeof part !== 'object' || part === null) return undefined
     if (deeper <= 0) return 'depth'
     const children: readonly unknown[] = Array.isArray(part) ? part : Object.values(part)
-    left -= children.length
-    if (left < 0) return 'nodes'
+    remaining -= children.length
+    if (remaining < 0) return 'nodes'
     for (const child of children) {
       const exceeded = walk(child, deeper - 1)
       if (exceeded) return exceeded
@@ -25,11 +25,11 @@ export function exceededJsonLimit(value: unknown, { depth, nodes }: JsonLimits):
 }
 
 /**
- * As {@link exceededJsonLimit}, of a text before it is parsed: three megabytes of brackets take JSON.parse half a second. What is no JSON
- * may be told as anything.
+ * Like {@link exceededJsonLimit}, but for text before it is parsed: JSON.parse takes half a second for three megabytes of
+ * brackets. For text that is not JSON the result is unspecified.
  */
 export function exceededJsonTextLimit(text: string, { depth, nodes }: JsonLimits): keyof JsonLimits | undefined {
-  // Each level and each node takes at least one character, a level another one for its end.
+  // Each level and each node takes at least one character, and a level another one for its end.
   if (text.length <= 2 * depth && text.length <= nodes) return undefined
   let deep = 0
   let count = 0
@@ -58,7 +58,7 @@ export function exceededJsonTextLimit(text: string, { depth, nodes }: JsonLimits
   return undefined
 }
 
-/** The index of the quote that closes the string opened at `at`; -1 when none does. */
+/** The index of the quote that closes the string opened at `at`, or -1. */
 export function endOfString(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let backslashes = 0

@@ -1,12 +1,12 @@
 import { endOfString } from './json-limits.ts'
 
-/** Too long to be safe, or so large that it is none: everything else is kept as it was sent. */
+/** Long enough to be beyond 2^53, or with an exponent that may overflow: all other numbers are lossless. */
 const suspicious = /[0-9]{16}|[eE]\+?[0-9]{3}/
 const numberAt = /-?[0-9][0-9.eE+-]*/y
 
 /**
- * The first number in a JSON text that would be stored as another one: an integer that a Go client reads exactly and JavaScript does
- * not (beyond 2^53, within 64 bits), or one that is too large for any number. Undefined when all are kept.
+ * The first number in a JSON text that JavaScript would store as another one: an integer that a Go client reads exactly
+ * (beyond 2^53, within 64 bits), or one that overflows. Undefined when all numbers are lossless.
  */
 export function firstLossyNumber(text: string): string | undefined {
   if (!suspicious.test(text)) return undefined
@@ -25,7 +25,7 @@ export function firstLossyNumber(text: string): string | undefined {
   return undefined
 }
 
-/** True when a number in JSON's notation comes out as it came in. */
+/** True if a number in JSON's notation survives parsing and formatting. */
 export function isLosslessNumber(number: string): boolean {
   const value = Number(number)
   if (Number.isSafeInteger(value) || Number.isNaN(value)) return true

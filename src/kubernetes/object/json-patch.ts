@@ -2,37 +2,37 @@ import { cloneJson, equalJson, isJsonObject, setOwn } from './json.ts'
 import type { Json } from './object.ts'
 import { badRequest, StatusError } from './status-error.ts'
 
-/** As many operations as Kubernetes takes in one patch. */
+/** The limit that Kubernetes has for one patch. */
 export const maxPatchOperations = 10_000
-/** What all `copy` operations of one patch may add, in JSON characters: nested copies double with every step. */
+/** The JSON characters that all `copy` operations of one patch may add: nested copies double with every step. */
 export const maxPatchCopySize = 3 * 1024 * 1024
 
-/** Items of lists that all operations of one patch may move up or down to make or close a gap: 10 ms of work. */
+/** The list items that all operations of one patch may shift to open or close a gap: 10 ms of work. */
 export const maxPatchMoves = 20_000_000
 
 type Operation = { op: string; path: string[]; from?: string[]; value?: Json }
-type Moves = { left: number }
+type ShiftBudget = { remaining: number }
 type Container = Json[] | { [key: string]: Json }
 
 /**
- * Applies an RFC 6902 JSON Patch and returns the new document; `document` stays as it is.
- * @throws {StatusError} BadRequest when `operations` is not a patch or too large, Invalid (422) when it does not fit
- * the document: a failed `test`, a path that does not exist.
+ * Applies an RFC 6902 JSON Patch and returns the new document; `document` is not changed.
+ * @throws {StatusError} BadRequest when `operations` is not a patch or is too large, Invalid (422) when it does not apply
+ * to the document: a failed `test`, a path that does not exist.
  */
 export function applyJsonPatch(document: Json, operations: unknown): Json {
   const patch = readOperations(operations)
-  // One wrapper makes the whole document an ordinary member, so that the empty path needs no special case.
+  // The wrapper makes the whole document an ordinary member, so that the empty path needs no special case.
   const root: { document: Json } = { document: cloneJson(document) }
   let copied = 0
-  const moves = { left: maxPatchMoves }
+  const shifts = { remaining: maxPatchMoves }
   for (const { op, path, from, value } of patch) {
     switch (op) {
       case 'add':
-        add(root, path, cloneJson(value!), op, moves)
+        add(root, path, cloneJson(value!), op, shifts)
         break
       case 'remove':
         if (path.length === 0) throw unprocessable('remove operation does not apply: the whole document cannot be removed')
-        remove(root, path, op, moves)
+        remove(root, path, op, shifts)
         break
       case 'replace':
         get(root, path, op)
@@ -44,17 +44,17 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
         if (from!.length < path.length && from!.every((token, index) => token === path[index])) {
           throw unprocessable(`move operation does not apply: "${pointer(from!)}" cannot move into itself, at "${pointer(path)}"`)
         }
-        remove(root, from!, op, moves)
-        add(root, path, moved, op, moves)
+        remove(root, from!, op, shifts)
+        add(root, path, moved, op, shifts)
         break
       }
       case 'copy': {
         const source = get(root, from!, op)
         copied += JSON.stringify(source).length
         if (copied > maxPatchCopySize) {
-          throw unprocessable(`copy operations add ${copied} characters, allowed are at most ${maxPatchCopySize}`)
+          throw unprocessable(`copy operations add ${copied} characters, at most ${maxPatchCopySize} are allowed`)
         }
-        add(root, path, cloneJson(source), op, moves)
+        add(root, path, cloneJson(source), op, shifts)
         break
       }
       case 'test':
@@ -69,7 +69,7 @@ export function applyJsonPatch(document: Json, operations: unknown): Json {
 function readOperations(operations: unknown): Operation[] {
   if (!Array.isArray(operations)) {
     const got = operations === null ? 'null' : typeof operations
-    throw badRequest(`error decoding patch: a JSON patch is an array of operations, got ${got}`)
+    throw badRequest(`error decoding patch: a JSON patch must be an array of operations, got ${got}`)
   }
   if (operations.length > maxPatchOperations) {
     throw new StatusError(
@@ -109,7 +109,7 @@ const needs: Record<string, 'value' | 'from' | 'nothing'> = Object.assign(Object
 
 const unescapeToken = (token: string) => token.replaceAll('~1', '/').replaceAll('~0', '~')
 const maxPointerLength = 1_024
-// As much of a path as helps to find it.
+// As much of a path as is needed to find the operation.
 function pointer(path: string[]): string {
   const text = path
     .slice(0, maxPointerLength)
@@ -154,13 +154,13 @@ function parentOf(root: { document: Json }, path: string[], op: string): [Contai
   return [parent, path.at(-1)!]
 }
 
-function add(root: { document: Json }, path: string[], value: Json, op: string, moves: Moves): void {
+function add(root: { document: Json }, path: string[], value: Json, op: string, shifts: ShiftBudget): void {
   const [parent, token] = parentOf(root, path, op)
   if (!Array.isArray(parent)) setOwn(parent, token, value)
   else if (token === '-') parent.push(value)
   else {
     const index = indexOf(parent, token, op, path, parent.length)
-    spendMoves(moves, parent.length - index)
+    spendShifts(shifts, parent.length - index)
     parent.splice(index, 0, value)
   }
 }
@@ -171,16 +171,16 @@ function replace(root: { document: Json }, path: string[], value: Json, op: stri
   else setOwn(parent, token, value)
 }
 
-function remove(root: { document: Json }, path: string[], op: string, moves: Moves): void {
+function remove(root: { document: Json }, path: string[], op: string, shifts: ShiftBudget): void {
   const [parent, token] = parentOf(root, path, op)
   child(parent, token, op, path)
   if (Array.isArray(parent)) {
-    spendMoves(moves, parent.length - Number(token))
+    spendShifts(shifts, parent.length - Number(token))
     parent.splice(Number(token), 1)
   } else delete parent[token]
 }
 
-function spendMoves(moves: Moves, count: number): void {
-  moves.left -= count
-  if (moves.left < 0) throw unprocessable('the operations move too many items of long lists: replace the list as a whole')
+function spendShifts(shifts: ShiftBudget, count: number): void {
+  shifts.remaining -= count
+  if (shifts.remaining < 0) throw unprocessable('the operations shift too many items of long lists: replace the list as a whole')
 }

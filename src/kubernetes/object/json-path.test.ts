@@ -33,14 +33,14 @@ for (const [path, want] of [
   ['..a', [1, 3]],
   ['.', [object]],
 ] as const) {
-  test(`json path ${path}`, () => assert.deepEqual(compileJsonPath(path)(object), want))
+  test(`evaluates the JSONPath ${path}`, () => assert.deepEqual(compileJsonPath(path)(object), want))
 }
 
 for (const path of ['spec', '.spec[', '.spec[?(x)]', ".spec['a", '.list[a]', '.a..']) {
-  test(`json path ${path} is refused, with its place`, () =>
+  test(`rejects the JSONPath ${path} with the position of the error`, () =>
     assert.throws(() => compileJsonPath(path), /^SyntaxError: json path ".*": expected .*, got /))
 }
 
-test('values that are no objects have nothing in them', () => {
+test('returns nothing for values that are not objects', () => {
   for (const value of [undefined, null, 1, 'x', []]) assert.deepEqual(compileJsonPath('.a[0].b')(value), [])
 })

@@ -10,9 +10,9 @@ type Step =
 
 /**
  * Compiles the JSONPath of printer columns and selectable fields: `.spec.a`, `.a['b.c']`, `.a.b\.c`, `[0]`, `[-1]`,
- * `[1:3]`, `[*]`, `..name`, `[?(@.type=="Ready")]`, with or without braces and a leading `$`. The function it returns
- * never throws: what is absent is left out.
- * @throws {SyntaxError} saying where the path stops making sense.
+ * `[1:3]`, `[*]`, `..name`, `[?(@.type=="Ready")]`, with or without braces and a leading `$`. The returned function never
+ * throws: it skips what is absent.
+ * @throws {SyntaxError} with the position of the error.
  */
 export function compileJsonPath(path: string): (object: unknown) => unknown[] {
   let text = path.trim()
@@ -22,7 +22,7 @@ export function compileJsonPath(path: string): (object: unknown) => unknown[] {
   const steps = parser.steps()
   parser.expectEnd()
   if (steps.every(step => step.kind === 'field')) {
-    // Nearly all paths: no lists of candidates needed.
+    // Nearly all paths: no lists of intermediate values are needed.
     const names = steps.map(step => step.name)
     return object => {
       let value: unknown = object
@@ -103,14 +103,14 @@ class Parser {
     this.#path = path
   }
 
-  /** Steps up to the end or to a character that starts none. */
+  /** Parses steps up to the end, or to a character that starts no step. */
   steps(): Step[] {
     const steps: Step[] = []
     for (;;) {
       if (this.#takes('..')) steps.push({ kind: 'deep', name: this.#name() })
       else if (this.#takes('.')) {
         if (this.#takes('*')) steps.push({ kind: 'every' })
-        // A lone dot is the object itself; `.[0]` is `[0]`.
+        // A single dot is the object itself; `.[0]` is `[0]`.
         else if (this.#at < this.#text.length && this.#text[this.#at] !== '[') steps.push({ kind: 'field', name: this.#name() })
       } else if (this.#takes('[')) steps.push(this.#bracket())
       else return steps
@@ -155,7 +155,7 @@ class Parser {
 
   #literal(): unknown {
     const [text] = this.#match(/true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?/y)
-    if (text === '') this.#refuse('expected a quoted text, a number, true, false or null')
+    if (text === '') this.#refuse('expected a quoted string, a number, true, false or null')
     return JSON.parse(text!)
   }
 

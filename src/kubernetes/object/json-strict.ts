@@ -1,13 +1,13 @@
 import { endOfString } from './json-limits.ts'
 
-/** What came of strict reading. `duplicates` are paths such as `spec.a` or `spec.items[2].name`; the last value won. */
+/** The result of strict parsing. `duplicates` are paths such as `spec.a` or `spec.items[2].name`; the last value wins. */
 export type StrictJson = { value: unknown; duplicates: string[] }
 
-/** More are not reported: the text may be hostile. */
+/** Further duplicates are not reported: the text may be hostile. */
 const maxDuplicates = 100
 
 /**
- * Parses JSON and says which keys stand twice in one object. A text without duplicates costs `JSON.parse` and one scan.
+ * Parses JSON and reports keys that occur twice in one object. Text without duplicates costs `JSON.parse` and one scan.
  * @throws {SyntaxError} as `JSON.parse` does.
  */
 export function parseJsonStrict(text: string): StrictJson {
@@ -15,7 +15,7 @@ export function parseJsonStrict(text: string): StrictJson {
   return { value, duplicates: duplicateKeys(text, value) }
 }
 
-/** The paths of keys that stand twice in `text`, which was read as `value`. Walks `value` recursively: check its depth before. */
+/** The paths of duplicate keys in `text`, whose parsed value is `value`. Walks `value` recursively: check its depth first. */
 export function duplicateKeys(text: string, value: unknown): string[] {
   return countKeys(value) === countColons(text) ? [] : findDuplicates(text)
 }
@@ -31,7 +31,7 @@ function countKeys(value: unknown): number {
   return count
 }
 
-/** Colons outside of strings: one for every key in the text. The text is valid JSON. */
+/** The colons outside of strings, one for every key in the text, which must be valid JSON. */
 function countColons(text: string): number {
   let count = 0
   for (let at = 0; at < text.length; at++) {
@@ -42,7 +42,7 @@ function countColons(text: string): number {
   return count
 }
 
-/** Walks valid JSON with an explicit stack, so that deep nesting is no stack overflow. */
+/** Walks valid JSON with an explicit stack, so that deep nesting cannot overflow the call stack. */
 function findDuplicates(text: string): string[] {
   const duplicates: string[] = []
   type Level = { path: string; keys: Set<string> | undefined; index: number; key: string }

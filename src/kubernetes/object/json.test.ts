@@ -6,7 +6,7 @@ import { cloneJson, equalJson, exceededJsonLimit, exceededJsonTextLimit, firstLo
 
 const json = fc.jsonValue({ maxDepth: 4 })
 
-test('equality is what node:util says of JSON', () => {
+test('equalJson agrees with node:util for JSON', () => {
   const near = fc.tuple(json, json).map(([a, b]) => [JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b))])
   fc.assert(
     fc.property(near, ([a, b]) => {
@@ -17,7 +17,7 @@ test('equality is what node:util says of JSON', () => {
   )
 })
 
-test('equality minds neither the order of keys nor fields set to undefined', () => {
+test('equalJson ignores the order of keys and fields set to undefined', () => {
   assert.equal(equalJson({ a: 1, b: [1, { c: null }] }, { b: [1, { c: null }], a: 1 }), true)
   assert.equal(equalJson({ a: 1, b: undefined }, { a: 1 }), true)
   assert.equal(equalJson({ a: undefined, b: 1 }, { a: 1, b: 1 }), false)
@@ -25,7 +25,7 @@ test('equality minds neither the order of keys nor fields set to undefined', () 
   assert.equal(equalJson([], {}), false)
 })
 
-test('a copy keeps an own __proto__ key a key', () => {
+test('cloneJson keeps an own __proto__ key', () => {
   const hostile = JSON.parse('{"__proto__":{"admin":true},"a":{"__proto__":1}}')
   const copy = cloneJson(hostile)
   assert.equal(copy.admin, undefined)
@@ -45,16 +45,16 @@ for (const [text, duplicates] of [
   ['[{"a":1,"a":1}]', ['[0].a']],
   [' "a:b" ', []],
 ] as const) {
-  test(`strict reading of ${text} finds ${duplicates.length} duplicates`, () => {
+  test(`finds ${duplicates.length} duplicate keys in ${text}`, () => {
     assert.deepEqual(parseJsonStrict(text), { value: JSON.parse(text), duplicates })
   })
 }
 
-test('no JSON made from a value has duplicates', () => {
+test('finds no duplicate keys in serialized JSON', () => {
   fc.assert(fc.property(json, value => assert.deepEqual(parseJsonStrict(JSON.stringify(value, null, 1)).duplicates, [])))
 })
 
-test('depth is judged without walking past the bound', () => {
+test('checks the depth without walking beyond the limit', () => {
   const limits = (depth: number, nodes = 100) => ({ depth, nodes })
   for (const exceeded of [
     exceededJsonLimit,
@@ -72,7 +72,7 @@ test('depth is judged without walking past the bound', () => {
   assert.equal(exceededJsonTextLimit('["[[[', limits(1, 2)), undefined, 'what is no JSON is for the parser')
 })
 
-test('numbers that would be stored as others are found', () => {
+test('finds numbers that JavaScript cannot store exactly', () => {
   const kept = ['1', '-0', '1.5', '9007199254740991', '-9007199254740992', '1e300', '0.1000000000000000055', '18446744073709551616', '1e21']
   for (const number of kept) assert.equal(firstLossyNumber(`{"a":[${number}]}`), undefined, number)
   for (const number of ['9007199254740993', '9223372036854775807', '-9223372036854775808', '4611686018427387904', '1e400', '-1E+999']) {

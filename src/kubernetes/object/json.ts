@@ -1,4 +1,4 @@
-/** True for what JSON calls an object: not null, not an array. */
+/** True for a JSON object: neither null nor an array. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -8,7 +8,7 @@ export function getOwn<T>(object: { readonly [key: string]: T } | undefined, key
   return object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined
 }
 
-/** Sets an own field, also one named `__proto__`, which a plain assignment would take for the prototype. */
+/** Sets an own field, including `__proto__`, which an assignment would treat as the prototype. */
 export function setOwn<T>(object: { [key: string]: T }, key: string, value: T): void {
   if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
   else object[key] = value
@@ -50,7 +50,7 @@ function clone(value: unknown): unknown {
   return copy
 }
 
-/** Equal JSON values get equal texts, whatever the order of their keys; undefined gets one that no JSON value has. */
+/** Serializes JSON with sorted keys, so that equal values have equal texts; the text for undefined differs from that of any JSON value. */
 export function stableJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return String(JSON.stringify(value))
   return JSON.stringify(value, (_key, part) =>

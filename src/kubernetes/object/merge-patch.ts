@@ -2,8 +2,8 @@ import { cloneJson, isJsonObject, setOwn } from './json.ts'
 import type { Json } from './object.ts'
 
 /**
- * Applies an RFC 7386 JSON Merge Patch and returns the new document: objects merge, null removes, the rest replaces.
- * Neither argument changes; the result shares what the patch did not touch with `document`, so treat it as frozen too.
+ * Applies an RFC 7386 JSON Merge Patch and returns the new document: objects are merged, null deletes, everything else
+ * replaces. Neither argument is changed. The result shares unpatched parts with `document`, so treat it as immutable too.
  */
 export function applyMergePatch(document: Json, patch: Json): Json {
   if (!isJsonObject(patch)) return cloneJson(patch)

@@ -22,10 +22,11 @@ for (const [value, rule, want] of [
   ['a/b', 'pathSegment', false],
   ['a%b', 'pathSegment', false],
 ] as const) {
-  test(`name ${JSON.stringify(value).slice(0, 20)} by ${rule}: ${want}`, () => assert.equal(nameErrors(value, rule).length === 0, want))
+  test(`${JSON.stringify(value).slice(0, 20)} is ${want ? 'a valid' : 'not a valid'} ${rule}`, () =>
+    assert.equal(nameErrors(value, rule).length === 0, want))
 }
 
-test('the words are those of Kubernetes', () => {
+test('words errors as Kubernetes does', () => {
   assert.deepEqual(nameErrors('A', 'dns1123Subdomain'), [
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
   ])
@@ -35,23 +36,23 @@ test('the words are those of Kubernetes', () => {
 })
 
 for (const [name, causes, fields] of [
-  ['sound labels', labelErrors({ a: 'b', 'x.io/c': '' }, 'metadata.labels'), []],
+  ['valid labels', labelErrors({ a: 'b', 'x.io/c': '' }, 'metadata.labels'), []],
   [
-    'bad labels',
+    'invalid labels',
     labelErrors({ 'a b': 'c', d: 'e f', g: 1 }, 'metadata.labels'),
     ['metadata.labels', 'metadata.labels', 'metadata.labels.g'],
   ],
   ['labels that are a list', labelErrors([], 'metadata.labels'), ['metadata.labels']],
   ['annotations of any text', annotationErrors({ 'X.io/A': ' {}\n' }, 'metadata.annotations'), []],
   ['too many annotations', annotationErrors({ a: 'x'.repeat(256 * 1024) }, 'metadata.annotations'), ['metadata.annotations']],
-  ['sound finalizers', finalizerErrors(['foregroundDeletion', 'oarlock.dev/destroy'], 'metadata.finalizers'), []],
+  ['valid finalizers', finalizerErrors(['foregroundDeletion', 'oarlock.dev/destroy'], 'metadata.finalizers'), []],
   [
-    'bad finalizers',
+    'invalid finalizers',
     finalizerErrors(['a b', 1, 'orphan', 'foregroundDeletion'], 'metadata.finalizers'),
     ['metadata.finalizers', 'metadata.finalizers[0]', 'metadata.finalizers[1]', 'metadata.finalizers'],
   ],
   [
-    'a sound owner',
+    'a valid owner',
     ownerReferenceErrors([{ apiVersion: 'v1', kind: 'A', name: 'a', uid: '1', controller: true }], 'metadata.ownerReferences'),
     [],
   ],
@@ -66,7 +67,7 @@ for (const [name, causes, fields] of [
   ],
   ['an Event as owner', ownerReferenceErrors([{ apiVersion: 'v1', kind: 'Event', name: 'a', uid: '1' }], 'o'), ['o']],
 ] as const) {
-  test(`metadata: ${name}`, () =>
+  test(`validates metadata: ${name}`, () =>
     assert.deepEqual(
       causes.map(cause => cause.field),
       fields,

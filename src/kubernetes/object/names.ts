@@ -3,10 +3,10 @@ import { isJsonObject } from './json.ts'
 import { parseApiVersion } from './object.ts'
 import type { StatusCause } from './status-error.ts'
 
-/** Which names a kind allows. Most kinds take `dns1123Subdomain`; Namespaces `dns1123Label`; RBAC kinds `pathSegment`. */
+/** The names that a kind allows. Most kinds use `dns1123Subdomain`; Namespaces `dns1123Label`; RBAC kinds `pathSegment`. */
 export type NameRule = 'dns1123Subdomain' | 'dns1123Label' | 'dns1035Label' | 'pathSegment'
 
-/** All annotations of one object together, keys and values: 256 KiB. */
+/** The limit for all annotations of one object together, keys and values: 256 KiB. */
 export const maxAnnotationBytes = 256 * 1024
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
@@ -56,12 +56,12 @@ function whole(pattern: string): RegExp {
   return new RegExp(`^(?:${pattern})$`)
 }
 
-// The two blanks before "or" are Kubernetes' own; tools compare these texts.
+// The two spaces before "or" are as in Kubernetes; tools compare these texts.
 function hint(what: string, pattern: string, ...examples: string[]): string {
   return `${what} (e.g. ${examples.map(example => `'${example}', `).join(' or ')}regex used for validation is '${pattern}')`
 }
 
-/** Why `value` breaks `rule`, in Kubernetes' words; empty when it does not. */
+/** Why `value` violates `rule`, in Kubernetes' words; empty if it does not. */
 export function nameErrors(value: string, rule: NameRule): string[] {
   switch (rule) {
     case 'dns1123Subdomain':
@@ -80,14 +80,14 @@ export function nameErrors(value: string, rule: NameRule): string[] {
 function checked(value: string, max: number, pattern: RegExp, why: string, unit = 'characters'): string[] {
   if (value.length > max) {
     const texts = [`must be no more than ${max} ${unit}`]
-    // A hostile megabyte is refused by its length alone.
+    // Above this length a hostile value is rejected without running the pattern.
     if (value.length <= 1_024 && !pattern.test(value)) texts.push(why)
     return texts
   }
   return pattern.test(value) ? [] : [why]
 }
 
-/** Why `value` is not a qualified name such as `app` or `oarlock.dev/stack`: the form of label keys. */
+/** Why `value` is not a qualified name such as `app` or `oarlock.dev/stack`, the format of label keys. */
 export function qualifiedNameErrors(value: string): string[] {
   const parts = value.split('/', 3)
   if (parts.length > 2) {
@@ -103,15 +103,15 @@ export function qualifiedNameErrors(value: string): string[] {
   return errors
 }
 
-/** Why `value` cannot be the value of a label. */
+/** Why `value` is not a valid label value. */
 export function labelValueErrors(value: string): string[] {
   return value === '' ? [] : checked(value, 63, qualifiedPattern, labelValueHint, 'bytes')
 }
 
-/** Metadata can be wrong in every line; nobody reads more causes than this. */
+/** Metadata can contain any number of errors; more causes than this are of no use. */
 const maxCauses = 200
 
-/** Why `labels` (any JSON value) cannot be an object's labels; `path` is where they stand, as in `metadata.labels`. */
+/** Why `labels` (any JSON value) are not valid labels; `path` is their field, such as `metadata.labels`. */
 export function labelErrors(labels: unknown, path: string): StatusCause[] {
   if (labels === undefined || labels === null) return []
   if (!isJsonObject(labels)) return [wrongType(path, labels, 'object')]
@@ -126,7 +126,7 @@ export function labelErrors(labels: unknown, path: string): StatusCause[] {
   return causes
 }
 
-/** Why `annotations` cannot be an object's annotations: keys as for labels, values any text, {@link maxAnnotationBytes} in all. */
+/** Why `annotations` are not valid annotations: keys as for labels, any string as a value, {@link maxAnnotationBytes} in total. */
 export function annotationErrors(annotations: unknown, path: string): StatusCause[] {
   if (annotations === undefined || annotations === null) return []
   if (!isJsonObject(annotations)) return [wrongType(path, annotations, 'object')]
@@ -143,12 +143,12 @@ export function annotationErrors(annotations: unknown, path: string): StatusCaus
   return causes
 }
 
-// The last is that of CustomResourceDefinitions.
+// The last one is used by CustomResourceDefinitions.
 const standardFinalizers = new Set(['kubernetes', 'orphan', 'foregroundDeletion', 'customresourcecleanup.apiextensions.k8s.io'])
 
 /**
- * Why `finalizers` cannot be an object's finalizers: qualified names, not both ways of deleting dependents.
- * @param options.mayBeUnqualified a name without a domain is allowed, as Kubernetes allows it to custom resources.
+ * Why `finalizers` are not valid finalizers: they must be qualified names, and contain only one way of deleting dependents.
+ * @param options.mayBeUnqualified allows names without a domain, as Kubernetes does for custom resources.
  */
 export function finalizerErrors(finalizers: unknown, path: string, { mayBeUnqualified = false } = {}): StatusCause[] {
   if (finalizers === undefined || finalizers === null) return []
@@ -176,7 +176,7 @@ export function finalizerErrors(finalizers: unknown, path: string, { mayBeUnqual
 
 const isUnqualified = (finalizer: string) => !finalizer.includes('/') && !standardFinalizers.has(finalizer)
 
-/** What is told of finalizers that custom resources may have but had better not. `before` are those that were told of already. */
+/** Warnings for finalizers that custom resources may have but should not. `before` are the previous ones, which are not reported again. */
 export function finalizerWarnings(finalizers: readonly string[], before: readonly string[], path: string): string[] {
   const known = new Set(before)
   const added = new Set(finalizers.filter(finalizer => isUnqualified(finalizer) && !known.has(finalizer)))
@@ -186,7 +186,7 @@ export function finalizerWarnings(finalizers: readonly string[], before: readonl
   })
 }
 
-/** Why `references` cannot be an object's owner references: complete, distinct, at most one controller, no Event. */
+/** Why `references` are not valid owner references: they must be complete and distinct, with at most one controller and no Event. */
 export function ownerReferenceErrors(references: unknown, path: string): StatusCause[] {
   if (references === undefined || references === null) return []
   if (!Array.isArray(references)) return [wrongType(path, references, 'array')]
@@ -201,7 +201,7 @@ export function ownerReferenceErrors(references: unknown, path: string): StatusC
     }
     for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const) {
       const value = reference[field] ?? ''
-      // Kubernetes leaves the index out here.
+      // Kubernetes omits the index here.
       if (typeof value !== 'string') causes.push(wrongType(`${at}.${field}`, value, 'string'))
       else if (field === 'apiVersion' && parseApiVersion(value).version === '') {
         causes.push(invalidValue(`${path}.${field}`, value, 'version must not be empty'))

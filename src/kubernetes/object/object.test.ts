@@ -18,7 +18,7 @@ import {
   setCondition,
 } from './index.ts'
 
-test('keys and versions split as they were joined', () => {
+test('parses object keys and apiVersions back into their parts', () => {
   for (const metadata of [{ name: 'a' }, { namespace: 'n', name: 'a' }]) {
     assert.deepEqual({ namespace: undefined, ...metadata }, parseKey(objectKey({ metadata })))
   }
@@ -26,7 +26,7 @@ test('keys and versions split as they were joined', () => {
   assert.deepEqual(parseApiVersion('apps/v1'), { group: 'apps', version: 'v1' })
 })
 
-test('a transition time moves with the status only, and conditions keep their place', () => {
+test('the transition time changes with the status only, and conditions keep their position', () => {
   const ready = { type: 'Ready', status: 'False', reason: 'A', message: '' } as const
   const first = setCondition([{ ...ready, type: 'Other', lastTransitionTime: 'x' }], ready, 0)
   const second = setCondition(first, { ...ready, reason: 'B' }, 5_000)
@@ -42,7 +42,7 @@ test('a transition time moves with the status only, and conditions keep their pl
   assert.equal(isConditionTrue(undefined, 'Ready'), false)
 })
 
-test('times are written as Kubernetes does', () => {
+test('formats times as Kubernetes does', () => {
   assert.equal(rfc3339(1_234), '1970-01-01T00:00:01Z')
   assert.equal(rfc3339Micro(1_234), '1970-01-01T00:00:01.234000Z')
 })
@@ -53,10 +53,10 @@ for (const [text, ms] of [
   ['1.5d', 129_600_000],
   ['250ms', 250],
 ] as const) {
-  test(`duration ${text}`, () => assert.equal(parseDuration(text), ms))
+  test(`parses the duration ${text}`, () => assert.equal(parseDuration(text), ms))
 }
 for (const text of ['', '1', 's', '-1s', '1 s', '1h30']) {
-  test(`duration "${text}" is refused`, () => assert.throws(() => parseDuration(text), RangeError))
+  test(`rejects the duration "${text}"`, () => assert.throws(() => parseDuration(text), RangeError))
 }
 for (const [ms, text] of [
   [-5, '0ms'],
@@ -65,10 +65,10 @@ for (const [ms, text] of [
   [3_605_000, '1h'],
   [93_600_000, '1d2h'],
 ] as const) {
-  test(`${ms} ms are said as ${text}`, () => assert.equal(formatDuration(ms), text))
+  test(`formats ${ms} ms as ${text}`, () => assert.equal(formatDuration(ms), text))
 }
 
-test('errors survive the way over the wire', () => {
+test('a StatusError survives serialization', () => {
   const resource = { group: 'oarlock.dev', plural: 'stacks', kind: 'Stack' }
   for (const error of [
     notFound(resource, 'a'),

@@ -1,4 +1,4 @@
-/** Who owns an object: when the last owner is gone, the garbage collector deletes it. */
+/** A reference to an owner of an object: the garbage collector deletes the object after its last owner. */
 export type OwnerReference = {
   apiVersion: string
   kind: string
@@ -8,7 +8,7 @@ export type OwnerReference = {
   blockOwnerDeletion?: boolean | undefined
 }
 
-/** One field manager's share of an object, as written by server-side apply. */
+/** The fields of one manager, as recorded by server-side apply. */
 export type ManagedFieldsEntry = {
   manager: string
   operation: 'Apply' | 'Update'
@@ -22,7 +22,7 @@ export type ManagedFieldsEntry = {
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
-/** Metadata every object carries. Times are RFC 3339 strings, `resourceVersion` is opaque to clients. */
+/** Metadata of every object. Times are RFC 3339 strings; `resourceVersion` is opaque to clients. */
 export type ObjectMeta = {
   name: string
   generateName?: string | undefined
@@ -40,14 +40,14 @@ export type ObjectMeta = {
   managedFields?: ManagedFieldsEntry[] | undefined
 }
 
-/** An object as a server returns it. `Body` is what stands beside apiVersion, kind and metadata. */
+/** An object as a server returns it. `Body` is its fields other than apiVersion, kind and metadata. */
 export type KubeObject<Body = { [field: string]: unknown }> = Body & {
   apiVersion: string
   kind: string
   metadata: ObjectMeta
 }
 
-/** An object as a client writes it: the server fills in the rest of the metadata. */
+/** An object as a client sends it: the server adds the rest of the metadata. */
 export type NewObject<Body = { [field: string]: unknown }> = Body & {
   apiVersion?: string
   kind?: string

@@ -23,7 +23,7 @@ for (const [name, document, patch, want] of [
     { a: { b: 1 }, c: { b: 2 } },
   ],
   [
-    'test, then act',
+    'remove after a test',
     { a: [1] },
     [
       { op: 'test', path: '/a', value: [1] },
@@ -43,7 +43,7 @@ for (const [name, document, patch, want] of [
   ],
   ['empty key', { '': 1 }, [{ op: 'replace', path: '/', value: 2 }], { '': 2 }],
 ] as const) {
-  test(`JSON patch: ${name}`, () => assert.deepEqual(applyJsonPatch(document as never, patch), want))
+  test(`applies a JSON patch: ${name}`, () => assert.deepEqual(applyJsonPatch(document as never, patch), want))
 }
 
 for (const [name, document, patch, reason, message] of [
@@ -54,16 +54,16 @@ for (const [name, document, patch, reason, message] of [
   ['relative path', {}, [{ op: 'remove', path: 'a' }], 'BadRequest', /path "a" must start with "\/"/],
   ['missing path', {}, [{ op: 'remove', path: '/a' }], 'Invalid', /remove operation does not apply: doc is missing path: \/a/],
   ['missing parent', {}, [{ op: 'add', path: '/a/b', value: 1 }], 'Invalid', /doc is missing path: \/a/],
-  ['replace of nothing', {}, [{ op: 'replace', path: '/a', value: 1 }], 'Invalid', /missing path: \/a/],
+  ['replace of an absent field', {}, [{ op: 'replace', path: '/a', value: 1 }], 'Invalid', /missing path: \/a/],
   ['inherited name', {}, [{ op: 'replace', path: '/constructor/prototype', value: 1 }], 'Invalid', /missing path/],
   ['__proto__ as parent', {}, [{ op: 'add', path: '/__proto__/admin', value: 1 }], 'Invalid', /missing path/],
   ['failed test', { a: 1 }, [{ op: 'test', path: '/a', value: 2 }], 'Invalid', /testing value \/a failed/],
   ['index past the end', [1], [{ op: 'add', path: '/2', value: 1 }], 'Invalid', /index 2 of a list of 1 items/],
-  ['index with zero', [1, 2], [{ op: 'remove', path: '/01' }], 'Invalid', /index 01/],
+  ['index with a leading zero', [1, 2], [{ op: 'remove', path: '/01' }], 'Invalid', /index 01/],
   ['move into itself', { a: { b: 1 } }, [{ op: 'move', from: '/a', path: '/a/b/c' }], 'Invalid', /cannot move into itself/],
   ['whole document', {}, [{ op: 'remove', path: '' }], 'Invalid', /cannot be removed/],
 ] as const) {
-  test(`JSON patch refused: ${name}`, () => {
+  test(`rejects a JSON patch: ${name}`, () => {
     assert.throws(
       () => applyJsonPatch(document as never, patch),
       (error: unknown) => error instanceof StatusError && error.reason === reason && message.test(error.message),
@@ -71,7 +71,7 @@ for (const [name, document, patch, reason, message] of [
   })
 }
 
-test('JSON patches are bounded in operations and in what copies add', () => {
+test('limits the number of operations and the size that copies add', () => {
   const many = Array.from({ length: maxPatchOperations + 1 }, () => ({ op: 'test', path: '', value: {} }))
   assert.throws(() => applyJsonPatch({}, many), { code: 413 })
   const doubling = Array.from({ length: 40 }, (_, index) => ({ op: 'copy', from: '', path: `/a${index}` }))
@@ -83,7 +83,7 @@ const object = fc
   .dictionary(fc.constantFrom('a', 'b', 'c', '__proto__'), json, { maxKeys: 4 })
   .map(value => JSON.parse(JSON.stringify(value)) as Json)
 
-test('a naive difference of two documents, applied as a JSON patch, turns one into the other, and changes neither', () => {
+test('a JSON patch of the difference of two documents turns one into the other, and changes neither argument', () => {
   const differ = (from: Json, to: Json, path: string): unknown[] => {
     if (typeof from !== 'object' || typeof to !== 'object' || from === null || to === null || Array.isArray(from) || Array.isArray(to)) {
       return [{ op: 'replace', path, value: to }]
@@ -108,7 +108,7 @@ test('a naive difference of two documents, applied as a JSON patch, turns one in
   )
 })
 
-test('merge patch agrees with the pseudocode of RFC 7386', () => {
+test('a merge patch agrees with the pseudocode of RFC 7386', () => {
   const naive = (target: Json, patch: Json): Json => {
     if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
     const result = new Map<string, Json>(
@@ -129,7 +129,7 @@ test('merge patch agrees with the pseudocode of RFC 7386', () => {
   )
 })
 
-test('a merge patch cannot reach a prototype', () => {
+test('a merge patch cannot change a prototype', () => {
   const result = applyMergePatch({}, JSON.parse('{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}}}')) as Record<
     string,
     unknown

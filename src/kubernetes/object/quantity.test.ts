@@ -22,7 +22,7 @@ for (const [text, canonical, value] of [
   ['0.1n', '1n', 1e-9],
   ['9e99', '9223372036854775807e0', Number(2n ** 63n - 1n)],
 ] as const) {
-  test(`quantity ${text} is ${canonical}`, () => {
+  test(`formats the quantity ${text} as ${canonical}`, () => {
     const quantity = parseQuantity(text)
     if (!canonical.endsWith('e0')) assert.equal(formatQuantity(quantity), canonical)
     assert.equal(quantityValue(quantity), value)
@@ -31,11 +31,11 @@ for (const [text, canonical, value] of [
 }
 
 for (const text of ['', '.', '1.2.3', '1 Gi', '1KI', '1ki', 'Ki', '--1', '0x1', '1e', '1'.repeat(65), 'NaN']) {
-  test(`quantity ${JSON.stringify(text).slice(0, 20)} is refused`, () =>
+  test(`rejects the quantity ${JSON.stringify(text).slice(0, 20)}`, () =>
     assert.throws(() => parseQuantity(text), /quantities must match the regular expression/))
 }
 
-test('order and sums are those of exact numbers', () => {
+test('compares and adds quantities exactly', () => {
   const millis = fc.bigInt(-(10n ** 12n), 10n ** 12n)
   fc.assert(
     fc.property(millis, millis, (a, b) => {

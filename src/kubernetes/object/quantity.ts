@@ -1,6 +1,6 @@
 /**
- * An exact amount: `nanos` is the value times 10⁹, as finely as Kubernetes keeps it. `form` remembers how people
- * wrote it, so that `1Gi` is not said back as `1073741824`.
+ * An exact amount: `nanos` is the value times 10⁹, the precision of Kubernetes. `form` keeps the notation of the input, so
+ * that `1Gi` is not formatted as `1073741824`.
  */
 export type Quantity = { readonly nanos: bigint; readonly form: 'decimal' | 'binary' | 'exponent' }
 
@@ -26,14 +26,14 @@ const binary: Record<string, bigint> = {
   Ei: nano << 60n,
 }
 const pattern = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3})|([KMGTPE]i|[numkMGTPE]))?$/
-/** Kubernetes caps amounts here too. */
+/** The maximum of Kubernetes. */
 const largest = (2n ** 63n - 1n) * nano
 const maxLength = 64
 
 /**
- * Reads `resource.Quantity`: `100m`, `1.5Gi`, `12e6`, `0.5`. Amounts finer than a nano are rounded away from zero and
- * amounts above 2⁶³-1 become 2⁶³-1, both as in Kubernetes.
- * @throws {RangeError} in Kubernetes' words for anything else.
+ * Parses `resource.Quantity`: `100m`, `1.5Gi`, `12e6`, `0.5`. As in Kubernetes, amounts finer than a nano are rounded away
+ * from zero, and amounts above 2⁶³-1 become 2⁶³-1.
+ * @throws {RangeError} in Kubernetes' words for other text.
  */
 export function parseQuantity(text: string): Quantity {
   const match = text.length <= maxLength ? pattern.exec(text) : null
@@ -53,7 +53,7 @@ export function parseQuantity(text: string): Quantity {
   return { nanos: sign === '-' ? -nanos : nanos, form: exponent !== undefined ? 'exponent' : suffix in binary ? 'binary' : 'decimal' }
 }
 
-/** Below 0 if `a` is less than `b`, 0 if they are the same amount, above 0 if it is more. */
+/** Below 0 if `a` is less than `b`, 0 if they are equal, above 0 if it is more. */
 export function compareQuantities(a: Quantity, b: Quantity): number {
   return a.nanos < b.nanos ? -1 : a.nanos > b.nanos ? 1 : 0
 }
@@ -62,7 +62,7 @@ export function addQuantities(a: Quantity, b: Quantity): Quantity {
   return { nanos: a.nanos + b.nanos, form: a.nanos === 0n ? b.form : a.form }
 }
 
-/** The amount in thousandths, rounded up: what CPU is counted in. Exact below 2⁵³ thousandths. */
+/** The amount in thousandths, rounded up: the unit of CPU. Exact below 2⁵³ thousandths. */
 export function quantityMillis(quantity: Quantity): number {
   return Number(ceilDivide(quantity.nanos, 1_000_000n))
 }
@@ -77,10 +77,10 @@ function ceilDivide(amount: bigint, by: bigint): bigint {
   return quotient * by < amount ? quotient + 1n : quotient
 }
 
-/** Says an amount canonically: no fraction, the largest suffix that keeps it exact, in the form it was written. */
+/** Formats an amount canonically: no fraction, the largest suffix that is exact, in the notation of the input. */
 export function formatQuantity({ nanos, form }: Quantity): string {
   if (nanos === 0n) return '0'
-  // As in Kubernetes: binary suffixes are for amounts of 1024 and more that are whole.
+  // As in Kubernetes: binary suffixes only for whole amounts of at least 1024.
   if (form === 'binary' && nanos % nano === 0n && (nanos >= 1024n * nano || nanos <= -1024n * nano)) {
     const [suffix, unit] = Object.entries(binary).findLast(([, size]) => nanos % size === 0n) ?? ['', nano]
     return `${nanos / unit}${suffix}`

@@ -2,7 +2,7 @@ import type { Static, TSchema } from 'typebox'
 import type { JsonObject, KubeObject, NewObject } from './object.ts'
 import { type StructuralSchema, toStructuralSchema } from './structural-schema.ts'
 
-/** One column of `kubectl get`. `priority` above 0 shows only with `-o wide`. */
+/** One column of `kubectl get`. A `priority` above 0 shows it only with `-o wide`. */
 export type PrinterColumn = {
   name: string
   jsonPath: string
@@ -12,7 +12,7 @@ export type PrinterColumn = {
   priority?: number
 }
 
-/** What identifies a kind on the wire. The core group is the empty string. */
+/** Identifies a kind in the API. The core group is the empty string. */
 export type ResourceName = {
   readonly group: string
   readonly version: string
@@ -22,18 +22,18 @@ export type ResourceName = {
 }
 
 /**
- * A kind as Oarlock's client, controllers and server know it. `Body` is the TypeScript type of what stands
- * beside apiVersion, kind and metadata; it exists only for the compiler.
+ * A kind as the client, controllers and the server use it. `Body` is the TypeScript type of the fields other than apiVersion,
+ * kind and metadata; it exists only at compile time.
  */
 export type Resource<Body = { [field: string]: unknown }> = ResourceName & {
   readonly apiVersion: string
-  /** Never set: carries `Body` to `ObjectOf` and to typed handles. */
+  /** Never set: carries `Body` to `ObjectOf` and to typed clients. */
   readonly body?: Body
 }
 
 /** The object type of a resource: `type Stack = ObjectOf<typeof stackResource>`. */
 export type ObjectOf<R> = R extends Resource<infer Body> ? KubeObject<Body> : never
-/** What a client may send to create or apply an object of the resource. */
+/** An object of the resource as a client sends it to create or apply it. */
 export type NewObjectOf<R> = R extends Resource<infer Body> ? NewObject<Body> : never
 
 export type CustomResourceOptions<Spec extends TSchema, StatusSchema extends TSchema> = {
@@ -48,33 +48,33 @@ export type CustomResourceOptions<Spec extends TSchema, StatusSchema extends TSc
   spec: Spec
   status: StatusSchema
   printerColumns?: PrinterColumn[]
-  /** JSON paths such as `.spec.workerName` that field selectors may name. */
+  /** JSON paths such as `.spec.workerName` that field selectors may use. */
   selectableFields?: string[]
 }
 
-/** A kind declared by us: everything about it follows from one TypeBox declaration. */
+/** A custom kind: everything about it is derived from one TypeBox declaration. */
 export type CustomResource<Body> = Resource<Body> & {
   readonly schema: StructuralSchema
   /** The CustomResourceDefinition to apply to any Kubernetes API server. */
   toCrd(): NewObject<{ spec: JsonObject }>
 }
 
-/** Names a kind that is not ours, such as `describeResource<SecretBody>({ group: '', version: 'v1', … })`. */
+/** Identifies an existing kind, such as `describeResource<SecretBody>({ group: '', version: 'v1', … })`. */
 export function describeResource<Body>(name: ResourceName): Resource<Body> {
   return { ...name, apiVersion: name.group ? `${name.group}/${name.version}` : name.version }
 }
 
 /**
- * Turns one TypeBox declaration into the TypeScript type, the structural schema and the CRD of a kind.
+ * Derives the TypeScript type, the structural schema and the CRD of a kind from one TypeBox declaration.
  * The status is a subresource, as everywhere in Oarlock.
- * The schema is made when it is first read, as most processes only need the names; that
- * @throws {TypeError} if the declaration uses JSON Schema that a structural schema cannot say.
+ * The schema is created on first access, since most processes need only the names; this
+ * @throws {TypeError} if the declaration uses JSON Schema that a structural schema cannot express.
  */
 export function defineResource<Spec extends TSchema, StatusSchema extends TSchema>(
   options: CustomResourceOptions<Spec, StatusSchema>,
 ): CustomResource<{ spec: Static<Spec>; status?: Static<StatusSchema> }> {
   const { group, version, kind, plural, scope } = options
-  let made: StructuralSchema | undefined
+  let cachedSchema: StructuralSchema | undefined
   const schema = (): StructuralSchema => ({
     type: 'object',
     description: options.description,
@@ -83,16 +83,16 @@ export function defineResource<Spec extends TSchema, StatusSchema extends TSchem
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       metadata: { type: 'object' },
-      // `kubectl explain` shows a field without a description as empty.
-      spec: { description: 'What should be.', ...toStructuralSchema(options.spec, `${kind}.spec`) },
-      status: { description: 'What is, written by Oarlock.', ...toStructuralSchema(options.status, `${kind}.status`) },
+      // `kubectl explain` shows nothing for a field without a description.
+      spec: { description: 'The desired state.', ...toStructuralSchema(options.spec, `${kind}.spec`) },
+      status: { description: 'The observed state.', ...toStructuralSchema(options.status, `${kind}.status`) },
     },
   })
   return {
     ...describeResource({ group, version, kind, plural, scope }),
     get schema() {
-      made ??= schema()
-      return made
+      cachedSchema ??= schema()
+      return cachedSchema
     },
     toCrd: () => ({
       apiVersion: 'apiextensions.k8s.io/v1',

@@ -45,24 +45,24 @@ for (const [text, want] of [
   ['a in x', "unable to parse requirement: found 'x' expected: '('"],
   ['a>x', "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"],
 ] as const) {
-  test(`label selector "${text}" gives ${want}`, () => {
+  test(`parses the label selector "${text}" as ${want}`, () => {
     if (typeof want === 'boolean') assert.equal(matchesLabels(parseLabelSelector(text), labels), want)
     else assert.throws(() => parseLabelSelector(text), new StatusError('BadRequest', want))
   })
 }
 
-test('a label key or value that breaks the rules is refused, with its place', () => {
+test('rejects an invalid label key or value with its field', () => {
   assert.throws(() => parseLabelSelector('a/b/c=x'), /<nil>: Invalid value: "a\/b\/c": a valid label key must consist/)
   assert.throws(() => parseLabelSelector('a=-x'), /values\[0\]\[a\]: Invalid value: "-x": a valid label must be/)
   assert.throws(() => parseLabelSelector(`a=${'x'.repeat(64)}`), /must be no more than 63 bytes/)
 })
 
-test('names of Object.prototype are ordinary labels', () => {
+test('treats names of Object.prototype as ordinary labels', () => {
   assert.equal(matchesLabels(parseLabelSelector('constructor'), {}), false)
   assert.equal(matchesLabels(parseLabelSelector('toString=a'), { toString: 'a' } as unknown as Record<string, string>), true)
 })
 
-test('what is formatted is read back, and selects the same', () => {
+test('a formatted selector parses back to one that selects the same objects', () => {
   const name = fc.stringMatching(/^[a-z]{1,3}$/)
   const requirement = fc.oneof(
     fc.record({ key: name, operator: fc.constantFrom('In', 'NotIn'), values: fc.uniqueArray(name, { minLength: 1, maxLength: 3 }) }),
@@ -79,7 +79,7 @@ test('what is formatted is read back, and selects the same', () => {
   )
 })
 
-test('the object form gives the same selector as the text form', () => {
+test('the object form and the text form give the same selector', () => {
   const object = {
     matchLabels: { a: 'b' },
     matchExpressions: [
@@ -105,7 +105,7 @@ for (const [text, want] of [
   ['spec.x=a\\b', 'invalid field selector: invalid escape sequence: \\b'],
   ['spec.x=a=b', 'invalid field selector: unescaped character in value: ='],
 ] as const) {
-  test(`field selector "${text}" gives ${want}`, () => {
+  test(`parses the field selector "${text}" as ${want}`, () => {
     const fields: Record<string, string> = { 'metadata.name': 'a', 'spec.x': '2', 'spec.text': 'a,b=c\\' }
     if (typeof want !== 'boolean') return assert.throws(() => parseFieldSelector(text), new StatusError('BadRequest', want))
     const selector = parseFieldSelector(text)

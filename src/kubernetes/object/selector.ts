@@ -4,7 +4,7 @@ import { badRequest, type StatusCause } from './status-error.ts'
 
 export type LabelOperator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist' | 'Gt' | 'Lt'
 export type LabelRequirement = { key: string; operator: LabelOperator; values: string[] }
-/** All requirements must hold; none at all selects everything. */
+/** All requirements must be met; without any it selects everything. */
 export type LabelSelector = { requirements: LabelRequirement[] }
 
 /** The `LabelSelector` object of specs such as `spec.selector`. */
@@ -13,7 +13,7 @@ export type LabelSelectorObject = {
   matchExpressions?: { key: string; operator: string; values?: string[] }[]
 }
 
-/** Each is asked of every object of a list. */
+/** Every object of a list is matched against each of them. */
 const maxRequirements = 256
 
 function tooManyRequirements(of: string): Error {
@@ -51,7 +51,7 @@ function scan(text: string): Token[] {
 }
 
 /**
- * Reads kubectl's selector notation: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`.
+ * Parses kubectl's selector syntax: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`.
  * `==` and `=` become `In` with one value, `!=` becomes `NotIn`.
  * @throws {StatusError} BadRequest, in Kubernetes' words.
  */
@@ -74,7 +74,7 @@ export function parseLabelSelector(text: string): LabelSelector {
       return []
     }
     for (;;) {
-      // An empty place between commas or brackets is the empty value.
+      // Nothing between commas or parentheses is the empty value.
       if (peek().kind === 'word') values.add(take().text)
       else if (isSymbol(peek(), ',') || isSymbol(peek(), ')')) values.add('')
       else throw refuse(`found '${peek().text}', expected: ',', or identifier`)
@@ -156,7 +156,7 @@ function requirementErrors({ key, operator, values }: LabelRequirement): StatusC
 
 const isInteger = (text: string) => /^[+-]?[0-9]{1,19}$/.test(text)
 
-/** Says a selector in kubectl's notation; {@link parseLabelSelector} reads it back. */
+/** Formats a selector in kubectl's syntax, which {@link parseLabelSelector} parses. */
 export function formatLabelSelector(selector: LabelSelector): string {
   return selector.requirements.map(formatRequirement).join(',')
 }
@@ -178,7 +178,7 @@ function formatRequirement({ key, operator, values }: LabelRequirement): string 
   }
 }
 
-/** True if `labels` meet every requirement. `NotIn` holds for an absent label, `In`, `Gt` and `Lt` do not. */
+/** True if `labels` meet every requirement. An absent label meets `NotIn`, but not `In`, `Gt` and `Lt`. */
 export function matchesLabels(selector: LabelSelector, labels?: Readonly<Record<string, string>>): boolean {
   for (const { key, operator, values } of selector.requirements) {
     const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined
@@ -207,7 +207,7 @@ export function matchesLabels(selector: LabelSelector, labels?: Readonly<Record<
 
 const sets = new WeakMap<readonly string[], ReadonlySet<string>>()
 
-// A list of a few is looked through faster than a set is.
+// A short list is searched faster than a set.
 function holds(values: readonly string[], value: string): boolean {
   if (values.length <= 8) return values.includes(value)
   let set = sets.get(values)
@@ -219,8 +219,8 @@ function holds(values: readonly string[], value: string): boolean {
 }
 
 /**
- * Turns a spec's `LabelSelector` object into a selector; an empty object selects everything.
- * @throws {StatusError} BadRequest naming the operator or value that Kubernetes does not know.
+ * Converts a spec's `LabelSelector` object; an empty object selects everything.
+ * @throws {StatusError} BadRequest naming an invalid operator or value.
  */
 export function labelSelectorFromObject(object: LabelSelectorObject): LabelSelector {
   const requirements: LabelRequirement[] = Object.entries(object.matchLabels ?? {}).map(([key, value]) => ({
@@ -244,12 +244,12 @@ export function labelSelectorFromObject(object: LabelSelectorObject): LabelSelec
 }
 
 export type FieldRequirement = { field: string; operator: '=' | '!='; value: string }
-/** All requirements must hold; none at all selects everything. */
+/** All requirements must be met; without any it selects everything. */
 export type FieldSelector = { requirements: FieldRequirement[] }
 
 /**
- * Reads `metadata.name=a,spec.b!=c`; `==` is `=`. A backslash takes `,`, `=` or a backslash as part of a value.
- * @throws {StatusError} BadRequest, in Kubernetes' words. Whether a field can be selected is for the caller to say.
+ * Parses `metadata.name=a,spec.b!=c`; `==` is `=`. A backslash escapes `,`, `=` and backslashes in a value.
+ * @throws {StatusError} BadRequest, in Kubernetes' words. The caller checks whether the fields are selectable.
  */
 export function parseFieldSelector(text: string): FieldSelector {
   const requirements: FieldRequirement[] = []
@@ -294,12 +294,12 @@ function unescapeValue(value: string): string {
   return result
 }
 
-/** Says a selector in the notation that {@link parseFieldSelector} reads. */
+/** Formats a selector in the syntax of {@link parseFieldSelector}. */
 export function formatFieldSelector(selector: FieldSelector): string {
   return selector.requirements.map(({ field, operator, value }) => `${field}${operator}${value.replace(/[\\,=]/g, '\\$&')}`).join(',')
 }
 
-/** True if every requirement holds of what `read` gives; an absent field counts as the empty string. */
+/** True if the values that `read` returns meet every requirement; an absent field counts as the empty string. */
 export function matchesFields(selector: FieldSelector, read: (field: string) => string | undefined): boolean {
   for (const { field, operator, value } of selector.requirements) {
     if (((read(field) ?? '') === value) !== (operator === '=')) return false

@@ -8,8 +8,8 @@ const bottom = '0x0000000000000000'
 const middle = '0x8000000000000000'
 const top = '0x10000000000000000'
 
-test('the hash is FNV-1a of 64 bits', () => {
-  // The published vectors of the function, and what Go's hash/fnv says of a uid and of text beyond ASCII.
+test('the hash is 64-bit FNV-1a', () => {
+  // The published test vectors, a uid, and random text, compared with the definition below.
   const vectors: [string, string][] = [
     ['', 'cbf29ce484222325'],
     ['a', 'af63dc4c8601ec8c'],
@@ -21,26 +21,26 @@ test('the hash is FNV-1a of 64 bits', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), text => assert.equal(shardHash(text), fnv(text))))
 })
 
-/** The definition, without a thought for speed. */
+/** The definition, without optimizations. */
 function fnv(text: string): string {
   let hash = 0xcbf29ce484222325n
   for (const byte of new TextEncoder().encode(text)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn
   return hash.toString(16).padStart(16, '0')
 }
 
-test('what is read is said again as Kubernetes says it', () => {
-  for (const [text, said] of [
+test('formats a parsed selector as Kubernetes does', () => {
+  for (const [text, formatted] of [
     [range(bottom, middle)],
     [range(bottom, top, 'namespace')],
     [`${range(bottom, middle)} || ${range(middle, top)}`],
     [` shardRange( object . metadata.uid,"${bottom}" ,'${top}')  `, range(bottom, top)],
     [`(${range(bottom, middle)}||(${range(middle, top)}))`, `${range(bottom, middle)} || ${range(middle, top)}`],
   ] as [string, string?][]) {
-    assert.equal(formatShardSelector(parseShardSelector(text)), said ?? text)
+    assert.equal(formatShardSelector(parseShardSelector(text)), formatted ?? text)
   }
 })
 
-test('what is no selector is refused with what would be', () => {
+test('rejects an invalid selector and states what is allowed', () => {
   for (const [text, message] of [
     ['', /empty shard selector is not allowed/],
     [range('0x0', middle), /hexStart must be a 0x-prefixed 16-digit hex value, got "0x0" \(did you mean "0x0000000000000000"\?\)/],
@@ -65,7 +65,7 @@ test('what is no selector is refused with what would be', () => {
   }
 })
 
-test('ranges that cut the whole give every value to exactly one shard', () => {
+test('ranges that partition the hash space assign every value to exactly one shard', () => {
   const hex = (value: bigint) => `0x${value.toString(16).padStart(16, '0')}`
   const cuts = fc.uniqueArray(fc.bigInt({ min: 1n, max: 2n ** 64n - 1n }), { maxLength: 8 })
   fc.assert(

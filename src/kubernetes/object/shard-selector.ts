@@ -1,25 +1,25 @@
 import { badRequest, type StatusError } from './status-error.ts'
 
-/** What a shard is cut by. */
+/** The field whose hash assigns objects to shards. */
 export type ShardField = 'uid' | 'namespace'
 
-/** A range of hashes: `start` is in it, `end` is not; both as in the request, such as `0x8000000000000000`. */
+/** A range of hashes that includes `start` and excludes `end`, in the notation of the request, such as `0x8000000000000000`. */
 export type ShardRange = { readonly start: string; readonly end: string }
 
-/** Which part of a collection a list or watch means: objects whose hash is in one of `ranges` (KEP-5866). */
+/** Selects a part of a collection: the objects whose hash is in one of `ranges` (KEP-5866). */
 export type ShardSelector = { readonly field: ShardField; readonly ranges: readonly ShardRange[] }
 
 type Token = { readonly kind: 'name' | 'string' | 'number' | 'symbol' | 'end'; readonly text: string }
 
 const fieldPaths: Readonly<Record<string, ShardField>> = { 'object.metadata.uid': 'uid', 'object.metadata.namespace': 'namespace' }
-// Behind it nobody can mean anything: a shard has at most a handful of ranges.
+// Far above the needs of any client: a shard has a few ranges.
 const maxRanges = 1_024
 const maxDepth = 32
 
 /**
- * Reads `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000') || shardRange(…)`, a small part
- * of CEL. All ranges must be of one field.
- * @throws {StatusError} BadRequest, in Kubernetes' words where it has some of its own.
+ * Parses `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000') || shardRange(…)`, a small subset of
+ * CEL. All ranges must use the same field.
+ * @throws {StatusError} BadRequest, in Kubernetes' words where it has them.
  */
 export function parseShardSelector(text: string): ShardSelector {
   if (text.trim() === '') throw refuse('empty shard selector is not allowed; omit the parameter for unfiltered lists')
@@ -33,12 +33,12 @@ export function parseShardSelector(text: string): ShardSelector {
   return { field: fieldPaths[first!.path]!, ranges: ranges.map(({ start, end }) => ({ start, end })) }
 }
 
-/** Says a selector in the notation that {@link parseShardSelector} reads, as lists echo it. */
+/** Formats a selector in the syntax of {@link parseShardSelector}, as lists return it. */
 export function formatShardSelector({ field, ranges }: ShardSelector): string {
   return ranges.map(({ start, end }) => `shardRange(object.metadata.${field}, '${start}', '${end}')`).join(' || ')
 }
 
-/** Makes the test of whether the hash of a value is in a selector's ranges. */
+/** Returns a predicate for whether the hash of a value is in the ranges of a selector. */
 export function shardTest({ ranges }: ShardSelector): (value: string) => boolean {
   const bounds = ranges.map(({ start, end }) => [readHex(start), readHex(end)] as const)
   return value => {
@@ -47,7 +47,7 @@ export function shardTest({ ranges }: ShardSelector): (value: string) => boolean
   }
 }
 
-/** FNV-1a of 64 bits of a text in UTF-8, as 16 hexadecimal digits. */
+/** The 64-bit FNV-1a hash of a string in UTF-8, as 16 hexadecimal digits. */
 export function shardHash(value: string): string {
   const [high, low] = hashHalves(value)
   return high.toString(16).padStart(8, '0') + low.toString(16).padStart(8, '0')
@@ -57,7 +57,7 @@ type Halves = readonly [high: number, low: number]
 
 const encoder = new TextEncoder()
 
-// Two halves of 32 bits: with BigInt it takes thirty times as long, and a watch hashes for every event.
+// Two halves of 32 bits: BigInt takes thirty times as long, and a watch hashes for every event.
 // The prime is 2^40 + 435.
 function hashHalves(value: string): Halves {
   let high = 0xcbf29ce4
@@ -71,7 +71,7 @@ function hashHalves(value: string): Halves {
   return [high, low]
 }
 
-/** 16 digits, or 2^64, whose upper half is one above all. */
+/** 16 digits, or 2^64, whose upper half exceeds 32 bits by one. */
 function readHex(text: string): Halves {
   const digits = text.slice(2)
   return [Number.parseInt(digits.slice(0, -8), 16), Number.parseInt(digits.slice(-8), 16)]
@@ -82,7 +82,7 @@ function isBelow(high: number, low: number, [boundHigh, boundLow]: Halves): bool
 }
 
 type ReadRange = ShardRange & { readonly path: string }
-/** What may stand where an argument or operand does; `kind` is how Kubernetes numbers it in messages. */
+/** An argument or operand; `kind` is Kubernetes' number for it in messages. */
 type Part =
   | { readonly is: 'path'; readonly path: string; readonly kind: 4 | 7 }
   | { readonly is: 'literal'; readonly value: string; readonly type: 'string' | 'int64'; readonly kind: 5 }

@@ -1,4 +1,4 @@
-/** Kubernetes' machine-readable reasons, with the HTTP code each is answered with. */
+/** Kubernetes' machine-readable reasons, with their HTTP codes. */
 export const statusCodes = {
   BadRequest: 400,
   Unauthorized: 401,
@@ -22,7 +22,7 @@ export const statusCodes = {
 
 export type StatusReason = keyof typeof statusCodes
 
-/** Why one field was refused. `field` is a path such as `spec.source.git.url`. */
+/** Why one field was rejected. `field` is a path such as `spec.source.git.url`. */
 export type StatusCause = { reason: FieldErrorReason; message: string; field: string }
 
 export type FieldErrorReason =
@@ -48,7 +48,7 @@ export type StatusDetails = {
   retryAfterSeconds?: number
 }
 
-/** The `Status` object that answers a failed request. */
+/** The `Status` object in the response to a failed request. */
 export type Status = {
   kind: 'Status'
   apiVersion: 'v1'
@@ -61,15 +61,15 @@ export type Status = {
 }
 
 /**
- * A failed Kubernetes request: what a server answers with and what a client throws.
- * `reason` is what code decides by; `message` is for people.
+ * A failed Kubernetes request: servers return it and clients throw it.
+ * Code depends on `reason`; `message` is for people.
  */
 export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly code: number
   readonly reason: StatusReason | (string & {})
   readonly details: StatusDetails | undefined
-  /** Where a list whose revision is gone may go on, with what is there now. */
+  /** Where a list whose revision expired may continue, with current objects. */
   readonly continueToken: string | undefined
 
   constructor(
@@ -126,26 +126,26 @@ export function badRequest(message: string): StatusError {
   return new StatusError('BadRequest', message)
 }
 
-/** 422 for what a query or a DeleteOptions body says; `kind` is that of the options, such as `CreateOptions`. */
+/** 422 for an invalid query or DeleteOptions body; `kind` is that of the options, such as `CreateOptions`. */
 export function invalidOptions(kind: string, causes: StatusCause[]): StatusError {
   return invalid({ group: 'meta.k8s.io', plural: '', kind }, '', causes)
 }
 
-/** An object can be wrong in every one of its fields; nobody reads more causes than this. */
-const maxTold = 1_000
-const maxToldLength = 256 * 1024
+/** An object can be invalid in every one of its fields; more causes than this are of no use. */
+const maxCauses = 1_000
+const maxCausesLength = 256 * 1024
 const maxNameLength = 1_024
 
-/** 422 with one cause per field, worded as Kubernetes words it. What nobody would read to its end is cut. */
+/** 422 with one cause per field, worded as in Kubernetes, truncated to a readable length. */
 export function invalid(resource: Required<Named>, name: string, allCauses: readonly StatusCause[]): StatusError {
   const causes: StatusCause[] = []
   let length = 0
   for (const cause of allCauses) {
     length += cause.field.length + cause.message.length
-    if (causes.length > 0 && (causes.length === maxTold || length > maxToldLength)) break
+    if (causes.length > 0 && (causes.length === maxCauses || length > maxCausesLength)) break
     causes.push(cause)
   }
-  // Kubernetes validates some metadata twice and says so in the causes; people read it once.
+  // Kubernetes validates some metadata twice and lists both causes; the message has it once.
   const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
   if (causes.length < allCauses.length) texts.push(`and ${allCauses.length - causes.length} more`)
   const text = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`

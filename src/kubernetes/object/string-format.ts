@@ -26,7 +26,7 @@ const formats: Record<string, (value: string) => boolean> = Object.assign(Object
   hexcolor: (value: string) => /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i.test(value),
 })
 
-/** True if `value` has `format`, or if `format` is one that Kubernetes does not check either. */
+/** True if `value` has `format`, or if `format` is one that Kubernetes does not check. */
 export function hasStringFormat(value: string, format: string): boolean {
   const check = formats[format]
   return check === undefined || check(value)

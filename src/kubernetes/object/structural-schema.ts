@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 
-/** OpenAPI v3 as CustomResourceDefinitions use it: https://kubernetes.io/docs/reference/kubernetes-api/ (JSONSchemaProps). */
+/** OpenAPI v3 as in CustomResourceDefinitions: https://kubernetes.io/docs/reference/kubernetes-api/ (JSONSchemaProps). */
 export type StructuralSchema = {
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
   description?: string
@@ -36,14 +36,14 @@ export type StructuralSchema = {
   'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
   'x-kubernetes-list-map-keys'?: string[]
   'x-kubernetes-map-type'?: 'atomic' | 'granular'
-  /** Of Kubernetes' own kinds: how strategic merge patches treat a list or map; `merge`, `retainKeys` or both. */
+  /** For built-in kinds: how a strategic merge patch treats a list or map; `merge`, `retainKeys` or both. */
   'x-kubernetes-patch-strategy'?: string
-  /** The field by which items of a list are told apart when the strategy is `merge`. */
+  /** The field that identifies items of a list when the strategy is `merge`. */
   'x-kubernetes-patch-merge-key'?: string
   'x-kubernetes-validations'?: ValidationRule[]
 }
 
-/** A CEL rule: `rule` must be true of `self` (and of `oldSelf`, which makes it a transition rule). */
+/** A CEL rule: `rule` must evaluate to true for `self` (and `oldSelf`, which makes it a transition rule). */
 export type ValidationRule = {
   rule: string
   message?: string
@@ -80,12 +80,12 @@ const copied = [
 ] as const
 
 /**
- * Says a TypeBox declaration as a structural schema: records become `additionalProperties`, literal unions become
- * enums, `Type.Unknown()` keeps whatever comes.
+ * Converts a TypeBox declaration into a structural schema: records become `additionalProperties`, literal unions become
+ * enums, `Type.Unknown()` preserves any value.
  * @throws {TypeError} naming `path` for what has no structural form (other unions, tuples, functions).
  */
 export function toStructuralSchema(declaration: TSchema, path: string): StructuralSchema {
-  // JSON Schema is read here as data: TypeBox's types describe how it was built, not what may stand in it.
+  // JSON Schema is read as data here: TypeBox's types describe how it was built, not what it may contain.
   const json = declaration as Record<string, unknown>
   const schema: Record<string, unknown> = {}
   for (const key of copied) if (json[key] !== undefined) schema[key] = structuredClone(json[key])
@@ -116,7 +116,7 @@ export function toStructuralSchema(declaration: TSchema, path: string): Structur
         return { ...schema, 'x-kubernetes-preserve-unknown-fields': true } as StructuralSchema
       }
   }
-  throw new TypeError(`${path}: a structural schema cannot say ${JSON.stringify(json).slice(0, 120)}`)
+  throw new TypeError(`${path}: a structural schema cannot express ${JSON.stringify(json).slice(0, 120)}`)
 }
 
 function objectParts(json: Record<string, unknown>, path: string): Partial<StructuralSchema> {

@@ -2,8 +2,8 @@ import { cloneJson, getOwn, setOwn } from '../object/json.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 
 /**
- * Fills in the defaults of `schema`, outermost first, and returns the very value that came in when none was missing.
- * A null where the schema allows none becomes the default, or goes away if there is none, as in Kubernetes.
+ * Adds the defaults of `schema`, outermost first; returns the same value if none was missing. As in Kubernetes, a null
+ * that the schema does not allow becomes the default, or is removed if there is none.
  * The argument is not changed.
  */
 export function applyDefaults(schema: StructuralSchema, value: unknown): unknown {
@@ -56,15 +56,15 @@ export function applyDefaults(schema: StructuralSchema, value: unknown): unknown
 }
 
 const none: readonly string[] = []
-// Schemas are immutable once served, and defaults are few: which properties have one is looked up once per schema.
-const known = new WeakMap<Record<string, StructuralSchema>, readonly string[]>()
+// Schemas are immutable once served, and few properties have a default: their names are collected once per schema.
+const namesByProperties = new WeakMap<Record<string, StructuralSchema>, readonly string[]>()
 
 function namesWithDefault(properties: Record<string, StructuralSchema> | undefined): readonly string[] {
   if (properties === undefined) return none
-  let names = known.get(properties)
+  let names = namesByProperties.get(properties)
   if (names === undefined) {
     names = Object.keys(properties).filter(name => properties[name]!.default !== undefined)
-    known.set(properties, names)
+    namesByProperties.set(properties, names)
   }
   return names
 }

@@ -1,19 +1,19 @@
 import { getOwn, isJsonObject, setOwn } from '../object/json.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 
-/** A hostile object is all unknown; nobody reads more paths than this. */
+/** A hostile object may consist of unknown fields; more paths than this are of no use. */
 const maxPruned = 1_000
 
 export type Pruned = {
-  /** The very value that came in when nothing was unknown. */
+  /** The same value as the input if nothing was unknown. */
   value: unknown
-  /** Paths of what was left out, such as `spec.foo` or `spec.items[2].bar`: the first 1,000. */
+  /** The paths of pruned fields, such as `spec.foo` or `spec.items[2].bar`: the first 1,000. */
   pruned: string[]
 }
 
 /**
- * Leaves out what `schema` does not know. With `path` empty the value is a whole object: its apiVersion, kind and
- * metadata stay; so do those of embedded resources. The argument is not changed.
+ * Removes the fields that `schema` does not specify. With an empty `path` the value is a whole object, whose apiVersion,
+ * kind and metadata are kept; so are those of embedded resources. The argument is not changed.
  */
 export function pruneUnknown(schema: StructuralSchema, value: unknown, path: string): Pruned {
   const pruned: string[] = []
@@ -38,7 +38,7 @@ function prune(schema: StructuralSchema | undefined, value: unknown, path: strin
   }
 
   const object = value as Record<string, unknown>
-  // Of the wrong type altogether: that is told, and not what is in it.
+  // A value of the wrong type: validation reports the type, not the contents.
   if (schema?.items !== undefined) return value
   const { properties, additionalProperties } = schema ?? {}
   const keepsMeta = isResource || schema?.['x-kubernetes-embedded-resource'] === true
@@ -66,7 +66,7 @@ function prune(schema: StructuralSchema | undefined, value: unknown, path: strin
 const isMetaField = (name: string) => name === 'apiVersion' || name === 'kind' || name === 'metadata'
 const join = (path: string, name: string) => (path === '' ? name : `${path}.${name}`)
 
-/** True if `schema` leaves out anything at all: false lets a caller skip {@link pruneUnknown}. */
+/** True if `schema` can prune anything: false allows a caller to skip {@link pruneUnknown}. */
 export function prunesAnything(schema: StructuralSchema): boolean {
   if (schema['x-kubernetes-preserve-unknown-fields'] !== true) return schema.type === 'object' || schema.type === 'array'
   return [...Object.values(schema.properties ?? {}), schema.items, schema.additionalProperties].some(

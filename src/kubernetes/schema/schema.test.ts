@@ -69,7 +69,7 @@ for (const [spec, value, want] of [
     ['spec.kind: Required value'],
   ],
 ] as [StructuralSchema, unknown, string[]][]) {
-  test(`validate ${JSON.stringify(value)} against ${JSON.stringify(spec).slice(0, 90)}`, () => {
+  test(`validates ${JSON.stringify(value)} against ${JSON.stringify(spec).slice(0, 90)}`, () => {
     const causes = validateSchema(at(spec), { spec: value }, '')
     assert.deepEqual(
       causes.map(({ field, message }) => `${field}: ${message}`),
@@ -78,7 +78,7 @@ for (const [spec, value, want] of [
   })
 }
 
-test('what is as it was is not refused', () => {
+test('does not reject unchanged values (ratcheting)', () => {
   const schema = at({
     type: 'array',
     'x-kubernetes-list-type': 'map',
@@ -95,7 +95,7 @@ test('what is as it was is not refused', () => {
   )
 })
 
-test('the causes of a hostile object are bounded', () => {
+test('limits the causes for a hostile object', () => {
   const schema = at({ type: 'array', items: string })
   assert.equal(validateSchema(schema, { spec: Array.from({ length: 10_000 }, () => 1) }, '').length, 200)
 })
@@ -110,21 +110,21 @@ for (const [name, schema, value, want, pruned] of [
   ],
   ['in lists', at({ type: 'array', items: at(string) }), { spec: [{ spec: 'a' }, { x: 1 }] }, { spec: [{ spec: 'a' }, {}] }, ['spec[1].x']],
   [
-    'not under preserve-unknown-fields',
+    'nothing under preserve-unknown-fields',
     at({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, properties: { a: at(string) } }),
     { spec: { z: { y: 1 }, a: { q: 1 } } },
     { spec: { z: { y: 1 }, a: {} } },
     ['spec.a.q'],
   ],
   [
-    'keys of maps stay, their unknown fields go',
+    'unknown fields of map values, but no keys',
     at({ type: 'object', additionalProperties: at(string) }),
     { spec: { k: { spec: 'a', z: 1 } } },
     { spec: { k: { spec: 'a' } } },
     ['spec.k.z'],
   ],
   [
-    'metadata of embedded resources stays',
+    'unknown fields of embedded resources, but not their metadata',
     at({ type: 'object', 'x-kubernetes-embedded-resource': true, properties: { data: string } }),
     { spec: { apiVersion: 'v1', kind: 'A', metadata: { name: 'a' }, x: 1 } },
     { spec: { apiVersion: 'v1', kind: 'A', metadata: { name: 'a' } } },
@@ -133,16 +133,16 @@ for (const [name, schema, value, want, pruned] of [
   ['an own __proto__', at(string), JSON.parse('{"__proto__":{"a":1},"spec":"x"}'), { spec: 'x' }, ['__proto__']],
   ['names of Object.prototype', at({ type: 'object' }), { spec: { toString: 1 } }, { spec: {} }, ['spec.toString']],
 ] as [string, StructuralSchema, unknown, unknown, string[]][]) {
-  test(`prune: ${name}`, () => assert.deepEqual(pruneUnknown(schema, value, ''), { value: want, pruned }))
+  test(`prunes: ${name}`, () => assert.deepEqual(pruneUnknown(schema, value, ''), { value: want, pruned }))
 }
 
 for (const [name, spec, value, want] of [
   ['a missing field', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, { spec: {} }, { spec: { a: 3 } }],
-  ['nothing inside what is missing', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, {}, {}],
-  ['inside a default', { type: 'object', default: {}, properties: { a: { type: 'integer', default: 3 } } }, {}, { spec: { a: 3 } }],
+  ['nothing within a missing object', { type: 'object', properties: { a: { type: 'integer', default: 3 } } }, {}, {}],
+  ['within a default', { type: 'object', default: {}, properties: { a: { type: 'integer', default: 3 } } }, {}, { spec: { a: 3 } }],
   ['null becomes the default', { type: 'string', default: 'x' }, { spec: null }, { spec: 'x' }],
-  ['null goes where none is allowed', string, { spec: null }, {}],
-  ['null stays where it is allowed', { type: 'string', nullable: true, default: 'x' }, { spec: null }, { spec: null }],
+  ['null is removed where it is not allowed', string, { spec: null }, {}],
+  ['null is kept where it is allowed', { type: 'string', nullable: true, default: 'x' }, { spec: null }, { spec: null }],
   [
     'in lists',
     { type: 'array', items: { type: 'object', properties: { p: { type: 'string', default: 'TCP' } } } },
@@ -156,10 +156,10 @@ for (const [name, spec, value, want] of [
     { spec: { k: { p: 'a' } } },
   ],
 ] as [string, StructuralSchema, unknown, unknown][]) {
-  test(`default: ${name}`, () => assert.deepEqual(applyDefaults(at(spec), value), want))
+  test(`adds defaults: ${name}`, () => assert.deepEqual(applyDefaults(at(spec), value), want))
 }
 
-test('defaults are copies: two objects never share one', () => {
+test('defaults are copied: no two objects share one', () => {
   const schema = at({ type: 'object', default: { list: [] }, 'x-kubernetes-preserve-unknown-fields': true })
   const [a, b] = [applyDefaults(schema, {}), applyDefaults(schema, {})] as { spec: { list: unknown[] } }[]
   assert.notEqual(a!.spec.list, b!.spec.list)
@@ -190,7 +190,7 @@ const { value: anyValue } = fc.letrec(tie => ({
   ),
 }))
 
-test('pruning and defaulting are idempotent, keep identity where nothing changes, and never change their argument', () => {
+test('pruning and defaulting are idempotent, return the same value if nothing changes, and never change their argument', () => {
   fc.assert(
     fc.property(anySchema, anyValue, (schema, value) => {
       const before = JSON.stringify(value)
@@ -207,7 +207,7 @@ test('pruning and defaulting are idempotent, keep identity where nothing changes
 })
 
 for (const [name, schema, want] of [
-  ['a sound schema', at({ type: 'object', properties: { a: string }, anyOf: [{ required: ['a'] }] }), []],
+  ['a valid schema', at({ type: 'object', properties: { a: string }, anyOf: [{ required: ['a'] }] }), []],
   [
     'no type',
     { properties: { a: {} } },
@@ -216,7 +216,7 @@ for (const [name, schema, want] of [
       's.properties[a].type: Required value: must not be empty for specified object fields',
     ],
   ],
-  ['root of another type', { type: 'string' }, ['s.type: Invalid value: "string": must be object at the root']],
+  ['a root that is not an object', { type: 'string' }, ['s.type: Invalid value: "string": must be object at the root']],
   ['array without items', at({ type: 'array' }), ['s.properties[spec].items: Required value: must be specified']],
   [
     'both kinds of properties',
@@ -228,7 +228,7 @@ for (const [name, schema, want] of [
     at({ type: 'string', anyOf: [{ type: 'string' }] }),
     ['s.properties[spec].anyOf[0].type: Forbidden: must be empty to be structural'],
   ],
-  ['int-or-string the long way', at({ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }), []],
+  ['the long form of int-or-string', at({ 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] }), []],
   [
     'a map list without keys',
     at({ type: 'array', 'x-kubernetes-list-type': 'map', items: at(string) }),
@@ -240,7 +240,7 @@ for (const [name, schema, want] of [
     ['s.properties[spec].default: Invalid value: "integer":  in body must be of type string: "integer"'],
   ],
   [
-    'a pattern that is none',
+    'an invalid pattern',
     at({ type: 'string', pattern: '(' }),
     [
       's.properties[spec].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(`',
@@ -248,7 +248,7 @@ for (const [name, schema, want] of [
   ],
   ['a reference', at({ type: 'object', $ref: '#/x' } as StructuralSchema), ['s.properties[spec].$ref: Forbidden: $ref is not supported']],
 ] as [string, unknown, string[]][]) {
-  test(`structural: ${name}`, () => {
+  test(`checks a structural schema: ${name}`, () => {
     assert.deepEqual(
       structuralErrors(schema, 's').map(({ field, message }) => `${field}: ${message}`),
       want,

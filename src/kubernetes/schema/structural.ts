@@ -11,9 +11,9 @@ import { ruleErrors } from './validation-rules.ts'
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string']
 const listTypes = ['atomic', 'set', 'map']
 const mapTypes = ['atomic', 'granular']
-/** What JSON Schema has and a structural schema may not use anywhere. */
+/** Keywords of JSON Schema that a structural schema may not use anywhere. */
 const neverAllowed = ['$ref', 'definitions', 'dependencies', 'patternProperties', 'additionalItems']
-/** What belongs outside of allOf, anyOf, oneOf and not. */
+/** Keywords that are not allowed within allOf, anyOf, oneOf and not. */
 const notInJunctors = [
   'additionalProperties',
   'default',
@@ -32,8 +32,8 @@ const notInJunctors = [
 const maxDepth = 100
 
 /**
- * Why `schema` (any JSON value) cannot be a CustomResourceDefinition's `openAPIV3Schema`; empty when it is structural:
- * every field has a type, validation adds nothing to the structure, defaults are valid.
+ * Why `schema` (any JSON value) cannot be the `openAPIV3Schema` of a CustomResourceDefinition; empty if it is structural:
+ * every field has a type, value validations do not add to the structure, and defaults are valid.
  */
 export function structuralErrors(schema: unknown, path = 'spec.validation.openAPIV3Schema'): StatusCause[] {
   const causes: StatusCause[] = []
@@ -49,7 +49,7 @@ type Level = 'root' | 'field' | 'item'
 
 function checkStructure(schema: Record<string, unknown>, path: string, level: Level, causes: StatusCause[], depth: number): void {
   if (depth > maxDepth) {
-    causes.push(forbiddenField(path, `schemas nest at most ${maxDepth} levels deep`))
+    causes.push(forbiddenField(path, `schemas must not be nested deeper than ${maxDepth} levels`))
     return
   }
   const { type } = schema
@@ -217,14 +217,14 @@ function checkJunctors(schema: Record<string, unknown>, structure: unknown, path
   if (schema.not !== undefined && schema.not !== null) checkJunctor(schema.not, structure, `${path}.not`, causes, depth + 1)
 }
 
-/** A part of a junctor may only restrict what `structure`, the schema around it at the same place, has said. */
+/** A part of a junctor may only restrict `structure`, the schema around it at the same path. */
 function checkJunctor(part: unknown, structure: unknown, path: string, causes: StatusCause[], depth: number): void {
   if (!isJsonObject(part) || depth > maxDepth) {
     causes.push(invalidValue(path, part, 'must be a schema'))
     return
   }
   const outer = isJsonObject(structure) ? structure : {}
-  // The one pattern that Kubernetes lets through: int-or-string said the long way.
+  // The one exception of Kubernetes: the long form of int-or-string.
   const isIntOrStringPart = outer['x-kubernetes-int-or-string'] === true && Object.keys(part).length === 1 && 'type' in part
   if (!isIntOrStringPart) {
     for (const name of notInJunctors) {

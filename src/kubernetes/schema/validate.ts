@@ -7,18 +7,18 @@ import { hasStringFormat } from '../object/string-format.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 
 export type ValidateOptions = {
-  /** The stored value: what is as it was there is not refused, even if the schema has become stricter since. */
+  /** The stored value: unchanged parts are not rejected, even if the schema became stricter (ratcheting). */
   oldValue?: unknown
 }
 
-/** Hostile objects can break every rule at once; nobody reads more causes than this. */
+/** A hostile object can violate every rule; more causes than this are of no use. */
 const maxCauses = 200
-/** Steps (see `cost-limit.ts`) of all patterns of one object: about 50 ms for hostile ones, and 3 MB of text for others. */
-const maxPatternSteps = 2_000_000
+/** The cost limit (see `cost-limit.ts`) of all patterns of one object: about 50 ms in the worst case, and 3 MB of text otherwise. */
+const patternCostLimit = 2_000_000
 
 /**
- * Why `value` does not fit `schema`, in Kubernetes' words; empty when it does. `path` is where the value stands,
- * empty for a whole object, whose apiVersion, kind and metadata the caller checks by other rules.
+ * Why `value` does not match `schema`, in Kubernetes' words; empty if it does. `path` is the field of the value, empty for
+ * a whole object, whose apiVersion, kind and metadata the caller validates.
  */
 export function validateSchema(schema: StructuralSchema, value: unknown, path: string, options: ValidateOptions = {}): StatusCause[] {
   const validator = new Validator(path)
@@ -28,9 +28,9 @@ export function validateSchema(schema: StructuralSchema, value: unknown, path: s
 
 class Validator {
   readonly causes: StatusCause[] = []
-  #patternSteps = maxPatternSteps
+  #patternCost = patternCostLimit
   readonly #base: string
-  // Paths are put together only for errors: most values are valid.
+  // Paths are joined only for errors: most values are valid.
   readonly #segments: (string | number)[] = []
 
   constructor(base: string) {
@@ -95,7 +95,7 @@ class Validator {
 
   #checkString(schema: StructuralSchema, value: string): void {
     const { format } = schema
-    // Of length and pattern Kubernetes tells the first mistake only.
+    // Kubernetes reports only the first error of length and pattern.
     if (this.#hasText(schema, value) && format !== undefined && !hasStringFormat(value, format)) {
       const path = this.#path()
       this.causes.push(invalidType(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`))
@@ -117,14 +117,14 @@ class Validator {
   #checkPattern(pattern: string, value: string): void {
     const expression = compileGoRegexp(pattern)
     if (!expression) return
-    const { result, leftOver } = withCostLimit(this.#patternSteps, () => expression.test(value))
-    if (leftOver < 0) {
-      // Unlike the value, whose length is the trouble, the pattern is worth repeating.
-      const why = `could not be matched against '${pattern.slice(0, 200)}': the texts of this object are too long for its patterns`
+    const { result, remaining } = withCostLimit(this.#patternCost, () => expression.test(value))
+    if (remaining < 0) {
+      // The value is too long to be worth quoting; the pattern is quoted instead.
+      const why = `could not be matched against '${pattern.slice(0, 200)}': the strings of this object are too long for its patterns`
       this.causes.push(invalidValue(this.#path(), `${value.slice(0, 20)}…`, why))
       return
     }
-    this.#patternSteps = leftOver
+    this.#patternCost = remaining
     if (!result) this.#refuse(value, `should match '${pattern}'`)
   }
 
@@ -280,7 +280,7 @@ function codePoints(text: string): number {
   return count
 }
 
-// 0.3 is a multiple of 0.1 for people, though not for binary fractions.
+// 0.3 is meant to be a multiple of 0.1, although the binary fractions are not.
 function isMultiple(value: number, of: number): boolean {
   const ratio = value / of
   return Number.isInteger(ratio) || Math.abs(ratio - Math.round(ratio)) < 1e-9 * Math.max(1, Math.abs(ratio))

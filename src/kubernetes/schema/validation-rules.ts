@@ -6,8 +6,8 @@ import { loadCel } from './load-cel.ts'
 
 export type { RuleResult }
 
-// Loading CEL takes 20 ms and 3 MB (twice that from source), so it is loaded for the first rule. That load is synchronous: rules are
-// evaluated while a write is decided, which must not be interrupted.
+// Loading CEL takes 20 ms and 3 MB (twice that from source), so it is deferred to the first rule. It is loaded synchronously
+// then: rules run while a write is being decided, which cannot wait.
 let loaded: typeof import('../cel/index.ts') | undefined
 
 function cel(): typeof import('../cel/index.ts') {
@@ -15,7 +15,7 @@ function cel(): typeof import('../cel/index.ts') {
   return loaded
 }
 
-/** True if there are `x-kubernetes-validations` in the schema or below: false lets a caller skip {@link checkRules}. */
+/** True if the schema has `x-kubernetes-validations` at any depth: false allows a caller to skip {@link checkRules}. */
 export function hasRules(schema: unknown): boolean {
   if (!isJsonObject(schema)) return false
   if (schema['x-kubernetes-validations'] !== undefined) return true
@@ -24,17 +24,17 @@ export function hasRules(schema: unknown): boolean {
 }
 
 /**
- * Checks the `x-kubernetes-validations` of the schema of a whole object, in Kubernetes' words. Takes about 50 ms at most,
- * whatever the rules and the object; what was not checked by then is refused.
- * @param oldValue the stored object, for transition rules; and what did not change since is told in `warnings` only.
+ * Evaluates the `x-kubernetes-validations` in the schema of a whole object, with errors in Kubernetes' words. The cost limit
+ * bounds it to about 50 ms for any rules and object; an object that exceeds it is rejected.
+ * @param oldValue the stored object, for transition rules; errors in unchanged parts are returned as `warnings` only.
  */
 export function checkRules(schema: StructuralSchema, value: unknown, oldValue: unknown): RuleResult {
   return cel().checkRules(schema, value, oldValue)
 }
 
 /**
- * Why the rules in the schema of a definition cannot be served: they do not compile, or ask for old values where there are
- * none. With `isStructural` false only their form is looked at, since types cannot be told.
+ * Why the rules in the schema of a definition are invalid: they do not compile, or use old values where there are none.
+ * With `isStructural` false only their syntax is checked, since types are unknown.
  */
 export function ruleErrors(schema: unknown, path: string, isStructural: boolean): StatusCause[] {
   return hasRules(schema) ? cel().ruleErrors(schema as StructuralSchema, path, isStructural) : []

@@ -210,7 +210,7 @@ function trackManagedFields(
     before,
     // What a new object's status begins with is nobody's.
     after: before === undefined && kind.hasStatus ? { ...after, status: kind.strategy.zeroValue?.status } : after,
-    blank: kind.strategy.zeroValue,
+    zeroValue: kind.strategy.zeroValue,
     manager,
     schema: kind.schema,
     apiVersion: kind.apiVersion,
