@@ -162,7 +162,7 @@ export class KubernetesServiceController {
 
   #track(kind: Kind, before: KubeObject | undefined, after: KubeObject) {
     const { schema, apiVersion, strategy } = kind
-    return trackUpdate({ before, after, blank: strategy.zeroValue, manager, schema, apiVersion, nowMs: this.#store.nowMs })
+    return trackUpdate({ before, after, zeroValue: strategy.zeroValue, manager, schema, apiVersion, nowMs: this.#store.nowMs })
   }
 }
 
