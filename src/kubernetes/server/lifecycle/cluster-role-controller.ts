@@ -65,10 +65,10 @@ export class ClusterRoleController {
       if (withRules(role, aggregateRules(role, roles)) === role) continue
       done.push(
         mutate(this.#store, this.#roles, role.metadata.name, head => {
-          if (!head) return { answer: undefined }
+          if (!head) return { result: undefined }
           const live = parseEntry(head)
           const next = withRules(live, aggregateRules(live, roles))
-          return next === live ? { answer: undefined } : { put: next }
+          return next === live ? { result: undefined } : { put: next }
         }),
       )
     }

@@ -44,7 +44,7 @@ export class CrdController {
     if (!this.#table.get(name)?.deleting) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
-      if (!crd?.status || crd.status.conditions?.some(({ reason }) => reason === 'InstanceDeletionInProgress')) return { answer: undefined }
+      if (!crd?.status || crd.status.conditions?.some(({ reason }) => reason === 'InstanceDeletionInProgress')) return { result: undefined }
       const terminating = {
         type: 'Terminating',
         status: 'True' as const,
@@ -58,7 +58,7 @@ export class CrdController {
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)
       const finalizers = crd?.metadata.finalizers
-      if (!crd?.metadata.deletionTimestamp || !finalizers?.includes(crdFinalizer)) return { answer: undefined }
+      if (!crd?.metadata.deletionTimestamp || !finalizers?.includes(crdFinalizer)) return { result: undefined }
       const kept = finalizers.filter(finalizer => finalizer !== crdFinalizer)
       const next = { ...crd, metadata: { ...crd.metadata, finalizers: kept.length > 0 ? kept : undefined } }
       return isDeletionComplete(next) ? { remove: next } : { put: next }

@@ -146,7 +146,7 @@ export class GarbageCollector {
     await mutate(this.#store, table, key, head => {
       const object = head && parseEntry(head)
       const references = object?.metadata.ownerReferences
-      if (!object || !references?.some(reference => uids.includes(reference.uid))) return { answer: undefined }
+      if (!object || !references?.some(reference => uids.includes(reference.uid))) return { result: undefined }
       const kept = references.filter(reference => !uids.includes(reference.uid))
       return { put: withMeta(object, { ownerReferences: kept.length > 0 ? kept : undefined }) }
     })
@@ -156,7 +156,7 @@ export class GarbageCollector {
     await mutate(this.#store, table, entry.key, head => {
       const object = head && parseEntry(head)
       const finalizers = object?.metadata.finalizers
-      if (!object || object.metadata.uid !== entry.uid || !finalizers?.includes(finalizer)) return { answer: undefined }
+      if (!object || object.metadata.uid !== entry.uid || !finalizers?.includes(finalizer)) return { result: undefined }
       const kept = finalizers.filter(name => name !== finalizer)
       const next = withMeta(object, { finalizers: kept.length > 0 ? kept : undefined })
       return isDeletionComplete(next) ? { remove: next } : { put: next }

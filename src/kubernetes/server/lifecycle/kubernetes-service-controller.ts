@@ -119,7 +119,7 @@ export class KubernetesServiceController {
     await mutate(this.#store, this.#tableOf(kind), key, head => {
       const live = head && parseEntry(head)
       const changes = head?.deleting ? undefined : changesTo(live)
-      if (changes === undefined) return { answer: undefined }
+      if (changes === undefined) return { result: undefined }
       if (changes === 'delete') return { remove: live! }
       return { put: live ? this.#updated(kind, live, changes) : this.#created(kind, changes) }
     })

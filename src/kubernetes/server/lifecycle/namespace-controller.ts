@@ -45,7 +45,7 @@ export class NamespaceController {
 
   async #ensureNamespace(name: string): Promise<void> {
     await mutate(this.#store, this.#table, name, head => {
-      if (head) return { answer: undefined }
+      if (head) return { result: undefined }
       const metadata = {
         name,
         uid: randomUUID(),
@@ -129,10 +129,10 @@ export class NamespaceController {
     const { nowMs } = this.#store
     await mutate(this.#store, this.#table, name, head => {
       const before = head && parseEntry(head)
-      if (!before?.metadata.deletionTimestamp) return { answer: undefined }
+      if (!before?.metadata.deletionTimestamp) return { result: undefined }
       const status = (before.status ?? {}) as { conditions?: Condition[] }
       const conditions = namespaceConditions(status.conditions, remaining, nowMs)
-      if (equalJson(conditions, status.conditions)) return { answer: undefined }
+      if (equalJson(conditions, status.conditions)) return { result: undefined }
       const after: KubeObject = { ...before, metadata: { ...before.metadata }, status: { ...status, conditions } }
       const schema = this.#registry.find('', 'v1', 'namespaces')?.schema
       const managedFields = trackUpdate({ before, after, manager, schema, apiVersion: 'v1', subresource: 'status', nowMs })
@@ -144,9 +144,9 @@ export class NamespaceController {
   async #removeFinalizer(name: string): Promise<void> {
     await mutate(this.#store, this.#table, name, head => {
       const namespace = head && parseEntry(head)
-      if (!namespace?.metadata.deletionTimestamp) return { answer: undefined }
+      if (!namespace?.metadata.deletionTimestamp) return { result: undefined }
       const spec = (namespace.spec ?? {}) as { finalizers?: string[] }
-      if (!spec.finalizers?.includes(finalizer)) return { answer: undefined }
+      if (!spec.finalizers?.includes(finalizer)) return { result: undefined }
       const next: KubeObject = { ...namespace, spec: { ...spec, finalizers: spec.finalizers.filter(other => other !== finalizer) } }
       return isDeletionComplete(next) ? { remove: namespace } : { put: next }
     })

@@ -9,7 +9,7 @@ export async function ensurePriorityClasses(store: Store): Promise<void> {
   const table = store.table('priorityclasses.scheduling.k8s.io')
   const done = systemPriorityClasses.map(({ name, value, description }) =>
     mutate(store, table, name, head => {
-      if (head) return { answer: undefined }
+      if (head) return { result: undefined }
       const priorityClass: KubeObject = {
         apiVersion: 'scheduling.k8s.io/v1',
         kind: 'PriorityClass',

@@ -29,7 +29,7 @@ export class ResourceQuotaController {
     await mutate(this.#store, this.#store.table('resourcequotas'), key, head => {
       const quota = head && parseEntry(head)
       const status = head && this.#quotas.status(head.namespace, head.name)
-      if (!quota || !status || equalJson(quota.status ?? {}, status)) return { answer: undefined }
+      if (!quota || !status || equalJson(quota.status ?? {}, status)) return { result: undefined }
       return { put: { ...quota, status } }
     })
   }

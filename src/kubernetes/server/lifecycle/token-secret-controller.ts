@@ -51,18 +51,18 @@ export class TokenSecretController {
 
   async #reconcile(key: string): Promise<void> {
     await mutate(this.#store, this.#secrets, key, head => {
-      if (!head || head.deleting) return { answer: undefined }
+      if (!head || head.deleting) return { result: undefined }
       const secret = parseEntry(head)
-      if (secret.type !== tokenType) return { answer: undefined }
+      if (secret.type !== tokenType) return { result: undefined }
       const { metadata } = secret
       const account = this.#accounts.get(`${head.namespace}/${metadata.annotations?.[nameAnnotation]}`)
       const uid = metadata.annotations?.[uidAnnotation]
       if (!account || (uid && uid !== account.uid)) {
         // Its finalizers, if it has any, are for their owners to take away.
-        return metadata.finalizers?.length ? { answer: undefined } : { remove: secret }
+        return metadata.finalizers?.length ? { result: undefined } : { remove: secret }
       }
       const next = this.#withToken(secret, account)
-      return next ? { put: next } : { answer: undefined }
+      return next ? { put: next } : { result: undefined }
     })
   }
 

@@ -1,6 +1,15 @@
-import { badRequest, isJsonObject, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '../../object/index.ts'
+import {
+  badRequest,
+  isJsonObject,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type ObjectMeta,
+  type StatusError,
+} from '../../object/index.ts'
 import { pruneUnknown } from '../../schema/index.ts'
 import type { Kind } from '../registry/index.ts'
+import { isJson, parseBody, parseBodyStrict } from './body.ts'
+import type { Call } from './call.ts'
 import { nullsToZero } from './nulls-to-zero.ts'
 import type { WriteOptions } from './write-options.ts'
 
@@ -112,4 +121,15 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
 
 function formatType(value: unknown): string {
   return value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+/** The body of a call as an object of its kind. Duplicate keys are reported as `fieldValidation` requires. */
+export function decodeBody({ target: { kind }, input: { body, contentType } }: Call, options: WriteOptions): Decoded {
+  if (options.fieldValidation === 'Ignore' || !isJson(contentType)) return decode(kind, parseBody(body, contentType), options)
+  const { value, duplicates } = parseBodyStrict(body)
+  return decode(kind, value, options, duplicates)
+}
+
+export function undeterminedName(name: string): StatusError {
+  return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`)
 }

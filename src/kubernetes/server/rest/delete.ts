@@ -16,8 +16,8 @@ import type { Entry, Store, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
 import { type Call, keyOf, type Services, sendObject, sendResult } from './call.ts'
+import { isDeletionComplete } from './metadata.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
-import { isDeletionComplete } from './prepare.ts'
 import { mustStream, selectionOf } from './read.ts'
 import { streamList } from './stream-list.ts'
 
@@ -88,7 +88,7 @@ function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
 /** Deletes the object that `entry` is a version of, unless another has taken its name since. */
 export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: Entry, options: DeleteOptions): Promise<void> {
   await mutate(store, table, entry.key, head => {
-    if (head?.uid !== entry.uid) return { answer: undefined }
+    if (head?.uid !== entry.uid) return { result: undefined }
     return decideDelete(kind, readEntry(kind, head), options, store.nowMs)
   })
 }
@@ -128,7 +128,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   // Grace that was given may be shortened, never drawn out.
   const graceWanted = kind.strategy.gracePeriodSeconds?.(object, options.graceSeconds) ?? 0
   const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
-  if (isMarked && isUnchanged && grace === graceBefore && !isDeletionComplete(object)) return { answer: undefined }
+  if (isMarked && isUnchanged && grace === graceBefore && !isDeletionComplete(object)) return { result: undefined }
   // Kubernetes marks these two in a way of their own, without grace and generation.
   const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
@@ -145,8 +145,8 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
   if (isDeletionComplete(marked))
-    return options.dryRun ? { answer: undefined } : { remove: storedForm(kind, kind.strategy.gracePeriodSeconds ? marked : object) }
-  return options.dryRun ? { answer: marked } : { put: storedForm(kind, marked) }
+    return options.dryRun ? { result: undefined } : { remove: storedForm(kind, kind.strategy.gracePeriodSeconds ? marked : object) }
+  return options.dryRun ? { result: marked } : { put: storedForm(kind, marked) }
 }
 
 // Kubernetes names the kind here, not the resource.

@@ -11,13 +11,12 @@ import { watch } from './watch.ts'
 import { create, patch, update } from './write.ts'
 
 export { type Call, type Caller, methodNotAllowed, type Services, sendObject, type Target, withKind } from './call.ts'
-export type { Decoded } from './decode.ts'
+export { type Decoded, decodeBody } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
 export { isLongYaml, LongYaml } from './long-yaml.ts'
+export { isDeletionComplete } from './metadata.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
-export { isDeletionComplete } from './prepare.ts'
-export { decodeBody } from './write.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
 
 /** Carries out one call and answers it. */

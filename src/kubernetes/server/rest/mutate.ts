@@ -8,9 +8,9 @@ export type WriteDecision =
   /** Store `object` (in its stored form). */
   | { readonly put: KubeObject }
   /** Delete it: watchers see `remove` as its last state, the writer gets `answer`, which was never stored, if there is one. */
-  | { readonly remove: KubeObject; readonly answer?: KubeObject }
+  | { readonly remove: KubeObject; readonly result?: KubeObject }
   /** Nothing to store: a no-op, or a dry run, whose result is `object`. */
-  | { readonly answer: KubeObject | undefined }
+  | { readonly result: KubeObject | undefined }
 
 export type WriteResult = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
 
@@ -45,14 +45,14 @@ export async function mutate(
     }
     if ('remove' in decision) {
       const entry = await store.remove(table, head!, decision.remove)
-      const { answer } = decision
-      return { entry: answer ? undefined : entry, object: answer, isRemoved: true, isCreated: false }
+      const { result } = decision
+      return { entry: result ? undefined : entry, object: result, isRemoved: true, isCreated: false }
     }
     if (settling) {
       await settling
       if (store.head(table, key) !== head) continue
     }
-    return { entry: decision.answer ? undefined : head, object: decision.answer, isRemoved: false, isCreated: false }
+    return { entry: decision.result ? undefined : head, object: decision.result, isRemoved: false, isCreated: false }
   }
 }
 

@@ -18,11 +18,11 @@ import { asciiJson, type Entry } from '../storage/index.ts'
 import { renderEntry, send } from '../wire/index.ts'
 import { parseYaml } from './body.ts'
 import { type Call, keyOf, type Services, withKind } from './call.ts'
-import { type Decoded, decode } from './decode.ts'
+import { type Decoded, decode, decodeBody, undeterminedName } from './decode.ts'
 import { mutate, readEntry, storedForm, type WriteDecision } from './mutate.ts'
-import { prepareUpdate } from './prepare.ts'
+import { patchFunction } from './patch-function.ts'
+import { prepareUpdate } from './prepare-update.ts'
 import { moveToParent, moveToScale } from './scale-managers.ts'
-import { decodeBody, patchFunction, undeterminedName } from './write.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
 /**
@@ -172,10 +172,17 @@ function decideScaleWrite(
   const meta: Decoded['sent'] = { name, labels, annotations, finalizers, ownerReferences, managedFields: parentManagers }
   if (sent.resourceVersion) meta.resourceVersion = sent.resourceVersion
   const object = withValue(before, specReplicas, replicas)
-  const after = prepareUpdate(kind, before, { object, sent: meta, unknown: [] }, { namespace, name }, 'applied', options)
+  const after = prepareUpdate({
+    kind,
+    before,
+    decoded: { object, sent: meta, unknown: [] },
+    url: { namespace, name },
+    ownership: 'applied',
+    options,
+  })
   if (after.metadata.managedFields?.length === 0) delete after.metadata.managedFields
   const isKept = after === before || options.dryRun
-  return { after, decision: isKept ? { answer: after === before ? undefined : after } : { put: storedForm(kind, after) } }
+  return { after, decision: isKept ? { result: after === before ? undefined : after } : { put: storedForm(kind, after) } }
 }
 
 function checkNamespacedName({ target: { kind, name, namespace } }: Call, sent: Decoded['sent']): void {

@@ -1,0 +1,80 @@
+import {
+  annotationErrors,
+  finalizerErrors,
+  finalizerWarnings,
+  invalid,
+  invalidValue,
+  type KubeObject,
+  labelErrors,
+  ownerReferenceErrors,
+  type StatusCause,
+  type StatusError,
+} from '../../object/index.ts'
+import { applyDefaults, checkRules, validateSchema } from '../../schema/index.ts'
+import type { Kind } from '../registry/index.ts'
+import { goTypeError } from './go-type-error.ts'
+import type { WriteOptions } from './write-options.ts'
+
+/** An object with the defaults of its kind. */
+export function withDefaults(kind: Kind, object: KubeObject): KubeObject {
+  return kind.strategy.default ? kind.strategy.default(object) : (applyDefaults(kind.schema, object) as KubeObject)
+}
+
+/** Every cause to reject an object: schema, metadata, the rules of its kind. */
+export function validateObject(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): StatusCause[] {
+  const { metadata } = object
+  const causes = schemaCauses(kind, object, before)
+  if (metadata.labels) causes.push(...labelErrors(metadata.labels, 'metadata.labels'))
+  if (metadata.annotations) causes.push(...annotationErrors(metadata.annotations, 'metadata.annotations'))
+  const { finalizers } = metadata
+  if (finalizers) causes.push(...finalizerErrors(finalizers, 'metadata.finalizers', { mayBeUnqualified: kind.isCustom }))
+  if (metadata.ownerReferences) causes.push(...ownerReferenceErrors(metadata.ownerReferences, 'metadata.ownerReferences'))
+  // The rules of a kind rely on fields that match the schema.
+  if (kind.strategy.validate && (!causes.some(isOutsideMetadata) || causes.length === 0))
+    causes.push(...kind.strategy.validate(object, before))
+  if (kind.hasValidationRules) addRuleCauses(kind, object, before, options, causes)
+  return causes
+}
+
+const blockingReasons = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+])
+
+/** Adds the causes of the CEL validation rules of a custom resource. They rely on values of the right types. */
+export function addRuleCauses(
+  kind: Kind,
+  object: KubeObject,
+  before: KubeObject | undefined,
+  options: WriteOptions,
+  causes: StatusCause[],
+): void {
+  if (causes.some(({ reason }) => blockingReasons.has(reason))) {
+    const why = 'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+    causes.push(invalidValue('<nil>', null, why))
+    return
+  }
+  const { causes: broken, warnings } = checkRules(kind.schema, object, before)
+  causes.push(...broken)
+  options.warnings.push(...warnings)
+}
+
+export function addFinalizerWarnings(kind: Kind, object: KubeObject, before: KubeObject | undefined, options: WriteOptions): void {
+  const { finalizers } = object.metadata
+  if (!kind.isCustom || !finalizers) return
+  options.warnings.push(...finalizerWarnings(finalizers, before?.metadata.finalizers ?? [], 'metadata.finalizers'))
+}
+
+// A kind with a default function has checked the types in it.
+export function schemaCauses(kind: Kind, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  return kind.strategy.default ? [] : validateSchema(kind.schema, object, '', { oldValue: before })
+}
+
+export function validationError(kind: Kind, name: string, causes: StatusCause[]): StatusError {
+  return (kind.isCustom ? undefined : goTypeError(kind, causes)) ?? invalid(kind, name, causes)
+}
+
+const isOutsideMetadata = ({ field }: StatusCause) => !field.startsWith('metadata.')
