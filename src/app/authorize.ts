@@ -1,5 +1,5 @@
 import { apiGroup, systemNamespace } from '../api/index.ts'
-import { type Attributes, adminsGroup, type OwnAuthorizer } from '../kubernetes/server/index.ts'
+import { type Attributes, adminsGroup, type AuthorizerPlugin } from '../kubernetes/server/index.ts'
 import { authorizeJoined, type JoinedWorkerFacts, joinedGroup } from './authorize-joined.ts'
 
 export const workersGroup = 'oarlock:workers'
@@ -28,7 +28,7 @@ export type AuthorizerFacts = JoinedWorkerFacts & {
  * table does not make Stacks safe from each other; it keeps a Worker from what decides about Runs, from the Runs of others, and
  * from reading Secrets in bulk. SECURITY.md says the same in words.
  */
-export function makeAuthorizer(facts: AuthorizerFacts): OwnAuthorizer {
+export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
   return attributes => {
     const { user, group, resource, subresource, namespace, name } = attributes
     if (user.groups.includes(adminsGroup)) return true

@@ -25,9 +25,9 @@ export {
   type AdmissionPlugin,
   type AdmissionRequest,
   type Attributes,
+  type AuthorizerPlugin,
   adminsGroup,
   issueClientCertificate,
-  type OwnAuthorizer,
   type User,
 } from './auth/index.ts'
 export type { FairnessLimits } from './fairness/index.ts'

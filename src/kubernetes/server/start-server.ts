@@ -8,15 +8,15 @@ import { type Log, silentLog } from '../util/index.ts'
 import {
   type AdmissionPlugin,
   Authorization,
-  makeKubeconfig,
-  type OwnAuthorizer,
+  type AuthorizerPlugin,
+  type IssueTokenOptions,
+  kubeconfigText,
   openIdDocument,
   Rbac,
   rbacGroup,
   readCertificates,
   ServiceAccountTokens,
   SigningKey,
-  type TokenRequest,
   Tokens,
   writeSecretFile,
 } from './auth/index.ts'
@@ -55,7 +55,7 @@ export type ServerOptions = {
    * Asked first about every request: true allows it, a text refuses it with that reason, undefined leaves it to what holds
    * by default: `system:masters` may do everything, everyone else what RBAC says.
    */
-  authorize?: OwnAuthorizer
+  authorize?: AuthorizerPlugin
   /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
   /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
@@ -78,7 +78,7 @@ export type ApiServer = {
   /** The same API for a client of this process, without a socket: `createClient({ cluster, local: server.connect() })`. */
   connect(): LocalConnection
   /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
-  issueToken(user: TokenRequest): string
+  issueToken(user: IssueTokenOptions): string
   /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   stats(): ServerStats
@@ -212,7 +212,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     await lifecycle.publishEndpoint({ address: advertiseAddress(address, networkInterfaces()), port: actualPort })
     url = `https://${urlHost(host)}:${actualPort}`
     const kubeconfigPath = join(dataDir, 'kubeconfig')
-    withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, makeKubeconfig({ url, ca: certificates.ca, token: tokens.adminToken })))
+    withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, kubeconfigText({ url, ca: certificates.ca, token: tokens.adminToken })))
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
     log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
 

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { isLive, type KnownToken, type Tokens } from './tokens.ts'
-import { named, type User } from './user.ts'
+import { isLive, type Tokens, type VerifiedToken } from './tokens.ts'
+import { authenticatedUser, type User } from './user.ts'
 
 /** `wrong` is a credential that does not hold: it is refused, not taken for none. */
 export type Authentication = { user: User } | 'none' | 'wrong'
@@ -11,7 +11,7 @@ export type Authentication = { user: User } | 'none' | 'wrong'
 const byCertificate = new WeakMap<object, { user: User; expiresMs: number } | 'none'>()
 
 // What a connection's last token was found to mean: clients send the same one with every request.
-const byConnection = new WeakMap<object, KnownToken & { authorization: string }>()
+const byConnection = new WeakMap<object, VerifiedToken & { authorization: string }>()
 
 /** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
 export function authenticate(
@@ -43,7 +43,7 @@ function certificateUser(socket: TLSSocket): { user: User; expiresMs: number } |
   if (!socket.authorized) return undefined
   const { subject, valid_to: validTo } = socket.getPeerCertificate()
   const names = asArray(subject?.CN)
-  return names[0] ? { user: named(names[0], asArray(subject?.O)), expiresMs: Date.parse(validTo) } : undefined
+  return names[0] ? { user: authenticatedUser(names[0], asArray(subject?.O)), expiresMs: Date.parse(validTo) } : undefined
 }
 
 // Repeated attributes come as an array, whatever the types say.

@@ -2,12 +2,12 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, randomBytes, X50
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { readIfThere, writeSecretFile } from './secret-file.ts'
-import { type CertificateOrder, type Signer, signCertificate } from './x509.ts'
+import { readIfExists, writeSecretFile } from './secret-file.ts'
+import { type CertificateRequest, type Signer, signCertificate } from './x509.ts'
 
 const dayMs = 24 * 60 * 60 * 1_000
-const caLifeMs = 10 * 365 * dayMs
-const servingLifeMs = 365 * dayMs
+const caValidityMs = 10 * 365 * dayMs
+const servingValidityMs = 365 * dayMs
 const renewBeforeMs = 30 * dayMs
 /** Clients whose clocks are behind by up to this take a new certificate. */
 const clockSkewMs = 60 * 60 * 1_000
@@ -26,19 +26,19 @@ export async function readCertificates(
   nowMs: number,
   others: readonly string[] = [],
 ): Promise<ServingCertificates> {
-  const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? ownNames() : [host]), ...others])]
+  const names = [...new Set(['localhost', '127.0.0.1', '::1', ...(isWildcard(host) ? machineNames() : [host]), ...others])]
   const found = readPair(pkiDir, 'ca')
-  const ca = found && isGood(found.certificate, nowMs) ? found : await makeAuthority(pkiDir, nowMs)
+  const ca = found && isValid(found.certificate, nowMs) ? found : await createAuthority(pkiDir, nowMs)
   const serving = readPair(pkiDir, 'serving')
   if (
     serving &&
-    isGood(serving.certificate, nowMs) &&
+    isValid(serving.certificate, nowMs) &&
     coversAll(serving.certificate, names) &&
     isSignedBy(serving.certificate, ca.certificate)
   ) {
     return { ca: ca.certificate, ...serving }
   }
-  const made = await issue([['CN', 'oarlock']], { serves: names }, servingLifeMs, ca, nowMs)
+  const made = await issue([['CN', 'oarlock']], { serves: names }, servingValidityMs, ca, nowMs)
   writeSecretFile(join(pkiDir, 'serving.key'), made.key)
   writeSecretFile(join(pkiDir, 'serving.crt'), made.certificate)
   return { ca: ca.certificate, ...made }
@@ -55,10 +55,10 @@ export async function issueClientCertificate(
   return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
 
-async function makeAuthority(pkiDir: string, nowMs: number): Promise<Pair> {
-  const { publicKey, privateKey } = makeKeys()
+async function createAuthority(pkiDir: string, nowMs: number): Promise<Pair> {
+  const { publicKey, privateKey } = createKeys()
   const subject = [['CN', `oarlock-ca-${randomBytes(4).toString('hex')}`]] as const
-  const life = { notBeforeMs: nowMs - clockSkewMs, notAfterMs: nowMs + caLifeMs }
+  const life = { notBeforeMs: nowMs - clockSkewMs, notAfterMs: nowMs + caValidityMs }
   const certificate = await signCertificate({ subject, publicKey, ...life, use: 'ca' }, { key: privateKey })
   const key = pemOf(privateKey)
   writeSecretFile(join(pkiDir, 'ca.key'), key)
@@ -67,20 +67,20 @@ async function makeAuthority(pkiDir: string, nowMs: number): Promise<Pair> {
 }
 
 async function issue(
-  subject: CertificateOrder['subject'],
-  use: CertificateOrder['use'],
+  subject: CertificateRequest['subject'],
+  use: CertificateRequest['use'],
   lifeMs: number,
   ca: Pair,
   nowMs: number,
 ): Promise<Pair> {
-  const { publicKey, privateKey } = makeKeys()
+  const { publicKey, privateKey } = createKeys()
   const signer: Signer = { key: createPrivateKey(ca.key), certificate: new X509Certificate(ca.certificate) }
   const notAfterMs = Math.min(nowMs + lifeMs, Date.parse(signer.certificate!.validTo))
   const certificate = await signCertificate({ subject, publicKey, notBeforeMs: nowMs - clockSkewMs, notAfterMs, use }, signer)
   return { certificate, key: pemOf(privateKey) }
 }
 
-function makeKeys(): { publicKey: KeyObject; privateKey: KeyObject } {
+function createKeys(): { publicKey: KeyObject; privateKey: KeyObject } {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' })
 }
 
@@ -89,8 +89,8 @@ function pemOf(key: KeyObject): string {
 }
 
 function readPair(pkiDir: string, name: string): Pair | undefined {
-  const certificate = readIfThere(join(pkiDir, `${name}.crt`))
-  const key = readIfThere(join(pkiDir, `${name}.key`))
+  const certificate = readIfExists(join(pkiDir, `${name}.crt`))
+  const key = readIfExists(join(pkiDir, `${name}.key`))
   return certificate !== undefined && key !== undefined ? { certificate, key } : undefined
 }
 
@@ -102,7 +102,7 @@ function parse(pem: string): X509Certificate | undefined {
   }
 }
 
-function isGood(pem: string, nowMs: number): boolean {
+function isValid(pem: string, nowMs: number): boolean {
   const certificate = parse(pem)
   return certificate !== undefined && Date.parse(certificate.validTo) - renewBeforeMs > nowMs
 }
@@ -119,7 +119,7 @@ function coversAll(pem: string, names: string[]): boolean {
 }
 
 /** By what others reach a server that listens on every address. Link-local ones are good for one link only, and change. */
-function ownNames(): string[] {
+function machineNames(): string[] {
   const addresses = Object.values(networkInterfaces()).flatMap(some => some ?? [])
   const name = hostname()
   return [

@@ -4,22 +4,22 @@
  * Nothing is open by default: only health and version answer to a stranger. No secret leaves in a message (invariant 9).
  */
 export { type Authentication, authenticate } from './authenticate.ts'
-export { Authorization, type Explained } from './authorization.ts'
+export { Authorization, type AuthorizationReview } from './authorization.ts'
 export { issueClientCertificate, readCertificates, type ServingCertificates } from './certificates.ts'
-export { makeKubeconfig } from './kubeconfig.ts'
+export { kubeconfigText } from './kubeconfig.ts'
 export { type OpenIdDocument, openIdDocument } from './openid.ts'
 export * from './rbac/index.ts'
 export { writeSecretFile } from './secret-file.ts'
-export { type ReadToken, type Reference, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
+export { type Reference, type ReviewedToken, type ServiceAccountGrant, ServiceAccountTokens } from './service-account-tokens.ts'
 export { SigningKey } from './signing-key.ts'
-export { type TokenRequest, Tokens } from './tokens.ts'
+export { type IssueTokenOptions, Tokens } from './tokens.ts'
 export {
   type AdmissionPlugin,
   type AdmissionRequest,
   type Attributes,
   type Authorizer,
+  type AuthorizerPlugin,
   adminsGroup,
-  named,
-  type OwnAuthorizer,
+  authenticatedUser,
   type User,
 } from './user.ts'

@@ -1,5 +1,5 @@
 /** A kubeconfig with one context: this server, its authority, the administrator's token. */
-export function makeKubeconfig({ url, ca, token }: { url: string; ca: string; token: string }): string {
+export function kubeconfigText({ url, ca, token }: { url: string; ca: string; token: string }): string {
   // Texts in JSON's quotes are YAML, whatever is in them.
   return `apiVersion: v1
 kind: Config

@@ -15,15 +15,15 @@ export function writeSecretFile(path: string, text: string): void {
 }
 
 /** Reads a file, or makes it when there is none. */
-export function readOrMake(path: string, make: () => string): string {
-  const found = readIfThere(path)
+export function readOrCreate(path: string, make: () => string): string {
+  const found = readIfExists(path)
   if (found !== undefined) return found
   const text = make()
   writeSecretFile(path, text)
   return text
 }
 
-export function readIfThere(path: string): string | undefined {
+export function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {

@@ -2,8 +2,8 @@ import { hash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { isJsonObject } from '../../object/index.ts'
 import { type Entry, parseEntry, type Store, type Table } from '../storage/index.ts'
 import type { SigningKey } from './signing-key.ts'
-import type { KnownToken } from './tokens.ts'
-import { named, type User } from './user.ts'
+import type { VerifiedToken } from './tokens.ts'
+import { authenticatedUser, type User } from './user.ts'
 
 /** As in most clusters, so that what was written for Kubernetes finds the audience it expects. */
 const defaultIssuer = 'https://kubernetes.default.svc'
@@ -11,9 +11,9 @@ const legacyIssuer = 'kubernetes/serviceaccount'
 const legacyPrefix = 'kubernetes.io/serviceaccount'
 
 // An object that is being deleted vouches for its tokens this much longer, as in Kubernetes: who shuts down may say goodbye.
-const deletedLeewayMs = 60_000
+const deletionGraceMs = 60_000
 // A clock that was set back must not lock out who has just been given a token.
-const clockLeewayMs = 60_000
+const clockSkewMs = 60_000
 
 const serviceAccountPrefix = 'system:serviceaccount:'
 
@@ -31,7 +31,7 @@ export type ServiceAccountGrant = {
 }
 
 /** A token that holds; `audiences` are those asked for that it was made for. */
-export type ReadToken = KnownToken & { readonly audiences: readonly string[] }
+export type ReviewedToken = VerifiedToken & { readonly audiences: readonly string[] }
 
 /**
  * Tokens of service accounts: signed JSON Web Tokens with kube-apiserver's claims. They are not stored; each use looks
@@ -86,21 +86,21 @@ export class ServiceAccountTokens {
   }
 
   /** Whom a token stands for, or why it does not hold; undefined for one that is not ours. */
-  read(token: string, wanted: readonly string[], nowMs: number): ReadToken | string | undefined {
+  read(token: string, wanted: readonly string[], nowMs: number): ReviewedToken | string | undefined {
     const claims = this.key.read(token)
     if (claims?.iss === this.issuer) return this.#readBound(claims, wanted, nowMs)
     if (claims?.iss === legacyIssuer) return this.#readLegacy(token, claims, wanted)
     return undefined
   }
 
-  #readBound(claims: Record<string, unknown>, wanted: readonly string[], nowMs: number): ReadToken | string {
+  #readBound(claims: Record<string, unknown>, wanted: readonly string[], nowMs: number): ReviewedToken | string {
     const { exp, nbf, jti, aud } = claims
     const { namespace, serviceaccount, pod, secret, node } = (claims['kubernetes.io'] ?? {}) as Record<string, unknown>
     const given = Array.isArray(aud) ? aud : [aud]
     const audiences = wanted.filter(audience => given.includes(audience))
     if (audiences.length === 0) return `token audiences ${formatList(given)} is invalid for the target audiences ${formatList(wanted)}`
     if (typeof exp !== 'number' || exp * 1_000 <= nowMs) return 'service account token has expired'
-    if (typeof nbf !== 'number' || nbf * 1_000 > nowMs + clockLeewayMs) return 'service account token is not valid yet'
+    if (typeof nbf !== 'number' || nbf * 1_000 > nowMs + clockSkewMs) return 'service account token is not valid yet'
     if (typeof namespace !== 'string' || !isReference(serviceaccount)) return 'service account token claims could not be validated'
     // A token that is bound to a Pod names the Pod's node for information only.
     const bound: { table: Table; key: string; uid: string }[] = []
@@ -109,9 +109,9 @@ export class ServiceAccountTokens {
     if (isReference(secret)) bound.push({ table: this.#secrets, key: `${namespace}/${secret.name}`, uid: secret.uid })
     const accountKey = `${namespace}/${serviceaccount.name}`
     const isLive = () =>
-      this.#isThere(this.#accounts.get(accountKey), serviceaccount.uid) &&
-      bound.every(({ table, key, uid }) => this.#isThere(table.get(key), uid))
-    if (!this.#isThere(this.#accounts.get(accountKey), serviceaccount.uid)) return `service account ${accountKey} has been deleted`
+      this.#vouchesFor(this.#accounts.get(accountKey), serviceaccount.uid) &&
+      bound.every(({ table, key, uid }) => this.#vouchesFor(table.get(key), uid))
+    if (!this.#vouchesFor(this.#accounts.get(accountKey), serviceaccount.uid)) return `service account ${accountKey} has been deleted`
     if (!isLive()) return 'service account token has been invalidated'
     const prefix = 'authentication.kubernetes.io'
     const extra: Record<string, string[]> = {}
@@ -121,7 +121,7 @@ export class ServiceAccountTokens {
     return { user: userOf(namespace, serviceaccount, extra), expiresMs: exp * 1_000, isLive, audiences }
   }
 
-  #readLegacy(token: string, claims: Record<string, unknown>, wanted: readonly string[]): ReadToken | string {
+  #readLegacy(token: string, claims: Record<string, unknown>, wanted: readonly string[]): ReviewedToken | string {
     const audiences = wanted.filter(audience => this.audiences.includes(audience))
     if (audiences.length === 0)
       return `token audiences ${formatList(this.audiences)} is invalid for the target audiences ${formatList(wanted)}`
@@ -135,7 +135,7 @@ export class ServiceAccountTokens {
       const owner = this.#accounts.get(`${namespace}/${account.name}`)
       if (!secret || secret.deleting || owner?.uid !== account.uid || owner.deleting) return false
       // Read again only when the Secret was written since.
-      if (secret !== seen && !holdsToken(secret, token)) return false
+      if (secret !== seen && !containsToken(secret, token)) return false
       seen = secret
       return true
     }
@@ -143,20 +143,20 @@ export class ServiceAccountTokens {
     return { user: userOf(namespace, account, undefined), expiresMs: Number.POSITIVE_INFINITY, isLive, audiences }
   }
 
-  #isThere(entry: Entry | undefined, uid: string): boolean {
+  #vouchesFor(entry: Entry | undefined, uid: string): boolean {
     if (entry?.uid !== uid) return false
     if (!entry.deleting) return true
     const { deletionTimestamp = '' } = parseEntry(entry).metadata
-    return Date.parse(deletionTimestamp) > this.#store.nowMs - deletedLeewayMs
+    return Date.parse(deletionTimestamp) > this.#store.nowMs - deletionGraceMs
   }
 }
 
 function userOf(namespace: string, { name, uid }: Reference, extra: User['extra']): User {
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
-  return { ...named(`${serviceAccountPrefix + namespace}:${name}`, groups), uid, ...(extra && { extra }) }
+  return { ...authenticatedUser(`${serviceAccountPrefix + namespace}:${name}`, groups), uid, ...(extra && { extra }) }
 }
 
-function holdsToken(secret: Entry, token: string): boolean {
+function containsToken(secret: Entry, token: string): boolean {
   const { data } = parseEntry(secret)
   const stored = isJsonObject(data) && typeof data.token === 'string' ? Buffer.from(data.token, 'base64').toString() : ''
   return timingSafeEqual(hash('sha256', stored, 'buffer'), hash('sha256', token, 'buffer'))

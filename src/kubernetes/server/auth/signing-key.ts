@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { join } from 'node:path'
-import { readOrMake } from './secret-file.ts'
+import { readOrCreate } from './secret-file.ts'
 
 // JWS wants r and s side by side (RFC 7518, section 3.4), not the ASN.1 that OpenSSL makes by default.
 const encoding = 'ieee-p1363' as const
@@ -16,7 +16,7 @@ export class SigningKey {
   readonly keyId: string
 
   constructor(pkiDir: string) {
-    const pem = readOrMake(join(pkiDir, 'service-account.key'), () => {
+    const pem = readOrCreate(join(pkiDir, 'service-account.key'), () => {
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
     })

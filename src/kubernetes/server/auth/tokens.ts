@@ -1,22 +1,27 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { join } from 'node:path'
 import type { Table } from '../storage/index.ts'
-import { readOrMake } from './secret-file.ts'
-import type { ReadToken, ServiceAccountTokens } from './service-account-tokens.ts'
+import { readOrCreate } from './secret-file.ts'
+import type { ReviewedToken, ServiceAccountTokens } from './service-account-tokens.ts'
 import { decode, encode } from './signing-key.ts'
-import { adminsGroup, named, type User } from './user.ts'
+import { adminsGroup, authenticatedUser, type User } from './user.ts'
 
 const issuer = 'oarlock'
-const maxRemembered = 10_000
+const maxCached = 10_000
 const maxTokenLength = 8_192
 
 /**
  * Whom `issueToken` makes a token for. One that is `boundTo` a Secret ends with it, at once; only the Secret's existence matters.
  */
-export type TokenRequest = { name: string; groups: string[]; ttlMs: number; boundTo?: { namespace: string; name: string; uid: string } }
+export type IssueTokenOptions = {
+  name: string
+  groups: string[]
+  ttlMs: number
+  boundTo?: { namespace: string; name: string; uid: string }
+}
 
 /** `isLive` says whether what the token hangs on is still there; absent for a token that hangs on nothing. */
-export type KnownToken = { readonly user: User; readonly expiresMs: number; readonly isLive?: () => boolean }
+export type VerifiedToken = { readonly user: User; readonly expiresMs: number; readonly isLive?: () => boolean }
 
 /**
  * Bearer tokens: the administrator's, random and kept in the data directory; issued ones, which are signed
@@ -29,17 +34,17 @@ export class Tokens {
   readonly #serviceAccounts: ServiceAccountTokens
   readonly #secrets: Pick<Table, 'get'>
   // By digest, never by the token itself: a lookup that is not constant in time says nothing about a token.
-  readonly #remembered = new Map<string, KnownToken>()
+  readonly #cache = new Map<string, VerifiedToken>()
 
   constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens, secrets: Pick<Table, 'get'>) {
     this.#serviceAccounts = serviceAccounts
     this.#secrets = secrets
-    this.adminToken = readOrMake(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
-    this.#key = Buffer.from(readOrMake(join(pkiDir, 'token-key'), () => randomBytes(32).toString('base64url')).trim(), 'base64url')
+    this.adminToken = readOrCreate(join(pkiDir, 'admin-token'), () => randomBytes(32).toString('base64url')).trim()
+    this.#key = Buffer.from(readOrCreate(join(pkiDir, 'token-key'), () => randomBytes(32).toString('base64url')).trim(), 'base64url')
     this.#adminDigest = digest(this.adminToken)
   }
 
-  issue({ name, groups, ttlMs, boundTo }: TokenRequest, nowMs: number): string {
+  issue({ name, groups, ttlMs, boundTo }: IssueTokenOptions, nowMs: number): string {
     if (!name) throw new TypeError('a token needs the name of its user')
     if (!Number.isFinite(ttlMs) || ttlMs <= 0) throw new RangeError(`ttlMs must be a number above 0, got ${ttlMs}`)
     const times = { iat: Math.floor(nowMs / 1_000), exp: Math.ceil((nowMs + ttlMs) / 1_000) }
@@ -50,21 +55,21 @@ export class Tokens {
   }
 
   /** The user of a token and until when, or undefined for one that is wrong or over. */
-  verify(token: string, nowMs: number): KnownToken | undefined {
+  verify(token: string, nowMs: number): VerifiedToken | undefined {
     if (token.length === 0 || token.length > maxTokenLength) return undefined
     const tokenDigest = digest(token)
     if (timingSafeEqual(tokenDigest, this.#adminDigest)) return admin
     const memory = tokenDigest.toString('latin1')
-    const remembered = this.#remembered.get(memory)
+    const remembered = this.#cache.get(memory)
     if (remembered) {
       if (remembered.expiresMs > nowMs && isLive(remembered)) return remembered
-      this.#remembered.delete(memory)
+      this.#cache.delete(memory)
       return undefined
     }
     const read = this.#read(token) ?? this.#serviceAccounts.read(token, this.#serviceAccounts.audiences, nowMs)
     if (!read || typeof read === 'string' || read.expiresMs <= nowMs) return undefined
-    if (this.#remembered.size >= maxRemembered) this.#remembered.clear()
-    this.#remembered.set(memory, read)
+    if (this.#cache.size >= maxCached) this.#cache.clear()
+    this.#cache.set(memory, read)
     return read
   }
 
@@ -72,7 +77,7 @@ export class Tokens {
    * As {@link verify}, for who asks about somebody else's token: says why it does not hold, and for which of the
    * `audiences` it does. Tokens that were made for no audience hold for this server's own.
    */
-  review(token: string, audiences: readonly string[], nowMs: number): ReadToken | string {
+  review(token: string, audiences: readonly string[], nowMs: number): ReviewedToken | string {
     const read = token.length <= maxTokenLength ? this.#serviceAccounts.read(token, audiences, nowMs) : undefined
     if (read !== undefined) return read
     const known = this.verify(token, nowMs)
@@ -80,7 +85,7 @@ export class Tokens {
     return known && own.length > 0 ? { ...known, audiences: own } : 'invalid bearer token'
   }
 
-  #read(token: string): KnownToken | undefined {
+  #read(token: string): VerifiedToken | undefined {
     const end = token.lastIndexOf('.')
     if (end < 0) return undefined
     const signature = Buffer.from(token.slice(end + 1), 'base64url')
@@ -90,7 +95,7 @@ export class Tokens {
     if (header?.alg !== 'HS256' || claims?.iss !== issuer) return undefined
     const { sub, groups, exp, secret } = claims
     if (typeof sub !== 'string' || typeof exp !== 'number' || !Array.isArray(groups)) return undefined
-    const known: KnownToken = { user: named(sub, groups.map(String)), expiresMs: exp * 1_000 }
+    const known: VerifiedToken = { user: authenticatedUser(sub, groups.map(String)), expiresMs: exp * 1_000 }
     if (secret === undefined) return known
     const { namespace, name, uid } = secret as Record<string, unknown>
     const isLive = () => this.#secrets.get(`${namespace}/${name}`)?.uid === uid
@@ -103,11 +108,11 @@ export class Tokens {
 }
 
 /** A token that was good once, and hangs on nothing that has gone since. */
-export function isLive({ isLive: ask }: KnownToken): boolean {
+export function isLive({ isLive: ask }: VerifiedToken): boolean {
   return ask === undefined || ask()
 }
 
-const admin: KnownToken = { user: named('oarlock:admin', [adminsGroup]), expiresMs: Number.POSITIVE_INFINITY }
+const admin: VerifiedToken = { user: authenticatedUser('oarlock:admin', [adminsGroup]), expiresMs: Number.POSITIVE_INFINITY }
 
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')

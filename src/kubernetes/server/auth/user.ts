@@ -31,7 +31,7 @@ export type Attributes = {
 export type Authorizer = (attributes: Attributes) => true | string
 
 /** What a program that embeds the server says about a request: as {@link Authorizer}, or undefined to leave it to RBAC. */
-export type OwnAuthorizer = (attributes: Attributes) => true | string | undefined
+export type AuthorizerPlugin = (attributes: Attributes) => true | string | undefined
 
 /** The write that an {@link AdmissionPlugin} decides on. */
 export type AdmissionRequest = {
@@ -51,6 +51,6 @@ export type AdmissionRequest = {
  */
 export type AdmissionPlugin = (request: AdmissionRequest, object: KubeObject, before: KubeObject | undefined) => string | undefined
 
-export function named(name: string, groups: readonly string[]): User {
+export function authenticatedUser(name: string, groups: readonly string[]): User {
   return { name, groups: groups.includes(authenticatedGroup) ? groups : [...groups, authenticatedGroup] }
 }

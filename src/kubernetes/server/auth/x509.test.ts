@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, isIP } from 'node:net'
 import { test } from 'node:test'
 import { connect, createServer, type TLSSocket } from 'node:tls'
-import { type CertificateOrder, signCertificate } from './x509.ts'
+import { type CertificateRequest, signCertificate } from './x509.ts'
 
 const nowMs = Date.now()
 const dayMs = 24 * 60 * 60 * 1_000
@@ -18,7 +18,7 @@ async function authority() {
 }
 
 async function issued(
-  order: Pick<CertificateOrder, 'subject' | 'use'> & Partial<CertificateOrder>,
+  order: Pick<CertificateRequest, 'subject' | 'use'> & Partial<CertificateRequest>,
   signer?: Awaited<ReturnType<typeof authority>>,
 ) {
   const ca = signer ?? (await authority())

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import type * as X509 from '@peculiar/x509'
 
 /** A certificate (RFC 5280) of one of the three shapes that this server issues, signed with ECDSA and SHA-256. */
-export type CertificateOrder = {
+export type CertificateRequest = {
   /** `CN` and `O`, in order. */
   subject: readonly (readonly [attribute: 'CN' | 'O', value: string])[]
   publicKey: KeyObject
@@ -18,7 +18,7 @@ export type Signer = { key: KeyObject; certificate?: X509Certificate }
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /** Issues one certificate. Returns PEM. */
-export async function signCertificate(order: CertificateOrder, { key, certificate }: Signer): Promise<string> {
+export async function signCertificate(order: CertificateRequest, { key, certificate }: Signer): Promise<string> {
   const { subject, notBeforeMs, notAfterMs, use } = order
   const x509 = await loadX509()
   const { digitalSignature, keyCertSign, cRLSign } = x509.KeyUsageFlags
@@ -45,7 +45,7 @@ export async function signCertificate(order: CertificateOrder, { key, certificat
   return `${signed.toString('pem')}\n`
 }
 
-function extendedUse(x509: typeof X509, use: CertificateOrder['use']): X509.Extension[] {
+function extendedUse(x509: typeof X509, use: CertificateRequest['use']): X509.Extension[] {
   if (use === 'ca') return []
   if (use === 'client') return [new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth])]
   const names = use.serves.map(value =>

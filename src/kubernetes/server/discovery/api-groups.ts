@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Kind, type Registry, scaleKindFor, tokenRequestKind } from '../registry/index.ts'
-import { groupsInOrder } from './group-order.ts'
+import { sortedGroups } from './group-order.ts'
 
 type ApiResource = {
   name: string
@@ -33,11 +33,11 @@ function verbsOfSubresource(subresource: string): readonly string[] {
 }
 
 /** The kind that a subresource speaks of, when it is not the one that it belongs to. */
-function otherKind(kind: Kind, subresource: string): Kind | undefined {
+function kindOfSubresource(kind: Kind, subresource: string): Kind | undefined {
   return subresource === 'scale' ? scaleKindFor(kind) : subresource === 'token' ? tokenRequestKind : undefined
 }
 
-function inOrder(kinds: Iterable<Kind>): Kind[] {
+function sortedByPlural(kinds: Iterable<Kind>): Kind[] {
   return [...kinds].sort((a, b) => (a.plural < b.plural ? -1 : 1))
 }
 
@@ -61,7 +61,7 @@ function storageVersionHash({ group, version, kind }: Kind): string {
 /** `/api/v1` and `/apis/GROUP/VERSION`. */
 export function resourceList(groupVersion: string, kinds: Iterable<Kind>): object {
   const resources: ApiResource[] = []
-  for (const kind of inOrder(kinds)) {
+  for (const kind of sortedByPlural(kinds)) {
     const { plural, singular, namespaced, shortNames, categories } = kind
     resources.push({
       name: plural,
@@ -75,7 +75,7 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
     })
     for (const subresource of subresourcesOf(kind)) {
       const verbs = verbsOfSubresource(subresource)
-      const other = otherKind(kind, subresource)
+      const other = kindOfSubresource(kind, subresource)
       const shown = other ? { group: other.group, version: other.version, kind: other.kind } : { kind: kind.kind }
       resources.push({ name: `${plural}/${subresource}`, singularName: '', namespaced, ...shown, verbs })
     }
@@ -85,7 +85,7 @@ export function resourceList(groupVersion: string, kinds: Iterable<Kind>): objec
 
 /** `/apis`, without the core group. */
 export function groupList(registry: Registry): object {
-  const groups = groupsInOrder(registry)
+  const groups = sortedGroups(registry)
     .filter(([group]) => group !== '')
     .map(([group, versions]) => apiGroup(group, [...versions.keys()]))
   return { kind: 'APIGroupList', apiVersion: 'v1', groups }
@@ -102,14 +102,14 @@ function apiGroup(group: string, versions: string[]) {
 }
 
 /** `apidiscovery.k8s.io/v2`: everything about several groups in one answer. */
-export function aggregated(registry: Registry, isCore: boolean): object {
-  const items = groupsInOrder(registry)
+export function aggregatedDiscovery(registry: Registry, isCore: boolean): object {
+  const items = sortedGroups(registry)
     .filter(([group]) => (group === '') === isCore)
     .map(([group, versions]) => ({
       metadata: group === '' ? {} : { name: group },
       versions: [...versions].map(([version, kinds]) => ({
         version,
-        resources: inOrder(kinds.values()).map(kind => ({
+        resources: sortedByPlural(kinds.values()).map(kind => ({
           resource: kind.plural,
           responseKind: responseKind(kind),
           scope: kind.namespaced ? 'Namespaced' : 'Cluster',
@@ -120,7 +120,10 @@ export function aggregated(registry: Registry, isCore: boolean): object {
           ...(subresourcesOf(kind).length > 0 && {
             subresources: subresourcesOf(kind).map(subresource => ({
               subresource,
-              responseKind: responseKind(otherKind(kind, subresource) ?? kind, otherKind(kind, subresource) !== undefined || kind.isCustom),
+              responseKind: responseKind(
+                kindOfSubresource(kind, subresource) ?? kind,
+                kindOfSubresource(kind, subresource) !== undefined || kind.isCustom,
+              ),
               verbs: verbsOfSubresource(subresource),
             })),
           }),

@@ -1,14 +1,14 @@
 import type { Registry } from '../registry/index.ts'
 import { asciiJson } from '../storage/index.ts'
 import { acceptRanges, notAcceptable, syntaxOf, yaml } from '../wire/index.ts'
-import { aggregated, groupDocument, groupList, resourceList } from './api-groups.ts'
+import { aggregatedDiscovery, groupDocument, groupList, resourceList } from './api-groups.ts'
 import { etagOf } from './etag.ts'
 import { openApiV2 } from './openapi-v2.ts'
 import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 import { OpenApiV3 } from './openapi-v3.ts'
 
 /** An answer: a document, 304 to whoever has it already, or 301 to its newest hash. */
-export type Found = {
+export type DiscoveryResponse = {
   readonly code: 200 | 301 | 304 | 406
   readonly contentType: string
   readonly headers: Readonly<Record<string, string>>
@@ -24,7 +24,7 @@ export type DiscoveryRequest = {
   readonly hash: string | undefined
 }
 
-type Form = 'json' | 'yaml' | 'aggregated' | 'protobuf'
+type Format = 'json' | 'yaml' | 'aggregated' | 'protobuf'
 type Document = { readonly contentType: string; readonly body: string | Buffer; readonly etag: string }
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
@@ -53,7 +53,7 @@ export class Discovery {
    * The document at a path, or undefined when there is none.
    * @throws {StatusError} NotAcceptable when it is not served in any type that was asked for.
    */
-  find({ path, accept, ifNoneMatch, hash: wanted }: DiscoveryRequest): Found | undefined {
+  find({ path, accept, ifNoneMatch, hash: wanted }: DiscoveryRequest): DiscoveryResponse | undefined {
     if (this.#generation !== this.#registry.generation) {
       this.#cache.clear()
       this.#generation = this.#registry.generation
@@ -61,10 +61,10 @@ export class Discovery {
     const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     const isOpenApi = place.startsWith('/openapi/')
     // Strangers' paths are not remembered: only documents that exist are.
-    if (!this.#cache.has(`json ${place}`) && !this.#remember('json', place)) return undefined
+    if (!this.#cache.has(`json ${place}`) && !this.#cacheDocument('json', place)) return undefined
     const form = isOpenApi ? openApiForm(place, accept) : discoveryForm(place, accept)
     if (!form) return { code: 406, contentType: '', headers: { Vary: 'Accept' }, body: '' }
-    const document = this.#cache.get(`${form} ${place}`) ?? this.#remember(form, place)
+    const document = this.#cache.get(`${form} ${place}`) ?? this.#cacheDocument(form, place)
     if (!document) return undefined
     const { contentType, body, etag } = document
     const headers: Record<string, string> = {}
@@ -82,14 +82,14 @@ export class Discovery {
     return { code: 200, contentType, headers, body }
   }
 
-  #remember(form: Form, place: string): Document | undefined {
-    const document = this.#make(form, place)
+  #cacheDocument(form: Format, place: string): Document | undefined {
+    const document = this.#createDocument(form, place)
     if (document) this.#cache.set(`${form} ${place}`, document)
     return document
   }
 
-  #make(form: Form, place: string): Document | undefined {
-    if (form === 'aggregated') return jsonDocument(aggregated(this.#registry, place === '/api'), aggregatedType)
+  #createDocument(form: Format, place: string): Document | undefined {
+    if (form === 'aggregated') return jsonDocument(aggregatedDiscovery(this.#registry, place === '/api'), aggregatedType)
     if (place.startsWith('/openapi/v3/')) {
       const named = groupVersionAt(place)
       const found = named && this.#openApiV3.document(...named)
@@ -147,7 +147,7 @@ function groupVersionAt(place: string): [group: string, version: string] | undef
 }
 
 /** @throws {StatusError} NotAcceptable. */
-function discoveryForm(place: string, accept: string | undefined): Form {
+function discoveryForm(place: string, accept: string | undefined): Format {
   if (!accept) return 'json'
   const ranges = acceptRanges(accept)
   for (const { type, parameters } of ranges) {
@@ -161,7 +161,7 @@ function discoveryForm(place: string, accept: string | undefined): Form {
 }
 
 // OpenAPI has a handler of its own in Kubernetes: other types, and a 406 without words.
-function openApiForm(place: string, accept: string | undefined): Form | undefined {
+function openApiForm(place: string, accept: string | undefined): Format | undefined {
   if (!accept || place === '/openapi/v3') return 'json'
   for (const { type } of acceptRanges(accept)) {
     if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'json'

@@ -1,7 +1,7 @@
 import type { Kind, Registry } from '../registry/index.ts'
 
 /** As kube-apiserver prefers them: kubectl takes the first group that has a name, and lists in this order. */
-const builtIn = [
+const builtInGroups = [
   '',
   'apps',
   'events.k8s.io',
@@ -18,10 +18,10 @@ const builtIn = [
   'coordination.k8s.io',
   'discovery.k8s.io',
 ]
-const places = new Map(builtIn.map((group, index) => [group, index]))
+const positions = new Map(builtInGroups.map((group, index) => [group, index]))
 
 /** The groups that are served: Kubernetes' own, then those of definitions by name. */
-export function groupsInOrder({ groups }: Registry): [group: string, versions: ReadonlyMap<string, ReadonlyMap<string, Kind>>][] {
-  const placeOf = (group: string) => places.get(group) ?? builtIn.length
+export function sortedGroups({ groups }: Registry): [group: string, versions: ReadonlyMap<string, ReadonlyMap<string, Kind>>][] {
+  const placeOf = (group: string) => positions.get(group) ?? builtInGroups.length
   return [...groups].sort(([a], [b]) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1))
 }

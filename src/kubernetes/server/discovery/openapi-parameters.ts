@@ -1,23 +1,23 @@
 /** A parameter of a path or a query. */
 export type Parameter = {
   readonly name: string
-  readonly place: 'path' | 'query'
+  readonly location: 'path' | 'query'
   readonly type: 'string' | 'integer' | 'boolean'
   readonly description: string
 }
 
-const query = (name: string, type: Parameter['type'], description: string): Parameter => ({ name, place: 'query', type, description })
+const query = (name: string, type: Parameter['type'], description: string): Parameter => ({ name, location: 'query', type, description })
 
 export const nameParameter = (kind: string): Parameter => ({
   name: 'name',
-  place: 'path',
+  location: 'path',
   type: 'string',
   description: `name of the ${kind}`,
 })
 
 export const namespaceParameter: Parameter = {
   name: 'namespace',
-  place: 'path',
+  location: 'path',
   type: 'string',
   description: 'object name and auth scope, such as for teams and projects',
 }
@@ -56,14 +56,14 @@ const selectionParameters: readonly Parameter[] = [
   query('timeoutSeconds', 'integer', 'How long the call may last.'),
 ]
 
-export const listParameters: readonly Parameter[] = inOrder([
+export const listParameters: readonly Parameter[] = sortedByName([
   query('allowWatchBookmarks', 'boolean', 'Send bookmarks to this watch.'),
   ...selectionParameters,
   query('watch', 'boolean', 'Send changes instead of a list.'),
 ])
 
-export const deleteCollectionParameters: readonly Parameter[] = inOrder([...selectionParameters, ...deleteParameters])
+export const deleteCollectionParameters: readonly Parameter[] = sortedByName([...selectionParameters, ...deleteParameters])
 
-function inOrder(parameters: Parameter[]): Parameter[] {
+function sortedByName(parameters: Parameter[]): Parameter[] {
   return parameters.sort((a, b) => (a.name < b.name ? -1 : 1))
 }

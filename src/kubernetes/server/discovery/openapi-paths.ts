@@ -15,7 +15,7 @@ import { scaleSchemaName, schemaName } from './openapi-schemas.ts'
 type Operation = { [key: string]: unknown }
 
 /** How this server's paths are said in OpenAPI 3 or in Swagger 2. */
-export type Dialect = 3 | 2
+export type OpenApiVersion = 3 | 2
 
 const answerTypes = ['application/json', 'application/yaml']
 const streamTypes = [...answerTypes, 'application/json;stream=watch']
@@ -24,7 +24,7 @@ const strategicPatchTypes = patchTypes.toSpliced(2, 0, 'application/strategic-me
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
 /** The paths of one kind: its collection, its objects, their subresources. */
-export function pathsOf(kind: Kind, dialect: Dialect): Record<string, object> {
+export function pathsOf(kind: Kind, dialect: OpenApiVersion): Record<string, object> {
   const { group, version, plural, namespaced } = kind
   const base = `${group ? `/apis/${group}` : '/api'}/${version}`
   const collection = `${base}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`
@@ -84,12 +84,12 @@ const codeTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 /** Writes operations as Kubernetes says them, so that what generators make of them has the names that people know. */
 class OperationWriter {
   readonly #kind: Kind
-  readonly #dialect: Dialect
+  readonly #dialect: OpenApiVersion
   readonly #shown: Kind
   readonly #schema: string
 
   /** @param shown what is read and written there, when that is not the kind itself. */
-  constructor(kind: Kind, dialect: Dialect, shown?: Kind) {
+  constructor(kind: Kind, dialect: OpenApiVersion, shown?: Kind) {
     this.#kind = kind
     this.#dialect = dialect
     this.#shown = shown ?? kind
@@ -98,9 +98,9 @@ class OperationWriter {
 
   parameters(of: readonly Parameter[]): object[] {
     return of.map(parameter => {
-      const { name, place, type, description } = parameter
+      const { name, location, type, description } = parameter
       const typed = this.#dialect === 3 ? { schema: { type, uniqueItems: true } } : { type, uniqueItems: true }
-      return { name, in: place, description, ...(place === 'path' && { required: true }), ...typed }
+      return { name, in: location, description, ...(location === 'path' && { required: true }), ...typed }
     })
   }
 

@@ -12,7 +12,7 @@ type GroupDocument = { readonly kinds: readonly Kind[]; readonly text: string; r
  */
 export class OpenApiV3 {
   readonly #registry: Registry
-  readonly #made = new Map<string, GroupDocument>()
+  readonly #documents = new Map<string, GroupDocument>()
 
   constructor(registry: Registry) {
     this.#registry = registry
@@ -27,7 +27,7 @@ export class OpenApiV3 {
         paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${this.document(group, version)!.etag}` }
       }
     }
-    for (const key of this.#made.keys()) if (!this.#kindsOf(key)) this.#made.delete(key)
+    for (const key of this.#documents.keys()) if (!this.#kindsOf(key)) this.#documents.delete(key)
     return { paths }
   }
 
@@ -36,11 +36,11 @@ export class OpenApiV3 {
     const key = `${group}/${version}`
     const kinds = this.#kindsOf(key)
     if (!kinds) return undefined
-    const made = this.#made.get(key)
+    const made = this.#documents.get(key)
     if (made && made.kinds.length === kinds.length && made.kinds.every((kind, index) => kind === kinds[index])) return made
     const text = asciiJson(openApiV3(kinds))
     const document: GroupDocument = { kinds, text, etag: etagOf(text) }
-    this.#made.set(key, document)
+    this.#documents.set(key, document)
     return document
   }
 

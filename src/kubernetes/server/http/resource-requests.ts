@@ -51,8 +51,8 @@ async function serve(options: HandlerOptions, flow: Flow, resourceRequest: Resou
   const startMs = performance.now()
   let done: Promise<void> | undefined
   try {
-    if (target.kind.isVirtual) reviews.answer(call)
-    else if (resourceRequest.route.subresource === 'token') reviews.answerTokenRequest(call)
+    if (target.kind.isVirtual) reviews.review(call)
+    else if (resourceRequest.route.subresource === 'token') reviews.createToken(call)
     else done = perform(services, call)
   } finally {
     fairness.recordCost(flow, performance.now() - startMs)

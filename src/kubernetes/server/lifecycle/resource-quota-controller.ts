@@ -14,7 +14,7 @@ export class ResourceQuotaController {
     this.#store = store
     this.#queue = queue
     this.#quotas = quotas
-    quotas.changed = key => this.#enqueue(key)
+    quotas.onStatusChange = key => this.#enqueue(key)
   }
 
   start(): void {

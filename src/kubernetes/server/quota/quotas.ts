@@ -5,7 +5,7 @@ import { isInScope } from './scopes.ts'
 import { isMeasured, missingResources, tableOf, usageOf } from './usage.ts'
 
 /** One ResourceQuota and what the durable objects of its namespace use of it. */
-type Ledger = {
+type QuotaUsage = {
   readonly name: string
   readonly spec: Fields
   /** By table, by name. Invariant: what there is of the table's objects up to the last commit, and nothing else. */
@@ -14,7 +14,7 @@ type Ledger = {
   readonly countedTo: number
 }
 
-const nothing: Quantity = { nanos: 0n, form: 'decimal' }
+const zero: Quantity = { nanos: 0n, form: 'decimal' }
 /** As on Kubernetes, nobody counts these. */
 const uncounted = new Set(['events'])
 
@@ -25,15 +25,15 @@ const uncounted = new Set(['events'])
 export class Quotas {
   readonly #store: Store
   readonly #table: Table
-  readonly #byNamespace = new Map<string, Ledger[]>()
+  readonly #byNamespace = new Map<string, QuotaUsage[]>()
   /** Told when what `status` should say may have changed: the key of a quota. */
-  changed: (key: string) => void = () => {}
+  onStatusChange: (key: string) => void = () => {}
 
   constructor(store: Store) {
     this.#store = store
     this.#table = store.table('resourcequotas')
-    for (const entry of this.#table.values()) this.#open(entry)
-    store.onCommit((table, events) => this.#follow(table, events))
+    for (const entry of this.#table.values()) this.#addQuota(entry)
+    store.onCommit((table, events) => this.#observe(table, events))
   }
 
   /**
@@ -47,23 +47,23 @@ export class Quotas {
     const { storageName: table } = kind
     if (!ledgers || uncounted.has(table) || (before && !isMeasured(table))) return
     const interested = ledgers.filter(({ limits, spec }) => limits.has(table) && isInScope(spec, table, () => object))
-    if (table === 'pods' && !before) for (const ledger of interested) this.#demandResources(ledger, object)
+    if (table === 'pods' && !before) for (const ledger of interested) this.#requireResources(ledger, object)
     for (const { name, limits, spec } of interested) {
       const usage = usageOf(table, () => object)
       const already = before && isInScope(spec, table, () => before) ? usageOf(table, () => before) : undefined
       const over: { name: string; requested: Quantity; used: Quantity; hard: Quantity }[] = []
       let pending: Amounts | undefined
       for (const [limit, { hard, used: durable }] of limits.get(table)!) {
-        const requested = minus(usage.get(limit) ?? nothing, already?.get(limit))
+        const requested = subtract(usage.get(limit) ?? zero, already?.get(limit))
         if (requested.nanos <= 0n) continue
         pending ??= this.#pending(namespace, table, spec)
-        const used = addQuantities(durable, pending.get(limit) ?? nothing)
+        const used = addQuantities(durable, pending.get(limit) ?? zero)
         if (compareQuantities(addQuantities(used, requested), hard) > 0) over.push({ name: limit, requested, used, hard })
       }
       if (over.length === 0) continue
       over.sort((a, b) => (a.name < b.name ? -1 : 1))
-      const say = (field: 'requested' | 'used' | 'hard') => over.map(item => `${item.name}=${formatQuantity(item[field])}`).join(',')
-      const why = `exceeded quota: ${name}, requested: ${say('requested')}, used: ${say('used')}, limited: ${say('hard')}`
+      const format = (field: 'requested' | 'used' | 'hard') => over.map(item => `${item.name}=${formatQuantity(item[field])}`).join(',')
+      const why = `exceeded quota: ${name}, requested: ${format('requested')}, used: ${format('used')}, limited: ${format('hard')}`
       throw forbiddenError(kind, object.metadata.name, why)
     }
   }
@@ -80,14 +80,14 @@ export class Quotas {
         used[limit] = formatQuantity(amounts.used)
       }
     }
-    return { hard: inOrder(hard), used: inOrder(used) }
+    return { hard: sortedByKey(hard), used: sortedByKey(used) }
   }
 
   keys(): string[] {
     return [...this.#byNamespace].flatMap(([namespace, ledgers]) => ledgers.map(({ name }) => `${namespace}/${name}`))
   }
 
-  #demandResources({ name, limits }: Ledger, pod: KubeObject): void {
+  #requireResources({ name, limits }: QuotaUsage, pod: KubeObject): void {
     const missing = missingResources(fieldsOf(pod.spec), [...limits.get('pods')!.keys()])
     if (missing.size === 0) return
     const say = [...missing].map(([resource, containers]) => `${resource} for: ${[...new Set(containers)].sort().join(',')}`)
@@ -101,13 +101,13 @@ export class Quotas {
     for (const { key, after } of this.#store.pending(table)) {
       const before = table.get(key)
       if ((after ?? before)?.namespace !== namespace) continue
-      for (const [name, amount] of change(tableName, spec, before, after)) sum.set(name, addQuantities(sum.get(name) ?? nothing, amount))
+      for (const [name, amount] of usageDelta(tableName, spec, before, after)) sum.set(name, addQuantities(sum.get(name) ?? zero, amount))
     }
     return sum
   }
 
-  #follow(table: Table, events: readonly StoredEvent[]): void {
-    if (table === this.#table) for (const { type, entry } of events) type === 'DELETED' ? this.#close(entry) : this.#open(entry)
+  #observe(table: Table, events: readonly StoredEvent[]): void {
+    if (table === this.#table) for (const { type, entry } of events) type === 'DELETED' ? this.#removeQuota(entry) : this.#addQuota(entry)
     if (this.#byNamespace.size === 0) return
     for (const { type, entry, before, revision } of events) {
       const ledgers = this.#byNamespace.get(entry.namespace)
@@ -116,47 +116,47 @@ export class Quotas {
         const limits = ledger.limits.get(table.name)
         if (!limits || revision <= ledger.countedTo) continue
         let isChanged = false
-        for (const [name, amount] of change(table.name, ledger.spec, before, type === 'DELETED' ? undefined : entry)) {
+        for (const [name, amount] of usageDelta(table.name, ledger.spec, before, type === 'DELETED' ? undefined : entry)) {
           const limit = limits.get(name)
           if (!limit || amount.nanos === 0n) continue
           limit.used = addQuantities(limit.used, amount)
           isChanged = true
         }
-        if (isChanged) this.changed(`${entry.namespace}/${ledger.name}`)
+        if (isChanged) this.onStatusChange(`${entry.namespace}/${ledger.name}`)
       }
     }
   }
 
-  #open(entry: Entry): void {
+  #addQuota(entry: Entry): void {
     const { namespace, name, key } = entry
     const spec = fieldsOf(parseEntry(entry).spec)
     const ledgers = this.#byNamespace.get(namespace) ?? []
     // A write of its status changes nothing about what is counted.
     if (!ledgers.some(ledger => ledger.name === name && equalJson(ledger.spec, spec))) {
       const others = ledgers.filter(ledger => ledger.name !== name)
-      const next = [...others, this.#count(namespace, name, spec)].sort((a, b) => (a.name < b.name ? -1 : 1))
+      const next = [...others, this.#countUsage(namespace, name, spec)].sort((a, b) => (a.name < b.name ? -1 : 1))
       this.#byNamespace.set(namespace, next)
     }
-    this.changed(key)
+    this.onStatusChange(key)
   }
 
-  #close({ namespace, name }: Entry): void {
+  #removeQuota({ namespace, name }: Entry): void {
     const left = (this.#byNamespace.get(namespace) ?? []).filter(ledger => ledger.name !== name)
     if (left.length > 0) this.#byNamespace.set(namespace, left)
     else this.#byNamespace.delete(namespace)
   }
 
-  #count(namespace: string, name: string, spec: Fields): Ledger {
+  #countUsage(namespace: string, name: string, spec: Fields): QuotaUsage {
     const limits = new Map<string, Map<string, { hard: Quantity; used: Quantity }>>()
     for (const [limit, hard] of amountsOf(spec.hard)) {
       const table = tableOf(limit)
       const ofTable = limits.get(table) ?? new Map()
-      limits.set(table, ofTable.set(limit, { hard, used: nothing }))
+      limits.set(table, ofTable.set(limit, { hard, used: zero }))
     }
     for (const [tableName, ofTable] of limits) {
       if (uncounted.has(tableName)) continue
       for (const entry of this.#store.table(tableName).inNamespace(namespace)) {
-        for (const [limit, amount] of change(tableName, spec, undefined, entry)) {
+        for (const [limit, amount] of usageDelta(tableName, spec, undefined, entry)) {
           const amounts = ofTable.get(limit)
           if (amounts) amounts.used = addQuantities(amounts.used, amount)
         }
@@ -167,13 +167,13 @@ export class Quotas {
 }
 
 /** What a quota with this spec is charged when `after` stands where `before` stood. */
-function change(table: string, spec: Fields, before: Entry | undefined, after: Entry | undefined): Amounts {
-  const sum: Amounts = after ? charged(table, spec, after) : new Map()
-  if (before) for (const [name, amount] of charged(table, spec, before)) sum.set(name, minus(sum.get(name) ?? nothing, amount))
+function usageDelta(table: string, spec: Fields, before: Entry | undefined, after: Entry | undefined): Amounts {
+  const sum: Amounts = after ? scopedUsage(table, spec, after) : new Map()
+  if (before) for (const [name, amount] of scopedUsage(table, spec, before)) sum.set(name, subtract(sum.get(name) ?? zero, amount))
   return sum
 }
 
-function charged(table: string, spec: Fields, entry: Entry): Amounts {
+function scopedUsage(table: string, spec: Fields, entry: Entry): Amounts {
   let parsed: KubeObject | undefined
   const object = () => {
     parsed ??= parseEntry(entry)
@@ -182,10 +182,10 @@ function charged(table: string, spec: Fields, entry: Entry): Amounts {
   return isInScope(spec, table, object) ? usageOf(table, object) : new Map()
 }
 
-function minus(amount: Quantity, less: Quantity | undefined): Quantity {
+function subtract(amount: Quantity, less: Quantity | undefined): Quantity {
   return less ? addQuantities(amount, { nanos: -less.nanos, form: less.form }) : amount
 }
 
-function inOrder(record: Record<string, string>): Record<string, string> {
+function sortedByKey(record: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

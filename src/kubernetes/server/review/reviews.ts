@@ -19,16 +19,16 @@ export class Reviews {
   }
 
   /** @throws {StatusError} BadRequest or Invalid for a question that cannot be answered. */
-  answer(call: Call): void {
-    reply(call, call.target.kind, decoded => this.#decide(call, decoded))
+  review(call: Call): void {
+    respond(call, call.target.kind, decoded => this.#evaluate(call, decoded))
   }
 
   /** The subresource `token` of a ServiceAccount. */
-  answerTokenRequest(call: Call): void {
-    reply(call, tokenRequestKind, decoded => requestToken(call, decoded, this.#services))
+  createToken(call: Call): void {
+    respond(call, tokenRequestKind, decoded => requestToken(call, decoded, this.#services))
   }
 
-  #decide(call: Call, decoded: Decoded): Record<string, unknown> {
+  #evaluate(call: Call, decoded: Decoded): Record<string, unknown> {
     const { authorization, tokens, serviceAccounts, store } = this.#services
     switch (call.target.kind.kind) {
       case 'SelfSubjectReview':
@@ -47,7 +47,7 @@ export class Reviews {
   }
 }
 
-function reply(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
+function respond(call: Call, kind: Kind, answer: (decoded: Decoded) => Record<string, unknown>): void {
   const options = readWriteOptions('CreateOptions', call.input.query, call.input.userAgent, 0)
   const decoded = decodeBody(withKind(call, kind), options)
   const object = kind.strategy.default?.(decoded.object) ?? decoded.object

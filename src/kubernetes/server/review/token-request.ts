@@ -20,7 +20,7 @@ export function requestToken(
   { object, sent }: Decoded,
   { store, serviceAccounts }: { store: Store; serviceAccounts: ServiceAccountTokens },
 ): Record<string, unknown> {
-  checkPlace(name, namespace, sent)
+  validateMetadata(name, namespace, sent)
   const account = store.table('serviceaccounts').get(`${namespace}/${name}`)
   if (!account) throw notFound({ group: '', plural: 'serviceaccounts' }, name)
   if (sent.uid && sent.uid !== account.uid) {
@@ -31,9 +31,9 @@ export function requestToken(
   const asked = textsIn(spec.audiences)
   const audiences = asked.length > 0 ? asked : serviceAccounts.audiences
   const expirationSeconds = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : defaultExpirationSeconds
-  checkExpiration(expirationSeconds)
+  validateExpiration(expirationSeconds)
   const boundObjectRef = isJsonObject(spec.boundObjectRef) ? spec.boundObjectRef : null
-  const bound = boundObjectRef ? findBound(store, name, namespace, boundObjectRef) : {}
+  const bound = boundObjectRef ? boundObject(store, name, namespace, boundObjectRef) : {}
   const { nowMs } = store
   const token = serviceAccounts.issue({ namespace, account: referenceTo(account), ...bound, audiences, expirationSeconds }, nowMs)
   return {
@@ -43,7 +43,7 @@ export function requestToken(
   }
 }
 
-function checkPlace(name: string, namespace: string, sent: Decoded['sent']): void {
+function validateMetadata(name: string, namespace: string, sent: Decoded['sent']): void {
   const causes: StatusCause[] = []
   if (sent.name && sent.name !== name) {
     causes.push(invalidValue('metadata.name', sent.name, 'must match the service account name if specified'))
@@ -53,13 +53,13 @@ function checkPlace(name: string, namespace: string, sent: Decoded['sent']): voi
   if (causes.length > 0) throw invalid(tokenRequestKind, name, causes)
 }
 
-function checkExpiration(seconds: number): void {
+function validateExpiration(seconds: number): void {
   const refuse = (why: string) => invalid(tokenRequestKind, '', [invalidValue('spec.expirationSeconds', seconds, why)])
   if (seconds < minExpirationSeconds) throw refuse('may not specify a duration less than 10 minutes')
   if (seconds > maxExpirationSeconds) throw refuse('may not specify a duration larger than 2^32 seconds')
 }
 
-function findBound(store: Store, accountName: string, namespace: string, reference: Record<string, unknown>): Bound {
+function boundObject(store: Store, accountName: string, namespace: string, reference: Record<string, unknown>): Bound {
   const { apiVersion = '', kind = '', name: boundName, uid } = reference
   const name = textIn(boundName)
   const what = apiVersion === 'v1' ? kind : ''

@@ -1,6 +1,6 @@
 import { equalJson, isJsonObject, type KubeObject, notFound, type ObjectMeta, StatusError } from '../../../object/index.ts'
 import { type Authorizer, adminsGroup, type User } from '../user.ts'
-import { areTooManyToCompare, describeRules, type PolicyRule, quoteAll, uncoveredRules } from './policy-rule.ts'
+import { describeRules, exceedsComparisonLimit, type PolicyRule, quoteAll, uncoveredRules } from './policy-rule.ts'
 import { type Rbac, type RoleRef, rbacGroup, rulesIn } from './rbac.ts'
 
 const everything: readonly PolicyRule[] = [
@@ -27,12 +27,12 @@ export type RbacWrite = {
 export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWrite): void {
   const { user, plural, object, before } = write
   if (user.groups.includes(adminsGroup)) return
-  if (before && isSameButForCollector(object, before)) return
+  if (before && changesOnlyGarbageCollectionFields(object, before)) return
   const namespace = object.metadata.namespace ?? ''
   if (plural === 'roles' || plural === 'clusterroles') {
     if (isAllowed(authorize, user, 'escalate', plural, write.name, namespace)) return
-    confirm(rbac, write, namespace, rulesIn(object))
-    if ((hasAggregation(object) || (before && hasAggregation(before))) && missing(rbac, user, namespace, everything).length > 0) {
+    requireRules(rbac, write, namespace, rulesIn(object))
+    if ((hasAggregation(object) || (before && hasAggregation(before))) && missingRules(rbac, user, namespace, everything).length > 0) {
       throw forbidden(write, 'must have cluster-admin privileges to use the aggregationRule')
     }
     return
@@ -43,23 +43,23 @@ export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWr
   const rules = rbac.rulesOf(roleRef, namespace)
   // Kubernetes says it of the resource that is asked for, with the name of the role.
   if (!rules) throw notFound({ group: rbacGroup, plural }, roleRef.name)
-  confirm(rbac, write, namespace, rules)
+  requireRules(rbac, write, namespace, rules)
 }
 
 function isAllowed(authorize: Authorizer, user: User, verb: string, resource: string, name: string, namespace: string): boolean {
   return authorize({ user, verb, group: rbacGroup, resource, name: name || undefined, namespace: namespace || undefined }) === true
 }
 
-function missing(rbac: Rbac, user: User, namespace: string, wanted: readonly PolicyRule[]): PolicyRule[] {
+function missingRules(rbac: Rbac, user: User, namespace: string, wanted: readonly PolicyRule[]): PolicyRule[] {
   return uncoveredRules(rbac.rulesFor(user, namespace).rules, wanted)
 }
 
-function confirm(rbac: Rbac, write: RbacWrite, namespace: string, wanted: readonly PolicyRule[]): void {
+function requireRules(rbac: Rbac, write: RbacWrite, namespace: string, wanted: readonly PolicyRule[]): void {
   const { user } = write
-  if (areTooManyToCompare(rbac.rulesFor(user, namespace).rules, wanted)) {
+  if (exceedsComparisonLimit(rbac.rulesFor(user, namespace).rules, wanted)) {
     throw forbidden(write, 'has too many rules to be compared with those of its writer: make several of it')
   }
-  const lacking = missing(rbac, user, namespace, wanted)
+  const lacking = missingRules(rbac, user, namespace, wanted)
   if (lacking.length === 0) return
   const { error } = rbac.rulesFor(user, namespace)
   const who = `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)})`
@@ -81,11 +81,11 @@ function hasAggregation({ aggregationRule }: KubeObject): boolean {
 }
 
 /** Whoever cleans up may take finalizers and owners away without having the rules. */
-function isSameButForCollector({ metadata: after, ...next }: KubeObject, { metadata: before, ...last }: KubeObject): boolean {
-  return equalJson(next, last) && equalJson(withoutCollected(after), withoutCollected(before))
+function changesOnlyGarbageCollectionFields({ metadata: after, ...next }: KubeObject, { metadata: before, ...last }: KubeObject): boolean {
+  return equalJson(next, last) && equalJson(withoutGarbageCollectionFields(after), withoutGarbageCollectionFields(before))
 }
 
-function withoutCollected(metadata: ObjectMeta): Partial<ObjectMeta> {
+function withoutGarbageCollectionFields(metadata: ObjectMeta): Partial<ObjectMeta> {
   const { ownerReferences: _, finalizers: __, managedFields: ___, resourceVersion: ____, generation: _____, ...kept } = metadata
   return kept
 }

@@ -13,4 +13,4 @@ export {
 } from './bootstrap-policy.ts'
 export { checkEscalation } from './escalation.ts'
 export { type PolicyRule, uncoveredRules } from './policy-rule.ts'
-export { Rbac, type RoleRef, rbacGroup, rulesIn, type Subject, type Verdict } from './rbac.ts'
+export { Rbac, type RbacDecision, type RoleRef, rbacGroup, rulesIn, type Subject } from './rbac.ts'

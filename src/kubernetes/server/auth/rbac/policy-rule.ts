@@ -52,7 +52,7 @@ const maxComparisons = 5_000_000
  * True when {@link uncoveredRules} would take seconds, or more memory than there is: three lists of 300 in one rule come to 27,000,000
  * parts.
  */
-export function areTooManyToCompare(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): boolean {
+export function exceedsComparisonLimit(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): boolean {
   let parts = 0
   for (const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [], verbs } of wanted) {
     parts += verbs.length * (apiGroups.length * resources.length * Math.max(resourceNames.length, 1) + nonResourceURLs.length)

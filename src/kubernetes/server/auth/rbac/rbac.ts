@@ -14,13 +14,13 @@ type Binding = { readonly name: string; readonly namespace: string; readonly rol
 type Grant = { readonly rule: PolicyRule; readonly binding: Binding; readonly subject: Subject }
 type Grants = { readonly grants: readonly Grant[]; readonly errors: readonly string[] }
 
-type OfUser = { generation: number; readonly cluster: Grants; readonly byNamespace: Map<string, Grants> }
+type UserGrants = { generation: number; readonly cluster: Grants; readonly byNamespace: Map<string, Grants> }
 
 /** `reason` says by which binding it is allowed, or what went wrong while looking. */
-export type Verdict = { readonly allowed: boolean; readonly reason: string }
+export type RbacDecision = { readonly allowed: boolean; readonly reason: string }
 
 /** Users and namespaces of users whose rules are kept: above it all are found again (invariant 10). */
-const maxKept = 20_000
+const maxCached = 20_000
 
 /**
  * Who may do what by the stored Roles, ClusterRoles and their bindings. Follows the store's commits: a binding holds
@@ -36,8 +36,8 @@ export class Rbac {
   readonly #bySubject = new Map<string, Map<string, Map<string, Binding>>>()
   /** Rules as they were read from a stored role, which never changes. */
   readonly #rules = new WeakMap<Entry, readonly PolicyRule[]>()
-  #ofUser = new WeakMap<User, OfUser>()
-  #kept = 0
+  #ofUser = new WeakMap<User, UserGrants>()
+  #cachedCount = 0
   #generation = 0
 
   constructor(store: Store) {
@@ -46,27 +46,27 @@ export class Rbac {
     this.#bindings = store.table(`rolebindings.${rbacGroup}`)
     this.#clusterBindings = store.table(`clusterrolebindings.${rbacGroup}`)
     for (const table of [this.#bindings, this.#clusterBindings]) for (const entry of table.values()) this.#index(table, undefined, entry)
-    store.onCommit((table, events) => this.#follow(table, events))
+    store.onCommit((table, events) => this.#observe(table, events))
   }
 
   /** What a request is allowed or refused by. */
-  decide(attributes: Attributes): Verdict {
+  decide(attributes: Attributes): RbacDecision {
     const { user, namespace } = attributes
-    const known = this.#known(user)
-    const inCluster = find(known.cluster, attributes)
+    const known = this.#grantsOf(user)
+    const inCluster = findGrant(known.cluster, attributes)
     if (inCluster) return inCluster
     const local = namespace ? this.#inNamespace(user, known, namespace) : undefined
-    const inNamespace = local && find(local, attributes)
+    const inNamespace = local && findGrant(local, attributes)
     if (inNamespace) return inNamespace
     return { allowed: false, reason: formatErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
   }
 
   /** Every rule that a user has in a namespace (empty: cluster-wide ones only); `error` names bindings whose role is missing. */
   rulesFor(user: User, namespace: string): { rules: PolicyRule[]; error: string } {
-    const known = this.#known(user)
+    const known = this.#grantsOf(user)
     const local = namespace ? this.#inNamespace(user, known, namespace) : undefined
     const grants = [...known.cluster.grants, ...(local?.grants ?? [])]
-    return { rules: grants.map(grant => grant.rule), error: aggregate([...known.cluster.errors, ...(local?.errors ?? [])]) }
+    return { rules: grants.map(grant => grant.rule), error: joinErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
   }
 
   /** The rules that a binding in `namespace` (empty: a ClusterRoleBinding) would give, or undefined when there is no such role. */
@@ -82,30 +82,30 @@ export class Rbac {
     return rules
   }
 
-  #known(user: User): OfUser {
+  #grantsOf(user: User): UserGrants {
     let known = this.#ofUser.get(user)
     if (known?.generation === this.#generation) return known
     known = { generation: this.#generation, cluster: this.#resolve(user, this.#clusterBySubject), byNamespace: new Map() }
-    this.#makeRoom()
+    this.#countCached()
     this.#ofUser.set(user, known)
     return known
   }
 
-  #inNamespace(user: User, known: OfUser, namespace: string): Grants {
+  #inNamespace(user: User, known: UserGrants, namespace: string): Grants {
     const bySubject = this.#bySubject.get(namespace)
     // Anybody may ask for namespaces that are not there.
-    if (!bySubject) return nothing
+    if (!bySubject) return noGrants
     let local = known.byNamespace.get(namespace)
     if (local) return local
     local = this.#resolve(user, bySubject)
-    this.#makeRoom()
+    this.#countCached()
     known.byNamespace.set(namespace, local)
     return local
   }
 
-  #makeRoom(): void {
-    if (++this.#kept <= maxKept) return
-    this.#kept = 0
+  #countCached(): void {
+    if (++this.#cachedCount <= maxCached) return
+    this.#cachedCount = 0
     this.#ofUser = new WeakMap()
   }
 
@@ -120,14 +120,14 @@ export class Rbac {
     for (const binding of bindings) {
       const { roleRef, namespace } = binding
       const rules = this.rulesOf(roleRef, namespace)
-      const subject = binding.subjects.find(candidate => isOf(user, keyOf(candidate, namespace)))
+      const subject = binding.subjects.find(candidate => isSubject(user, keyOf(candidate, namespace)))
       if (!rules) errors.push(`${roleRef.kind.toLowerCase()}.${rbacGroup} ${JSON.stringify(roleRef.name)} not found`)
       else if (subject) for (const rule of rules) grants.push({ rule, binding, subject })
     }
     return { grants, errors }
   }
 
-  #follow(table: Table, events: readonly StoredEvent[]): void {
+  #observe(table: Table, events: readonly StoredEvent[]): void {
     const isBinding = table === this.#bindings || table === this.#clusterBindings
     if (!isBinding && table !== this.#roles && table !== this.#clusterRoles) return
     this.#generation++
@@ -139,7 +139,7 @@ export class Rbac {
     const namespace = (before ?? after)?.namespace ?? ''
     if (before) {
       const bySubject = namespace ? this.#bySubject.get(namespace) : this.#clusterBySubject
-      for (const key of keysOf(bindingIn(parseEntry(before)))) {
+      for (const key of keysOf(parseBinding(parseEntry(before)))) {
         const bindings = bySubject?.get(key)
         bindings?.delete(before.name)
         if (bindings?.size === 0) bySubject?.delete(key)
@@ -147,7 +147,7 @@ export class Rbac {
       if (namespace && bySubject?.size === 0) this.#bySubject.delete(namespace)
     }
     if (!after) return
-    const binding = bindingIn(parseEntry(after))
+    const binding = parseBinding(parseEntry(after))
     let bySubject = table === this.#clusterBindings ? this.#clusterBySubject : this.#bySubject.get(namespace)
     if (!bySubject) {
       bySubject = new Map()
@@ -161,15 +161,15 @@ export class Rbac {
   }
 }
 
-const nothing: Grants = { grants: [], errors: [] }
+const noGrants: Grants = { grants: [], errors: [] }
 
-function find({ grants }: Grants, attributes: Attributes): Verdict | undefined {
+function findGrant({ grants }: Grants, attributes: Attributes): RbacDecision | undefined {
   for (const grant of grants) if (ruleAllows(grant.rule, attributes)) return new Allowed(grant)
   return undefined
 }
 
 /** The reason is put into words only for who asks. */
-class Allowed implements Verdict {
+class Allowed implements RbacDecision {
   readonly allowed = true
   readonly #grant: Grant
 
@@ -205,7 +205,7 @@ function keyOf({ kind, name, namespace }: Subject, bindingNamespace: string): st
   }
 }
 
-function isOf(user: User, key: string | undefined): boolean {
+function isSubject(user: User, key: string | undefined): boolean {
   return key !== undefined && (key.startsWith('u:') ? key === userKey(user.name) : user.groups.includes(key.slice(2)))
 }
 
@@ -218,7 +218,7 @@ function keysOf({ subjects, namespace }: Binding): Set<string> {
   return keys
 }
 
-function bindingIn({ metadata, roleRef, subjects }: KubeObject): Binding {
+function parseBinding({ metadata, roleRef, subjects }: KubeObject): Binding {
   return {
     name: metadata.name,
     namespace: metadata.namespace ?? '',
@@ -233,11 +233,11 @@ export function rulesIn({ rules }: KubeObject): readonly PolicyRule[] {
 }
 
 function formatErrors(errors: readonly string[]): string {
-  return errors.length > 0 ? `RBAC: ${aggregate(errors)}` : ''
+  return errors.length > 0 ? `RBAC: ${joinErrors(errors)}` : ''
 }
 
 /** Several errors as Kubernetes joins them. */
-function aggregate(errors: readonly string[]): string {
+function joinErrors(errors: readonly string[]): string {
   const distinct = [...new Set(errors)]
   return distinct.length > 1 ? `[${distinct.join(', ')}]` : (distinct[0] ?? '')
 }

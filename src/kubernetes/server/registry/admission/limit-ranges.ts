@@ -30,7 +30,7 @@ export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: O
   if (presets.length === 0) return spec
   const requests = Object.assign({}, ...presets.map(limit => fieldsOf(limit.defaultRequest))) as Fields
   const limits = Object.assign({}, ...presets.map(limit => fieldsOf(limit.default))) as Fields
-  const done: string[] = []
+  const applied: string[] = []
   const result: Fields = { ...spec }
   for (const [list, what] of containerLists) {
     if (!Array.isArray(spec[list])) continue
@@ -46,20 +46,20 @@ export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: O
           .sort()
         if (missing.length === 0) continue
         resources[field] = { ...given, ...Object.fromEntries(missing.map(name => [name, preset[name]])) }
-        done.push(`${missing.join(', ')} ${word} for ${what} ${textOf(container.name)}`)
+        applied.push(`${missing.join(', ')} ${word} for ${what} ${textOf(container.name)}`)
       }
       return { ...container, resources }
     })
   }
-  if (done.length > 0)
-    pod.metadata.annotations = { ...pod.metadata.annotations, [reportAnnotation]: `LimitRanger plugin set: ${done.join('; ')}` }
+  if (applied.length > 0)
+    pod.metadata.annotations = { ...pod.metadata.annotations, [reportAnnotation]: `LimitRanger plugin set: ${applied.join('; ')}` }
   return result
 }
 
 /** @throws {StatusError} Forbidden for a Pod outside the bounds of its namespace. */
 export function validatePodLimits(pod: KubeObject, reader: ObjectReader): void {
   const spec = fieldsOf(pod.spec)
-  refuse(
+  rejectIfAny(
     'pods',
     pod,
     limitsIn(pod.metadata.namespace ?? '', reader).flatMap(limit => {
@@ -84,10 +84,10 @@ export function validateClaimLimits(claim: KubeObject, reader: ObjectReader): vo
       ...eachBound(limit, 'min', (name, bound) => minErrors(limit, name, bound, requests, new Map())),
       ...eachBound(limit, 'max', (name, bound) => maxRequestErrors(limit, name, bound, requests)),
     ])
-  refuse('persistentvolumeclaims', claim, errors)
+  rejectIfAny('persistentvolumeclaims', claim, errors)
 }
 
-function refuse(plural: string, { metadata }: KubeObject, errors: readonly string[]): void {
+function rejectIfAny(plural: string, { metadata }: KubeObject, errors: readonly string[]): void {
   const [first, ...more] = new Set(errors)
   if (first === undefined) return
   throw forbiddenError({ group: '', plural }, metadata.name, more.length === 0 ? first : `[${[first, ...more].join(', ')}]`)

@@ -3,7 +3,7 @@ import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { builtInScale } from '../scale.ts'
 import { type Fields, fieldsOf, itemsOf, negativeErrors, numberOf, selectorChangeErrors } from '../type-rules/index.ts'
 import { claimSpecWarnings, templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
-import { at, containerColumns, formatLabels, numberAt, numberColumn, selectorAt } from './column-values.ts'
+import { containerColumns, formatLabels, numberAt, numberColumn, selectorAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 export const appKinds: readonly KindDeclaration[] = [
@@ -39,7 +39,7 @@ export const appKinds: readonly KindDeclaration[] = [
         1,
       ),
     ],
-    validate: keepSelector,
+    validate: validateSelectorUnchanged,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
     validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
@@ -68,7 +68,7 @@ export const appKinds: readonly KindDeclaration[] = [
       ageColumn,
       ...containerColumns('spec.template'),
     ],
-    validate: checkStatefulSet,
+    validate: validateStatefulSet,
     warnings: statefulSetWarnings,
     validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
@@ -114,7 +114,7 @@ export const appKinds: readonly KindDeclaration[] = [
       column(
         'Node Selector',
         "NodeSelector is a selector which must be true for the pod to fit on a node. Selector which must match a node's labels for the pod to be scheduled on that node. More info: https://kubernetes.io/docs/concepts/configuration/assign-pod-node/",
-        object => formatLabels(at(object, 'spec.template.spec.nodeSelector')),
+        object => formatLabels(valueAtPath(object, 'spec.template.spec.nodeSelector')),
       ),
       ageColumn,
       ...containerColumns('spec.template'),
@@ -125,9 +125,9 @@ export const appKinds: readonly KindDeclaration[] = [
         1,
       ),
     ],
-    prepareForWrite: countTemplate,
+    prepareForWrite: updateTemplateGeneration,
     warnings: (object, before) => templateWarnings('spec.template', object, before),
-    validate: keepSelector,
+    validate: validateSelectorUnchanged,
     validateStatusUpdate: ({ status }, before) => {
       const counts = (status ?? {}) as Fields
       return [...negativeErrors(counts, 'status', daemonCounts), ...collisionErrors(counts, before)]
@@ -169,7 +169,7 @@ export const appKinds: readonly KindDeclaration[] = [
         1,
       ),
     ],
-    validate: keepSelector,
+    validate: validateSelectorUnchanged,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
     validateStatusUpdate: ({ status }) => {
       const counts = (status ?? {}) as Fields
@@ -249,12 +249,12 @@ function readyOfWanted(object: KubeObject): string {
   return `${numberAt(object, 'status.readyReplicas')}/${numberAt(object, 'spec.replicas')}`
 }
 
-function keepSelector({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateSelectorUnchanged({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   return before ? selectorChangeErrors((spec ?? {}) as Fields, (before.spec ?? {}) as Fields) : []
 }
 
 /** What of a StatefulSet may change once it is there. */
-const changeable = [
+const updatableFieldsText = [
   'replicas',
   'ordinals',
   'template',
@@ -264,10 +264,10 @@ const changeable = [
   'minReadySeconds',
 ]
 
-function checkStatefulSet({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateStatefulSet({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   if (!before) return []
   const fixed = (value: unknown) =>
-    Object.fromEntries(Object.entries((value ?? {}) as Fields).filter(([field]) => !changeable.includes(field)))
+    Object.fromEntries(Object.entries((value ?? {}) as Fields).filter(([field]) => !updatableFieldsText.includes(field)))
   if (equalJson(fixed(spec), fixed(before.spec))) return []
   const why =
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -277,9 +277,9 @@ function checkStatefulSet({ spec }: KubeObject, before: KubeObject | undefined):
 const templateGeneration = 'deprecated.daemonset.template.generation'
 
 /** Counts the versions of a DaemonSet's template, where clients older than ControllerRevisions look for it. */
-function countTemplate(object: KubeObject, before: KubeObject | undefined): void {
+function updateTemplateGeneration(object: KubeObject, before: KubeObject | undefined): void {
   const old = before ? Number(before.metadata.annotations?.[templateGeneration] ?? 0) : 0
-  const isSame = before && equalJson(at(object, 'spec.template'), at(before, 'spec.template'))
+  const isSame = before && equalJson(valueAtPath(object, 'spec.template'), valueAtPath(before, 'spec.template'))
   object.metadata.annotations = { ...object.metadata.annotations, [templateGeneration]: String(isSame ? old : old + 1) }
 }
 
@@ -304,7 +304,7 @@ function statefulSetWarnings(object: KubeObject, before: KubeObject | undefined)
   const warnings = templateWarnings('spec.template', object, before)
   // Kubernetes says it so on updates.
   const end = before ? '.Spec' : ''
-  itemsOf(at(object, 'spec.volumeClaimTemplates')).forEach(({ spec }, i) => {
+  itemsOf(valueAtPath(object, 'spec.volumeClaimTemplates')).forEach(({ spec }, i) => {
     warnings.push(...claimSpecWarnings(`spec.volumeClaimTemplates[${i}]${end}`, fieldsOf(spec)))
   })
   if (numberAt(object, 'spec.revisionHistoryLimit') < 0) {

@@ -30,7 +30,7 @@ export function autoscalerFromV2(text: string): string {
   const load = currentCpu && fields(fields(currentCpu.resource).current).averageUtilization
   const kept = withoutOwn(metadata.annotations)
   const others = list.filter(metric => !isCpuUtilization(metric))
-  if (conditions !== undefined) kept[conditionsKey] = JSON.stringify(items(conditions).map(inOrder))
+  if (conditions !== undefined) kept[conditionsKey] = JSON.stringify(items(conditions).map(orderedCondition))
   if (current.length > 0) kept[currentKey] = JSON.stringify(current.map(metric => oldMetric(metric, 'current')))
   if (others.length > 0) kept[metricsKey] = JSON.stringify(others.map(metric => oldMetric(metric, 'target')))
   if (behavior !== undefined) kept[behaviorKey] = JSON.stringify(goBehavior(fields(behavior)))
@@ -110,7 +110,7 @@ function newMetric(metric: Fields, what: Amounts): Fields {
   const field = sources[String(metric.type)]
   if (field === undefined) return { type: metric.type }
   const source = fields(metric[field])
-  const amounts = given({
+  const amounts = definedFields({
     value: source.averageValue === undefined ? source[`${what}Value`] : undefined,
     averageValue: field === 'object' ? source.averageValue : source[`${what}AverageValue`],
     averageUtilization: source[`${what}AverageUtilization`],
@@ -119,21 +119,21 @@ function newMetric(metric: Fields, what: Amounts): Fields {
   const isOfResource = field === 'resource' || field === 'containerResource'
   const named = isOfResource
     ? { name: source.name, container: source.container }
-    : { metric: given({ name: source.metricName, selector: source.selector ?? source.metricSelector }) }
+    : { metric: definedFields({ name: source.metricName, selector: source.selector ?? source.metricSelector }) }
   const about = field === 'object' ? { describedObject: source.target } : {}
   return {
     type: metric.type,
-    [field]: { ...given(named), ...about, [what]: what === 'target' ? { type, ...amounts } : amounts },
+    [field]: { ...definedFields(named), ...about, [what]: what === 'target' ? { type, ...amounts } : amounts },
   }
 }
 
-function given(values: Fields): Fields {
+function definedFields(values: Fields): Fields {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
 }
 
 /** The fields of a condition in the order in which Kubernetes writes them into the annotation. */
-function inOrder({ type, status, lastTransitionTime, reason, message }: Fields): Fields {
-  return given({ type, status, lastTransitionTime: lastTransitionTime ?? null, reason, message })
+function orderedCondition({ type, status, lastTransitionTime, reason, message }: Fields): Fields {
+  return definedFields({ type, status, lastTransitionTime: lastTransitionTime ?? null, reason, message })
 }
 
 /** The annotation for behaviour is a Go struct as it stands: its own names, its order, null for what is not there. */

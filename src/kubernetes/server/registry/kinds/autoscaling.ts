@@ -4,7 +4,7 @@ import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { typeSchema } from '../schemas/index.ts'
 import { type Fields, negativeErrors, ruleErrors } from '../type-rules/index.ts'
 import { autoscalerFromV2, autoscalerToV2 } from './autoscaling-v1.ts'
-import { at, numberAt, textAt } from './column-values.ts'
+import { numberAt, textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 const columns: readonly PrinterColumn[] = [
@@ -48,7 +48,7 @@ export const autoscalingKinds: readonly KindDeclaration[] = [
     typeName: 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
     hasStatus: true,
     columns,
-    validateStatusUpdate: checkCounts,
+    validateStatusUpdate: validateCounts,
   },
   {
     group: 'autoscaling',
@@ -62,13 +62,13 @@ export const autoscalingKinds: readonly KindDeclaration[] = [
     // What is read for them is what is stored: v2.
     columns,
     validate: object => ruleErrors(typeSchema('io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler'), autoscalerToV2(object), undefined),
-    validateStatusUpdate: checkCounts,
+    validateStatusUpdate: validateCounts,
     fromStorage: autoscalerFromV2,
     toStorage: autoscalerToV2,
   },
 ]
 
-function checkCounts({ status }: KubeObject): StatusCause[] {
+function validateCounts({ status }: KubeObject): StatusCause[] {
   return negativeErrors((status ?? {}) as Fields, 'status', ['currentReplicas', 'desiredReplicas'])
 }
 
@@ -80,8 +80,8 @@ const maxMetrics = 2
 
 /** `cpu: 40%/80%, 3/5 (avg) + 1 more...`: of each metric where it is and where it should be. */
 function formatMetrics(scaler: KubeObject): string {
-  const metrics = (at(scaler, 'spec.metrics') ?? []) as Metric[]
-  const statuses = (at(scaler, 'status.currentMetrics') ?? []) as Metric[]
+  const metrics = (valueAtPath(scaler, 'spec.metrics') ?? []) as Metric[]
+  const statuses = (valueAtPath(scaler, 'status.currentMetrics') ?? []) as Metric[]
   if (metrics.length === 0) return '<none>'
   const texts = metrics.slice(0, maxMetrics).map((metric, index) => formatMetric(metric, statuses[index]))
   return texts.join(', ') + (metrics.length > maxMetrics ? ` + ${metrics.length - maxMetrics} more...` : '')

@@ -2,8 +2,8 @@ import type { KubeObject } from '../../../object/index.ts'
 import { formatAge, humanDuration } from '../human-duration.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { templateWarnings, workloadNameWarnings } from '../warnings/index.ts'
-import { at, containerColumns, numberAt, selectorAt, textAt } from './column-values.ts'
-import { checkJob, checkJobStatus, generateSelector, hasJobCondition, prepareJob } from './job.ts'
+import { containerColumns, numberAt, selectorAt, textAt, valueAtPath } from './column-values.ts'
+import { generateSelector, hasJobCondition, prepareJob, validateJob, validateJobStatus } from './job.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 export const batchKinds: readonly KindDeclaration[] = [
@@ -39,8 +39,8 @@ export const batchKinds: readonly KindDeclaration[] = [
     prepareForWrite: prepareJob,
     prepareForCreate: generateSelector,
     warnings: (job, before) => [...workloadNameWarnings(job, before), ...templateWarnings('spec.template', job, before)],
-    validate: checkJob,
-    validateStatusUpdate: checkJobStatus,
+    validate: validateJob,
+    validateStatusUpdate: validateJobStatus,
   },
   {
     group: 'batch',
@@ -65,19 +65,19 @@ export const batchKinds: readonly KindDeclaration[] = [
         ...column(
           'Suspend',
           'This flag tells the controller to suspend subsequent executions, it does not apply to already started executions.  Defaults to false.',
-          object => (at(object, 'spec.suspend') ? 'True' : 'False'),
+          object => (valueAtPath(object, 'spec.suspend') ? 'True' : 'False'),
         ),
         type: 'boolean',
       },
       {
         ...column('Active', 'A list of pointers to currently running jobs.', object => {
-          const active = at(object, 'status.active')
+          const active = valueAtPath(object, 'status.active')
           return Array.isArray(active) ? active.length : 0
         }),
         type: 'integer',
       },
       column('Last Schedule', 'Information when was the last time the job was successfully scheduled.', (object, nowMs) => {
-        const time = at(object, 'status.lastScheduleTime')
+        const time = valueAtPath(object, 'status.lastScheduleTime')
         return time ? formatAge(time, nowMs) : '<none>'
       }),
       ageColumn,
@@ -115,7 +115,7 @@ function jobState(job: KubeObject): string {
 
 function jobCompletions(job: KubeObject): string {
   const succeeded = numberAt(job, 'status.succeeded')
-  const wanted = at(job, 'spec.completions')
+  const wanted = valueAtPath(job, 'spec.completions')
   if (typeof wanted === 'number') return `${succeeded}/${wanted}`
   const parallelism = numberAt(job, 'spec.parallelism')
   return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`

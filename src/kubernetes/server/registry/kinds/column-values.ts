@@ -12,35 +12,35 @@ export function numberColumn(name: string, description: string, path: string): P
 
 /** The number at a path such as `status.replicas`; 0 when there is none. */
 export function numberAt(object: KubeObject, path: string): number {
-  const value = at(object, path)
+  const value = valueAtPath(object, path)
   return typeof value === 'number' ? value : 0
 }
 
 /** The text at a path such as `spec.schedule`; `<none>` when there is none. */
 export function textAt(object: KubeObject, path: string, absent = '<none>'): string {
-  const value = at(object, path)
+  const value = valueAtPath(object, path)
   return value === undefined || value === null ? absent : String(value)
 }
 
-export function at(object: KubeObject, path: string): unknown {
+export function valueAtPath(object: KubeObject, path: string): unknown {
   return valueAt(object, path.split('.'))
 }
 
 /** A label selector as kubectl says it. */
 export function selectorAt(object: KubeObject, path: string): string {
-  const selector = at(object, path)
+  const selector = valueAtPath(object, path)
   return (isJsonObject(selector) && formatSortedLabelSelector(selector as LabelSelectorObject)) || '<none>'
 }
 
 /** What `kubectl get -o wide` says of the containers of a Pod template. */
 export function containerColumns(path: string): PrinterColumn[] {
-  const say = (object: KubeObject, field: keyof Container) => {
-    const containers = at(object, `${path}.spec.containers`)
+  const fieldsOfContainers = (object: KubeObject, field: keyof Container) => {
+    const containers = valueAtPath(object, `${path}.spec.containers`)
     return Array.isArray(containers) ? containers.map((container: Container) => container[field] ?? '').join(',') : ''
   }
   return [
-    column('Containers', 'Names of each container in the template.', object => say(object, 'name'), 1),
-    column('Images', 'Images referenced by each container in the template.', object => say(object, 'image'), 1),
+    column('Containers', 'Names of each container in the template.', object => fieldsOfContainers(object, 'name'), 1),
+    column('Images', 'Images referenced by each container in the template.', object => fieldsOfContainers(object, 'image'), 1),
   ]
 }
 

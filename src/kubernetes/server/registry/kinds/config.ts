@@ -104,12 +104,12 @@ function secretTypeErrors({ type, data, metadata }: KubeObject): StatusCause[] {
   return (secretKeys[String(type)] ?? []).flatMap(key => {
     if (!Object.hasOwn(values, key)) return [requiredValue(`data[${key}]`)]
     if (!key.startsWith('.')) return []
-    const why = whyNoJson(Buffer.from(String(values[key]), 'base64').toString())
+    const why = jsonError(Buffer.from(String(values[key]), 'base64').toString())
     return why ? [invalidValue(`data[${key}]`, '<secret contents redacted>', why)] : []
   })
 }
 
-function whyNoJson(json: string): string | undefined {
+function jsonError(json: string): string | undefined {
   try {
     JSON.parse(json)
     return undefined

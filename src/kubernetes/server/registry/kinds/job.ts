@@ -9,17 +9,17 @@ import {
 import {
   type Fields,
   firstCommonIndex,
+  goMap,
+  goSelector,
+  invalidWithoutValue,
   negativeErrors,
   numberOf,
-  plainInvalid,
   readIndexes,
-  sayableSelector,
   selectorChangeErrors,
   selects,
-  sorted,
   templateLabels,
 } from '../type-rules/index.ts'
-import { at } from './column-values.ts'
+import { valueAtPath } from './column-values.ts'
 
 const controllerUid = 'batch.kubernetes.io/controller-uid'
 const jobName = 'batch.kubernetes.io/job-name'
@@ -53,7 +53,7 @@ export function generateSelector(job: KubeObject): void {
 }
 
 /** What relates the parts of a Job to each other and to what it was. */
-export function checkJob(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateJob(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const spec = (job.spec ?? {}) as Fields
   const causes = selectorErrors(job, spec)
   if (before) return [...causes, ...changeErrors(spec, (before.spec ?? {}) as Fields)]
@@ -75,10 +75,10 @@ function selectorErrors({ metadata }: KubeObject, spec: Fields): StatusCause[] {
       if (labels[key] === value) continue
       const path = `spec.template.metadata.labels[${key}]`
       if (labels[key] === undefined) causes.push(requiredValue(path, `must be '${value}'`))
-      else causes.push(invalidValue(path, sorted(labels), `must be '${value}'`))
+      else causes.push(invalidValue(path, goMap(labels), `must be '${value}'`))
     }
     if (selects(selector, ownLabels(metadata)) === false) {
-      causes.push(invalidValue('spec.selector', sayableSelector(selector), '`selector` not auto-generated'))
+      causes.push(invalidValue('spec.selector', goSelector(selector), '`selector` not auto-generated'))
     }
   }
   if (selects(selector, templateLabels(spec)) === false) causes.push(mismatch(spec))
@@ -86,7 +86,7 @@ function selectorErrors({ metadata }: KubeObject, spec: Fields): StatusCause[] {
 }
 
 function mismatch(spec: Fields): StatusCause {
-  return invalidValue('spec.template.metadata.labels', sorted(templateLabels(spec)), '`selector` does not match template `labels`')
+  return invalidValue('spec.template.metadata.labels', goMap(templateLabels(spec)), '`selector` does not match template `labels`')
 }
 
 const fixedFields = ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex', 'managedBy', 'successPolicy']
@@ -141,12 +141,12 @@ function copyField(to: Fields, from: Fields, field: string): void {
 type Condition = { type?: string; status?: string }
 
 export function hasJobCondition(job: KubeObject, type: string): boolean {
-  const conditions = at(job, 'status.conditions')
+  const conditions = valueAtPath(job, 'status.conditions')
   return Array.isArray(conditions) && conditions.some((condition: Condition) => condition.type === type && condition.status === 'True')
 }
 
 /** What a status of a Job may say, alone and after the one before. */
-export function checkJobStatus(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateJobStatus(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const status = (job.status ?? {}) as Fields
   const spec = (job.spec ?? {}) as Fields
   return [
@@ -188,7 +188,7 @@ function conditionErrors(job: KubeObject, spec: Fields): StatusCause[] {
       'cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True',
     ],
   ]
-  return rules.filter(([isBroken]) => isBroken).map(([, why]) => plainInvalid('status.conditions', why))
+  return rules.filter(([isBroken]) => isBroken).map(([, why]) => invalidWithoutValue('status.conditions', why))
 }
 
 function finishedErrors(
@@ -256,7 +256,7 @@ function statusChangeErrors(job: KubeObject, status: Fields, before: KubeObject)
   const causes: StatusCause[] = []
   for (const type of ['Failed', 'Complete', 'FailureTarget']) {
     if (hasJobCondition(before, type) && !hasJobCondition(job, type)) {
-      causes.push(plainInvalid('status.conditions', `cannot disable the terminal ${type}=True condition`))
+      causes.push(invalidWithoutValue('status.conditions', `cannot disable the terminal ${type}=True condition`))
     }
   }
   for (const field of ['failed', 'succeeded']) {
@@ -274,7 +274,7 @@ function statusChangeErrors(job: KubeObject, status: Fields, before: KubeObject)
     causes.push(invalidValue('status.startTime', startTime ?? null, 'field is immutable for unsuspended job once set'))
   }
   if (hasJobCondition(before, 'SuccessCriteriaMet') && !hasJobCondition(job, 'SuccessCriteriaMet')) {
-    causes.push(plainInvalid('status.conditions', 'cannot disable the SuccessCriteriaMet=True condition'))
+    causes.push(invalidWithoutValue('status.conditions', 'cannot disable the SuccessCriteriaMet=True condition'))
   }
   return causes
 }

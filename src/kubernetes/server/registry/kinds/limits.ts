@@ -43,7 +43,7 @@ export const limitKinds: readonly KindDeclaration[] = [
       ),
       ageColumn,
     ],
-    validate: checkQuota,
+    validate: validateQuota,
     validateStatusUpdate: ({ status }) => ['hard', 'used'].flatMap(field => amountErrors(`status.${field}`, fieldsOf(status)[field])),
   },
   {
@@ -52,7 +52,7 @@ export const limitKinds: readonly KindDeclaration[] = [
     shortNames: ['limits'],
     typeName: 'io.k8s.api.core.v1.LimitRange',
     columns: [nameColumn, { ...column('Created At', creationTimestampText, ({ metadata }) => metadata.creationTimestamp), type: 'date' }],
-    validate: checkLimitRange,
+    validate: validateLimitRange,
   },
 ]
 
@@ -93,7 +93,7 @@ function amountErrors(path: string, amounts: unknown): StatusCause[] {
   })
 }
 
-function checkQuota({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateQuota({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const { hard, scopes } = fieldsOf(spec)
   const given = textsOf(scopes)
   const causes = amountErrors('spec.hard', hard)
@@ -106,7 +106,7 @@ function checkQuota({ spec }: KubeObject, before: KubeObject | undefined): Statu
   return causes
 }
 
-function checkLimitRange({ spec }: KubeObject): StatusCause[] {
+function validateLimitRange({ spec }: KubeObject): StatusCause[] {
   const types = new Set<string>()
   return itemsOf(fieldsOf(spec).limits).flatMap((limit, index) => {
     const at = `spec.limits[${index}]`

@@ -58,7 +58,7 @@ export const namespaceKinds: readonly KindDeclaration[] = [
     columns: [nameColumn, column('Status', 'The status of the namespace', namespacePhase), ageColumn],
     selectableFields: [{ field: 'status.phase', read: namespacePhase }],
     prepareForWrite: prepareNamespace,
-    validate: checkNamespace,
+    validate: validateNamespace,
     validateDelete: ({ metadata: { name } }) =>
       name === 'default' || name === 'kube-system' || name === 'kube-public' ? 'this namespace may not be deleted' : undefined,
   },
@@ -68,7 +68,7 @@ function namespacePhase(object: KubeObject): string {
   return (object.status as { phase?: string } | undefined)?.phase ?? 'Active'
 }
 
-function checkNamespace({ spec, status, metadata }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateNamespace({ spec, status, metadata }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const { phase = 'Active' } = (status ?? {}) as { phase?: string }
   const isGoing = metadata.deletionTimestamp !== undefined
   if (isGoing && phase !== 'Terminating') {

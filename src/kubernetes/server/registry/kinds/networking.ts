@@ -2,7 +2,7 @@ import { invalidValue, isJsonObject, type KubeObject } from '../../../object/ind
 import { defaultClass } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { type Fields, fieldsOf, ingressStatusErrors, itemsOf, textOf } from '../type-rules/index.ts'
-import { at, selectorAt, textAt } from './column-values.ts'
+import { selectorAt, textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 const classAnnotation = 'kubernetes.io/ingress.class'
@@ -25,7 +25,7 @@ export const networkingKinds: readonly KindDeclaration[] = [
       column('Hosts', 'Hosts that incoming requests are matched against before the ingress rule', hostsOf),
       column('Address', 'Address is a list containing ingress points for the load-balancer', addressesOf),
       column('Ports', 'Ports of TLS configurations that open', object => {
-        const tls = at(object, 'spec.tls')
+        const tls = valueAtPath(object, 'spec.tls')
         return Array.isArray(tls) && tls.length > 0 ? '80, 443' : '80'
       }),
       ageColumn,
@@ -62,7 +62,7 @@ export const networkingKinds: readonly KindDeclaration[] = [
       },
       column('Controller', 'Controller that is responsible for handling this class', object => textAt(object, 'spec.controller', '')),
       column('Parameters', 'A reference to a resource with additional parameters', object => {
-        const parameters = at(object, 'spec.parameters')
+        const parameters = valueAtPath(object, 'spec.parameters')
         if (!isJsonObject(parameters)) return '<none>'
         const { apiGroup, kind, name } = parameters
         return `${kind}${apiGroup === undefined ? '' : `.${apiGroup}`}/${name}`
@@ -94,7 +94,7 @@ export const networkingKinds: readonly KindDeclaration[] = [
 ]
 
 function hostsOf(ingress: KubeObject): string {
-  const rules = at(ingress, 'spec.rules')
+  const rules = valueAtPath(ingress, 'spec.rules')
   if (!Array.isArray(rules)) return '*'
   const hosts: string[] = []
   let isMore = false

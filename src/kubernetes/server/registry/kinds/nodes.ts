@@ -56,7 +56,7 @@ export const nodeKinds: readonly KindDeclaration[] = [
       ),
     ],
     selectableFields: [{ field: 'spec.unschedulable', read: ({ spec }) => String(fieldsOf(spec).unschedulable === true) }],
-    validate: checkNode,
+    validate: validateNode,
     warnings: ({ spec }) => {
       const { configSource, externalID } = fieldsOf(spec)
       const warnings = configSource === undefined ? [] : ['spec.configSource: the feature is removed']
@@ -87,7 +87,7 @@ const info = (node: KubeObject, field: string) => textAt(node, `status.nodeInfo.
 
 const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
-function checkNode({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateNode({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const fields = fieldsOf(spec)
   const causes = [
     ...taintErrors(fields.taints),

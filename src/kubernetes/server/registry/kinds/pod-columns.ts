@@ -7,13 +7,13 @@ import { type Fields, fieldsOf, intOf, itemsOf, textOf } from '../type-rules/ind
 /** The columns of `kubectl get pods`. */
 export const podColumns: readonly PrinterColumn[] = [
   nameColumn,
-  column('Ready', 'The aggregate readiness state of this pod for accepting traffic.', pod => summary(pod).ready),
-  column('Status', 'The aggregate status of the containers in this pod.', pod => summary(pod).reason),
+  column('Ready', 'The aggregate readiness state of this pod for accepting traffic.', pod => summarize(pod).ready),
+  column('Status', 'The aggregate status of the containers in this pod.', pod => summarize(pod).reason),
   column(
     'Restarts',
     'The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.',
     (pod, nowMs) => {
-      const { restarts, lastRestart } = summary(pod)
+      const { restarts, lastRestart } = summarize(pod)
       return restarts > 0 && lastRestart !== '' ? `${restarts} (${formatAge(lastRestart, nowMs)} ago)` : String(restarts)
     },
   ),
@@ -57,7 +57,7 @@ function readinessGates({ spec, status }: KubeObject): string {
 type Summary = { ready: string; reason: string; restarts: number; lastRestart: string }
 
 /** What the containers of a Pod come to, as `kubectl get` says it. */
-function summary({ spec, status, metadata }: KubeObject): Summary {
+function summarize({ spec, status, metadata }: KubeObject): Summary {
   const { phase, reason: why, conditions, initContainerStatuses, containerStatuses } = fieldsOf(status)
   const initial = itemsOf(fieldsOf(spec).initContainers)
   const sidecars = new Set(initial.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name))
@@ -99,7 +99,7 @@ function initReason(statuses: Fields[], sidecars: ReadonlySet<unknown>, total: n
     }
     count.restarts = all.restarts
     count.lastRestart = all.lastRestart
-    if (isJsonObject(terminated)) return `Init:${endReason(terminated)}`
+    if (isJsonObject(terminated)) return `Init:${terminationReason(terminated)}`
     const { reason } = fieldsOf(waiting)
     return textOf(reason) !== '' && reason !== 'PodInitializing' ? `Init:${reason}` : `Init:${index}/${total}`
   }
@@ -115,7 +115,7 @@ function containerReason(statuses: Fields[], conditions: Fields[], before: strin
     const { waiting, terminated, running } = fieldsOf(status.state)
     if (textOf(fieldsOf(waiting).reason) !== '') reason = textOf(fieldsOf(waiting).reason)
     else if (isJsonObject(terminated)) {
-      reason = endReason(terminated)
+      reason = terminationReason(terminated)
       if (intOf(terminated.exitCode) !== 0) failure = reason
     } else if (status.ready === true && running !== undefined) {
       isRunning = true
@@ -127,7 +127,7 @@ function containerReason(statuses: Fields[], conditions: Fields[], before: strin
   return failure || (isRunning ? 'NotReady' : reason)
 }
 
-function endReason({ reason, signal, exitCode }: Fields): string {
+function terminationReason({ reason, signal, exitCode }: Fields): string {
   if (textOf(reason) !== '') return textOf(reason)
   return intOf(signal) !== 0 ? `Signal:${signal}` : `ExitCode:${intOf(exitCode)}`
 }

@@ -40,14 +40,14 @@ export const podKinds: readonly KindDeclaration[] = [
     prepareForWrite: preparePod,
     prepareForCreate: (pod, reader) => {
       const spec = applyLimitRangeDefaults(pod, fieldsOf(pod.spec), reader)
-      pod.spec = withPriority(pod, admitted(spec), reader)
+      pod.spec = withPriority(pod, withAdmissionDefaults(spec), reader)
       // Nobody runs the Pod: it waits.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
     validateAdmission: (pod, before, reader) => {
       if (!before) validatePodLimits(pod, reader)
     },
-    validate: checkPod,
+    validate: validatePod,
     warnings: podWarnings,
     gracePeriodSeconds: podGraceSeconds,
     returnDeletedObject: true,
@@ -111,7 +111,7 @@ export const podKinds: readonly KindDeclaration[] = [
       if (spec.selector === undefined) controller.spec = { ...spec, selector: labels }
       controller.metadata.labels ??= labels as Record<string, string>
     },
-    validate: checkReplicationController,
+    validate: validateReplicationController,
     warnings: (object, before) => [...workloadNameWarnings(object, before), ...templateWarnings('spec.template', object, before)],
   },
 ]
@@ -136,14 +136,15 @@ export function labelText(labels: unknown): string {
 function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
   const spec = { ...fieldsOf(pod.spec) }
   for (const list of ['containers', 'initContainers']) {
-    if (Array.isArray(spec[list])) spec[list] = itemsOf(spec[list]).map(container => completed(container, spec.hostNetwork === true))
+    if (Array.isArray(spec[list]))
+      spec[list] = itemsOf(spec[list]).map(container => withContainerDefaults(container, spec.hostNetwork === true))
   }
   spec.enableServiceLinks ??= true
-  pod.spec = before ? admitted(spec, fieldsOf(before.spec)) : spec
+  pod.spec = before ? withAdmissionDefaults(spec, fieldsOf(before.spec)) : spec
 }
 
 /** In a Pod, unlike in a template, limits are also requests, and the network of the host is entered through its ports. */
-function completed(container: Fields, isOnHost: boolean): Fields {
+function withContainerDefaults(container: Fields, isOnHost: boolean): Fields {
   const result = { ...container }
   const { limits, requests, ...resources } = fieldsOf(container.resources)
   if (limits !== undefined) result.resources = { ...resources, limits, requests: { ...fieldsOf(limits), ...fieldsOf(requests) } }
@@ -183,11 +184,13 @@ const nodeTolerations = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unr
 }))
 
 /** What Kubernetes' admission adds to the spec of a Pod: how long it stays on a bad node, how important it is. */
-function admitted(spec: Fields, before?: Fields): Fields {
+function withAdmissionDefaults(spec: Fields, before?: Fields): Fields {
   const tolerations = itemsOf(spec.tolerations)
   const result: Fields = { ...spec }
   // A toleration of everything needs no company.
-  const missing = tolerations.some(isForAll) ? [] : nodeTolerations.filter(({ key }) => !tolerations.some(given => isAbout(given, key)))
+  const missing = tolerations.some(toleratesEverything)
+    ? []
+    : nodeTolerations.filter(({ key }) => !tolerations.some(given => toleratesTaint(given, key)))
   if (missing.length > 0) result.tolerations = [...tolerations, ...missing]
   if (before?.priority !== undefined) result.priority = before.priority
   if (before?.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
@@ -208,10 +211,10 @@ function withPriority(pod: KubeObject, spec: Fields, reader: ObjectReader): Fiel
 
 const priorityClasses = 'priorityclasses.scheduling.k8s.io'
 
-const isAbout = ({ key, effect }: Fields, taint: string) =>
+const toleratesTaint = ({ key, effect }: Fields, taint: string) =>
   (textOf(key) === '' || key === taint) && (textOf(effect) === '' || effect === 'NoExecute')
 
-const isForAll = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
+const toleratesEverything = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
 
 /** Seconds that a Pod is given: none without a node, as nobody would use them. */
 function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number | undefined): number {
@@ -222,13 +225,13 @@ function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number 
   return seconds < 0 ? 1 : seconds
 }
 
-function checkPod(pod: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validatePod(pod: KubeObject, before: KubeObject | undefined): StatusCause[] {
   if (before) return updateErrors(pod, before)
   const { ephemeralContainers } = fieldsOf(pod.spec)
   return ephemeralContainers === undefined ? [] : [forbiddenField('spec.ephemeralContainers', 'cannot be set on create')]
 }
 
-const updatable =
+const updatableFieldsText =
   '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
 function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
@@ -253,9 +256,9 @@ function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
   const added = itemsOf(spec.tolerations)
   const kept = itemsOf(old.tolerations).every(toleration => added.some(given => isSameToleration(given, toleration)))
   if (!kept) causes.push(forbiddenField('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds'))
-  if (!equalJson(comparable(spec, old), old)) {
+  if (!equalJson(withUpdatableFieldsOf(spec, old), old)) {
     // Kubernetes adds what differs; it may hold secrets.
-    causes.push(forbiddenField('spec', `pod updates may not change fields other than ${updatable}`))
+    causes.push(forbiddenField('spec', `pod updates may not change fields other than ${updatableFieldsText}`))
   }
   return causes
 }
@@ -276,7 +279,7 @@ function isSameToleration(a: Fields, b: Fields): boolean {
 }
 
 /** `spec` with what may change as it was in `old`. */
-function comparable(spec: Fields, old: Fields): Fields {
+function withUpdatableFieldsOf(spec: Fields, old: Fields): Fields {
   const result: Fields = { ...spec }
   for (const list of ['containers', 'initContainers']) {
     if (spec[list] === undefined) continue
@@ -293,7 +296,7 @@ function comparable(spec: Fields, old: Fields): Fields {
   return result
 }
 
-function checkReplicationController({ spec }: KubeObject): StatusCause[] {
+function validateReplicationController({ spec }: KubeObject): StatusCause[] {
   const { replicas, minReadySeconds, selector, template } = fieldsOf(spec)
   const causes: StatusCause[] = []
   if (intOf(replicas) < 0) causes.push(invalidValue('spec.replicas', replicas, 'must be greater than or equal to 0'))

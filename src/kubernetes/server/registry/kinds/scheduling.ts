@@ -1,7 +1,7 @@
 import { forbiddenField, invalidValue, type KubeObject, type StatusCause } from '../../../object/index.ts'
 import { forbiddenError } from '../admission/index.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
-import { at, numberAt, numberColumn, textAt } from './column-values.ts'
+import { numberAt, numberColumn, textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 /** The classes that are always there, for the Pods of Kubernetes itself; no others may be called `system-`. */
@@ -41,7 +41,7 @@ export const schedulingKinds: readonly KindDeclaration[] = [
         ...column(
           'Global-Default',
           'globalDefault specifies whether this PriorityClass should be considered as the default priority for pods that do not have any priority class. Only one PriorityClass can be marked as `globalDefault`. However, if more than one PriorityClasses exists with their `globalDefault` field set to true, the smallest value of such global default PriorityClasses will be used as the default priority.',
-          object => at(object, 'globalDefault') === true,
+          object => valueAtPath(object, 'globalDefault') === true,
         ),
         type: 'boolean',
       },
@@ -54,10 +54,10 @@ export const schedulingKinds: readonly KindDeclaration[] = [
     ],
     validate: (object, before) => [...systemErrors(object), ...(before ? changeErrors(object, before) : [])],
     validateAdmission: (object, _, stored) => {
-      if (at(object, 'globalDefault') !== true) return
+      if (valueAtPath(object, 'globalDefault') !== true) return
       const { name } = object.metadata
       for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
-        if (at(other, 'globalDefault') !== true || other.metadata.name === name) continue
+        if (valueAtPath(other, 'globalDefault') !== true || other.metadata.name === name) continue
         const why = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
         throw forbiddenError({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
       }
@@ -74,7 +74,7 @@ function systemErrors(object: KubeObject): StatusCause[] {
   let why = ''
   if (!systemValues.has(name)) why = `${name} is not a known system priority class`
   else if (systemValues.get(name) !== value) why = `value of ${name} PriorityClass must be ${systemValues.get(name)}`
-  else if (at(object, 'globalDefault') === true) why = `globalDefault of ${name} PriorityClass must be false`
+  else if (valueAtPath(object, 'globalDefault') === true) why = `globalDefault of ${name} PriorityClass must be false`
   const reserved = "priority class names with 'system-' prefix are reserved for system use only"
   return why ? [forbiddenField('metadata.name', `${reserved}. error: ${why}`)] : []
 }
@@ -82,7 +82,8 @@ function systemErrors(object: KubeObject): StatusCause[] {
 function changeErrors(object: KubeObject, before: KubeObject): StatusCause[] {
   const causes: StatusCause[] = []
   if (numberAt(object, 'value') !== numberAt(before, 'value')) causes.push(forbiddenField('value', 'may not be changed in an update.'))
-  const policy = at(object, 'preemptionPolicy')
-  if (policy !== at(before, 'preemptionPolicy')) causes.push(invalidValue('preemptionPolicy', policy ?? null, 'field is immutable'))
+  const policy = valueAtPath(object, 'preemptionPolicy')
+  if (policy !== valueAtPath(before, 'preemptionPolicy'))
+    causes.push(invalidValue('preemptionPolicy', policy ?? null, 'field is immutable'))
   return causes
 }

@@ -5,11 +5,11 @@ import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-
 
 /** Addresses of Services: 10.96.0.0/16 without its first and last. Nothing listens there. */
 const firstAddress = (10 << 24) | (96 << 16)
-const addresses = 2 ** 16
+const addressCount = 2 ** 16
 /** As kube-apiserver, what is given out unasked leaves the lower part to those who choose for themselves. */
-const chosenAddresses = 256
+const reservedAddresses = 256
 export const nodePorts = { first: 30_000, last: 32_767 } as const
-const chosenPorts = 86
+const reservedPorts = 86
 
 /**
  * Which Service has which address and port. A claim is believed only as long as its Service still has what it claims, so
@@ -27,28 +27,28 @@ export class ServiceAllocation {
 
   /** True if no other Service than `service` has the address or port; then it is `service`'s. */
   claim(what: string, service: KubeObject): boolean {
-    this.#read()
+    this.#readServices()
     const key = keyOf(service)
     const owner = this.#owners.get(what)
-    if (owner !== undefined && owner !== key && this.#holds(owner, what)) return false
+    if (owner !== undefined && owner !== key && this.#isClaimedBy(owner, what)) return false
     this.#owners.set(what, key)
     return true
   }
 
   /** A free address; undefined when all are taken. */
   address(service: KubeObject): string | undefined {
-    return this.#any(addresses - chosenAddresses - 2, offset => addressAt(chosenAddresses + offset + 1), service)
+    return this.#claimAny(addressCount - reservedAddresses - 2, offset => addressAt(reservedAddresses + offset + 1), service)
   }
 
   /** A free port of the nodes. */
   port(service: KubeObject): number | undefined {
     const { first, last } = nodePorts
-    const start = first + chosenPorts
-    const found = this.#any(last - start + 1, offset => portKey(start + offset), service)
+    const start = first + reservedPorts
+    const found = this.#claimAny(last - start + 1, offset => portKey(start + offset), service)
     return found === undefined ? undefined : Number(found.slice(1))
   }
 
-  #any(count: number, at: (offset: number) => string, service: KubeObject): string | undefined {
+  #claimAny(count: number, at: (offset: number) => string, service: KubeObject): string | undefined {
     const start = randomInt(count)
     for (let step = 0; step < count; step++) {
       const what = at((start + step) % count)
@@ -57,12 +57,12 @@ export class ServiceAllocation {
     return undefined
   }
 
-  #holds(owner: string, what: string): boolean {
+  #isClaimedBy(owner: string, what: string): boolean {
     const service = this.#reader.get('services', owner)
     return service !== undefined && claimsOf(service).includes(what)
   }
 
-  #read(): void {
+  #readServices(): void {
     if (this.#isRead) return
     this.#isRead = true
     for (const service of this.#reader.all('services')) for (const what of claimsOf(service)) this.#owners.set(what, keyOf(service))
@@ -87,7 +87,7 @@ export const portKey = (port: number): string => `:${port}`
 export function isInRange(address: string): boolean {
   const [a, b, c, d] = address.split('.').map(Number)
   const offset = (((a! << 24) | (b! << 16) | (c! << 8) | d!) >>> 0) - firstAddress
-  return address.includes('.') && offset > 0 && offset < addresses - 1
+  return address.includes('.') && offset > 0 && offset < addressCount - 1
 }
 
 /** The ClusterIP of the Service `default/kubernetes`: the first address of the range. */

@@ -13,7 +13,7 @@ const usesNodePorts = ({ type, allocateLoadBalancerNodePorts }: Fields): boolean
   type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
 
 /** The defaults of a Service; on an update also what was given out before and is still needed. */
-export function completeService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): void {
+export function prepareService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): void {
   const spec: Fields = { ...fieldsOf(service.spec) }
   spec.sessionAffinity ??= 'None'
   if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig
@@ -34,16 +34,16 @@ export function completeService(service: KubeObject, before: KubeObject | undefi
   if (!before) return
   const old = fieldsOf(before.spec)
   keepAllocated(spec, old)
-  dropUnneeded(spec, old)
+  dropUnneededFields(spec, old)
   // What was balanced is not any more.
   if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
-  allocate(service, reader)
+  allocateFields(service, reader)
 }
 
 /** What a new Service is given: its addresses and ports. */
-export function generateService(service: KubeObject, reader: ObjectReader): void {
+export function allocateService(service: KubeObject, reader: ObjectReader): void {
   service.spec = { ...fieldsOf(service.spec) }
-  allocate(service, reader)
+  allocateFields(service, reader)
 }
 
 // A client that sends back only what it asked for keeps what it was given.
@@ -72,7 +72,7 @@ function keepAllocated(spec: Fields, old: Fields): void {
 }
 
 /** What belonged to the type that the Service had, and was not changed by the writer, goes with it. */
-function dropUnneeded(spec: Fields, old: Fields): void {
+function dropUnneededFields(spec: Fields, old: Fields): void {
   const drop = (wasNeeded: boolean, isNeeded: boolean, fields: string[]) => {
     if (!wasNeeded || isNeeded) return
     for (const field of fields) if (equalJson(spec[field], old[field])) delete spec[field]
@@ -92,11 +92,11 @@ function withoutNodePort({ nodePort: _, ...port }: Fields): Fields {
   return port
 }
 
-function allocate(service: KubeObject, reader: ObjectReader): void {
+function allocateFields(service: KubeObject, reader: ObjectReader): void {
   const spec = fieldsOf(service.spec)
   const allocation = allocationOf(reader)
   if (hasClusterIp(spec)) {
-    if (spec.clusterIP === undefined && spec.clusterIPs === undefined && spec.ipFamilyPolicy !== 'RequireDualStack' && isPortful(spec)) {
+    if (spec.clusterIP === undefined && spec.clusterIPs === undefined && spec.ipFamilyPolicy !== 'RequireDualStack' && hasPorts(spec)) {
       spec.clusterIP = allocation.address(service) ?? refuse(service, 'clusterIPs', 'range is full')
     }
     if (spec.clusterIP !== undefined) spec.clusterIPs ??= [spec.clusterIP]
@@ -116,7 +116,7 @@ function allocate(service: KubeObject, reader: ObjectReader): void {
 }
 
 // What is refused for its ports needs no address.
-const isPortful = ({ ports }: Fields) => itemsOf(ports).length > 0
+const hasPorts = ({ ports }: Fields) => itemsOf(ports).length > 0
 
 function refuse(service: KubeObject, field: string, why: string): never {
   throw invalid({ group: '', plural: 'services', kind: 'Service' }, service.metadata.name, [

@@ -30,7 +30,7 @@ import { allocationOf, isInRange, nodePorts, portKey } from './service-allocatio
 import { hasClusterIp, isExternal, isHeadless, needsHealthCheck } from './service-fields.ts'
 
 /** What is wrong with a Service; when nothing is, its addresses and ports are claimed. */
-export function checkService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
+export function validateService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
   const spec = fieldsOf(service.spec)
   const old = before && fieldsOf(before.spec)
   const causes = [...typeErrors(spec), ...portErrors(spec), ...addressErrors(spec, old), ...trafficErrors(spec, old)]
@@ -48,7 +48,7 @@ export function checkService(service: KubeObject, before: KubeObject | undefined
   return causes.length > 0 ? causes : claimErrors(service, reader)
 }
 
-export function checkServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+export function validateServiceStatus({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   return serviceStatusErrors(fieldsOf(spec).type, status, before?.status)
 }
 

@@ -4,8 +4,8 @@ import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-
 import { addressWarnings } from '../warnings/index.ts'
 import { firstThree, formatLabels } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
-import { completeService, generateService } from './service-fields.ts'
-import { checkService, checkServiceStatus } from './service-rules.ts'
+import { allocateService, prepareService } from './service-fields.ts'
+import { validateService, validateServiceStatus } from './service-rules.ts'
 
 const endpointsDeprecated = 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice'
 
@@ -53,10 +53,10 @@ export const serviceKinds: readonly KindDeclaration[] = [
       field: `spec.${name}`,
       read: ({ spec }: KubeObject) => textOf(fieldsOf(spec)[name]),
     })),
-    prepareForWrite: completeService,
-    prepareForCreate: generateService,
-    validate: checkService,
-    validateStatusUpdate: checkServiceStatus,
+    prepareForWrite: prepareService,
+    prepareForCreate: allocateService,
+    validate: validateService,
+    validateStatusUpdate: validateServiceStatus,
     warnings: serviceWarnings,
   },
   {

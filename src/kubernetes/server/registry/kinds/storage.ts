@@ -1,7 +1,7 @@
 import { equalJson, invalidValue } from '../../../object/index.ts'
 import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { storageClassWarnings } from '../warnings/index.ts'
-import { at, textAt } from './column-values.ts'
+import { textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
 /** What a StorageClass keeps for its life: volumes were made by it. */
@@ -38,7 +38,7 @@ export const storageKinds: readonly KindDeclaration[] = [
       column(
         'AllowVolumeExpansion',
         'allowVolumeExpansion shows whether the storage class allow volume expand.',
-        object => at(object, 'allowVolumeExpansion') === true,
+        object => valueAtPath(object, 'allowVolumeExpansion') === true,
       ),
       ageColumn,
     ],

@@ -78,7 +78,7 @@ export const volumeKinds: readonly KindDeclaration[] = [
     prepareForCreate: volume => {
       volume.status = { phase: 'Pending', lastPhaseTransitionTime: volume.metadata.creationTimestamp }
     },
-    validate: checkVolume,
+    validate: validateVolume,
     warnings: volumeWarnings,
     validateStatusUpdate: () => [],
   },
@@ -122,7 +122,7 @@ export const volumeKinds: readonly KindDeclaration[] = [
       if (storageClassName !== undefined) claim.spec = { ...spec, storageClassName }
     },
     validateAdmission: (claim, _, stored) => validateClaimLimits(claim, stored),
-    validate: checkClaim,
+    validate: validateClaim,
     warnings: claimWarnings,
     validateStatusUpdate: () => [],
   },
@@ -172,14 +172,14 @@ function sourceOf(spec: Fields): Fields {
   return Object.fromEntries(Object.entries(spec).filter(([field]) => !volumeFields.has(field)))
 }
 
-function checkVolume({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateVolume({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const fields = fieldsOf(spec)
   const causes: StatusCause[] = []
   const { accessModes, capacity } = fields
   if (textsOf(accessModes).length === 0) causes.push(requiredValue('spec.accessModes'))
   if (Object.keys(fieldsOf(capacity)).length === 0) causes.push(requiredValue('spec.capacity'))
   if (Object.keys(fieldsOf(capacity)).length !== 1 || storageOf(capacity) === '') {
-    causes.push(unsupportedValue('spec.capacity', capacity === undefined ? null : inOrder(fieldsOf(capacity)), ['storage']))
+    causes.push(unsupportedValue('spec.capacity', capacity === undefined ? null : goMap(fieldsOf(capacity)), ['storage']))
   }
   if (storageOf(capacity) !== '') causes.push(...positive('spec.capacity[storage]', storageOf(capacity)))
   const [first, ...more] = Object.keys(sourceOf(fields)).sort()
@@ -199,7 +199,7 @@ function checkVolume({ spec }: KubeObject, before: KubeObject | undefined): Stat
 }
 
 // As Go says a map.
-function inOrder(map: Fields): Fields {
+function goMap(map: Fields): Fields {
   return Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -207,7 +207,7 @@ function positive(path: string, amount: string): StatusCause[] {
   return parseQuantity(amount).nanos > 0n ? [] : [invalidValue(path, amount, 'must be greater than zero')]
 }
 
-function checkClaim({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
+function validateClaim({ spec, status }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   if (!before) return []
   const [fields, old] = [fieldsOf(spec), fieldsOf(before.spec)]
   const causes: StatusCause[] = []

@@ -11,7 +11,7 @@ import {
 import type { TypeSchema } from './type-schema.ts'
 
 /** What a client sees of an object of a built-in kind, for its error messages. */
-export type FormOf = { kind: string; version: string }
+export type DecodedKind = { kind: string; version: string }
 
 /**
  * `value` as a Go struct of its type would be said in JSON, which is what clients of Kubernetes read back: null and empty
@@ -20,15 +20,15 @@ export type FormOf = { kind: string; version: string }
  * @param path where `value` stands in its object; empty for the whole.
  * @throws {StatusError} BadRequest in the words of Go's decoder for a value of the wrong type.
  */
-export function goForm(schema: TypeSchema, value: unknown, of: FormOf, path: readonly string[] = []): unknown {
+export function goForm(schema: TypeSchema, value: unknown, of: DecodedKind, path: readonly string[] = []): unknown {
   return new Former(of, path).form(schema, value, of.kind)
 }
 
 class Former {
-  readonly #of: FormOf
+  readonly #of: DecodedKind
   readonly #path: string[]
 
-  constructor(of: FormOf, path: readonly string[]) {
+  constructor(of: DecodedKind, path: readonly string[]) {
     this.#of = of
     this.#path = [...path]
   }

@@ -6,6 +6,6 @@
  * Not here: what Kubernetes decides beyond types (type-rules/, kinds/).
  */
 export { type Definition, definition, definitionsFrom } from './definitions.ts'
-export { type FormOf, goForm } from './go-form.ts'
+export { type DecodedKind, goForm } from './go-form.ts'
 export { type PublishedSchema, publishedSchemas } from './published.ts'
 export { type TypeSchema, typeSchema } from './type-schema.ts'

@@ -11,7 +11,7 @@ export function fillDefaults(schema: TypeSchema, value: unknown): unknown {
   for (const [field, preset] of schema.defaults ?? []) result[field] ??= preset
   const rules = rulesOf(schema)
   for (const [field, preset] of Object.entries(rules?.defaults ?? {})) result[field] ??= preset
-  rules?.fill?.(result)
+  rules?.setDefaults?.(result)
   for (const name of Object.keys(result)) {
     const child = getOwn(schema.properties, name) ?? schema.additionalProperties
     if (child) setOwn(result, name, fillDefaults(child, result[name]))
@@ -33,7 +33,7 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
     for (const [field, why] of Object.entries(rules?.required ?? {})) {
       if (isMissing(value[field])) causes.push(requiredValue(join(path, field), why))
     }
-    if (rules?.check) causes.push(...rules.check(value, { path, object, before }))
+    if (rules?.validate) causes.push(...rules.validate(value, { path, object, before }))
     for (const name of Object.keys(value)) {
       if (path === '' && name === 'status') continue
       const { properties } = part
@@ -41,7 +41,7 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
       if (!child) continue
       const at = properties ? join(path, name) : `${path}[${name}]`
       const words = child.enum ?? child.items?.enum
-      if (words && !rules?.free?.includes(name)) causes.push(...wordErrors(at, value[name], rules?.words?.[name] ?? words))
+      if (words && !rules?.uncheckedEnums?.includes(name)) causes.push(...wordErrors(at, value[name], rules?.enumOrder?.[name] ?? words))
       visit(child, value[name], at)
     }
   }
@@ -83,8 +83,8 @@ function concerns(schema: TypeSchema): Concerns {
   if (found) return found
   known.set(schema, nothing)
   const rules = rulesOf(schema)
-  let fills = Boolean(rules?.defaults || rules?.fill || schema.defaults)
-  let checks = Boolean(rules?.check || rules?.required || schema.enum)
+  let fills = Boolean(rules?.defaults || rules?.setDefaults || schema.defaults)
+  let checks = Boolean(rules?.validate || rules?.required || schema.enum)
   for (const part of [...Object.values(schema.properties ?? {}), schema.items, schema.additionalProperties]) {
     if (!part) continue
     const within = concerns(part)

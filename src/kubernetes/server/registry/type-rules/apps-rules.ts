@@ -15,7 +15,7 @@ import type { Fields, RuleTable } from './type-rules.ts'
 export const appsRules: RuleTable = {
   'apps.v1.DeploymentSpec': {
     defaults: { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 },
-    check: (spec, { path }) => {
+    validate: (spec, { path }) => {
       const causes = negativeErrors(spec, path, ['replicas', 'minReadySeconds', 'revisionHistoryLimit', 'progressDeadlineSeconds'])
       const { progressDeadlineSeconds: deadline, minReadySeconds = 0 } = spec
       if (typeof deadline === 'number' && deadline <= numberOf(minReadySeconds)) {
@@ -26,11 +26,11 @@ export const appsRules: RuleTable = {
   },
   'apps.v1.DeploymentStrategy': {
     defaults: { type: 'RollingUpdate' },
-    fill: strategy => {
+    setDefaults: strategy => {
       if (strategy.type === 'RollingUpdate') strategy.rollingUpdate ??= {}
     },
-    free: ['type'],
-    check: ({ type, rollingUpdate }, { path }) => {
+    uncheckedEnums: ['type'],
+    validate: ({ type, rollingUpdate }, { path }) => {
       if (type === 'Recreate') {
         const why = "may not be specified when strategy `type` is 'Recreate'"
         return rollingUpdate === undefined ? [] : [forbiddenField(`${path}.rollingUpdate`, why)]
@@ -42,7 +42,7 @@ export const appsRules: RuleTable = {
   'apps.v1.RollingUpdateDeployment': { defaults: { maxUnavailable: '25%', maxSurge: '25%' } },
   'apps.v1.ReplicaSetSpec': {
     defaults: { replicas: 1 },
-    check: (spec, { path }) => [
+    validate: (spec, { path }) => [
       ...negativeErrors(spec, path, ['replicas', 'minReadySeconds']),
       ...workloadSelectorErrors(spec, path, { kind: 'deployment' }),
       ...templateErrors(spec, path, 'ReplicaSet'),
@@ -50,7 +50,7 @@ export const appsRules: RuleTable = {
   },
   'apps.v1.StatefulSetSpec': {
     defaults: { replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: 'OrderedReady' },
-    fill: spec => {
+    setDefaults: spec => {
       spec.persistentVolumeClaimRetentionPolicy ??= {}
       // Only who names no type at all is given a rolling update.
       const { type, rollingUpdate } = (spec.updateStrategy ?? {}) as Fields
@@ -59,8 +59,8 @@ export const appsRules: RuleTable = {
         spec.volumeClaimTemplates = spec.volumeClaimTemplates.map(claim => ({ apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim }))
       }
     },
-    free: ['podManagementPolicy'],
-    check: (spec, { path, before }) => {
+    uncheckedEnums: ['podManagementPolicy'],
+    validate: (spec, { path, before }) => {
       const causes = negativeErrors(spec, path, ['replicas', 'minReadySeconds'])
       const { podManagementPolicy: policy, serviceName, ordinals } = spec
       if (policy !== 'OrderedReady' && policy !== 'Parallel') {
@@ -75,8 +75,8 @@ export const appsRules: RuleTable = {
     },
   },
   'apps.v1.StatefulSetUpdateStrategy': {
-    free: ['type'],
-    check: ({ type, rollingUpdate }, { path }) => {
+    uncheckedEnums: ['type'],
+    validate: ({ type, rollingUpdate }, { path }) => {
       if (type === 'RollingUpdate') {
         return isJsonObject(rollingUpdate) ? statefulRollErrors(rollingUpdate, `${path}.rollingUpdate`) : []
       }
@@ -91,14 +91,14 @@ export const appsRules: RuleTable = {
   'apps.v1.RollingUpdateStatefulSetStrategy': { defaults: { partition: 0 } },
   'apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy': {
     defaults: { whenDeleted: 'Retain', whenScaled: 'Retain' },
-    check: (policy, { path }) =>
+    validate: (policy, { path }) =>
       ['whenDeleted', 'whenScaled']
         .filter(field => policy[field] !== 'Retain' && policy[field] !== 'Delete')
         .map(field => unsupportedValue(`${path}.${field}`, policy[field], ['Retain', 'Delete'])),
   },
   'apps.v1.DaemonSetSpec': {
     defaults: { revisionHistoryLimit: 10 },
-    check: (spec, { path }) => [
+    validate: (spec, { path }) => [
       ...workloadSelectorErrors(spec, path, { kind: 'daemonset', isRequired: false, unreadable: null }),
       ...templateErrors(spec, path, 'DaemonSet'),
       ...negativeErrors(spec, path, ['minReadySeconds', 'revisionHistoryLimit']),
@@ -106,11 +106,11 @@ export const appsRules: RuleTable = {
   },
   'apps.v1.DaemonSetUpdateStrategy': {
     defaults: { type: 'RollingUpdate' },
-    fill: strategy => {
+    setDefaults: strategy => {
       if (strategy.type === 'RollingUpdate') strategy.rollingUpdate ??= {}
     },
-    free: ['type'],
-    check: ({ type, rollingUpdate }, { path }) => {
+    uncheckedEnums: ['type'],
+    validate: ({ type, rollingUpdate }, { path }) => {
       if (type === 'OnDelete') return []
       if (type === 'RollingUpdate') return daemonRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
       return [unsupportedValue(path, formatStrategy(type, rollingUpdate), ['RollingUpdate', 'OnDelete'])]

@@ -24,25 +24,25 @@ export const autoscalingRules: RuleTable = {
   'autoscaling.v1.HorizontalPodAutoscalerSpec': { defaults: { minReplicas: 1 } },
   'autoscaling.v2.HorizontalPodAutoscalerSpec': {
     defaults: { minReplicas: 1, metrics: defaultMetrics },
-    check: (spec, { path }) => scalerErrors(spec, path),
+    validate: (spec, { path }) => autoscalerErrors(spec, path),
   },
   'autoscaling.v2.HorizontalPodAutoscalerBehavior': {
-    fill: behavior => {
-      behavior.scaleUp = filled(behavior.scaleUp, { stabilizationWindowSeconds: 0, selectPolicy: 'Max', policies: upPolicies })
-      behavior.scaleDown = filled(behavior.scaleDown, { selectPolicy: 'Max', policies: downPolicies })
+    setDefaults: behavior => {
+      behavior.scaleUp = withDefaults(behavior.scaleUp, { stabilizationWindowSeconds: 0, selectPolicy: 'Max', policies: upPolicies })
+      behavior.scaleDown = withDefaults(behavior.scaleDown, { selectPolicy: 'Max', policies: downPolicies })
     },
   },
-  'autoscaling.v2.CrossVersionObjectReference': { check: (value, { path }) => referenceErrors(value, path) },
-  'autoscaling.v2.MetricSpec': { check: (value, { path }) => metricErrors(value, path) },
-  'autoscaling.v2.HPAScalingRules': { free: ['selectPolicy'], check: (value, { path }) => ruleErrors(value, path) },
-  'autoscaling.v2.HPAScalingPolicy': { free: ['type'], check: (value, { path }) => policyErrors(value, path) },
+  'autoscaling.v2.CrossVersionObjectReference': { validate: (value, { path }) => referenceErrors(value, path) },
+  'autoscaling.v2.MetricSpec': { validate: (value, { path }) => metricErrors(value, path) },
+  'autoscaling.v2.HPAScalingRules': { uncheckedEnums: ['selectPolicy'], validate: (value, { path }) => ruleErrors(value, path) },
+  'autoscaling.v2.HPAScalingPolicy': { uncheckedEnums: ['type'], validate: (value, { path }) => policyErrors(value, path) },
 }
 
-function filled(rules: unknown, presets: Fields): Fields {
+function withDefaults(rules: unknown, presets: Fields): Fields {
   return { ...presets, ...(isJsonObject(rules) ? rules : {}) }
 }
 
-function scalerErrors(spec: Fields, path: string): StatusCause[] {
+function autoscalerErrors(spec: Fields, path: string): StatusCause[] {
   const causes: StatusCause[] = []
   const [min, max] = [numberOf(spec.minReplicas), numberOf(spec.maxReplicas)]
   const at = `${path}.maxReplicas`

@@ -11,24 +11,24 @@ import {
   tooMany,
   unsupportedValue,
 } from '../../../object/index.ts'
-import { isTimeZone, whyNoSchedule } from './cron-schedule.ts'
+import { isTimeZone, scheduleError } from './cron-schedule.ts'
 import { readIndexes } from './job-indexes.ts'
 import { negativeErrors, numberOf } from './number-checks.ts'
-import { sayableSelector } from './selector-rules.ts'
+import { goSelector } from './selector-rules.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
 const maxInt32 = 2 ** 31 - 1
 /** Beyond this the list of completed indexes in the status becomes too long. */
 const maxIndexes = 100_000
 /** The same for Jobs of more than {@link maxIndexes} completions. */
-const maxOfMany = 10_000
+const maxIndexedFailures = 10_000
 const maxRules = 20
 
 /** Of the types of the group batch. */
 export const batchRules: RuleTable = {
   // Of Jobs alone: the spec in a CronJob stays as it was sent, and becomes a Job later.
   'batch.v1.Job': {
-    fill: job => {
+    setDefaults: job => {
       const spec: Fields = { ...(job.spec as Fields | undefined) }
       if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1
       spec.parallelism ??= 1
@@ -41,8 +41,8 @@ export const batchRules: RuleTable = {
     },
   },
   'batch.v1.JobSpec': {
-    free: ['completionMode', 'podReplacementPolicy'],
-    check: (spec, { path }) => [
+    uncheckedEnums: ['completionMode', 'podReplacementPolicy'],
+    validate: (spec, { path }) => [
       ...negativeErrors(spec, path, jobCounts),
       ...(typeof spec.managedBy === 'string' ? managedByErrors(spec.managedBy, `${path}.managedBy`) : []),
       ...indexErrors(spec, path),
@@ -51,15 +51,15 @@ export const batchRules: RuleTable = {
     ],
   },
   'batch.v1.PodFailurePolicyOnPodConditionsPattern': {
-    fill: pattern => {
+    setDefaults: pattern => {
       if (!pattern.status) pattern.status = 'True'
     },
   },
   'batch.v1.JobTemplateSpec': {
-    check: ({ spec }, { path }) => {
+    validate: ({ spec }, { path }) => {
       const { selector, manualSelector } = (spec ?? {}) as { selector?: LabelSelectorObject; manualSelector?: boolean }
       const causes: StatusCause[] = []
-      if (selector) causes.push(invalidValue(`${path}.spec.selector`, sayableSelector(selector), '`selector` will be auto-generated'))
+      if (selector) causes.push(invalidValue(`${path}.spec.selector`, goSelector(selector), '`selector` will be auto-generated'))
       if (manualSelector) causes.push(unsupportedValue(`${path}.spec.manualSelector`, true, ['nil', 'false']))
       return causes
     },
@@ -67,7 +67,7 @@ export const batchRules: RuleTable = {
   'batch.v1.CronJobSpec': {
     defaults: { concurrencyPolicy: 'Allow', suspend: false, successfulJobsHistoryLimit: 3, failedJobsHistoryLimit: 1 },
     required: { schedule: '' },
-    check: (spec, { path, before }) => {
+    validate: (spec, { path, before }) => {
       const old = before?.spec as Fields | undefined
       const { schedule, timeZone } = spec
       return [
@@ -129,11 +129,11 @@ function indexErrors(spec: Fields, path: string): StatusCause[] {
   }
   if (numberOf(maxFailedIndexes) > maxIndexes) refuse('maxFailedIndexes', `must be less than or equal to ${maxIndexes}`)
   if (numberOf(completions) <= maxIndexes || backoffLimitPerIndex === undefined) return causes
-  const why = `must be less than or equal to ${maxOfMany} when completions are above ${maxIndexes} and used with backoff limit per index`
+  const why = `must be less than or equal to ${maxIndexedFailures} when completions are above ${maxIndexes} and used with backoff limit per index`
   if (maxFailedIndexes === undefined) {
     causes.push(requiredValue(`${path}.maxFailedIndexes`, `must be specified when completions is above ${maxIndexes}`))
   }
-  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxOfMany) refuse(field, why)
+  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxIndexedFailures) refuse(field, why)
   return causes
 }
 
@@ -169,16 +169,16 @@ function failurePolicyErrors(spec: Fields, { rules }: Fields, path: string): Sta
     causes.push(...conditions.flatMap((condition, i) => conditionErrors(condition, `${at}.onPodConditions[${i}]`)))
     if (conditions.length > maxRules) causes.push(tooMany(`${at}.onPodConditions`, conditions.length, maxRules))
     if (onExitCodes !== undefined && conditions.length > 0)
-      causes.push(plainInvalid(at, 'specifying both OnExitCodes and OnPodConditions is not supported'))
+      causes.push(invalidWithoutValue(at, 'specifying both OnExitCodes and OnPodConditions is not supported'))
     if (onExitCodes === undefined && conditions.length === 0) {
-      causes.push(plainInvalid(at, 'specifying one of OnExitCodes and OnPodConditions is required'))
+      causes.push(invalidWithoutValue(at, 'specifying one of OnExitCodes and OnPodConditions is required'))
     }
   }
   return causes
 }
 
 /** An invalid value that is not repeated. */
-export function plainInvalid(field: string, why: string): StatusCause {
+export function invalidWithoutValue(field: string, why: string): StatusCause {
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field }
 }
 
@@ -212,7 +212,7 @@ function conditionErrors({ type, status }: Fields, path: string): StatusCause[] 
   return causes
 }
 
-const maxIndexText = 64 * 1024
+const maxIndexTextBytes = 64 * 1024
 
 function successPolicyErrors(completions: number, { rules }: Fields, path: string): StatusCause[] {
   const list = (rules ?? []) as Fields[]
@@ -226,7 +226,7 @@ function successPolicyErrors(completions: number, { rules }: Fields, path: strin
     }
     let total: number | undefined
     if (typeof indexes === 'string') {
-      if (indexes.length > maxIndexText) causes.push(tooLong(`${at}.succeededIndexes`, maxIndexText))
+      if (indexes.length > maxIndexTextBytes) causes.push(tooLong(`${at}.succeededIndexes`, maxIndexTextBytes))
       const verdict = readIndexes(indexes, completions)
       if ('why' in verdict) causes.push(invalidValue(`${at}.succeededIndexes`, indexes, `error parsing succeededIndexes: ${verdict.why}`))
       total = 'why' in verdict ? 0 : verdict.total
@@ -254,7 +254,7 @@ function restartErrors({ template, podFailurePolicy }: Fields, path: string): St
 
 function scheduleErrors(schedule: string, timeZone: unknown, old: Fields | undefined, path: string): StatusCause[] {
   const causes: StatusCause[] = []
-  const why = whyNoSchedule(schedule)
+  const why = scheduleError(schedule)
   if (why) causes.push(invalidValue(path, schedule, why))
   if (!schedule.includes('TZ')) return causes
   if (!String(old?.schedule ?? '').includes('TZ')) {

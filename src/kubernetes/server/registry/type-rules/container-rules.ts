@@ -16,7 +16,7 @@ import {
   resourceErrors,
   textOf,
 } from './checks.ts'
-import type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
+import type { Fields, RuleTable, TypeRules, ValidationContext } from './type-rules.ts'
 
 /** `latest`, or nothing that says which: the image may be another one tomorrow. */
 export function isLatest(image: string): boolean {
@@ -27,11 +27,11 @@ export function isLatest(image: string): boolean {
 
 const container: TypeRules = {
   defaults: { terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File' },
-  fill: value => {
+  setDefaults: value => {
     value.imagePullPolicy ??= isLatest(textOf(value.image)) ? 'Always' : 'IfNotPresent'
   },
-  words: { terminationMessagePolicy: ['File', 'FallbackToLogsOnError'] },
-  check: (value, { path }) => [
+  enumOrder: { terminationMessagePolicy: ['File', 'FallbackToLogsOnError'] },
+  validate: (value, { path }) => [
     ...containerName(path, value),
     ...containerImage(path, value),
     ...duplicates(`${path}.ports`, itemsOf(value.ports), 'name', new Set(), isPortName),
@@ -117,7 +117,7 @@ const containerResourcePaths = [
 ]
 const wholeUnits = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei']
 
-function envErrors(value: Fields, { path }: Place): StatusCause[] {
+function envErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   const name = textOf(value.name)
   const causes = name === '' ? [requiredValue(`${path}.name`)] : envNameErrors(`${path}.name`, name)
   if (value.valueFrom === undefined) return causes
@@ -151,7 +151,7 @@ const knownFieldPaths = new Set([
   'status.phase',
 ])
 
-function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Place): StatusCause[] {
+function resourceReferenceErrors({ resource, divisor }: Fields, { path }: ValidationContext): StatusCause[] {
   const name = textOf(resource)
   if (name === '') return [requiredValue(`${path}.resource`)]
   if (!/^(requests|limits)\.hugepages-/.test(name) && !containerResourcePaths.includes(name)) {
@@ -170,14 +170,14 @@ function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Place)
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
 
 /** Exactly one way of asking a container; the ways themselves are checked where they stand. */
-function handlerErrors(value: Fields, { path }: Place): StatusCause[] {
+function handlerErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   const [first, ...more] = handlers.filter(handler => value[handler] !== undefined)
   if (first === undefined) return [requiredValue(path, 'must specify a handler type')]
   return more.map(handler => forbiddenField(`${path}.${handler}`, 'may not specify more than 1 handler type'))
 }
 
 const keySelector: TypeRules = {
-  check: ({ name, key }, { path }) => [
+  validate: ({ name, key }, { path }) => [
     ...nameErrors(textOf(name), 'dns1123Subdomain').map(why => invalidValue(`${path}.name`, textOf(name), why)),
     ...configKey(`${path}.key`, key),
   ],
@@ -190,21 +190,21 @@ export const containerRules: RuleTable = {
   'core.v1.Container': container,
   'core.v1.EphemeralContainer': container,
   'core.v1.ContainerPort': {
-    words: { protocol: ['SCTP', 'TCP', 'UDP'] },
-    check: ({ name, containerPort, hostPort }, { path }) => [
+    enumOrder: { protocol: ['SCTP', 'TCP', 'UDP'] },
+    validate: ({ name, containerPort, hostPort }, { path }) => [
       ...(textOf(name) === '' ? [] : portName(`${path}.name`, textOf(name))),
       ...(intOf(containerPort) === 0 ? [requiredValue(`${path}.containerPort`)] : portNumber(`${path}.containerPort`, containerPort)),
       ...(hostPort === undefined ? [] : portNumber(`${path}.hostPort`, hostPort)),
     ],
   },
-  'core.v1.EnvVar': { check: envErrors },
+  'core.v1.EnvVar': { validate: envErrors },
   'core.v1.ObjectFieldSelector': { defaults: { apiVersion: 'v1' } },
-  'core.v1.ResourceFieldSelector': { check: resourceReferenceErrors },
+  'core.v1.ResourceFieldSelector': { validate: resourceReferenceErrors },
   'core.v1.ConfigMapKeySelector': keySelector,
   'core.v1.SecretKeySelector': keySelector,
   'core.v1.Probe': {
     defaults: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
-    check: (value, place) => [
+    validate: (value, place) => [
       ...handlerErrors(value, place),
       ...probeCounts.flatMap(field => notNegative(`${place.path}.${field}`, value[field])),
       ...(value.terminationGracePeriodSeconds !== undefined && intOf(value.terminationGracePeriodSeconds) <= 0
@@ -212,16 +212,16 @@ export const containerRules: RuleTable = {
         : []),
     ],
   },
-  'core.v1.LifecycleHandler': { check: handlerErrors },
+  'core.v1.LifecycleHandler': { validate: handlerErrors },
   'core.v1.ExecAction': { required: { command: '' } },
   'core.v1.HTTPGetAction': {
     defaults: { path: '/', scheme: 'HTTP' },
-    check: ({ port }, { path }) => portNumberOrName(`${path}.port`, port),
+    validate: ({ port }, { path }) => portNumberOrName(`${path}.port`, port),
   },
-  'core.v1.TCPSocketAction': { check: ({ port }, { path }) => portNumberOrName(`${path}.port`, port) },
-  'core.v1.GRPCAction': { check: ({ port }, { path }) => portNumber(`${path}.port`, port) },
+  'core.v1.TCPSocketAction': { validate: ({ port }, { path }) => portNumberOrName(`${path}.port`, port) },
+  'core.v1.GRPCAction': { validate: ({ port }, { path }) => portNumber(`${path}.port`, port) },
   'core.v1.SecurityContext': {
-    check: (value, { path }) => {
+    validate: (value, { path }) => {
       const causes = ['runAsUser', 'runAsGroup'].flatMap(field => optionalId(`${path}.${field}`, value[field]))
       const isPrivileged = value.privileged === true
       if (isPrivileged && value.allowPrivilegeEscalation === false) {
@@ -231,7 +231,7 @@ export const containerRules: RuleTable = {
     },
   },
   'core.v1.PodSecurityContext': {
-    check: (value, { path }) => [
+    validate: (value, { path }) => [
       ...['runAsUser', 'runAsGroup', 'fsGroup'].flatMap(field => optionalId(`${path}.${field}`, value[field])),
       ...(Array.isArray(value.supplementalGroups)
         ? value.supplementalGroups.flatMap((group, index) => inRange(`${path}.supplementalGroups[${index}]`, group, 0, 2_147_483_647))

@@ -1,6 +1,6 @@
 import { equal } from 'node:assert/strict'
 import { test } from 'node:test'
-import { isTimeZone, whyNoSchedule } from './cron-schedule.ts'
+import { isTimeZone, scheduleError } from './cron-schedule.ts'
 
 for (const schedule of [
   '* * * * *',
@@ -12,7 +12,7 @@ for (const schedule of [
   'CRON_TZ=Europe/Berlin 0 0 * * *',
   '  0  0 * * *  ',
 ]) {
-  test(`${schedule} is a schedule`, () => equal(whyNoSchedule(schedule), undefined))
+  test(`${schedule} is a schedule`, () => equal(scheduleError(schedule), undefined))
 }
 
 // The words are those of github.com/robfig/cron/v3, checked against kube-apiserver in test/conformance.
@@ -30,7 +30,7 @@ for (const [schedule, why] of [
   ['@every x', 'failed to parse duration @every x: time: invalid duration "x"'],
   ['TZ=Mars/Base * * * * *', 'provided bad location Mars/Base: unknown time zone Mars/Base'],
 ] as const) {
-  test(`${JSON.stringify(schedule)} is none`, () => equal(whyNoSchedule(schedule), why))
+  test(`${JSON.stringify(schedule)} is none`, () => equal(scheduleError(schedule), why))
 }
 
 test('time zones are those of the database, not offsets', () => {
@@ -42,5 +42,5 @@ test('time zones are those of the database, not offsets', () => {
 })
 
 test('a long schedule that is none is refused in time', () => {
-  equal(whyNoSchedule(`@every ${'1'.repeat(200_000)}`)?.startsWith('failed to parse duration'), true)
+  equal(scheduleError(`@every ${'1'.repeat(200_000)}`)?.startsWith('failed to parse duration'), true)
 })

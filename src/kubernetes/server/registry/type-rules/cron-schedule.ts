@@ -18,7 +18,7 @@ const fields: readonly Field[] = [
 const descriptors = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly'])
 
 /** Why `schedule` is none; undefined when it is one. */
-export function whyNoSchedule(schedule: string): string | undefined {
+export function scheduleError(schedule: string): string | undefined {
   let text = schedule
   if (/^(CRON_)?TZ=/.test(text)) {
     const space = text.indexOf(' ')
@@ -26,13 +26,13 @@ export function whyNoSchedule(schedule: string): string | undefined {
     if (space < 0 || !isTimeZone(zone)) return `provided bad location ${zone}: unknown time zone ${zone}`
     text = text.slice(space).trim()
   }
-  if (text.startsWith('@')) return whyNoDescriptor(text)
+  if (text.startsWith('@')) return descriptorError(text)
   const parts = text.split(/\s+/).filter(part => part !== '')
   if (parts.length !== 5) return `expected exactly 5 fields, found ${parts.length}: [${parts.join(' ')}]`
   for (const [index, part] of parts.entries()) {
     for (const range of part.split(',')) {
       if (range === '') continue
-      const why = whyNoRange(range, fields[index]!)
+      const why = rangeError(range, fields[index]!)
       if (why) return why
     }
   }
@@ -49,7 +49,7 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
-function whyNoDescriptor(text: string): string | undefined {
+function descriptorError(text: string): string | undefined {
   if (descriptors.has(text)) return undefined
   const every = '@every '
   if (!text.startsWith(every)) return `unrecognized descriptor: ${text}`
@@ -58,7 +58,7 @@ function whyNoDescriptor(text: string): string | undefined {
   return `failed to parse duration ${text}: time: invalid duration ${JSON.stringify(duration)}`
 }
 
-function whyNoRange(range: string, { min, max, names }: Field): string | undefined {
+function rangeError(range: string, { min, max, names }: Field): string | undefined {
   const [span = '', step, ...more] = range.split('/')
   const [low = '', high, ...rest] = span.split('-')
   let start: number

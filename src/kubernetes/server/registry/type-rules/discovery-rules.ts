@@ -22,7 +22,7 @@ const maxHints = 8
 export const discoveryRules: RuleTable = {
   'discovery.v1.EndpointSlice': {
     required: { addressType: '' },
-    check: ({ addressType, endpoints, ports }) => {
+    validate: ({ addressType, endpoints, ports }) => {
       const causes: StatusCause[] = []
       const list = (endpoints ?? []) as Fields[]
       const portList = (ports ?? []) as Fields[]
@@ -35,16 +35,16 @@ export const discoveryRules: RuleTable = {
     },
   },
   'discovery.v1.Endpoint': {
-    check: ({ nodeName, hostname, deprecatedTopology }, { path }) => [
+    validate: ({ nodeName, hostname, deprecatedTopology }, { path }) => [
       ...(typeof nodeName === 'string' ? nameCauses(nodeName, 'dns1123Subdomain', `${path}.nodeName`) : []),
       ...(typeof hostname === 'string' ? nameCauses(hostname, 'dns1123Label', `${path}.hostname`) : []),
       ...labelErrors(deprecatedTopology, `${path}.deprecatedTopology`),
     ],
   },
-  'discovery.v1.EndpointHints': { check: (hints, { path }) => hintErrors(hints, path) },
+  'discovery.v1.EndpointHints': { validate: (hints, { path }) => hintErrors(hints, path) },
   'discovery.v1.EndpointPort': {
     defaults: { name: '', protocol: 'TCP' },
-    check: ({ name, appProtocol }, { path }) => [
+    validate: ({ name, appProtocol }, { path }) => [
       ...(name ? nameCauses(String(name), 'dns1123Label', `${path}.name`) : []),
       ...(typeof appProtocol === 'string'
         ? qualifiedNameErrors(appProtocol).map(why => invalidValue(`${path}.appProtocol`, appProtocol, why))

@@ -6,7 +6,7 @@
 
 export { fillDefaults, ruleErrors } from './apply-rules.ts'
 export { ingressStatusErrors, serviceStatusErrors } from './balancer-status.ts'
-export { plainInvalid } from './batch-rules.ts'
+export { invalidWithoutValue } from './batch-rules.ts'
 export {
   containerResourceName,
   countedResources,
@@ -25,5 +25,5 @@ export {
 export { canonicalIpv6, cidrErrors, endpointIpErrors, ipErrors, isAddress } from './ip-address.ts'
 export { firstCommonIndex, readIndexes } from './job-indexes.ts'
 export { negativeErrors, numberOf } from './number-checks.ts'
-export { sayableSelector, selectorChangeErrors, selects, sorted, templateLabels } from './selector-rules.ts'
-export type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
+export { goMap, goSelector, selectorChangeErrors, selects, templateLabels } from './selector-rules.ts'
+export type { Fields, RuleTable, TypeRules, ValidationContext } from './type-rules.ts'

@@ -1,8 +1,8 @@
 /** Indexes of the Pods of an indexed Job, as text such as `1,3-5,7`: rising, below the number of completions. */
-export type IndexVerdict = { readonly total: number } | { readonly why: string }
+export type ParsedIndexes = { readonly total: number } | { readonly why: string }
 
 /** How many indexes `text` names, or why it names none. */
-export function readIndexes(text: string, completions: number): IndexVerdict {
+export function readIndexes(text: string, completions: number): ParsedIndexes {
   let total = 0
   let last = -1
   if (text === '') return { total }

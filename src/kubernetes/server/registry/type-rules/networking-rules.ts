@@ -20,7 +20,7 @@ const protocols = ['TCP', 'UDP', 'SCTP']
 /** Of the types of the group networking.k8s.io. */
 export const networkingRules: RuleTable = {
   'networking.v1.IngressSpec': {
-    check: ({ defaultBackend, rules, ingressClassName }, { path }) => {
+    validate: ({ defaultBackend, rules, ingressClassName }, { path }) => {
       const causes: StatusCause[] = []
       if (defaultBackend === undefined && !rules) {
         causes.push(invalidValue(path, null, 'either `defaultBackend` or `rules` must be specified'))
@@ -30,23 +30,23 @@ export const networkingRules: RuleTable = {
     },
   },
   'networking.v1.IngressTLS': {
-    check: ({ hosts, secretName }, { path }) => [
+    validate: ({ hosts, secretName }, { path }) => [
       ...((hosts ?? []) as string[]).flatMap((host, index) => hostErrors(host, `${path}.hosts[${index}]`)),
       ...(typeof secretName === 'string' && secretName !== '' ? subdomainErrors(secretName, `${path}.secretName`) : []),
     ],
   },
   'networking.v1.IngressRule': {
-    check: ({ host }, { path }) => {
+    validate: ({ host }, { path }) => {
       if (typeof host !== 'string' || host === '') return []
       if (isAddress(host)) return [invalidValue(`${path}.host`, host, 'must be a DNS name, not an IP address')]
       return hostErrors(host, `${path}.host`)
     },
   },
   'networking.v1.HTTPIngressRuleValue': { required: { paths: '' } },
-  'networking.v1.HTTPIngressPath': { free: ['pathType'], check: (value, { path }) => pathErrors(value, path) },
-  'networking.v1.IngressBackend': { check: (value, { path }) => backendErrors(value, path) },
+  'networking.v1.HTTPIngressPath': { uncheckedEnums: ['pathType'], validate: (value, { path }) => pathErrors(value, path) },
+  'networking.v1.IngressBackend': { validate: (value, { path }) => backendErrors(value, path) },
   'networking.v1.IngressClassSpec': {
-    check: ({ controller }, { path }) => {
+    validate: ({ controller }, { path }) => {
       const name = String(controller ?? '')
       const causes = domainPrefixedPathErrors(name, `${path}.controller`)
       if (name.length > maxControllerBytes) causes.push(tooLong(`${path}.controller`, maxControllerBytes))
@@ -55,14 +55,14 @@ export const networkingRules: RuleTable = {
   },
   'networking.v1.IngressClassParametersReference': {
     defaults: { scope: 'Cluster' },
-    check: (value, { path }) => parameterErrors(value, path),
+    validate: (value, { path }) => parameterErrors(value, path),
   },
   'networking.v1.NetworkPolicySpec': {
-    fill: spec => {
+    setDefaults: spec => {
       if (spec.policyTypes === undefined) spec.policyTypes = spec.egress === undefined ? ['Ingress'] : ['Ingress', 'Egress']
     },
-    free: ['policyTypes'],
-    check: ({ policyTypes }, { path }) => {
+    uncheckedEnums: ['policyTypes'],
+    validate: ({ policyTypes }, { path }) => {
       const types = (policyTypes ?? []) as string[]
       if (types.length > 2) return [invalidValue(`${path}.policyTypes`, types, 'may not specify more than two policyTypes')]
       return types.flatMap((type, index) =>
@@ -72,11 +72,11 @@ export const networkingRules: RuleTable = {
   },
   'networking.v1.NetworkPolicyPort': {
     defaults: { protocol: 'TCP' },
-    free: ['protocol'],
-    check: (value, { path }) => policyPortErrors(value, path),
+    uncheckedEnums: ['protocol'],
+    validate: (value, { path }) => policyPortErrors(value, path),
   },
   'networking.v1.NetworkPolicyPeer': {
-    check: ({ podSelector, namespaceSelector, ipBlock }, { path }) => {
+    validate: ({ podSelector, namespaceSelector, ipBlock }, { path }) => {
       const others = [podSelector, namespaceSelector].filter(selector => selector !== undefined)
       if (ipBlock === undefined && others.length === 0) return [requiredValue(path, 'must specify a peer')]
       return ipBlock !== undefined && others.length > 0 ? [forbiddenField(path, 'may not specify both ipBlock and another peer')] : []
@@ -84,7 +84,7 @@ export const networkingRules: RuleTable = {
   },
   'networking.v1.IPBlock': {
     required: { cidr: '' },
-    check: ({ cidr, except }, { path }) => {
+    validate: ({ cidr, except }, { path }) => {
       if (typeof cidr !== 'string' || cidr === '') return []
       const causes = cidrErrors(cidr, `${path}.cidr`)
       // Bits beyond the prefix do not hide what the range is.

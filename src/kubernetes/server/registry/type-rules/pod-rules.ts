@@ -13,7 +13,7 @@ import {
   textsOf,
 } from './checks.ts'
 import { ipErrors } from './ip-address.ts'
-import type { Fields, Place, RuleTable } from './type-rules.ts'
+import type { Fields, RuleTable, ValidationContext } from './type-rules.ts'
 import { volumeSources } from './volume-rules.ts'
 
 /** Container lists of a PodSpec, in the order in which Kubernetes checks them. */
@@ -26,7 +26,7 @@ function claimedVolumes({ kind, spec }: KubeObject): Fields[] {
   return claims.map(({ metadata }) => ({ name: fieldsOf(metadata).name, persistentVolumeClaim: {} }))
 }
 
-function podSpecErrors(spec: Fields, { path, object }: Place): StatusCause[] {
+function podSpecErrors(spec: Fields, { path, object }: ValidationContext): StatusCause[] {
   const volumes = itemsOf(spec.volumes)
   const causes: StatusCause[] = [
     ...duplicates(`${path}.volumes`, volumes, 'name'),
@@ -134,7 +134,7 @@ export const podRules: RuleTable = {
       terminationGracePeriodSeconds: 30,
       schedulerName: 'default-scheduler',
     },
-    fill: spec => {
+    setDefaults: spec => {
       // Two names of one field.
       const account = spec.serviceAccountName ?? spec.serviceAccount
       if (account === undefined) return
@@ -142,16 +142,16 @@ export const podRules: RuleTable = {
       spec.serviceAccount = account
     },
     required: { containers: '' },
-    words: {
+    enumOrder: {
       dnsPolicy: ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'],
       restartPolicy: ['Always', 'OnFailure', 'Never'],
     },
-    check: podSpecErrors,
+    validate: podSpecErrors,
   },
   // As PodSpec's, for volumes that a PersistentVolume or a claim's template does not have.
   'core.v1.EphemeralVolumeSource': { required: { volumeClaimTemplate: '' } },
   'core.v1.PodTemplateSpec': {
     // Kubernetes says these labels stand in the template itself.
-    check: ({ metadata }, { path }) => labelPairs(`${path}.labels`, fieldsOf(metadata).labels),
+    validate: ({ metadata }, { path }) => labelPairs(`${path}.labels`, fieldsOf(metadata).labels),
   },
 }

@@ -4,7 +4,7 @@ import type { RuleTable } from './type-rules.ts'
 
 export const policyRules: RuleTable = {
   'policy.v1.PodDisruptionBudgetSpec': {
-    check: (spec, { path }) => {
+    validate: (spec, { path }) => {
       const { minAvailable, maxUnavailable, selector = null, unhealthyPodEvictionPolicy = null } = spec
       const causes = ['minAvailable', 'maxUnavailable'].flatMap(field => [
         ...intOrPercentErrors(spec[field], `${path}.${field}`),

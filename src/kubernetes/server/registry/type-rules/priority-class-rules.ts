@@ -8,8 +8,8 @@ const maxUserPriority = 1_000_000_000
 export const priorityClassRules: RuleTable = {
   'scheduling.v1.PriorityClass': {
     defaults: { preemptionPolicy: 'PreemptLowerPriority' },
-    free: ['preemptionPolicy'],
-    check: ({ preemptionPolicy: policy, value }, { object }) => {
+    uncheckedEnums: ['preemptionPolicy'],
+    validate: ({ preemptionPolicy: policy, value }, { object }) => {
       const causes: StatusCause[] = []
       if (policy !== 'PreemptLowerPriority' && policy !== 'Never') {
         causes.push(unsupportedValue('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never']))

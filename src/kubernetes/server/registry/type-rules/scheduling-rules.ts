@@ -8,11 +8,11 @@ import {
   type StatusCause,
 } from '../../../object/index.ts'
 import { intOf, oneOf, textOf, textsOf } from './checks.ts'
-import type { Fields, Place, RuleTable } from './type-rules.ts'
+import type { Fields, RuleTable, ValidationContext } from './type-rules.ts'
 
 const tolerationEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 
-function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: Fields, { path }: Place): StatusCause[] {
+function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
   const [name, op, text] = [textOf(key), textOf(operator), textOf(value)]
   if (name !== '') causes.push(...qualifiedNameErrors(name).map(why => invalidValue(`${path}.key`, name, why)))
@@ -41,7 +41,7 @@ function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: F
 
 const nodeOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']
 
-function nodeRequirementErrors({ key, operator, values }: Fields, { path }: Place): StatusCause[] {
+function nodeRequirementErrors({ key, operator, values }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
   const given = textsOf(values)
   switch (operator) {
@@ -66,21 +66,25 @@ function nodeRequirementErrors({ key, operator, values }: Fields, { path }: Plac
   return causes
 }
 
-function weightErrors({ weight }: Fields, { path }: Place): StatusCause[] {
+function weightErrors({ weight }: Fields, { path }: ValidationContext): StatusCause[] {
   const is = intOf(weight)
   return is >= 1 && is <= 100 ? [] : [invalidValue(`${path}.weight`, is, 'must be in the range 1-100')]
 }
 
 /** Where Pods may run. */
 export const schedulingRules: RuleTable = {
-  'core.v1.Toleration': { check: tolerationErrors, free: ['operator', 'effect'] },
+  'core.v1.Toleration': { validate: tolerationErrors, uncheckedEnums: ['operator', 'effect'] },
   'core.v1.NodeSelector': { required: { nodeSelectorTerms: 'must have at least one node selector term' } },
-  'core.v1.NodeSelectorRequirement': { check: nodeRequirementErrors, free: ['operator'], words: { operator: nodeOperators } },
-  'core.v1.PreferredSchedulingTerm': { check: weightErrors },
-  'core.v1.WeightedPodAffinityTerm': { check: weightErrors },
+  'core.v1.NodeSelectorRequirement': {
+    validate: nodeRequirementErrors,
+    uncheckedEnums: ['operator'],
+    enumOrder: { operator: nodeOperators },
+  },
+  'core.v1.PreferredSchedulingTerm': { validate: weightErrors },
+  'core.v1.WeightedPodAffinityTerm': { validate: weightErrors },
   'core.v1.PodAffinityTerm': {
     required: { topologyKey: 'can not be empty' },
-    check: ({ topologyKey, namespaces }, { path }) => [
+    validate: ({ topologyKey, namespaces }, { path }) => [
       ...qualifiedNameErrors(textOf(topologyKey)).map(why => invalidValue(`${path}.topologyKey`, textOf(topologyKey), why)),
       ...textsOf(namespaces).flatMap((namespace, index) =>
         nameErrors(namespace, 'dns1123Label').map(why => invalidValue(`${path}.namespaces[${index}]`, namespace, why)),
@@ -89,8 +93,8 @@ export const schedulingRules: RuleTable = {
   },
   'core.v1.TopologySpreadConstraint': {
     required: { topologyKey: 'can not be empty' },
-    words: { whenUnsatisfiable: ['DoNotSchedule', 'ScheduleAnyway'] },
-    check: ({ maxSkew, minDomains }, { path }) => [
+    enumOrder: { whenUnsatisfiable: ['DoNotSchedule', 'ScheduleAnyway'] },
+    validate: ({ maxSkew, minDomains }, { path }) => [
       ...(intOf(maxSkew) > 0 ? [] : [invalidValue(`${path}.maxSkew`, intOf(maxSkew), 'must be greater than zero')]),
       ...(minDomains === undefined || intOf(minDomains) > 0
         ? []

@@ -15,8 +15,8 @@ import type { Fields, RuleTable } from './type-rules.ts'
 
 /** Of label selectors, wherever they stand. */
 export const selectorRules: RuleTable = {
-  'meta.v1.LabelSelector': { check: (value, { path }) => labelErrors(value.matchLabels, `${path}.matchLabels`) },
-  'meta.v1.LabelSelectorRequirement': { check: (value, { path }) => requirementErrors(value, path) },
+  'meta.v1.LabelSelector': { validate: (value, { path }) => labelErrors(value.matchLabels, `${path}.matchLabels`) },
+  'meta.v1.LabelSelectorRequirement': { validate: (value, { path }) => requirementErrors(value, path) },
 }
 
 function requirementErrors({ key, operator, values }: Fields, path: string): StatusCause[] {
@@ -52,27 +52,27 @@ export function workloadSelectorErrors(
   const at = `${path}.selector`
   const selector = selectorOf(spec)
   const labels = templateLabels(spec)
-  const mismatch = () => invalidValue(`${path}.template.metadata.labels`, sorted(labels), '`selector` does not match template `labels`')
+  const mismatch = () => invalidValue(`${path}.template.metadata.labels`, goMap(labels), '`selector` does not match template `labels`')
   if (!selector) return isRequired ? [requiredValue(at), mismatch()] : [mismatch()]
   const causes: StatusCause[] = []
   if (isEmptySelector(selector)) causes.push(invalidValue(at, {}, `empty selector is invalid for ${kind}`))
   const parsed = parse(selector)
-  if (!parsed) return unreadable === null ? causes : [...causes, invalidValue(at, sayableSelector(selector), unreadable)]
+  if (!parsed) return unreadable === null ? causes : [...causes, invalidValue(at, goSelector(selector), unreadable)]
   if (!matchesLabels(parsed, labels)) causes.push(mismatch())
   return causes
 }
 
 /** `field is immutable` when the selector of the spec is another than before. */
 export function selectorChangeErrors(after: Fields, before: Fields): StatusCause[] {
-  const [now, was] = [selectorOf(after), selectorOf(before)].map(selector => selector && sayableSelector(selector))
+  const [now, was] = [selectorOf(after), selectorOf(before)].map(selector => selector && goSelector(selector))
   if (JSON.stringify(now) === JSON.stringify(was)) return []
   return [invalidValue('spec.selector', now ?? null, 'field is immutable')]
 }
 
 /** Keys in Go's order, absent parts left out: a selector as Kubernetes says it in messages. */
-export function sayableSelector({ matchLabels, matchExpressions }: LabelSelectorObject): LabelSelectorObject {
+export function goSelector({ matchLabels, matchExpressions }: LabelSelectorObject): LabelSelectorObject {
   return {
-    ...(matchLabels && Object.keys(matchLabels).length > 0 && { matchLabels: sorted(matchLabels) ?? {} }),
+    ...(matchLabels && Object.keys(matchLabels).length > 0 && { matchLabels: goMap(matchLabels) ?? {} }),
     ...(matchExpressions &&
       matchExpressions.length > 0 && {
         matchExpressions: matchExpressions.map(({ key, operator, values }) => ({ key, operator, ...(values?.length && { values }) })),
@@ -96,7 +96,7 @@ export function templateLabels(spec: Fields): Record<string, string> | undefined
 }
 
 /** As Go says a map: its keys sorted, null when there is none. */
-export function sorted(labels: Record<string, string> | undefined): Record<string, string> | null {
+export function goMap(labels: Record<string, string> | undefined): Record<string, string> | null {
   if (!labels) return null
   return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

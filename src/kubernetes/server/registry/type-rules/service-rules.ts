@@ -1,11 +1,11 @@
 import { nameErrors, requiredValue, type StatusCause } from '../../../object/index.ts'
 import { fieldsOf, invalidName, itemsOf, optionalName, portNumber, textOf } from './checks.ts'
 import { endpointIpErrors, ipErrors } from './ip-address.ts'
-import type { Fields, Place, RuleTable } from './type-rules.ts'
+import type { Fields, RuleTable, ValidationContext } from './type-rules.ts'
 
 const protocols = { protocol: ['SCTP', 'TCP', 'UDP'] }
 
-function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }: Place): StatusCause[] {
+function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
   if (itemsOf(addresses).length + itemsOf(notReadyAddresses).length === 0) {
     causes.push(requiredValue(path, 'must specify `addresses` or `notReadyAddresses`'))
@@ -18,7 +18,7 @@ function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }:
   return causes
 }
 
-function addressErrors({ ip, hostname, nodeName }: Fields, { path }: Place): StatusCause[] {
+function addressErrors({ ip, hostname, nodeName }: Fields, { path }: ValidationContext): StatusCause[] {
   const text = textOf(ip)
   const causes = ipErrors(text, `${path}.ip`)
   // Kubernetes finds out twice that it is none.
@@ -33,21 +33,21 @@ function addressErrors({ ip, hostname, nodeName }: Fields, { path }: Place): Sta
 
 /** Of the types in Services, Endpoints, LimitRanges and Nodes. */
 export const serviceRules: RuleTable = {
-  'core.v1.ServicePort': { words: protocols },
+  'core.v1.ServicePort': { enumOrder: protocols },
   'core.v1.LoadBalancerIngress': {
-    fill: value => {
+    setDefaults: value => {
       if (textOf(value.ip) !== '') value.ipMode ??= 'VIP'
     },
   },
-  'core.v1.EndpointSubset': { check: subsetErrors },
-  'core.v1.EndpointAddress': { check: addressErrors },
+  'core.v1.EndpointSubset': { validate: subsetErrors },
+  'core.v1.EndpointAddress': { validate: addressErrors },
   'core.v1.EndpointPort': {
     defaults: { protocol: 'TCP' },
-    words: protocols,
-    check: ({ port }, { path }) => portNumber(`${path}.port`, port),
+    enumOrder: protocols,
+    validate: ({ port }, { path }) => portNumber(`${path}.port`, port),
   },
   'core.v1.LimitRangeItem': {
-    fill: value => {
+    setDefaults: value => {
       if (value.type !== 'Container') return
       const presets = { ...fieldsOf(value.max), ...fieldsOf(value.default) }
       const requests = { ...fieldsOf(value.min), ...presets, ...fieldsOf(value.defaultRequest) }
@@ -56,10 +56,10 @@ export const serviceRules: RuleTable = {
     },
   },
   // Checked where they stand, in words of their own.
-  'core.v1.Taint': { free: ['effect'] },
-  'core.v1.ResourceQuotaSpec': { free: ['scopes'] },
+  'core.v1.Taint': { uncheckedEnums: ['effect'] },
+  'core.v1.ResourceQuotaSpec': { uncheckedEnums: ['scopes'] },
   'core.v1.NodeStatus': {
-    fill: value => {
+    setDefaults: value => {
       if (value.capacity !== undefined) value.allocatable ??= fieldsOf(value.capacity)
     },
   },

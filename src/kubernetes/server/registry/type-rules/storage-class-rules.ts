@@ -18,12 +18,12 @@ export const storageClassRules: RuleTable = {
   'storage.v1.StorageClass': {
     defaults: { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' },
     required: { provisioner: '' },
-    free: ['reclaimPolicy'],
-    check: storageClassErrors,
+    uncheckedEnums: ['reclaimPolicy'],
+    validate: storageClassErrors,
   },
   'core.v1.TopologySelectorLabelRequirement': {
     required: { values: '' },
-    check: ({ key, values }, { path }) => [
+    validate: ({ key, values }, { path }) => [
       ...qualifiedNameErrors(String(key ?? '')).map(why => invalidValue(`${path}.key`, key ?? '', why)),
       ...duplicateIndexes((values ?? []) as string[]).map(index => duplicateValue(`${path}.values[${index}]`, (values as string[])[index])),
     ],

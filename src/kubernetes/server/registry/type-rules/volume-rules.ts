@@ -1,7 +1,7 @@
 import { forbiddenField, invalidValue, parseQuantity, requiredValue, type StatusCause } from '../../../object/index.ts'
 import { configKey, fieldsOf, inRange, intOf, itemsOf, noBacksteps, oneOf, optionalName, pathBelow, textOf, textsOf } from './checks.ts'
 import { fieldReferenceErrors, isLatest } from './container-rules.ts'
-import type { Fields, Place, RuleTable, TypeRules } from './type-rules.ts'
+import type { Fields, RuleTable, TypeRules, ValidationContext } from './type-rules.ts'
 
 /** What is a volume's source: every field but its name. */
 export function volumeSources(volume: Fields): string[] {
@@ -23,7 +23,7 @@ const fileFieldPaths = ['metadata.name', 'metadata.namespace', 'metadata.labels'
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 
 /** Of a claim, and of the template of one. */
-function claimErrors(spec: Fields, { path }: Place): StatusCause[] {
+function claimErrors(spec: Fields, { path }: ValidationContext): StatusCause[] {
   const modes = textsOf(spec.accessModes)
   const causes = modes.length === 0 ? [requiredValue(`${path}.accessModes`, 'at least 1 access mode is required')] : []
   if (modes.includes('ReadWriteOncePod') && modes.some(mode => mode !== 'ReadWriteOncePod' && accessModes.includes(mode))) {
@@ -39,10 +39,10 @@ function claimErrors(spec: Fields, { path }: Place): StatusCause[] {
 /** Of the types in a volume. */
 export const volumeRules: RuleTable = {
   'core.v1.Volume': {
-    fill: value => {
+    setDefaults: value => {
       if (volumeSources(value).length === 0) value.emptyDir = {}
     },
-    check: (value, { path }) =>
+    validate: (value, { path }) =>
       volumeSources(value)
         .slice(1)
         .map(field => forbiddenField(`${path}.${field}`, 'may not specify more than 1 volume type')),
@@ -50,20 +50,20 @@ export const volumeRules: RuleTable = {
   'core.v1.SecretVolumeSource': {
     ...withMode,
     required: { secretName: '' },
-    check: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
+    validate: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
   },
   'core.v1.ConfigMapVolumeSource': {
     ...withMode,
     required: { name: '' },
-    check: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
+    validate: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
   },
   'core.v1.DownwardAPIVolumeSource': {
     ...withMode,
-    check: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
+    validate: ({ defaultMode }, { path }) => fileMode(`${path}.defaultMode`, defaultMode),
   },
   'core.v1.ProjectedVolumeSource': {
     ...withMode,
-    check: ({ defaultMode, sources }, { path }) => [
+    validate: ({ defaultMode, sources }, { path }) => [
       ...fileMode(`${path}.defaultMode`, defaultMode),
       ...itemsOf(sources).flatMap((source, index) =>
         Object.keys(source)
@@ -77,20 +77,20 @@ export const volumeRules: RuleTable = {
   'core.v1.ServiceAccountTokenProjection': {
     defaults: { expirationSeconds: 3600 },
     required: { path: '' },
-    check: ({ expirationSeconds }, { path }) =>
+    validate: ({ expirationSeconds }, { path }) =>
       intOf(expirationSeconds) < 600
         ? [invalidValue(`${path}.expirationSeconds`, expirationSeconds, 'may not specify a duration less than 10 minutes')]
         : [],
   },
   'core.v1.KeyToPath': {
-    check: ({ key, path: target, mode }, { path }) => [
+    validate: ({ key, path: target, mode }, { path }) => [
       ...configKey(`${path}.key`, key),
       ...(textOf(target) === '' ? [requiredValue(`${path}.path`)] : pathBelow(`${path}.path`, textOf(target))),
       ...fileMode(`${path}.mode`, mode),
     ],
   },
   'core.v1.DownwardAPIVolumeFile': {
-    check: ({ path: target, fieldRef, resourceFieldRef, mode }, { path }) => [
+    validate: ({ path: target, fieldRef, resourceFieldRef, mode }, { path }) => [
       ...(textOf(target) === '' ? [requiredValue(`${path}.path`)] : pathBelow(`${path}.path`, textOf(target))),
       ...(fieldRef === undefined ? [] : fieldReferenceErrors(`${path}.fieldRef`, fieldsOf(fieldRef), fileFieldPaths)),
       ...(fieldRef !== undefined && resourceFieldRef !== undefined
@@ -104,51 +104,51 @@ export const volumeRules: RuleTable = {
   },
   // Those in the templates of a StatefulSet have it too.
   'core.v1.PersistentVolumeClaim': {
-    fill: value => {
+    setDefaults: value => {
       value.status = { phase: 'Pending', ...fieldsOf(value.status) }
     },
   },
-  'core.v1.PersistentVolumeClaimSpec': { defaults: { volumeMode: 'Filesystem' }, check: claimErrors },
+  'core.v1.PersistentVolumeClaimSpec': { defaults: { volumeMode: 'Filesystem' }, validate: claimErrors },
   'core.v1.PersistentVolumeSpec': {
     defaults: { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' },
-    check: ({ storageClassName }, { path }) => optionalName(`${path}.storageClassName`, storageClassName, 'dns1123Subdomain'),
+    validate: ({ storageClassName }, { path }) => optionalName(`${path}.storageClassName`, storageClassName, 'dns1123Subdomain'),
   },
   'core.v1.PersistentVolumeClaimVolumeSource': { required: { claimName: '' } },
   'core.v1.HostPathVolumeSource': {
     defaults: { type: '' },
     required: { path: '' },
-    check: ({ path: target, type }, { path }) => [
+    validate: ({ path: target, type }, { path }) => [
       ...noBacksteps(`${path}.path`, textOf(target)),
       ...oneOf(`${path}.type`, type, ['', 'BlockDevice', 'CharDevice', 'Directory', 'DirectoryOrCreate', 'File', 'FileOrCreate', 'Socket']),
     ],
-    free: ['type'],
+    uncheckedEnums: ['type'],
   },
   'core.v1.NFSVolumeSource': {
     required: { server: '', path: '' },
-    check: ({ path: target }, { path }) =>
+    validate: ({ path: target }, { path }) =>
       textOf(target) === '' || textOf(target).startsWith('/') ? [] : [invalidValue(`${path}.path`, target, 'must be an absolute path')],
   },
   'core.v1.CSIVolumeSource': { required: { driver: '' } },
   'core.v1.LocalVolumeSource': {
     required: { path: '' },
-    check: ({ path: target }, { path }) => noBacksteps(`${path}.path`, textOf(target)),
+    validate: ({ path: target }, { path }) => noBacksteps(`${path}.path`, textOf(target)),
   },
   'core.v1.EmptyDirVolumeSource': {
-    check: ({ sizeLimit }, { path }) =>
+    validate: ({ sizeLimit }, { path }) =>
       textOf(sizeLimit).startsWith('-') ? [forbiddenField(`${path}.sizeLimit`, 'SizeLimit field must be a valid resource quantity')] : [],
   },
   'core.v1.ImageVolumeSource': {
-    fill: value => {
+    setDefaults: value => {
       value.pullPolicy ??= isLatest(textOf(value.reference)) ? 'Always' : 'IfNotPresent'
     },
   },
   'core.v1.GCEPersistentDiskVolumeSource': {
     required: { pdName: '' },
-    check: ({ partition }, { path }) => (partition === undefined ? [] : inRange(`${path}.partition`, partition, 0, 255)),
+    validate: ({ partition }, { path }) => (partition === undefined ? [] : inRange(`${path}.partition`, partition, 0, 255)),
   },
   'core.v1.AWSElasticBlockStoreVolumeSource': { required: { volumeID: '' } },
   'core.v1.CSIPersistentVolumeSource': {
     required: { driver: '', volumeHandle: '' },
-    check: ({ driver }, { path }) => optionalName(`${path}.driver`, textOf(driver).toLowerCase(), 'dns1123Subdomain'),
+    validate: ({ driver }, { path }) => optionalName(`${path}.driver`, textOf(driver).toLowerCase(), 'dns1123Subdomain'),
   },
 }

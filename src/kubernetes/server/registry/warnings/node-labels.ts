@@ -1,7 +1,7 @@
 import { labelValueErrors } from '../../../object/index.ts'
 import { type Fields, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 
-const oldLabels: ReadonlyMap<string, string> = new Map([
+const deprecatedLabels: ReadonlyMap<string, string> = new Map([
   ['beta.kubernetes.io/arch', 'deprecated since v1.14; use "kubernetes.io/arch" instead'],
   ['beta.kubernetes.io/os', 'deprecated since v1.14; use "kubernetes.io/os" instead'],
   ['failure-domain.beta.kubernetes.io/region', 'deprecated since v1.17; use "topology.kubernetes.io/region" instead'],
@@ -13,15 +13,15 @@ const oldLabels: ReadonlyMap<string, string> = new Map([
 ])
 
 /** What is to be said of a label of nodes that has another name now. */
-export function oldNodeLabel(key: unknown): string | undefined {
-  return oldLabels.get(textOf(key))
+export function deprecatedNodeLabel(key: unknown): string | undefined {
+  return deprecatedLabels.get(textOf(key))
 }
 
 /** @param checksValues values of what is only preferred are not checked when it is stored. */
 export function nodeTermWarnings(path: string, term: Fields, checksValues: boolean): string[] {
   return itemsOf(term.matchExpressions).flatMap(({ key, values }, index) => {
     const at = `${path}.matchExpressions[${index}]`
-    const why = oldNodeLabel(key)
+    const why = deprecatedNodeLabel(key)
     const warnings = why ? [`${at}.key: ${key} is ${why}`] : []
     if (!checksValues) return warnings
     const bad = textsOf(values).flatMap((value, i) =>

@@ -1,36 +1,37 @@
 import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
 
-type Placed = { path: string; source: string }
+type ProjectedPath = { path: string; source: string }
 
 /** Files of a volume that would take each other's place. */
 export function overlapWarnings(volume: Fields): string[] {
   const { name, configMap, secret, downwardAPI, projected } = volume
-  const tell = (what: string, placed: Placed[]) =>
+  const tell = (what: string, placed: ProjectedPath[]) =>
     overlaps(placed).map(overlap => `volume ${JSON.stringify(name)} (${what}): overlapping paths: ${overlap}`)
   const warnings: string[] = []
   if (configMap !== undefined)
-    warnings.push(...tell(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, placedItems(configMap, '')))
-  if (secret !== undefined) warnings.push(...tell(`Secret ${JSON.stringify(textOf(fieldsOf(secret).secretName))}`, placedItems(secret, '')))
-  if (downwardAPI !== undefined) warnings.push(...tell('DownwardAPI', placedItems(downwardAPI, '')))
+    warnings.push(...tell(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, itemPaths(configMap, '')))
+  if (secret !== undefined) warnings.push(...tell(`Secret ${JSON.stringify(textOf(fieldsOf(secret).secretName))}`, itemPaths(secret, '')))
+  if (downwardAPI !== undefined) warnings.push(...tell('DownwardAPI', itemPaths(downwardAPI, '')))
   if (projected !== undefined) {
     const sources = itemsOf(fieldsOf(projected).sources)
     for (const source of sources) {
       if (Object.keys(source).length === 0) warnings.push(`volume ${JSON.stringify(name)} (Projected) has no sources provided`)
     }
-    warnings.push(...tell('Projected', sources.flatMap(placedSource)))
+    warnings.push(...tell('Projected', sources.flatMap(sourcePaths)))
   }
   return warnings
 }
 
-function placedItems(of: unknown, source: string): Placed[] {
+function itemPaths(of: unknown, source: string): ProjectedPath[] {
   return itemsOf(fieldsOf(of).items).map(({ path }) => ({ path: textOf(path).replace(/\/+$/, ''), source }))
 }
 
-function placedSource({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate }: Fields): Placed[] {
-  if (configMap !== undefined) return placedItems(configMap, `ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`)
-  if (secret !== undefined) return placedItems(secret, `Secret ${JSON.stringify(textOf(fieldsOf(secret).name))}`)
-  if (downwardAPI !== undefined) return placedItems(downwardAPI, 'DownwardAPI')
-  const at = (path: unknown, source: string): Placed[] => (textOf(path) === '' ? [] : [{ path: textOf(path).replace(/\/+$/, ''), source }])
+function sourcePaths({ configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle, podCertificate }: Fields): ProjectedPath[] {
+  if (configMap !== undefined) return itemPaths(configMap, `ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`)
+  if (secret !== undefined) return itemPaths(secret, `Secret ${JSON.stringify(textOf(fieldsOf(secret).name))}`)
+  if (downwardAPI !== undefined) return itemPaths(downwardAPI, 'DownwardAPI')
+  const at = (path: unknown, source: string): ProjectedPath[] =>
+    textOf(path) === '' ? [] : [{ path: textOf(path).replace(/\/+$/, ''), source }]
   if (serviceAccountToken !== undefined) return at(fieldsOf(serviceAccountToken).path, 'ServiceAccountToken')
   if (clusterTrustBundle !== undefined) {
     const { path, name, signerName } = fieldsOf(clusterTrustBundle)
@@ -44,14 +45,14 @@ function placedSource({ configMap, secret, downwardAPI, serviceAccountToken, clu
   ]
 }
 
-function overlaps(placed: readonly Placed[]): string[] {
+function overlaps(placed: readonly ProjectedPath[]): string[] {
   return placed.flatMap((one, index) =>
     placed
       .slice(0, index)
       .filter(other => isBelow(one.path, other.path) || isBelow(other.path, one.path))
-      .map(other => `${say(one)} with ${say(other)}`),
+      .map(other => `${formatPath(one)} with ${formatPath(other)}`),
   )
 }
 
 const isBelow = (path: string, above: string) => path !== '' && above !== '' && `${path}/`.startsWith(`${above}/`)
-const say = ({ path, source }: Placed) => JSON.stringify(path) + (source === '' ? '' : ` (${source})`)
+const formatPath = ({ path, source }: ProjectedPath) => JSON.stringify(path) + (source === '' ? '' : ` (${source})`)

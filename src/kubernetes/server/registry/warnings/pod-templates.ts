@@ -2,9 +2,9 @@ import { equalJson, type KubeObject } from '../../../object/index.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, join, textOf, textsOf } from '../type-rules/index.ts'
 import { addressWarnings } from './addresses.ts'
 import { podNameWarnings } from './names.ts'
-import { nodeTermWarnings, oldNodeLabel } from './node-labels.ts'
+import { deprecatedNodeLabel, nodeTermWarnings } from './node-labels.ts'
 import { overlapWarnings } from './overlapping-paths.ts'
-import { byteWarnings, claimSpecWarnings, oldVolumePlugins } from './volumes.ts'
+import { byteWarnings, claimSpecWarnings, deprecatedVolumePlugins } from './volumes.ts'
 
 /** Told when a Pod is made; people do not change Pods. */
 export function podWarnings(pod: KubeObject, before: KubeObject | undefined): string[] {
@@ -23,7 +23,7 @@ export function templateWarnings(path: string, object: KubeObject, before: KubeO
 
 const child = (fields: Fields, field: string): Fields => fieldsOf(fields[field])
 
-const oldAnnotations = [
+const deprecatedAnnotations = [
   ['scheduler.alpha.kubernetes.io/critical-pod', 'non-functional in v1.16+; use the "priorityClassName" field instead'],
   ['security.alpha.kubernetes.io/sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
   ['security.alpha.kubernetes.io/unsafe-sysctls', 'non-functional in v1.11+; use the "sysctls" field instead'],
@@ -40,7 +40,7 @@ function specWarnings(path: string, template: Fields): string[] {
   const annotations = fieldsOf(fieldsOf(template.metadata).annotations)
   return [
     ...placementWarnings(at, spec),
-    ...oldAnnotations
+    ...deprecatedAnnotations
       .filter(([key]) => annotations[key] !== undefined)
       .map(([key, why]) => `${join(path, 'metadata.annotations')}[${key}]: ${why}`),
     ...itemsOf(spec.volumes).flatMap((volume, i) => pluginWarnings(`${at('volumes')}[${i}]`, volume)),
@@ -73,7 +73,7 @@ function placementWarnings(at: At, spec: Fields): string[] {
   const preferred = at('affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution')
   return [
     ...Object.keys(fieldsOf(spec.nodeSelector)).flatMap(key => {
-      const why = oldNodeLabel(key)
+      const why = deprecatedNodeLabel(key)
       return why ? [`${at('nodeSelector')}[${key}]: ${why}`] : []
     }),
     ...itemsOf(fieldsOf(nodes.requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms).flatMap((term, i) =>
@@ -84,7 +84,7 @@ function placementWarnings(at: At, spec: Fields): string[] {
     ),
     ...itemsOf(spec.topologySpreadConstraints).flatMap(({ topologyKey, labelSelector }, i) => {
       const path = `${at('topologySpreadConstraints')}[${i}]`
-      const why = oldNodeLabel(topologyKey)
+      const why = deprecatedNodeLabel(topologyKey)
       const warnings = why ? [`${path}.topologyKey: ${topologyKey} is ${why}`] : []
       if (labelSelector === undefined) warnings.push(`${path}.labelSelector: ${noSelector}`)
       return warnings
@@ -108,15 +108,15 @@ function affinityWarnings(at: At, spec: Fields): string[] {
   })
 }
 
-const oldPodPlugins = {
-  ...oldVolumePlugins,
+const deprecatedPodPlugins = {
+  ...deprecatedVolumePlugins,
   gitRepo: 'deprecated in v1.11, and disabled by default in v1.33+',
   flocker: 'deprecated in v1.22, non-functional in v1.25+',
   quobyte: 'deprecated in v1.22, non-functional in v1.25+',
 } as const
 
 function pluginWarnings(path: string, volume: Fields): string[] {
-  const warnings = Object.entries(oldPodPlugins)
+  const warnings = Object.entries(deprecatedPodPlugins)
     .filter(([plugin]) => volume[plugin] !== undefined)
     .map(([plugin, why]) => `${path}.${plugin}: ${why}`)
   const template = fieldsOf(fieldsOf(volume.ephemeral).volumeClaimTemplate)

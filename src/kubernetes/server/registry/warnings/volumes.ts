@@ -1,15 +1,15 @@
 import { type KubeObject, parseQuantity } from '../../../object/index.ts'
 import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
-import { nodeTermWarnings, oldNodeLabel } from './node-labels.ts'
+import { deprecatedNodeLabel, nodeTermWarnings } from './node-labels.ts'
 
 const storageClass = 'volume.beta.kubernetes.io/storage-class'
-const oldAnnotations = {
+const deprecatedAnnotations = {
   [storageClass]: 'deprecated since v1.8; use "storageClassName" attribute instead',
   'volume.beta.kubernetes.io/mount-options': 'deprecated since v1.31; use "mountOptions" attribute instead',
 }
 
-function annotationWarnings({ metadata: { annotations } }: KubeObject, keys: readonly (keyof typeof oldAnnotations)[]): string[] {
-  return keys.filter(key => annotations?.[key] !== undefined).map(key => `metadata.annotations[${key}]: ${oldAnnotations[key]}`)
+function annotationWarnings({ metadata: { annotations } }: KubeObject, keys: readonly (keyof typeof deprecatedAnnotations)[]): string[] {
+  return keys.filter(key => annotations?.[key] !== undefined).map(key => `metadata.annotations[${key}]: ${deprecatedAnnotations[key]}`)
 }
 
 /** A part of a byte; thousandths that are none are as good as whole. */
@@ -31,7 +31,7 @@ export function claimWarnings(claim: KubeObject): string[] {
   return [...annotationWarnings(claim, [storageClass]), ...claimSpecWarnings('spec', fieldsOf(claim.spec))]
 }
 
-export const oldVolumePlugins = {
+export const deprecatedVolumePlugins = {
   cephfs: 'deprecated in v1.28, non-functional in v1.31+',
   photonPersistentDisk: 'deprecated in v1.11, non-functional in v1.16+',
   scaleIO: 'deprecated in v1.16, non-functional in v1.22+',
@@ -49,14 +49,15 @@ export function volumeWarnings(volume: KubeObject): string[] {
   }
   const terms = itemsOf(fieldsOf(fieldsOf(spec.nodeAffinity).required).nodeSelectorTerms)
   warnings.push(...terms.flatMap((term, i) => nodeTermWarnings(`spec.nodeAffinity.required.nodeSelectorTerms[${i}]`, term, false)))
-  for (const [plugin, why] of Object.entries(oldVolumePlugins)) if (spec[plugin] !== undefined) warnings.push(`spec.${plugin}: ${why}`)
+  for (const [plugin, why] of Object.entries(deprecatedVolumePlugins))
+    if (spec[plugin] !== undefined) warnings.push(`spec.${plugin}: ${why}`)
   return warnings
 }
 
 export function storageClassWarnings({ allowedTopologies }: KubeObject): string[] {
   return itemsOf(allowedTopologies).flatMap(({ matchLabelExpressions }, i) =>
     itemsOf(matchLabelExpressions).flatMap(({ key }, j) => {
-      const why = oldNodeLabel(key)
+      const why = deprecatedNodeLabel(key)
       return why ? [`allowedTopologies[${i}].matchLabelExpressions[${j}].key: ${why}`] : []
     }),
   )
