@@ -1,5 +1,5 @@
 import { apiGroup, systemNamespace } from '../api/index.ts'
-import { type Attributes, adminsGroup, type AuthorizerPlugin } from '../kubernetes/server/index.ts'
+import { type Attributes, type AuthorizerPlugin, adminsGroup } from '../kubernetes/server/index.ts'
 import { authorizeJoined, type JoinedWorkerFacts, joinedGroup } from './authorize-joined.ts'
 
 export const workersGroup = 'oarlock:workers'

@@ -1,7 +1,7 @@
 /**
- * @module registry: which kinds exist and what is particular to each. Start reading at `kind.ts`.
- * In: the table of built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
- * Not here: reading and writing objects (rest/), how kinds are told to clients (discovery/).
+ * @module registry: the kinds that are served, with their schemas and strategies. Start reading at `kind.ts`, then `strategy.ts`.
+ * In: the declarations of the built-in kinds, CustomResourceDefinitions. Out: `Kind`s by group, version and plural.
+ * Out of scope: reading and writing objects (rest/), publishing kinds to clients (discovery/).
  */
 export { type Amounts, addAmounts, amountsOf, forbiddenError, podLimits, podRequests } from './admission/index.ts'
 export { tokenRequestKind } from './built-in-kinds.ts'

@@ -1,7 +1,7 @@
 /**
- * @module registry/kinds: every built-in kind, a row each, in a file for each family of kinds.
- * In: nothing. Out: rows that `built-in-kinds.ts` compiles to `Kind`s. What a kind's own server side fills in and checks
- * stands beside its row. The types of most rows are Kubernetes' own, read from `schemas/` when a kind is first used.
+ * @module registry/kinds: the declarations of the built-in kinds, a file for each family of kinds.
+ * In: nothing. Out: declarations that `built-in-kinds.ts` compiles to `Kind`s. The strategy functions of a kind are next to its
+ * declaration. Most kinds have a Kubernetes type, which is read from `schemas/` when the kind is first used.
  */
 import { appKinds } from './apps.ts'
 import { autoscalingKinds } from './autoscaling.ts'

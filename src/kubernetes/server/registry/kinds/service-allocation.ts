@@ -3,18 +3,18 @@ import type { KubeObject } from '../../../object/index.ts'
 import type { ObjectReader } from '../object-reader.ts'
 import { type Fields, fieldsOf, intOf, itemsOf, textOf, textsOf } from '../type-rules/index.ts'
 
-/** Addresses of Services: 10.96.0.0/16 without its first and last. Nothing listens there. */
+/** The range of cluster IPs: 10.96.0.0/16 without its first and last address. Nothing listens on them. */
 const firstAddress = (10 << 24) | (96 << 16)
 const addressCount = 2 ** 16
-/** As kube-apiserver, what is given out unasked leaves the lower part to those who choose for themselves. */
+/** As in kube-apiserver, automatic allocation leaves the lower part of the range to Services that choose their address. */
 const reservedAddresses = 256
 export const nodePorts = { first: 30_000, last: 32_767 } as const
 const reservedPorts = 86
 
 /**
- * Which Service has which address and port. A claim is believed only as long as its Service still has what it claims, so
- * that a create that failed, or a Service that is gone, holds nothing. One entry for each address and port ever given out,
- * at most 68,304 of them.
+ * Allocates the cluster IPs and node ports of Services. An allocation is valid only while its Service still has the value, so a failed
+ * create and a deleted Service release theirs. The map has one entry per address and port that was ever allocated: at most 68,304
+ * (invariant 10).
  */
 export class ServiceAllocation {
   readonly #reader: ObjectReader
@@ -25,7 +25,7 @@ export class ServiceAllocation {
     this.#reader = reader
   }
 
-  /** True if no other Service than `service` has the address or port; then it is `service`'s. */
+  /** Allocates an address or port to `service`; false if another Service has it. */
   claim(what: string, service: KubeObject): boolean {
     this.#readServices()
     const key = keyOf(service)
@@ -35,12 +35,12 @@ export class ServiceAllocation {
     return true
   }
 
-  /** A free address; undefined when all are taken. */
+  /** Allocates a free address; undefined if there is none. */
   address(service: KubeObject): string | undefined {
     return this.#claimAny(addressCount - reservedAddresses - 2, offset => addressAt(reservedAddresses + offset + 1), service)
   }
 
-  /** A free port of the nodes. */
+  /** Allocates a free node port; undefined if there is none. */
   port(service: KubeObject): number | undefined {
     const { first, last } = nodePorts
     const start = first + reservedPorts
@@ -71,7 +71,7 @@ export class ServiceAllocation {
 
 const allocations = new WeakMap<ObjectReader, ServiceAllocation>()
 
-/** That of a server: there is one for each store. */
+/** The allocation of a server: one for each store. */
 export function allocationOf(reader: ObjectReader): ServiceAllocation {
   let allocation = allocations.get(reader)
   if (!allocation) {
@@ -83,7 +83,7 @@ export function allocationOf(reader: ObjectReader): ServiceAllocation {
 
 export const portKey = (port: number): string => `:${port}`
 
-/** Whether the cluster gives this address out. */
+/** Whether the address is in the range of cluster IPs. */
 export function isInRange(address: string): boolean {
   const [a, b, c, d] = address.split('.').map(Number)
   const offset = (((a! << 24) | (b! << 16) | (c! << 8) | d!) >>> 0) - firstAddress

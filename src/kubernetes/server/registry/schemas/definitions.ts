@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sourceDirectory } from '../../../util/index.ts'
 
-/** A type as scripts/generate-kind-schemas.ts writes it: OpenAPI's, with bare names in `$ref`, and what OpenAPI cannot say. */
+/** A type as scripts/generate-kind-schemas.ts writes it: its OpenAPI schema with plain names in `$ref`, and what OpenAPI cannot express. */
 export type Definition = {
   description?: string
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean'
@@ -25,8 +25,8 @@ const files = new Map<string, string>()
 const parsed = new Map<string, Definition>()
 
 /**
- * The definition of a type by Kubernetes' name for it, such as `io.k8s.api.core.v1.Pod`. Files are read when they are first
- * asked for and parsed a line at a time: whoever serves no Pods does not pay for PodSpec.
+ * The definition of a type by its Kubernetes name, such as `io.k8s.api.core.v1.Pod`. Files are read on first use and parsed one line at a
+ * time, so that a server without Pods does not pay for PodSpec.
  * @throws {Error} for a name that is not in this folder.
  */
 export function definition(name: string): Definition {
@@ -41,7 +41,7 @@ export function definition(name: string): Definition {
   return found
 }
 
-/** The definitions that `names` lead to, themselves included, by name. */
+/** The definitions of `names` and of all types that they refer to, by name. */
 export function definitionsFrom(names: Iterable<string>): Map<string, Definition> {
   const found = new Map<string, Definition>()
   const visit = (part: Definition) => {

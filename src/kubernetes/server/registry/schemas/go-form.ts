@@ -10,15 +10,15 @@ import {
 } from '../../../object/index.ts'
 import type { TypeSchema } from './type-schema.ts'
 
-/** What a client sees of an object of a built-in kind, for its error messages. */
+/** The kind and version of the decoded object, for error messages. */
 export type DecodedKind = { kind: string; version: string }
 
 /**
- * `value` as a Go struct of its type would be said in JSON, which is what clients of Kubernetes read back: null and empty
- * values are left out unless the field is a pointer, structs are there even when empty, quantities and times are canonical.
- * Defaults are not filled in. Parts that are so already are shared with `value`, which is not changed.
- * @param path where `value` stands in its object; empty for the whole.
- * @throws {StatusError} BadRequest in the words of Go's decoder for a value of the wrong type.
+ * Converts `value` to the JSON of the Go struct of its type, which is what clients of Kubernetes read back: null and empty values are
+ * omitted unless the field is a pointer, structs are present even when empty, quantities and times are canonical. Defaults are not set.
+ * Parts that need no conversion are shared with `value`, which is not changed.
+ * @param path the path of `value` in its object; empty for the whole object.
+ * @throws {StatusError} BadRequest, with the message of Go's decoder, for a value of the wrong type.
  */
 export function goForm(schema: TypeSchema, value: unknown, of: DecodedKind, path: readonly string[] = []): unknown {
   return new Former(of, path).form(schema, value, of.kind)
@@ -155,13 +155,13 @@ class Former {
   }
 }
 
-/** Quantities that are canonical as they stand. */
+/** Quantities that are canonical already. */
 const plainQuantity = /^[1-9]\d{0,2}(m|k|M|G|Ki|Mi|Gi)?$|^0$/
 const plainTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/
 
 const isInt32 = (value: number) => value === (value | 0)
 
-/** What Go leaves out when a field has `omitempty`: structs are never empty. */
+/** Whether Go omits the value of a field with `omitempty`; structs are never empty. */
 function isEmpty(schema: TypeSchema, value: unknown): boolean {
   if (value === '' || value === 0 || value === false) return schema['x-kubernetes-int-or-string'] !== true
   if (Array.isArray(value)) return value.length === 0

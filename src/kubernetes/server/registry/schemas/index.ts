@@ -1,9 +1,9 @@
 /**
- * @module registry/schemas: the types of Kubernetes' built-in kinds, generated from its OpenAPI (see NOTICE). Start reading
- * at `definitions.ts`, then `go-form.ts`.
- * In: `*.json`, written by scripts/generate-kind-schemas.ts. Out: schemas by the name of a type, objects in the form their
- * Go type would give them. Everything is read when a kind is first used.
- * Not here: what Kubernetes decides beyond types (type-rules/, kinds/).
+ * @module registry/schemas: the types of Kubernetes' built-in kinds, generated from its OpenAPI document (see NOTICE). Start reading at
+ * `definitions.ts`, then `go-form.ts`.
+ * In: `*.json`, written by scripts/generate-kind-schemas.ts. Out: schemas by type name, and objects in the form of their Go type. Files are
+ * read when a kind is first used.
+ * Out of scope: rules that are not part of a type (type-rules/, kinds/).
  */
 export { type Definition, definition, definitionsFrom } from './definitions.ts'
 export { type DecodedKind, goForm } from './go-form.ts'

@@ -1,11 +1,11 @@
 import { type Definition, definitionsFrom } from './definitions.ts'
 
-/** A schema as OpenAPI documents have it. */
+/** A schema of an OpenAPI document. */
 export type PublishedSchema = { [key: string]: unknown }
 
 /**
- * The types that `names` lead to, themselves included, as OpenAPI publishes them.
- * @param prefix what references begin with: `#/components/schemas/` or, in version 2, `#/definitions/`.
+ * The types of `names` and all types that they refer to, as OpenAPI publishes them.
+ * @param prefix the prefix of references: `#/components/schemas/`, in version 2 `#/definitions/`.
  */
 export function publishedSchemas(names: Iterable<string>, prefix: string): Record<string, PublishedSchema> {
   const schemas: Record<string, PublishedSchema> = {}
@@ -13,7 +13,7 @@ export function publishedSchemas(names: Iterable<string>, prefix: string): Recor
   return schemas
 }
 
-// In version 2 a reference stands alone beside its description; in version 3 nothing may stand beside it.
+// In version 2 a reference may only have a description next to it, in version 3 nothing.
 function published(definition: Definition, prefix: string): PublishedSchema {
   const { $ref, properties, items, additionalProperties, pointers: _, absent: __, ...rest } = definition
   const schema: PublishedSchema = rest

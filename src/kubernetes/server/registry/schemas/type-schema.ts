@@ -1,7 +1,7 @@
 import type { StructuralSchema } from '../../../object/index.ts'
 import { type Definition, definition } from './definitions.ts'
 
-/** A structural schema that remembers the Go type it stands for. */
+/** A structural schema with the name of its Go type. */
 export type TypeSchema = Omit<StructuralSchema, 'properties' | 'additionalProperties' | 'items'> & {
   properties?: Record<string, TypeSchema>
   additionalProperties?: TypeSchema
@@ -21,8 +21,8 @@ export type TypeSchema = Omit<StructuralSchema, 'properties' | 'additionalProper
 const resolved = new Map<string, TypeSchema>()
 
 /**
- * The schema of a type, its references followed. Types that are used in several places are one object, so PodSpec exists
- * once however many kinds have one. No type that is served contains itself.
+ * The schema of a type with its references resolved. A type that is used in several places is one object, so PodSpec exists once. No served
+ * type contains itself.
  */
 export function typeSchema(name: string): TypeSchema {
   let schema = resolved.get(name)
@@ -48,7 +48,7 @@ const special: Record<string, TypeSchema> = {
 
 function fromDefinition(part: Definition, typeName?: string): TypeSchema {
   const { $ref, properties, additionalProperties, items, pointers, absent, required: _, default: __, ...rest } = part
-  // Descriptions are read from the definitions; here they would only cost memory.
+  // Descriptions are read from the definitions; a copy here would cost memory.
   const { description: ___, ...plain } = rest
   const schema: TypeSchema = $ref ? { ...typeSchema($ref), ...plain } : { ...plain }
   if (typeName) schema.typeName = typeName
@@ -65,7 +65,7 @@ function fromDefinition(part: Definition, typeName?: string): TypeSchema {
       if (isZero(property.default)) zeros.push([field, property.default])
       else {
         defaults.push([field, property.default])
-        // Server-side apply takes it for the key of a list item that does not say it.
+        // Server-side apply uses it as the key of list items that omit the field.
         schema.properties[field].default = property.default
       }
     }

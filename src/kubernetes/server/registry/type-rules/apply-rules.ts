@@ -3,7 +3,7 @@ import type { TypeSchema } from '../schemas/index.ts'
 import { ruleTable } from './rule-table.ts'
 import type { Fields, TypeRules } from './type-rules.ts'
 
-/** `value` with the defaults of its type and of the types within. The argument is not changed. */
+/** Returns `value` with the defaults of its type and of nested types. The argument is not changed. */
 export function fillDefaults(schema: TypeSchema, value: unknown): unknown {
   if (!concerns(schema).fills || typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return mapped(value, item => fillDefaults(schema.items!, item))
@@ -19,7 +19,7 @@ export function fillDefaults(schema: TypeSchema, value: unknown): unknown {
   return result
 }
 
-/** What the rules of the types in `object` have against it. Status is Kubernetes' controllers' own and not checked here. */
+/** The validation errors of `object` by the rules of its types. Its status is written by controllers and not validated here. */
 export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const causes: StatusCause[] = []
   const visit = (part: TypeSchema, value: unknown, path: string): void => {
@@ -50,7 +50,7 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
 }
 
 function wordErrors(path: string, value: unknown, words: readonly unknown[]): StatusCause[] {
-  // Kubernetes says which item of a list is wrong, but not where it stands.
+  // Kubernetes reports the value of the invalid list item, but not its index.
   return [value]
     .flat()
     .filter(word => !isMissing(word) && !words.includes(word))
@@ -77,7 +77,7 @@ type Concerns = { readonly fills: boolean; readonly checks: boolean }
 const nothing: Concerns = { fills: false, checks: false }
 const known = new WeakMap<TypeSchema, Concerns>()
 
-/** Whether a schema, or one within it, has rules: most parts of an object need no visit. */
+/** Whether a schema or a nested one has rules: most parts of an object need no visit. */
 function concerns(schema: TypeSchema): Concerns {
   let found = known.get(schema)
   if (found) return found

@@ -11,7 +11,7 @@ import { intOrPercentErrors, negativeErrors, numberOf, over100PercentErrors } fr
 import { workloadSelectorErrors } from './selector-rules.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
-/** Of the types of the group apps. */
+/** Rules of the types in the group apps. */
 export const appsRules: RuleTable = {
   'apps.v1.DeploymentSpec': {
     defaults: { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 },
@@ -52,7 +52,7 @@ export const appsRules: RuleTable = {
     defaults: { replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: 'OrderedReady' },
     setDefaults: spec => {
       spec.persistentVolumeClaimRetentionPolicy ??= {}
-      // Only who names no type at all is given a rolling update.
+      // The default applies only if no type is set.
       const { type, rollingUpdate } = (spec.updateStrategy ?? {}) as Fields
       if (type === undefined) spec.updateStrategy = { type: 'RollingUpdate', rollingUpdate: rollingUpdate ?? {} }
       if (Array.isArray(spec.volumeClaimTemplates)) {
@@ -119,7 +119,7 @@ export const appsRules: RuleTable = {
   'apps.v1.RollingUpdateDaemonSet': { defaults: { maxUnavailable: 1, maxSurge: 0 } },
 }
 
-/** A strategy as Kubernetes says it in messages: by the names of Go. */
+/** A strategy as Kubernetes prints it in messages: with the field names of Go. */
 function formatStrategy(type: unknown, rollingUpdate: unknown): Fields {
   const { maxUnavailable = 0, maxSurge = 0 } = (rollingUpdate ?? {}) as Fields
   return { Type: type, RollingUpdate: rollingUpdate === undefined ? null : { MaxUnavailable: maxUnavailable, MaxSurge: maxSurge } }
@@ -155,7 +155,7 @@ function statefulRollErrors(roll: Fields, path: string): StatusCause[] {
   return [...causes, ...over100PercentErrors(maxUnavailable, `${path}.maxUnavailable`)]
 }
 
-/** Pods that a controller keeps running may not end by themselves. */
+/** The Pods of these controllers must always be restarted. */
 function templateErrors(spec: Fields, path: string, controller: string): StatusCause[] {
   const { restartPolicy, activeDeadlineSeconds } = ((spec.template as Fields | undefined)?.spec ?? {}) as Fields
   const at = `${path}.template.spec`

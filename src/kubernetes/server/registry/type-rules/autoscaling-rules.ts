@@ -19,7 +19,7 @@ const upPolicies = [
 ]
 const downPolicies = [{ type: 'Percent', value: 100, periodSeconds: 15 }]
 
-/** Of the types of autoscaling/v2, and what v1 fills in; the rest of v1 is checked as v2. */
+/** Rules of the types in autoscaling/v2, and the defaults of v1, which is otherwise validated as v2. */
 export const autoscalingRules: RuleTable = {
   'autoscaling.v1.HorizontalPodAutoscalerSpec': { defaults: { minReplicas: 1 } },
   'autoscaling.v2.HorizontalPodAutoscalerSpec': {
@@ -71,7 +71,7 @@ function referenceErrors(reference: Fields, path: string): StatusCause[] {
   })
 }
 
-/** Which field each type of metric fills, in the order in which Kubernetes looks at them. */
+/** The field of each metric type, in the order in which Kubernetes validates them. */
 const sources = { Object: 'object', External: 'external', Pods: 'pods', Resource: 'resource', ContainerResource: 'containerResource' }
 const sourceTypes = Object.keys(sources).sort()
 
@@ -80,7 +80,7 @@ function metricErrors(metric: Fields, path: string): StatusCause[] {
   const expected = Object.hasOwn(sources, type) ? sources[type as keyof typeof sources] : undefined
   const causes: StatusCause[] = []
   if (type === '') causes.push(requiredValue(`${path}.type`, 'must specify a metric source type'))
-  // Said twice, as in Kubernetes.
+  // Reported twice, as in Kubernetes.
   if (!expected) {
     const cause = unsupportedValue(`${path}.type`, type, sourceTypes)
     causes.push(cause, cause)

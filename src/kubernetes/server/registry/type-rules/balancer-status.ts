@@ -9,7 +9,7 @@ function pointsOf(status: unknown): Fields[] {
   return itemsOf(fieldsOf(fieldsOf(status).loadBalancer).ingress)
 }
 
-/** `status.loadBalancer` of an Ingress: addresses that were there before are left alone. */
+/** Errors of `status.loadBalancer` of an Ingress. Addresses that were stored before are not validated again. */
 export function ingressStatusErrors(status: unknown, before: unknown): StatusCause[] {
   const known = new Set(pointsOf(before).map(({ ip }) => textOf(ip)))
   return pointsOf(status).flatMap(({ ip, hostname }, index) => [
@@ -18,7 +18,7 @@ export function ingressStatusErrors(status: unknown, before: unknown): StatusCau
   ])
 }
 
-/** `status.loadBalancer` of a Service of type `type`. */
+/** Errors of `status.loadBalancer` of a Service of type `type`. */
 export function serviceStatusErrors(type: unknown, status: unknown, before: unknown): StatusCause[] {
   const points = pointsOf(status)
   if (type !== 'LoadBalancer') {

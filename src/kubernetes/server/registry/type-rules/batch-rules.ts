@@ -18,15 +18,15 @@ import { goSelector } from './selector-rules.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
 const maxInt32 = 2 ** 31 - 1
-/** Beyond this the list of completed indexes in the status becomes too long. */
+/** A larger number would make the list of completed indexes in the status too long. */
 const maxIndexes = 100_000
-/** The same for Jobs of more than {@link maxIndexes} completions. */
+/** The limit for Jobs with more than {@link maxIndexes} completions. */
 const maxIndexedFailures = 10_000
 const maxRules = 20
 
-/** Of the types of the group batch. */
+/** Rules of the types in the group batch. */
 export const batchRules: RuleTable = {
-  // Of Jobs alone: the spec in a CronJob stays as it was sent, and becomes a Job later.
+  // Only for Jobs: the job template of a CronJob stays as it was sent until it becomes a Job.
   'batch.v1.Job': {
     setDefaults: job => {
       const spec: Fields = { ...(job.spec as Fields | undefined) }
@@ -95,7 +95,7 @@ function managedByErrors(managedBy: string, path: string): StatusCause[] {
   return [...domainPrefixedPathErrors(managedBy, path), ...(managedBy.length > 63 ? [tooLong(path, 63)] : [])]
 }
 
-/** Why `value` is no name such as `example.com/ingress`. */
+/** Errors of `value`, which must be a name such as `example.com/ingress`. */
 export function domainPrefixedPathErrors(value: string, path: string): StatusCause[] {
   if (value === '') return [requiredValue(path)]
   const slash = value.indexOf('/')
@@ -177,7 +177,7 @@ function failurePolicyErrors(spec: Fields, { rules }: Fields, path: string): Sta
   return causes
 }
 
-/** An invalid value that is not repeated. */
+/** An `Invalid value` error without the value. */
 export function invalidWithoutValue(field: string, why: string): StatusCause {
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field }
 }
@@ -193,7 +193,7 @@ function exitCodeErrors({ operator, containerName, values }: Fields, path: strin
     causes.push(invalidValue(`${path}.containerName`, containerName, why))
   }
   if (codes.length === 0) causes.push(invalidValue(`${path}.values`, codes, 'at least one value is required'))
-  // So many are not compared with each other.
+  // Above the limit, values are not compared with each other.
   if (codes.length > maxExitCodes) return [...causes, tooMany(`${path}.values`, codes.length, maxExitCodes)]
   for (const [index, code] of codes.entries()) {
     const at = `${path}.values[${index}]`

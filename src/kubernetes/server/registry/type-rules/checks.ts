@@ -15,7 +15,7 @@ import {
 } from '../../../object/index.ts'
 import type { Fields } from './type-rules.ts'
 
-/** A field's text, or the empty one: what Go's zero value is. */
+/** The text of a field, or Go's zero value, the empty text. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 export const intOf = (value: unknown): number => (typeof value === 'number' ? value : 0)
 export const fieldsOf = (value: unknown): Fields => (isJsonObject(value) ? value : {})
@@ -27,7 +27,7 @@ export function invalidName(path: string, name: string, rule: NameRule): StatusC
   return nameErrors(name, rule).map(why => invalidValue(path, name, why))
 }
 
-/** Checked only if there is a name. */
+/** Validates the name if there is one. */
 export function optionalName(path: string, name: unknown, rule: NameRule): StatusCause[] {
   return textOf(name) === '' ? [] : invalidName(path, textOf(name), rule)
 }
@@ -39,7 +39,7 @@ export function inRange(path: string, value: unknown, min: number, max: number):
 
 export const portNumber = (path: string, value: unknown): StatusCause[] => inRange(path, value, 1, 65_535)
 
-/** Why `name` cannot be that of a port (an IANA service name). */
+/** Errors of `name`, which must be an IANA service name. */
 export function portName(path: string, name: string): StatusCause[] {
   const texts: string[] = []
   if (name.length > 15) texts.push('must be no more than 15 characters')
@@ -50,7 +50,7 @@ export function portName(path: string, name: string): StatusCause[] {
   return texts.map(why => invalidValue(path, name, why))
 }
 
-/** A number from 0 to 2³¹-1, if there is one: users and groups. */
+/** Validates a user or group ID, if there is one: 0 to 2³¹-1. */
 export function optionalId(path: string, value: unknown): StatusCause[] {
   return value === undefined ? [] : inRange(path, value, 0, 2_147_483_647)
 }
@@ -67,7 +67,7 @@ export function oneOf(path: string, value: unknown, allowed: readonly string[]):
   return allowed.includes(textOf(value)) ? [] : [unsupportedValue(path, value ?? '', allowed)]
 }
 
-/** Every item whose `field` was there before: names in lists. Those that are no `isName` count for nothing. */
+/** Errors for list items whose `field`, such as a name, occurs earlier in the list. Values that are not valid by `isName` are ignored. */
 export function duplicates(
   path: string,
   items: readonly Fields[],
@@ -84,7 +84,7 @@ export function duplicates(
   })
 }
 
-/** A key of a ConfigMap or Secret. */
+/** Errors of a key of a ConfigMap or Secret. */
 function configKeyErrors(key: string): string[] {
   const errors: string[] = []
   if (key.length > 253) errors.push('must be no more than 253 characters')
@@ -103,7 +103,7 @@ export function configKey(path: string, key: unknown): StatusCause[] {
   return text === '' ? [requiredValue(path)] : configKeyErrors(text).map(why => invalidValue(path, text, why))
 }
 
-/** Labels that something must have, such as a nodeSelector. */
+/** Errors of a map of labels, such as a nodeSelector. */
 export function labelPairs(path: string, labels: unknown): StatusCause[] {
   return Object.entries(fieldsOf(labels)).flatMap(([key, value]) => [
     ...qualifiedNameErrors(key).map(why => invalidValue(path, key, why)),
@@ -111,7 +111,7 @@ export function labelPairs(path: string, labels: unknown): StatusCause[] {
   ])
 }
 
-/** A path below another: relative, never upwards. */
+/** Errors of a path that must be relative and must not contain `..`. */
 export function pathBelow(path: string, value: string): StatusCause[] {
   if (value.startsWith('/')) return [invalidValue(path, value, 'must be a relative path')]
   return noBacksteps(path, value)
@@ -125,14 +125,14 @@ const standardContainerResources = new Set(['cpu', 'memory', 'ephemeral-storage'
 
 const isStandard = (name: string) => standardContainerResources.has(name) || name.startsWith('hugepages-')
 
-/** More of cpu, memory and ephemeral storage may be promised than there is. */
+/** Limits of cpu, memory and ephemeral storage may exceed the requests. */
 const allowsOvercommit = (name: string) => !name.includes('/') && !name.startsWith('hugepages-')
 
 export function quantityErrors(path: string, value: unknown): StatusCause[] {
   return textOf(value).startsWith('-') ? [invalidValue(path, value, 'must be greater than or equal to 0')] : []
 }
 
-/** Requests and limits of a container. */
+/** Errors of the requests and limits of a container. */
 export function resourceErrors(path: string, resources: Fields): StatusCause[] {
   const limits = fieldsOf(resources.limits)
   const requests = fieldsOf(resources.requests)
@@ -169,7 +169,7 @@ export function resourceErrors(path: string, resources: Fields): StatusCause[] {
   return causes
 }
 
-/** Name of a resource that a container may ask for. */
+/** Errors of the name of a resource that a container may request. */
 export function containerResourceName(path: string, name: string): StatusCause[] {
   const causes = resourceName(path, name)
   if (!name.includes('/'))
@@ -180,7 +180,7 @@ export function containerResourceName(path: string, name: string): StatusCause[]
   return causes
 }
 
-/** Resources that are numbers of objects. */
+/** Resources whose amount is a number of objects. */
 export const countedResources: ReadonlySet<string> = new Set([
   'pods',
   'resourcequotas',
@@ -194,14 +194,14 @@ export const countedResources: ReadonlySet<string> = new Set([
 ])
 const amountResources = ['cpu', 'memory', 'ephemeral-storage', 'storage']
 
-/** A resource without a domain that Kubernetes knows, such as `limits.cpu`. */
+/** Whether Kubernetes defines the resource, such as `limits.cpu`, so that it needs no domain. */
 export function isStandardResource(name: string): boolean {
   if (countedResources.has(name) || /^(requests\.)?hugepages-/.test(name)) return true
   const [, prefix, amount = ''] = /^(requests\.|limits\.)?(.*)$/.exec(name) ?? []
   return amountResources.includes(amount) && !(prefix === 'limits.' && amount === 'storage')
 }
 
-/** Name of any resource: a qualified name, and without a domain one that Kubernetes knows. */
+/** Errors of the name of a resource: a qualified name with a domain, or a standard resource. */
 export function resourceName(path: string, name: string): StatusCause[] {
   const causes = qualifiedNameErrors(name).map(why => invalidValue(path, name, why))
   if (causes.length === 0 && !name.includes('/') && !isStandardResource(name)) {

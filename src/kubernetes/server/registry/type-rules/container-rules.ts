@@ -18,7 +18,7 @@ import {
 } from './checks.ts'
 import type { Fields, RuleTable, TypeRules, ValidationContext } from './type-rules.ts'
 
-/** `latest`, or nothing that says which: the image may be another one tomorrow. */
+/** Whether the tag is `latest` or missing, so that the image may change. */
 export function isLatest(image: string): boolean {
   if (image.includes('@')) return false
   const tag = image.slice(image.lastIndexOf('/') + 1).split(':')[1]
@@ -47,14 +47,14 @@ function containerName(path: string, { name }: Fields): StatusCause[] {
   return textOf(name) === '' ? [requiredValue(`${path}.name`)] : invalidName(`${path}.name`, textOf(name), 'dns1123Label')
 }
 
-// The containers of a template may leave their image to somebody else, those of a Pod may not; Kubernetes asks both.
+// Only the containers of a Pod need an image; those of a template may be completed by a controller. Kubernetes reports both errors.
 function containerImage(path: string, { image }: Fields): StatusCause[] {
   const text = textOf(image)
   if (text === '') return [requiredValue(`${path}.image`)]
   return text.trim() === text ? [] : [invalidValue(`${path}.image`, text, 'must not have leading or trailing whitespace')]
 }
 
-/** What one probe may have and another not. */
+/** Rules that differ between the probes of a container. */
 function probeErrors(path: string, value: Fields): StatusCause[] {
   const causes: StatusCause[] = []
   for (const field of ['livenessProbe', 'startupProbe']) {
@@ -71,7 +71,7 @@ function probeErrors(path: string, value: Fields): StatusCause[] {
   return causes
 }
 
-// Kubernetes leaves the index out of some of these.
+// Kubernetes omits the index in some of these paths.
 function envFromErrors(path: string, sources: Fields[]): StatusCause[] {
   return sources.flatMap((source, index) => {
     const prefix = textOf(source.prefix)
@@ -84,7 +84,7 @@ function envFromErrors(path: string, sources: Fields[]): StatusCause[] {
   })
 }
 
-/** The name of a ConfigMap or Secret that must be said. */
+/** The required name of a ConfigMap or Secret. */
 function referenceName(path: string, name: unknown): StatusCause[] {
   return textOf(name) === '' ? [requiredValue(path)] : invalidName(path, textOf(name), 'dns1123Subdomain')
 }
@@ -131,7 +131,7 @@ function envErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   return causes
 }
 
-/** A field of the Pod itself: one of `allowed`, or a single label or annotation. */
+/** A reference to a field of the Pod: one of `allowed`, or a single label or annotation. */
 export function fieldReferenceErrors(path: string, { apiVersion, fieldPath }: Fields, allowed: readonly string[]): StatusCause[] {
   const text = textOf(fieldPath)
   if (text === '') return [requiredValue(`${path}.fieldPath`)]
@@ -169,7 +169,7 @@ function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Valida
 
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
 
-/** Exactly one way of asking a container; the ways themselves are checked where they stand. */
+/** Exactly one handler must be set; the handlers themselves are validated by their own types. */
 function handlerErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   const [first, ...more] = handlers.filter(handler => value[handler] !== undefined)
   if (first === undefined) return [requiredValue(path, 'must specify a handler type')]
@@ -185,7 +185,7 @@ const keySelector: TypeRules = {
 
 const probeCounts = ['initialDelaySeconds', 'timeoutSeconds', 'periodSeconds', 'successThreshold', 'failureThreshold']
 
-/** Of the types in a container. */
+/** Rules of the types in a container. */
 export const containerRules: RuleTable = {
   'core.v1.Container': container,
   'core.v1.EphemeralContainer': container,

@@ -1,7 +1,6 @@
 /**
- * Schedules of CronJobs: five fields as in cron(5) with names of months and days, or `@hourly`, `@daily` and so on, or
- * `@every 1h30m`. The grammar and the words of its errors are those of the library that Kubernetes reads them with,
- * github.com/robfig/cron/v3 with its standard parser.
+ * Validates schedules of CronJobs: five fields as in cron(5) with names of months and days, or `@hourly`, `@daily` and so on, or `@every
+ * 1h30m`. The grammar and the error messages are those of github.com/robfig/cron/v3 with its standard parser, which Kubernetes uses.
  */
 
 type Field = { min: number; max: number; names?: readonly string[] }
@@ -17,7 +16,7 @@ const fields: readonly Field[] = [
 ]
 const descriptors = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly'])
 
-/** Why `schedule` is none; undefined when it is one. */
+/** Why `schedule` is invalid; undefined if it is valid. */
 export function scheduleError(schedule: string): string | undefined {
   let text = schedule
   if (/^(CRON_)?TZ=/.test(text)) {
@@ -39,7 +38,7 @@ export function scheduleError(schedule: string): string | undefined {
   return undefined
 }
 
-/** Whether the name is in the time zone database of this machine's Node. */
+/** Whether the name is in the time zone database of this Node. */
 export function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })

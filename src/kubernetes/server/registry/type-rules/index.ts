@@ -1,7 +1,7 @@
 /**
- * @module registry/type-rules: defaults and validation that belong to a type, not to a kind. Start reading at `type-rules.ts`.
- * In: an object whose fields have the types they should have. Out: the object with its defaults, and what is wrong with it.
- * Rules of one kind alone stand beside its row in kinds/.
+ * @module registry/type-rules: defaults and validation of Kubernetes types, wherever a type is used. Start reading at `type-rules.ts`.
+ * In: an object whose fields have the types of its schema. Out: the object with its defaults, and its validation errors.
+ * Rules of a single kind are next to its declaration in kinds/.
  */
 
 export { fillDefaults, ruleErrors } from './apply-rules.ts'

@@ -1,10 +1,10 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { invalidValue, type StatusCause } from '../../../object/index.ts'
 
-/** An address as its bits, most significant first. */
+/** The bits of an address, most significant first. */
 type Address = { readonly bits: bigint; readonly width: 32 | 128 }
 
-/** Why `value` is no IP address that Kubernetes stores; IPv6 may be written in any form. */
+/** Errors of an IP address; IPv6 may be in any form. */
 export function ipErrors(value: string, path: string): StatusCause[] {
   if (/^\d+\.\d+\.\d+\.\d+$/.test(value) && !isIPv4(value) && isIPv4(withoutZeros(value))) {
     return [invalidValue(path, value, 'must not have leading 0s')]
@@ -13,7 +13,7 @@ export function ipErrors(value: string, path: string): StatusCause[] {
   return isMapped(value) ? [invalidValue(path, value, 'must not be an IPv4-mapped IPv6 address')] : []
 }
 
-/** As {@link ipErrors}, and IPv6 must be as short as it can be. */
+/** As {@link ipErrors}, but IPv6 must be in canonical form. */
 export function canonicalIpErrors(value: string, path: string): StatusCause[] {
   const causes = ipErrors(value, path)
   if (causes.length > 0 || isIPv4(value)) return causes
@@ -21,10 +21,10 @@ export function canonicalIpErrors(value: string, path: string): StatusCause[] {
   return canonical === value ? [] : [invalidValue(path, value, `must be in canonical form (${JSON.stringify(canonical)})`)]
 }
 
-/** An IPv6 address as short as it can be (RFC 5952): the URL standard writes it so. */
+/** The canonical form of an IPv6 address (RFC 5952), which the URL standard uses. */
 export const canonicalIpv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1)
 
-/** Why `value` is no range of addresses such as `10.0.0.0/8`. */
+/** Errors of an address range such as `10.0.0.0/8`. */
 export function cidrErrors(value: string, path: string): StatusCause[] {
   const [address = '', length, ...more] = value.split('/')
   const width = isIPv4(withoutZeros(address)) ? 32 : 128
@@ -40,7 +40,7 @@ export function cidrErrors(value: string, path: string): StatusCause[] {
   return range && range.first !== range.bits ? [invalidValue(path, value, 'must not have bits set beyond the prefix length')] : []
 }
 
-/** Whether `inner` is a true part of `outer`; both must be ranges. */
+/** Whether the range `inner` is inside the range `outer` and smaller. */
 export function isStrictlyWithin(inner: string, outer: string): boolean {
   const [a, b] = [readRange(inner), readRange(outer)]
   if (!a || !b || a.width !== b.width || b.length >= a.length) return false
@@ -48,7 +48,7 @@ export function isStrictlyWithin(inner: string, outer: string): boolean {
   return a.bits >> shift === b.bits >> shift
 }
 
-/** Why an address cannot be that of an endpoint: what leads back to the one who asks. */
+/** Errors of the address of an endpoint, which must not lead back to the client. */
 export function endpointIpErrors(value: string, path: string): StatusCause[] {
   const address = readAddress(value)
   if (!address) return []
@@ -66,7 +66,7 @@ export function endpointIpErrors(value: string, path: string): StatusCause[] {
   return causes
 }
 
-/** `isIPv6` takes a zone, which an address in Kubernetes has not. */
+/** As `isIPv4` or `isIPv6`, but without an IPv6 zone, which Kubernetes rejects. */
 export const isAddress = (value: string): boolean => isIPv4(value) || (isIPv6(value) && !value.includes('%'))
 
 const withoutZeros = (value: string) => value.replace(/(^|\.)0+(?=\d)/g, '$1')
@@ -87,7 +87,7 @@ function readRange(value: string): (Address & { length: number; first: bigint })
 function readAddress(value: string): Address | undefined {
   if (isIPv4(value)) return { bits: value.split('.').reduce((bits, part) => (bits << 8n) + BigInt(part), 0n), width: 32 }
   if (!isAddress(value)) return undefined
-  // Groups of hexadecimal digits, with at most one `::`.
+  // Groups of hexadecimal digits with at most one `::`.
   const [head = '', tail] = canonicalIpv6(value).split('::')
   const groups = (text: string | undefined) => (text ? text.split(':') : [])
   const [left, right] = [groups(head), groups(tail)]

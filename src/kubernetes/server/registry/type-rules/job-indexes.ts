@@ -1,7 +1,7 @@
-/** Indexes of the Pods of an indexed Job, as text such as `1,3-5,7`: rising, below the number of completions. */
+/** The result of parsing Pod indexes of an indexed Job, such as `1,3-5,7`: ascending and less than the number of completions. */
 export type ParsedIndexes = { readonly total: number } | { readonly why: string }
 
-/** How many indexes `text` names, or why it names none. */
+/** The number of indexes in `text`, or why it is invalid. */
 export function readIndexes(text: string, completions: number): ParsedIndexes {
   let total = 0
   let last = -1
@@ -17,7 +17,7 @@ export function readIndexes(text: string, completions: number): ParsedIndexes {
   return { total }
 }
 
-/** The first index that both texts name; undefined when there is none. Fragments that make no sense are passed over. */
+/** The first index that both texts contain; undefined if there is none. Invalid fragments are skipped. */
 export function firstCommonIndex(a: string, b: string, completions: number): number | undefined {
   const intervals = (text: string) =>
     text.split(',').flatMap(fragment => {

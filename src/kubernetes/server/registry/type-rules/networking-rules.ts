@@ -17,7 +17,7 @@ import type { Fields, RuleTable } from './type-rules.ts'
 const maxControllerBytes = 250
 const protocols = ['TCP', 'UDP', 'SCTP']
 
-/** Of the types of the group networking.k8s.io. */
+/** Rules of the types in networking.k8s.io. */
 export const networkingRules: RuleTable = {
   'networking.v1.IngressSpec': {
     validate: ({ defaultBackend, rules, ingressClassName }, { path }) => {
@@ -87,7 +87,7 @@ export const networkingRules: RuleTable = {
     validate: ({ cidr, except }, { path }) => {
       if (typeof cidr !== 'string' || cidr === '') return []
       const causes = cidrErrors(cidr, `${path}.cidr`)
-      // Bits beyond the prefix do not hide what the range is.
+      // Bits beyond the prefix are accepted.
       if (causes.some(({ message }) => message.includes('must be a valid CIDR'))) return causes
       for (const [index, part] of ((except ?? []) as string[]).entries()) {
         const at = `${path}.except[${index}]`
@@ -103,7 +103,7 @@ export const networkingRules: RuleTable = {
 const wildcardHint =
   "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 
-/** Why `host` is no name of a host, nor a wildcard such as `*.example.com`. */
+/** Errors of `host`, which must be a host name or a wildcard such as `*.example.com`. */
 function hostErrors(host: string, path: string): StatusCause[] {
   if (!host.includes('*')) return subdomainErrors(host, path)
   const isWildcard = host.startsWith('*.') && host.length <= 253 && nameErrors(host.slice(2), 'dns1123Subdomain').length === 0
@@ -118,7 +118,7 @@ const forbiddenSequences = ['//', '/./', '/../', '%2f', '%2F']
 const forbiddenEnds = ['/..', '/.']
 
 function pathErrors({ path: url = '', pathType }: Fields, path: string): StatusCause[] {
-  // Go shows the missing type as null.
+  // Go prints a missing type as null.
   if (pathType === undefined || pathType === null) return [requiredValue(`${path}.pathType`, 'pathType must be specified')]
   const text = String(url)
   const refuse = (why: string) => invalidValue(`${path}.path`, text, why)
@@ -184,7 +184,7 @@ function policyPortErrors({ protocol, port, endPort }: Fields, path: string): St
   const refuseEnd = (why: string) => causes.push(invalidValue(`${path}.endPort`, endPort, why))
   if (typeof port === 'number') {
     causes.push(...portNumber(`${path}.port`, port))
-    // Kubernetes says the port here, not the end.
+    // Kubernetes reports the port here, not the end port.
     if (hasEnd && endPort < port) causes.push(invalidValue(`${path}.endPort`, port, 'must be greater than or equal to `port`'))
     if (hasEnd) causes.push(...portNumber(`${path}.endPort`, endPort))
   } else if (typeof port === 'string') {

@@ -2,12 +2,12 @@ import { invalidValue, type StatusCause } from '../../../object/index.ts'
 import { notNegative } from './checks.ts'
 import type { Fields } from './type-rules.ts'
 
-/** What is wrong with those of `fields` that are numbers below zero. */
+/** Errors of those `fields` that are negative numbers. */
 export function negativeErrors(value: Fields, path: string, fields: readonly string[]): StatusCause[] {
   return fields.flatMap(field => notNegative(`${path}.${field}`, value[field]))
 }
 
-/** `maxSurge` and its like: a whole number from 0 on, or a percentage. */
+/** Errors of a field such as `maxSurge`, which is a non-negative integer or a percentage. */
 export function intOrPercentErrors(value: unknown, path: string): StatusCause[] {
   if (typeof value === 'number') return notNegative(path, value)
   if (typeof value !== 'string' || isPercent(value)) return []
@@ -21,7 +21,7 @@ export function over100PercentErrors(value: unknown, path: string): StatusCause[
     : []
 }
 
-/** The number in `3` or `25%`; 0 for what is neither. */
+/** The number in `3` or `25%`; 0 for other values. */
 export function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : typeof value === 'string' ? Number.parseInt(value, 10) || 0 : 0
 }

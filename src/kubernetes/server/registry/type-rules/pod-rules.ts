@@ -16,10 +16,10 @@ import { ipErrors } from './ip-address.ts'
 import type { Fields, RuleTable, ValidationContext } from './type-rules.ts'
 import { volumeSources } from './volume-rules.ts'
 
-/** Container lists of a PodSpec, in the order in which Kubernetes checks them. */
+/** The container lists of a PodSpec, in the order in which Kubernetes validates them. */
 const containerLists = ['containers', 'initContainers', 'ephemeralContainers'] as const
 
-/** Volumes that the controller of a StatefulSet adds to its Pods, one for each claim. */
+/** The volumes that the StatefulSet controller adds to its Pods, one for each claim template. */
 function claimedVolumes({ kind, spec }: KubeObject): Fields[] {
   if (kind !== 'StatefulSet') return []
   const claims = itemsOf(fieldsOf(spec).volumeClaimTemplates)
@@ -71,7 +71,7 @@ function volumeName(path: string, name: string): StatusCause[] {
   return name === '' ? [requiredValue(path)] : invalidName(path, name, 'dns1123Label')
 }
 
-// Kubernetes leaves out the index of some of these.
+// Kubernetes omits the index in some of these paths.
 function mountErrors(path: string, container: Fields, volumes: readonly Fields[]): StatusCause[] {
   const mounts = itemsOf(container.volumeMounts)
   const known = new Set(volumes.map(volume => textOf(volume.name)))
@@ -124,7 +124,7 @@ function hostPortErrors(path: string, containers: readonly Fields[]): StatusCaus
   )
 }
 
-/** Of PodSpec itself: the same in a Pod and in every template. */
+/** Rules of PodSpec, which is the same in a Pod and in every template. */
 export const podRules: RuleTable = {
   'core.v1.PodSpec': {
     defaults: {
@@ -135,7 +135,7 @@ export const podRules: RuleTable = {
       schedulerName: 'default-scheduler',
     },
     setDefaults: spec => {
-      // Two names of one field.
+      // The deprecated and the current name of one field.
       const account = spec.serviceAccountName ?? spec.serviceAccount
       if (account === undefined) return
       spec.serviceAccountName = account
@@ -148,10 +148,10 @@ export const podRules: RuleTable = {
     },
     validate: podSpecErrors,
   },
-  // As PodSpec's, for volumes that a PersistentVolume or a claim's template does not have.
+  // As in PodSpec, for volumes that a PersistentVolume and a claim template do not have.
   'core.v1.EphemeralVolumeSource': { required: { volumeClaimTemplate: '' } },
   'core.v1.PodTemplateSpec': {
-    // Kubernetes says these labels stand in the template itself.
+    // Kubernetes reports these labels as fields of the template itself.
     validate: ({ metadata }, { path }) => labelPairs(`${path}.labels`, fieldsOf(metadata).labels),
   },
 }

@@ -11,7 +11,7 @@ export const policyRules: RuleTable = {
         ...over100PercentErrors(spec[field], `${path}.${field}`),
       ])
       if (minAvailable === undefined || maxUnavailable === undefined) return causes
-      // By the names of Go, as Kubernetes says it.
+      // Kubernetes prints the Go struct, so the field names are Go's.
       const said = {
         MinAvailable: minAvailable,
         Selector: selector,

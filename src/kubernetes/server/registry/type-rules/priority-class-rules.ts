@@ -4,7 +4,7 @@ import type { RuleTable } from './type-rules.ts'
 
 const maxUserPriority = 1_000_000_000
 
-/** Of the group scheduling.k8s.io. The scheduling fields of Pods are in `scheduling-rules.ts`. */
+/** Rules of the types in scheduling.k8s.io. Scheduling fields of Pods are in `scheduling-rules.ts`. */
 export const priorityClassRules: RuleTable = {
   'scheduling.v1.PriorityClass': {
     defaults: { preemptionPolicy: 'PreemptLowerPriority' },

@@ -71,7 +71,7 @@ function weightErrors({ weight }: Fields, { path }: ValidationContext): StatusCa
   return is >= 1 && is <= 100 ? [] : [invalidValue(`${path}.weight`, is, 'must be in the range 1-100')]
 }
 
-/** Where Pods may run. */
+/** Rules of the types that restrict where Pods run. */
 export const schedulingRules: RuleTable = {
   'core.v1.Toleration': { validate: tolerationErrors, uncheckedEnums: ['operator', 'effect'] },
   'core.v1.NodeSelector': { required: { nodeSelectorTerms: 'must have at least one node selector term' } },

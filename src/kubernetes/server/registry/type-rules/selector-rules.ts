@@ -13,7 +13,7 @@ import {
 } from '../../../object/index.ts'
 import type { Fields, RuleTable } from './type-rules.ts'
 
-/** Of label selectors, wherever they stand. */
+/** Rules of label selectors. */
 export const selectorRules: RuleTable = {
   'meta.v1.LabelSelector': { validate: (value, { path }) => labelErrors(value.matchLabels, `${path}.matchLabels`) },
   'meta.v1.LabelSelectorRequirement': { validate: (value, { path }) => requirementErrors(value, path) },
@@ -34,15 +34,15 @@ function requirementErrors({ key, operator, values }: Fields, path: string): Sta
   return causes
 }
 
-/** A selector of a spec as an object that is sound or undefined: null is what Go shows for one that is missing. */
+/** The selector of a spec; undefined if it is missing or null, which is how Go prints a missing one. */
 export function selectorOf(spec: Fields): LabelSelectorObject | undefined {
   return (spec.selector ?? undefined) as LabelSelectorObject | undefined
 }
 
 /**
- * Whether the selector of a workload picks the Pods of its own template, and picks not all.
- * @param isRequired DaemonSets say nothing of a selector that is missing.
- * @param unreadable what is said of a selector that makes no sense; undefined when nothing is.
+ * Whether the selector of a workload matches the Pods of its own template, and does not match all Pods.
+ * @param isRequired false for DaemonSets, which accept a missing selector.
+ * @param unreadable the message for an invalid selector; undefined to report none.
  */
 export function workloadSelectorErrors(
   spec: Fields,
@@ -62,14 +62,14 @@ export function workloadSelectorErrors(
   return causes
 }
 
-/** `field is immutable` when the selector of the spec is another than before. */
+/** `field is immutable` if the selector of the spec has changed. */
 export function selectorChangeErrors(after: Fields, before: Fields): StatusCause[] {
   const [now, was] = [selectorOf(after), selectorOf(before)].map(selector => selector && goSelector(selector))
   if (JSON.stringify(now) === JSON.stringify(was)) return []
   return [invalidValue('spec.selector', now ?? null, 'field is immutable')]
 }
 
-/** Keys in Go's order, absent parts left out: a selector as Kubernetes says it in messages. */
+/** A selector as Kubernetes prints it in messages: keys in Go's order, missing fields omitted. */
 export function goSelector({ matchLabels, matchExpressions }: LabelSelectorObject): LabelSelectorObject {
   return {
     ...(matchLabels && Object.keys(matchLabels).length > 0 && { matchLabels: goMap(matchLabels) ?? {} }),
@@ -84,7 +84,7 @@ function isEmptySelector({ matchLabels, matchExpressions }: LabelSelectorObject)
   return Object.keys(matchLabels ?? {}).length + (matchExpressions?.length ?? 0) === 0
 }
 
-/** Whether `selector` picks something with `labels`; one that makes no sense picks nothing. */
+/** Whether `selector` matches `labels`; undefined if the selector is invalid. */
 export function selects(selector: LabelSelectorObject, labels: Record<string, string> | undefined): boolean | undefined {
   const parsed = parse(selector)
   return parsed && matchesLabels(parsed, labels)
@@ -95,7 +95,7 @@ export function templateLabels(spec: Fields): Record<string, string> | undefined
   return template?.metadata?.labels
 }
 
-/** As Go says a map: its keys sorted, null when there is none. */
+/** A map as Go prints it: sorted by key, null if it is missing. */
 export function goMap(labels: Record<string, string> | undefined): Record<string, string> | null {
   if (!labels) return null
   return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -21,7 +21,7 @@ function subsetErrors({ addresses, notReadyAddresses, ports }: Fields, { path }:
 function addressErrors({ ip, hostname, nodeName }: Fields, { path }: ValidationContext): StatusCause[] {
   const text = textOf(ip)
   const causes = ipErrors(text, `${path}.ip`)
-  // Kubernetes finds out twice that it is none.
+  // Kubernetes reports the error twice.
   if (causes.length > 0) causes.push({ ...causes[0]!, message: `Invalid value: ${JSON.stringify(text)}: must be a valid IP address` })
   else causes.push(...endpointIpErrors(text, `${path}.ip`))
   causes.push(...optionalName(`${path}.hostname`, hostname, 'dns1123Label'))
@@ -31,7 +31,7 @@ function addressErrors({ ip, hostname, nodeName }: Fields, { path }: ValidationC
   return causes
 }
 
-/** Of the types in Services, Endpoints, LimitRanges and Nodes. */
+/** Rules of the types in Services, Endpoints, LimitRanges and Nodes. */
 export const serviceRules: RuleTable = {
   'core.v1.ServicePort': { enumOrder: protocols },
   'core.v1.LoadBalancerIngress': {
@@ -55,7 +55,7 @@ export const serviceRules: RuleTable = {
       if (Object.keys(requests).length > 0) value.defaultRequest = requests
     },
   },
-  // Checked where they stand, in words of their own.
+  // Validated by the kinds that contain them, with messages of their own.
   'core.v1.Taint': { uncheckedEnums: ['effect'] },
   'core.v1.ResourceQuotaSpec': { uncheckedEnums: ['scopes'] },
   'core.v1.NodeStatus': {

@@ -13,7 +13,7 @@ import type { Fields, RuleTable } from './type-rules.ts'
 const maxParameters = 512
 const maxParameterBytes = 256 * 1024
 
-/** Of the group storage.k8s.io. Volumes and claims are in `volume-rules.ts`. */
+/** Rules of the types in storage.k8s.io. Volumes and claims are in `volume-rules.ts`. */
 export const storageClassRules: RuleTable = {
   'storage.v1.StorageClass': {
     defaults: { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' },

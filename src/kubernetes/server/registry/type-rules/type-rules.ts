@@ -1,30 +1,30 @@
 import type { KubeObject, StatusCause } from '../../../object/index.ts'
 
-/** The fields of one value, typed as its schema says. */
+/** The fields of one value, whose types match its schema. */
 export type Fields = Record<string, unknown>
 
-/** Where a value stands: its path in the object, the whole object, and what was stored before, if anything. */
+/** Where the validated value is: its path in the object, the object, and the stored object before the write, if any. */
 export type ValidationContext = { path: string; object: KubeObject; before: KubeObject | undefined }
 
 /**
- * What Kubernetes does with every value of one type, wherever the type is used: a container's defaults are the same in a
- * Pod and in the template of a CronJob.
+ * The defaults and validation of one Kubernetes type, wherever the type is used: a container has the same defaults in a Pod and in the
+ * template of a CronJob.
  */
 export type TypeRules = {
-  /** What fields without a value are given. */
+  /** Values of missing fields. */
   defaults?: Readonly<Fields>
   /**
-   * Defaults that depend on other fields, after `defaults`. May set fields of `value`, but must not change what stands in
-   * them: such parts may be shared with the stored object. Runs before those of the types within.
+   * Sets defaults that depend on other fields, after `defaults`. It may set fields of `value` but must not change nested values, which may
+   * be shared with the stored object. It runs before the defaults of nested types.
    */
   setDefaults?: (value: Fields) => void
-  /** Fields that may not be missing or empty: message after `Required value`, or an empty text. */
+  /** Fields that must not be missing or empty, with the message after `Required value`, which may be empty. */
   required?: Readonly<Record<string, string>>
-  /** Values of a field with an `enum`, in the order in which Kubernetes tells them where that is not the alphabet's. */
+  /** The order of the `enum` values of a field in messages, where Kubernetes does not sort them. */
   enumOrder?: Readonly<Record<string, readonly string[]>>
-  /** Fields whose `enum` is not checked, or by `check`. */
+  /** Fields whose `enum` is not validated here: not at all, or by `validate`. */
   uncheckedEnums?: readonly string[]
-  /** What is wrong with a value; everything in it has the type it should have. */
+  /** The validation errors of a value, whose fields have the types of its schema. */
   validate?: (value: Fields, place: ValidationContext) => StatusCause[]
 }
 

@@ -3,7 +3,7 @@ import { configKey, fieldsOf, inRange, intOf, itemsOf, noBacksteps, oneOf, optio
 import { fieldReferenceErrors, isLatest } from './container-rules.ts'
 import type { Fields, RuleTable, TypeRules, ValidationContext } from './type-rules.ts'
 
-/** What is a volume's source: every field but its name. */
+/** The sources of a volume: every field except its name. */
 export function volumeSources(volume: Fields): string[] {
   return Object.keys(volume).filter(field => field !== 'name' && volume[field] !== undefined)
 }
@@ -22,7 +22,7 @@ const fileFieldPaths = ['metadata.name', 'metadata.namespace', 'metadata.labels'
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 
-/** Of a claim, and of the template of one. */
+/** Rules of a claim and of a claim template. */
 function claimErrors(spec: Fields, { path }: ValidationContext): StatusCause[] {
   const modes = textsOf(spec.accessModes)
   const causes = modes.length === 0 ? [requiredValue(`${path}.accessModes`, 'at least 1 access mode is required')] : []
@@ -36,7 +36,7 @@ function claimErrors(spec: Fields, { path }: ValidationContext): StatusCause[] {
   return [...causes, ...optionalName(`${path}.storageClassName`, spec.storageClassName, 'dns1123Subdomain')]
 }
 
-/** Of the types in a volume. */
+/** Rules of the types in a volume. */
 export const volumeRules: RuleTable = {
   'core.v1.Volume': {
     setDefaults: value => {
@@ -102,7 +102,7 @@ export const volumeRules: RuleTable = {
       ...fileMode(`${path}.mode`, mode),
     ],
   },
-  // Those in the templates of a StatefulSet have it too.
+  // The claim templates of a StatefulSet have it too.
   'core.v1.PersistentVolumeClaim': {
     setDefaults: value => {
       value.status = { phase: 'Pending', ...fieldsOf(value.status) }

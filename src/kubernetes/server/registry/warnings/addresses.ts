@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { canonicalIpv6 } from '../type-rules/index.ts'
 
-/** IPv6 may be written in many ways, and one is the one to use. */
+/** Warns about IPv6 addresses that are not in canonical form. */
 export function addressWarnings(path: string, address: unknown): string[] {
   if (typeof address !== 'string' || !isIPv6(address) || address.includes('%')) return []
   const canonical = canonicalIpv6(address)

@@ -1,7 +1,7 @@
 /**
- * @module registry/warnings: what is stored and still not wise, in the words that kube-apiserver puts into `Warning` headers.
- * Start reading at `pod-templates.ts`.
- * In: a valid object, what it replaces. Out: texts. Not here: what is refused (type-rules/, kinds/).
+ * @module registry/warnings: warnings about valid objects, with the text of kube-apiserver's `Warning` headers. Start reading at
+ * `pod-templates.ts`.
+ * In: a valid object and the one it replaces. Out: texts. Out of scope: validation errors (type-rules/, kinds/).
  */
 export { addressWarnings } from './addresses.ts'
 export { podNameWarnings, workloadNameWarnings } from './names.ts'

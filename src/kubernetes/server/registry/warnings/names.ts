@@ -6,7 +6,7 @@ function warn({ metadata: { name } }: KubeObject, before: KubeObject | undefined
   return [`metadata.name: this is used in ${use}, which can result in surprising behavior; a DNS label is recommended: [${whys.join(' ')}]`]
 }
 
-/** A workload whose name is no label, told when it is made: its Pods' names begin with it. */
+/** Warns about a new workload whose name is not a DNS label: the names of its Pods begin with it. */
 export function workloadNameWarnings(object: KubeObject, before: KubeObject | undefined): string[] {
   return warn(object, before, 'Pod names and hostnames')
 }

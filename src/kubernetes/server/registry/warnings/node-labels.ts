@@ -12,12 +12,12 @@ const deprecatedLabels: ReadonlyMap<string, string> = new Map([
   ['node-role.kubernetes.io/master', 'use "node-role.kubernetes.io/control-plane" instead'],
 ])
 
-/** What is to be said of a label of nodes that has another name now. */
+/** The warning about a deprecated node label; undefined for other labels. */
 export function deprecatedNodeLabel(key: unknown): string | undefined {
   return deprecatedLabels.get(textOf(key))
 }
 
-/** @param checksValues values of what is only preferred are not checked when it is stored. */
+/** @param checksValues false for preferred terms, whose values were validated already. */
 export function nodeTermWarnings(path: string, term: Fields, checksValues: boolean): string[] {
   return itemsOf(term.matchExpressions).flatMap(({ key, values }, index) => {
     const at = `${path}.matchExpressions[${index}]`

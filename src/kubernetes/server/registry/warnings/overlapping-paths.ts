@@ -2,7 +2,7 @@ import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
 
 type ProjectedPath = { path: string; source: string }
 
-/** Files of a volume that would take each other's place. */
+/** Warns about paths of a volume that overwrite each other. */
 export function overlapWarnings(volume: Fields): string[] {
   const { name, configMap, secret, downwardAPI, projected } = volume
   const tell = (what: string, placed: ProjectedPath[]) =>

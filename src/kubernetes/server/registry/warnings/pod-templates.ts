@@ -6,14 +6,14 @@ import { deprecatedNodeLabel, nodeTermWarnings } from './node-labels.ts'
 import { overlapWarnings } from './overlapping-paths.ts'
 import { byteWarnings, claimSpecWarnings, deprecatedVolumePlugins } from './volumes.ts'
 
-/** Told when a Pod is made; people do not change Pods. */
+/** Warnings about a Pod when it is created. Updates of Pods come from controllers. */
 export function podWarnings(pod: KubeObject, before: KubeObject | undefined): string[] {
   return before ? [] : [...podNameWarnings(pod, before), ...specWarnings('', pod as unknown as Fields)]
 }
 
 /**
- * Told when a workload is made and when its `spec` changes.
- * @param path where the template is, such as `spec.template`.
+ * Warnings about a Pod template, when the workload is created and when its `spec` changes.
+ * @param path the path of the template, such as `spec.template`.
  */
 export function templateWarnings(path: string, object: KubeObject, before: KubeObject | undefined): string[] {
   const root = path.split('.')[0] as string
@@ -135,7 +135,7 @@ function repeated(path: string, items: readonly Fields[], field: string): string
 
 const byteFields = ['memory', 'ephemeral-storage']
 
-/** Annotations from the time before there were fields for seccomp and AppArmor. */
+/** Annotations that the fields for seccomp and AppArmor replaced. */
 function profileWarnings(path: string, annotations: Fields, spec: Fields, containers: readonly Located[], isTemplate: boolean): string[] {
   const warnings: string[] = []
   const seccomp = 'non-functional in v1.27+; use the "seccompProfile" field instead'
@@ -173,7 +173,7 @@ function containerWarnings({ at, container }: Located): string[] {
     const reference = `$(${text})`
     const isRepeated = seen.has(text)
     seen.add(text)
-    // A value that is built from the one before is meant so.
+    // A value that refers to the previous one is intended.
     if (!isRepeated || (valueFrom === undefined && textOf(value).includes(reference) && value !== reference)) return []
     return [`${at}.env[${i}]: hides previous definition of ${JSON.stringify(text)}, which may be dropped when using apply`]
   })

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { KubeObject } from '../../../object/index.ts'
 import { fieldsOf, textOf } from '../type-rules/index.ts'
 
-/** What is wrong with certificate and key of a Secret of type `kubernetes.io/tls`, in the words of Go's crypto/tls. */
+/** Errors of the certificate and key in a Secret of type `kubernetes.io/tls`, with the messages of Go's crypto/tls. */
 export function tlsWarnings({ type, data }: KubeObject): string[] {
   if (type !== 'kubernetes.io/tls') return []
   const [certificate, key] = ['tls.crt', 'tls.key'].map(name => Buffer.from(textOf(fieldsOf(data)[name]), 'base64').toString('latin1'))

@@ -12,7 +12,7 @@ function annotationWarnings({ metadata: { annotations } }: KubeObject, keys: rea
   return keys.filter(key => annotations?.[key] !== undefined).map(key => `metadata.annotations[${key}]: ${deprecatedAnnotations[key]}`)
 }
 
-/** A part of a byte; thousandths that are none are as good as whole. */
+/** Warns about fractions of a byte. Thousandths that add up to whole bytes are accepted. */
 export function byteWarnings(path: string, amount: unknown): string[] {
   const text = textOf(amount)
   if (text === '' || (parseQuantity(text).nanos / 1_000_000n) % 1_000n === 0n) return []
