@@ -3,12 +3,12 @@ import { coerceError, type Log } from '../util/log.ts'
 import type { Change } from './predicates.ts'
 
 /**
- * Told after the cache changed, in one of two forms. `isInitial` is true for what was there when the cache was filled or the
- * handler came. Objects are frozen.
+ * Called after the cache changed, in one of two forms. `isInitial` is true for objects that were present when the cache was filled or
+ * the handler was added. Objects are frozen.
  */
 export type ChangeHandler<Body> =
   | {
-      /** All three in one. The cheap form: `old` of an update is read only when it is looked at, which must be before the handler returns. */
+      /** All changes in one method. The cheap form: `old` of an update is unpacked only on access, which must happen before the handler returns. */
       changed(change: Change<Body>): void
       added?: undefined
       updated?: undefined
@@ -21,7 +21,7 @@ export type ChangeHandler<Body> =
       deleted?(object: KubeObject<Body>): void
     }
 
-/** The handlers of one cache. One that throws is logged and stays, and the others are told. */
+/** The handlers of one cache. One that throws is logged and kept, and the others are still called. */
 export class ChangeHandlers<Body> {
   readonly #handlers = new Set<ChangeHandler<Body>>()
   readonly #log: Log
@@ -34,7 +34,7 @@ export class ChangeHandlers<Body> {
     return this.#handlers.size
   }
 
-  /** Returns how to remove it. */
+  /** Returns a function that removes it. */
   add(handler: ChangeHandler<Body>): () => void {
     this.#handlers.add(handler)
     return () => void this.#handlers.delete(handler)
@@ -45,7 +45,7 @@ export class ChangeHandlers<Body> {
   }
 
   addedTo(handler: ChangeHandler<Body>, object: KubeObject<Body>, isInitial: boolean): void {
-    this.#guard(() => {
+    this.#call(() => {
       if (handler.changed) handler.changed({ type: 'added', object, isInitial })
       else handler.added?.(object, isInitial)
     })
@@ -53,7 +53,7 @@ export class ChangeHandlers<Body> {
 
   updated(old: () => KubeObject<Body>, object: KubeObject<Body>): void {
     for (const handler of this.#handlers) {
-      this.#guard(() => {
+      this.#call(() => {
         if (handler.changed) handler.changed(new Update(object, old))
         else handler.updated?.(old(), object)
       })
@@ -62,23 +62,23 @@ export class ChangeHandlers<Body> {
 
   deleted(object: KubeObject<Body>): void {
     for (const handler of this.#handlers) {
-      this.#guard(() => {
+      this.#call(() => {
         if (handler.changed) handler.changed({ type: 'deleted', object })
         else handler.deleted?.(object)
       })
     }
   }
 
-  #guard(run: () => void): void {
+  #call(run: () => void): void {
     try {
       run()
     } catch (error) {
-      this.#log.error({ err: coerceError(error) }, 'change handler threw, the others go on')
+      this.#log.error({ err: coerceError(error) }, 'change handler threw, continuing with the others')
     }
   }
 }
 
-/** An update whose `old` is read when somebody looks at it. */
+/** An update whose `old` is unpacked on access. */
 class Update<Body> {
   readonly type = 'updated'
   readonly object: KubeObject<Body>

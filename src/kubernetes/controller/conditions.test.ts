@@ -9,7 +9,7 @@ const metadata = { name: 'a', uid: 'u', resourceVersion: '1', generation: 3, cre
 const objectWith = (status: Status, more: object = {}) =>
   ({ apiVersion: 'v1', kind: 'X', metadata: { ...metadata, ...more }, status }) as unknown as KubeObject<{ status?: Status }>
 
-test('progress is told in the conditions that kstatus reads; exceptional ones are there only while they are true', () => {
+test('withProgress sets the conditions that kstatus reads, and exceptional ones only while they are true', () => {
   const at = (ms: number, before: Status, state: 'ready' | 'reconciling' | 'stalled') =>
     withProgress({ metadata }, before, { state, reason: 'Because', message: 'it is so' }, ms)
   const first = at(0, { size: 4 }, 'reconciling')

@@ -1,20 +1,20 @@
 import { type Condition, findCondition, type KubeObject, setCondition } from '../object/index.ts'
 
-/** Where a reconcile stands: done, on its way, or unable to go on until somebody changes something. */
+/** Progress of a reconcile: done, in progress, or stalled until something is changed. */
 export type Progress = {
   state: 'ready' | 'reconciling' | 'stalled'
   /** One CamelCase word, for programs. */
   reason: string
-  /** One sentence, for people, without secrets (invariant 9). */
+  /** One sentence for users, without secrets (invariant 9). */
   message: string
 }
 
 type WithConditions = { conditions?: Condition[] | undefined; observedGeneration?: number | undefined }
 
 /**
- * A status that says `progress` in the conditions kstatus reads (Flux, Argo CD, `kubectl wait --for=condition=Ready`): `Ready`
- * always; `Reconciling` and `Stalled` only while they are true, as kstatus asks. Sets `observedGeneration`. The times move
- * only where a condition's status changes, so that {@link patchStatusIfChanged} writes nothing when nothing changed.
+ * Returns a status with `progress` in the conditions that kstatus reads (Flux, Argo CD, `kubectl wait --for=condition=Ready`): `Ready`
+ * always; `Reconciling` and `Stalled` only while true, as kstatus requires. Sets `observedGeneration`. Transition times change
+ * only when a condition's status changes, so that {@link patchStatusIfChanged} writes nothing when nothing changed.
  */
 export function withProgress<Status extends WithConditions>(
   object: { metadata: { generation?: number | undefined } },
@@ -31,19 +31,21 @@ export function withProgress<Status extends WithConditions>(
   return { ...status, conditions, ...(observedGeneration !== undefined && { observedGeneration }) }
 }
 
-/** What kstatus says of an object. */
-export type KstatusVerdict = { status: 'Current' | 'InProgress' | 'Failed' | 'Terminating'; message: string }
+/** Status of an object by kstatus' rules. */
+export type KstatusResult = { status: 'Current' | 'InProgress' | 'Failed' | 'Terminating'; message: string }
 
 /**
- * What an object with conditions says of itself, by kstatus' rules for custom resources: for owners that wait for what
- * they own. An object without conditions is Current once its generation was observed. Built-in kinds such as Deployments
- * have rules of their own, which are not known here.
+ * Status of an object by kstatus' rules for custom resources, for owners that wait for what they own. An object without conditions is
+ * Current once its generation is observed. The special rules of built-in kinds such as Deployments are not applied.
  */
-export function kstatusOf({ metadata, status }: KubeObject<{ status?: unknown }>): KstatusVerdict {
+export function kstatusOf({ metadata, status }: KubeObject<{ status?: unknown }>): KstatusResult {
   if (metadata.deletionTimestamp) return { status: 'Terminating', message: 'being deleted' }
   const { observedGeneration, conditions } = (status ?? {}) as WithConditions
   if (observedGeneration !== undefined && observedGeneration !== metadata.generation) {
-    return { status: 'InProgress', message: `generation ${metadata.generation} is not observed yet, ${observedGeneration} is` }
+    return {
+      status: 'InProgress',
+      message: `generation ${metadata.generation} is not observed yet, the last observed one is ${observedGeneration}`,
+    }
   }
   const list = Array.isArray(conditions) ? conditions : undefined
   const stalled = findCondition(list, 'Stalled')
@@ -52,5 +54,5 @@ export function kstatusOf({ metadata, status }: KubeObject<{ status?: unknown }>
   if (reconciling?.status === 'True') return { status: 'InProgress', message: `${reconciling.reason}: ${reconciling.message}` }
   const ready = findCondition(list, 'Ready')
   if (ready && ready.status !== 'True') return { status: 'InProgress', message: `${ready.reason}: ${ready.message}` }
-  return { status: 'Current', message: ready?.message ?? 'nothing says otherwise' }
+  return { status: 'Current', message: ready?.message ?? 'no condition reports otherwise' }
 }

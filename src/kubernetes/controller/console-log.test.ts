@@ -2,7 +2,7 @@ import { deepEqual, equal, match } from 'node:assert/strict'
 import { test } from 'node:test'
 import { consoleLog } from './index.ts'
 
-test('a line says when, how bad, what and whose; an error its message, its cause, and where it was thrown', () => {
+test('a line has time, level, message and fields; an error has its message, its cause and stack frames', () => {
   const lines: string[] = []
   const log = consoleLog('info', line => lines.push(line)).child({ controller: 'boats' })
   log.debug({}, 'not told')
@@ -15,7 +15,7 @@ test('a line says when, how bad, what and whose; an error its message, its cause
   match(frames[0] ?? '', /console-log\.test\.ts/)
 })
 
-test('what cannot be written as JSON does not throw', () => {
+test('a value that cannot be serialized as JSON does not throw', () => {
   const lines: string[] = []
   const log = consoleLog('debug', line => lines.push(line.replace(/^\S+ /, '')))
   const circle: { self?: object } = {}

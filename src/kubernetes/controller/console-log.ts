@@ -4,13 +4,13 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 const order: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
-/** How much of a stack is told: where it was thrown, and what called that. */
-const toldFrames = 5
+/** Stack frames printed below an error. */
+const maxStackFrames = 5
 
 /**
- * A log without a logging library: a line on stderr for each event, from `level` (default `info`) on, such as
- * `2026-01-01T00:00:00.000Z ERROR reconcile failed controller="boats" key="default/a" err="no crew"`, and below an error where
- * it was thrown. `write` takes the text; for tests.
+ * A logger without a logging library: one line on stderr per event of at least `level` (default `info`), such as
+ * `2026-01-01T00:00:00.000Z ERROR reconcile failed controller="boats" key="default/a" err="no crew"`, followed by the first stack
+ * frames of an error. `write` receives the text, for tests.
  */
 export function consoleLog(level: LogLevel = 'info', write: (line: string) => unknown = line => process.stderr.write(line)): Log {
   return logWith({}, order.indexOf(level), write)
@@ -20,9 +20,9 @@ function logWith(common: object, lowest: number, write: (line: string) => unknow
   const at = (level: LogLevel) => {
     if (order.indexOf(level) < lowest) return () => undefined
     return (fields: object, message: string) => {
-      const told = Object.entries({ ...common, ...fields }).map(([name, value]) => ` ${name}=${textOf(value)}`)
+      const pairs = Object.entries({ ...common, ...fields }).map(([name, value]) => ` ${name}=${textOf(value)}`)
       const stacks = level === 'error' ? Object.values(fields).map(framesOf).join('') : ''
-      write(`${new Date().toISOString()} ${level.toUpperCase()} ${message}${told.join('')}\n${stacks}`)
+      write(`${new Date().toISOString()} ${level.toUpperCase()} ${message}${pairs.join('')}\n${stacks}`)
     }
   }
   return {
@@ -34,26 +34,26 @@ function logWith(common: object, lowest: number, write: (line: string) => unknow
   }
 }
 
-/** JSON, so that a line stays a line; of an error its message and that of its cause. */
+/** JSON, so that a line stays one line; for an error, its message and that of its cause. */
 function textOf(value: unknown): string {
   if (!(value instanceof Error)) {
     try {
       return JSON.stringify(value) ?? String(value)
     } catch {
-      // A cycle or a BigInt: a log must not throw.
+      // A cycle or a BigInt: a logger must not throw.
       return JSON.stringify(String(value))
     }
   }
   const { message, cause } = value
-  // Errors of this library name their cause already.
-  const isTold = !(cause instanceof Error) || message.includes(cause.message)
-  return JSON.stringify(isTold ? message : `${message}: ${cause.message}`)
+  // Errors of this library already include the message of their cause.
+  const namesCause = !(cause instanceof Error) || message.includes(cause.message)
+  return JSON.stringify(namesCause ? message : `${message}: ${cause.message}`)
 }
 
 function framesOf(value: unknown): string {
   const frames = value instanceof Error ? (value.stack ?? '').split('\n').filter(line => /^\s+at /.test(line)) : []
   return frames
-    .slice(0, toldFrames)
+    .slice(0, maxStackFrames)
     .map(line => `    ${line.trim()}\n`)
     .join('')
 }

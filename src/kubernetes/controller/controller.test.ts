@@ -43,7 +43,7 @@ async function withManager(run: (context: Context) => Promise<void>, options: Pa
 const maps = (options: Partial<ControllerOptions<object>> & Pick<ControllerOptions<object>, 'reconcile'>): Controller =>
   controller({ name: 'maps', for: configMapResource, backoff: { baseDelayMs: 1, maxDelayMs: 4 }, ...options })
 
-test('resync brings every object again after resyncMs, spread by a tenth, behind changes, whatever the predicates say', async () => {
+test('resync enqueues every object after resyncMs with 10 % jitter, behind changes, regardless of predicates', async () => {
   const time = new VirtualClock()
   const calls: string[] = []
   await withManager(
@@ -70,7 +70,7 @@ test('resync brings every object again after resyncMs, spread by a tenth, behind
   equal(lowPriority < 0, true)
 })
 
-test('a reconcile that never returns keeps its key and loses its place: the others go on, and health says when none can', async () => {
+test('a reconcile that never returns keeps its key but not its worker: other keys proceed, and health fails when none can', async () => {
   const time = new VirtualClock()
   const calls: string[] = []
   const release = Promise.withResolvers<void>()
@@ -81,7 +81,7 @@ test('a reconcile that never returns keeps its key and loses its place: the othe
         timeoutMs: 1_000,
         reconcile: async ({ name, key }) => {
           calls.push(key)
-          // As a call without the signal does.
+          // Like a call that does not pass the signal on.
           if (name.startsWith('stuck')) await release.promise
         },
       })
@@ -95,7 +95,7 @@ test('a reconcile that never returns keeps its key and loses its place: the othe
       equal(manager.healthz().ok, true)
       await time.advance(10_000)
       await eventually(() => calls.includes('a/fine'), 'the other goes on')
-      match(manager.healthz().reasons.join(), /1 reconciles of maps run on though their signal aborted/)
+      match(manager.healthz().reasons.join(), /1 reconciles of maps are still running although their signal aborted/)
       equal(made.depth.running, 1)
       ok(lines.some(({ msg, key }) => String(msg).includes('ignores its abort signal') && key === 'a/stuck'))
       release.resolve()
@@ -108,7 +108,7 @@ test('a reconcile that never returns keeps its key and loses its place: the othe
   )
 })
 
-test('each attempt has a reconcile id, the same in its log lines and in its span, which records what failed', async () => {
+test('each attempt has a reconcile id, the same in its log lines and its span, which records the failure', async () => {
   const spans: { name: string; attributes: Record<string, unknown>; errors: string[]; isEnded: boolean }[] = []
   const tracer = {
     startActiveSpan<T>(name: string, { attributes }: { attributes: Record<string, unknown> }, run: (span: Span) => T): T {
@@ -175,7 +175,7 @@ const boats = defineResource({
 })
 const boatPath = (name: string) => `/apis/x.dev/v1/namespaces/a/stacks/${name}`
 
-test('an object that does not fit its schema: the failure it leads to says which field; validate refuses it before', async () => {
+test('an object that violates its schema: the failure it causes names the field, and validate rejects it before the reconcile', async () => {
   for (const validate of [false, true]) {
     await withManager(async ({ api, manager, lines }) => {
       const seen: string[] = []
@@ -197,12 +197,17 @@ test('an object that does not fit its schema: the failure it leads to says which
       api.put(boatPath('good'), { spec: { seats: 2 } })
       const failed = () => lines.find(({ msg }) => String(msg).startsWith('reconcile failed'))
       await eventually(() => failed() !== undefined && seen.includes('good'), 'the failure and the other')
-      const { msg, misfit, isTerminal, err } = failed() as { msg: string; misfit: string; isTerminal: boolean; err: { message: string } }
-      match(msg, /does not fit the schema of its kind: correct the object/)
-      match(misfit, /spec\.seats/)
+      const { msg, schemaViolation, isTerminal, err } = failed() as {
+        msg: string
+        schemaViolation: string
+        isTerminal: boolean
+        err: { message: string }
+      }
+      match(msg, /violates the schema of its kind: correct the object/)
+      match(schemaViolation, /spec\.seats/)
       equal(isTerminal, validate)
       if (!validate) return
-      match(err.message, /Boat a\/bad does not fit the schema.*spec\.seats/)
+      match(err.message, /Boat a\/bad violates the schema.*spec\.seats/)
       equal(seen.includes('bad'), false)
       api.put(boatPath('bad'), { spec: { seats: 3 } })
       await eventually(() => seen.includes('bad'), 'it is corrected')
@@ -210,7 +215,7 @@ test('an object that does not fit its schema: the failure it leads to says which
   }
 })
 
-test('one reconcile for several clusters: keys do not mix, and readyz names the cluster that is missing', async () => {
+test('one reconcile for several clusters keeps keys apart, and readyz names the cluster that is missing', async () => {
   const east = await InMemoryApi.start()
   const west = await InMemoryApi.start()
   const clients = await Promise.all([east, west].map(api => createClient({ cluster: { server: api.server.url } })))
@@ -234,7 +239,7 @@ test('one reconcile for several clusters: keys do not mix, and readyz names the 
         }),
       )
       manager.add(controller({ name: 'home', for: configMapResource, reconcile: async request => told(request) }))
-      throws(() => manager.informer(secretResource, { cluster: 'north' }), /no cluster "north": it has east, west/)
+      throws(() => manager.informer(secretResource, { cluster: 'north' }), /no cluster "north"; known clusters: east, west/)
       west.intercept = (_request, response) => {
         response.destroy()
         return true
@@ -259,7 +264,7 @@ test('one reconcile for several clusters: keys do not mix, and readyz names the 
   await Promise.all([...clients.map(client => client.close()), east.close(), west.close()])
 })
 
-test('probes: readiness follows the caches, health the controllers, metrics the registry, and series exist from the start', async () => {
+test('probes: readiness follows the caches, liveness the controllers, metrics the registry, and series exist from the start', async () => {
   const { Registry } = await import('prom-client')
   const registry = new Registry()
   let succeeded = 0
@@ -315,7 +320,7 @@ test('probes: readiness follows the caches, health the controllers, metrics the 
   )
 })
 
-test('a conflict is no error in the log until it goes on, and is tried again all the while', async () => {
+test('a conflict is retried and logged as an error only when it persists', async () => {
   await withManager(async ({ api, manager, lines }) => {
     let calls = 0
     manager.add(
@@ -333,7 +338,7 @@ test('a conflict is no error in the log until it goes on, and is tried again all
   })
 })
 
-test('options out of range are named', () => {
+test('rejects options out of range by name', () => {
   const reconcile = async () => undefined
   throws(() => maps({ reconcile, resyncMs: 0 }), /resyncMs of controller maps must be a number > 0, got 0/)
   throws(() => maps({ reconcile, timeoutMs: -1 }), /timeoutMs of controller maps/)

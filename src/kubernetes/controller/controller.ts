@@ -9,7 +9,7 @@ import type { Metrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import type { Predicate } from './predicates.ts'
 import { decideOutcome, isPanic, isTerminal, type Reconcile, type ReconcileRequest, TerminalError } from './reconcile.ts'
-import { misfitOf } from './schema-violation.ts'
+import { schemaViolationOf } from './schema-violation.ts'
 import {
   handlerOf,
   type OwnedSource,
@@ -23,50 +23,50 @@ import {
 import { type Tracer, traced } from './trace.ts'
 
 export type ControllerOptions<Body> = {
-  /** Names queue, metrics and log lines; unique in a manager. */
+  /** Name of the queue, in metrics and log lines; unique in a manager. */
   name: string
   /** The kind whose keys are reconciled. */
   for: Resource<Body>
-  /** Filter for changes of `for`: all must pass. */
+  /** Filters for changes of `for`: all must pass. */
   predicates?: Predicate<NoInfer<Body>>[] | undefined
   /**
-   * Place in the queue for a change of `for`, higher first; default 0, and {@link lowPriority} for what was there from the
-   * start. A function decides for both. Requeues say theirs in the result.
+   * Priority in the queue for a change of `for`, higher first. Default: 0, and {@link lowPriority} for objects of the initial
+   * list. A function decides for both. A requeue takes its priority from the result.
    */
   priority?: { of(object: KubeObject<NoInfer<Body>>): number }['of']
-  /** Selection of the informer of `for`. */
+  /** Selection of the informer for `for`. */
   informer?: InformerOptions<Body> | undefined
-  /** Kinds whose objects have one of `for` as their controlling owner: their changes reconcile the owner. */
+  /** Kinds whose controlling owner is of kind `for`: their changes reconcile the owner. */
   owns?: (Resource<unknown> | OwnedSource)[] | undefined
   watches?: WatchSource[] | undefined
-  /** Clusters of the manager that have the kind: the same reconcile for all, with `request.cluster`. Default: the manager's own client. */
+  /** Clusters of the manager that serve the kind: one reconcile function for all, with `request.cluster`. Default: the manager's own client. */
   clusters?: readonly string[] | undefined
-  /** Keys worked on at the same time; default 10. One key never runs twice at once (invariant 7). */
+  /** Keys reconciled concurrently; default 10. One key never runs twice concurrently (invariant 7). */
   maxConcurrent?: number | undefined
-  /** Backoff of a failing key; default 5 ms doubling to 1,000 s. */
+  /** Backoff of a failing key; default: from 5 ms, doubling up to 1,000 s. */
   backoff?: { baseDelayMs?: number | undefined; maxDelayMs?: number | undefined } | undefined
-  /** Bounds the retries of all keys together, beside each key's backoff; default: no bound. */
+  /** Bounds the retries of all keys together, in addition to each key's backoff; default: no bound. */
   retryRate?: RetryRate | undefined
-  /** Keys of one group take turns with the other groups, as `key => key.split('/')[0]` for namespaces; default: first in, first out. */
+  /** Groups take turns in the queue, for example `key => key.split('/')[0]` for namespaces; default: first in, first out. */
   groupOf?: ((key: string) => string) | undefined
   /**
-   * Reconciles every object of `for` again after this long (spread by a tenth either way), behind all changes and whatever
-   * the predicates say; default never. For what nobody tells of, such as drift in an external system.
+   * Reconciles every object of `for` again after this interval (jittered by ±10 %), after all changes and regardless of the
+   * predicates; default: never. For changes that cause no event, such as drift in an external system.
    */
   resyncMs?: number | undefined
-  /** Aborts the reconcile's signal after this long; default never. */
+  /** Aborts the reconcile's signal after this time; default: never. */
   timeoutMs?: number | undefined
   /**
-   * Refuses an object of a declared kind that does not fit its schema, as a terminal error that names the field, unless it
-   * is being deleted; default false: the reconcile sees it, and only if that fails is the schema looked at, for the log.
+   * Rejects an object of a declared kind that violates its schema, with a terminal error that names the field, unless it is being
+   * deleted. Default false: the reconcile receives it, and only a failed reconcile checks the schema, for the log.
    */
   validate?: boolean | undefined
-  /** Whether it waits for leadership where the manager has leader election; default true. */
+  /** With leader election in the manager: whether it runs only while this process leads. Default true. */
   needsLeader?: boolean | undefined
   reconcile: Reconcile<Body>
 }
 
-/** What a controller needs of its manager. */
+/** What a controller needs from its manager. */
 export type ControllerHost = {
   readonly log: Log
   readonly metrics: Metrics
@@ -74,17 +74,17 @@ export type ControllerHost = {
   readonly tracer?: Tracer | undefined
   /** In [0, 1). */
   random(): number
-  /** Whether work that needs leadership may begin at this instant: also right after the process was stopped for a while. */
-  mayLead(): boolean
+  /** Whether work that needs leadership may begin at this instant; correct even immediately after the process was stopped for a while. */
+  isLeading(): boolean
   informer<Body>(resource: Resource<Body>, options?: InformerOptions<Body>): Informer<Body>
-  /** The client of a cluster, or the manager's own: what it writes is in the caches when the write is answered. With `needsLeader` it writes only while this process leads. */
+  /** The client of a cluster, or the manager's own; its writes are in the caches when they are acknowledged. With `needsLeader` it writes only while this process leads. */
   clientOf(cluster: string | undefined, options: { needsLeader: boolean }): Client
 }
 
-/** How many conflicts in a row are no error in the log. */
-const quietConflicts = 3
+/** Consecutive conflicts that are not logged as errors. */
+const expectedConflicts = 3
 
-/** A reconcile whose signal aborted so long ago and that goes on does not react to it, and its worker is replaced. */
+/** A reconcile that still runs this long after its signal aborted is considered stuck, and its worker is replaced. */
 const stuckAfterMs = 10_000
 
 /** Declares a controller for `Manager.add`. */
@@ -92,7 +92,7 @@ export function controller<Body>(options: ControllerOptions<Body>): Controller {
   return new Controller(options as unknown as ControllerOptions<unknown>)
 }
 
-/** Reconciles keys of one kind with a bounded number of workers. Made by {@link controller}, run by the manager. */
+/** Reconciles keys of one kind with a bounded number of workers. Created by {@link controller}, run by the manager. */
 export class Controller {
   readonly name: string
   readonly needsLeader: boolean
@@ -105,7 +105,7 @@ export class Controller {
   constructor(options: ControllerOptions<unknown>) {
     const { name, maxConcurrent = 10, resyncMs, timeoutMs } = options
     if (!Number.isInteger(maxConcurrent) || maxConcurrent < 1) {
-      throw new RangeError(`maxConcurrent of controller ${name} must be a whole number > 0, got ${maxConcurrent}`)
+      throw new RangeError(`maxConcurrent of controller ${name} must be an integer > 0, got ${maxConcurrent}`)
     }
     for (const [option, ms] of Object.entries({ resyncMs, timeoutMs })) {
       if (ms !== undefined && !(ms > 0)) throw new RangeError(`${option} of controller ${name} must be a number > 0, got ${ms}`)
@@ -121,16 +121,16 @@ export class Controller {
     this.#queue?.add(queueKey(options.cluster, key), options)
   }
 
-  /** Keys that wait for a worker, that workers have, and that wait for their time; all 0 while the controller is not running. */
+  /** Keys that wait for a worker, that are being reconciled, and that are delayed; all 0 while the controller is not running. */
   get depth(): { waiting: number; running: number; delayed: number } {
     const queue = this.#queue
     return { waiting: queue?.length ?? 0, running: queue?.running ?? 0, delayed: queue?.delayed ?? 0 }
   }
 
-  /** Why it cannot do its work any more, if so: more reconciles ignore their abort signal than can be worked around. */
+  /** Why the controller can no longer make progress, if so: too many reconciles ignore their abort signal. */
   get failure(): string | undefined {
     if (this.#stuck < this.#maxConcurrent) return undefined
-    return `${this.#stuck} reconciles of ${this.name} run on though their signal aborted: pass the signal on to what they wait for`
+    return `${this.#stuck} reconciles of ${this.name} are still running although their signal aborted: pass the signal to every call they await`
   }
 
   /** Makes sure that the manager watches what this controller needs. */
@@ -139,8 +139,8 @@ export class Controller {
   }
 
   /**
-   * Works until `stopping` aborts and the running reconciles have ended; `aborting` is what they see as their signal.
-   * May be run again afterwards, as after leadership was lost and regained.
+   * Runs until `stopping` aborts and the running reconciles have ended; they receive `aborting` as their signal.
+   * May be run again afterwards, for example when leadership was lost and regained.
    */
   async run(host: ControllerHost, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {
     const { name } = this
@@ -162,7 +162,7 @@ export class Controller {
         .filter(({ isOwn }) => isOwn)
         .map(({ cluster, informer }) => [cluster, { informer, client: host.clientOf(cluster, { needsLeader: this.needsLeader }) }]),
     )
-    // Before the subscription: what comes while the caches fill is collected and worked on afterwards.
+    // Before the subscription: changes that arrive while the caches fill are queued and reconciled afterwards.
     this.#queue = queue
     this.#stuck = 0
     const unsubscribe = sources.map(source => source.informer.onChange(handlerOf(source, queue, log)))
@@ -185,8 +185,8 @@ export class Controller {
       }
       const work = async () => {
         for (let key = await queue.get(); key !== undefined; key = await queue.get()) {
-          // Invariant 7: the lease may have run out unnoticed. Nothing is lost: whoever leads next starts with all there is.
-          if (this.needsLeader && !host.mayLead()) {
+          // Invariant 7: the Lease may have expired unnoticed. Nothing is lost: the next leader starts with all objects.
+          if (this.needsLeader && !host.isLeading()) {
             queue.done(key)
             continue
           }
@@ -194,7 +194,7 @@ export class Controller {
           host.metrics.workers(name, ++active)
           await this.#reconcile(key, queue, host, { log, aborting, own }, () => {
             this.#stuck++
-            // Its key stays taken (invariant 7), its place does not: the other keys go on, up to twice the bound.
+            // Its key stays locked (invariant 7), but its worker is replaced so that other keys make progress, up to twice the bound.
             isStuck = this.#stuck <= maxConcurrent
             if (isStuck) begin()
             else this.#stuck--
@@ -231,21 +231,24 @@ export class Controller {
     const deadline = timeoutMs === undefined ? undefined : new AbortController()
     const signal = deadline ? AbortSignal.any([aborting, deadline.signal]) : aborting
     const attempt = queue.failures(text)
-    const request = new Request(text, attempt, signal, log, own)
+    const request = new LazyReconcileRequest(text, attempt, signal, log, own)
     let cancel: (() => void) | undefined
     if (deadline && timeoutMs !== undefined) {
       cancel = host.timers.after(timeoutMs, () => {
         host.metrics.timedOut(name)
-        deadline.abort(new Error(`the reconcile took longer than ${timeoutMs} ms`))
+        deadline.abort(new Error(`the reconcile exceeded timeoutMs ${timeoutMs}`))
         cancel = host.timers.after(stuckAfterMs, () => {
-          request.log.error({ afterMs: timeoutMs + stuckAfterMs }, 'reconcile ignores its abort signal, another worker takes its place')
+          request.log.error(
+            { afterMs: timeoutMs + stuckAfterMs },
+            'reconcile ignores its abort signal, starting another worker in its place',
+          )
           onStuck()
         })
       })
     }
     let settled: { result: unknown } | { error: Error }
     try {
-      if (this.#options.validate) this.#refuseMisfit(request)
+      if (this.#options.validate) this.#rejectSchemaViolation(request)
       const call = () => this.#options.reconcile(request)
       settled = { result: await (host.tracer ? traced(host.tracer, { controller: name, ...identify(request) }, call) : call()) }
     } catch (thrown) {
@@ -275,33 +278,33 @@ export class Controller {
       request.log.debug({ err: error }, 'reconcile was interrupted')
       return
     }
-    // Ordinary where several write: whoever was second reads anew and tries again. Not so if it goes on.
-    if (isReason(error, 'Conflict') && attempt < quietConflicts) {
-      request.log.info({ err: error, attempt }, 'reconcile met a newer version of what it wrote, it is tried again')
+    // Expected when several clients write: the second one reads the new version and retries. An error only if it persists.
+    if (isReason(error, 'Conflict') && attempt < expectedConflicts) {
+      request.log.info({ err: error, attempt }, 'reconcile wrote an outdated version, retrying')
       return
     }
-    const misfit = this.#misfit(request)
+    const schemaViolation = this.#schemaViolation(request)
     request.log.error(
-      { err: error, attempt, isTerminal: outcome.kind === 'give-up', ...(misfit && { misfit }) },
-      misfit ? 'reconcile failed, and the object does not fit the schema of its kind: correct the object' : 'reconcile failed',
+      { err: error, attempt, isTerminal: outcome.kind === 'give-up', ...(schemaViolation && { schemaViolation }) },
+      schemaViolation ? 'reconcile failed, and the object violates the schema of its kind: correct the object' : 'reconcile failed',
     )
   }
 
-  #misfit(request: Request): string | undefined {
-    // As it is now, which may be another than the reconcile saw.
+  #schemaViolation(request: LazyReconcileRequest): string | undefined {
+    // The current version, which may be newer than the one the reconcile received.
     const object = request.informer.get(request.key)
-    return object?.metadata.deletionTimestamp ? undefined : misfitOf(this.#options.for, object)
+    return object?.metadata.deletionTimestamp ? undefined : schemaViolationOf(this.#options.for, object)
   }
 
-  #refuseMisfit(request: Request): void {
-    const misfit = this.#misfit(request)
-    if (misfit === undefined) return
+  #rejectSchemaViolation(request: LazyReconcileRequest): void {
+    const schemaViolation = this.#schemaViolation(request)
+    if (schemaViolation === undefined) return
     throw new TerminalError(
-      `${this.#options.for.kind} ${request.key} does not fit the schema of its kind, it is not reconciled until it is corrected: ${misfit}`,
+      `${this.#options.for.kind} ${request.key} violates the schema of its kind and is not reconciled until corrected: ${schemaViolation}`,
     )
   }
 
-  /** Adds every key of `for` again and again; returns how to end that. */
+  /** Enqueues every key of `for` periodically; returns a function that stops it. */
   #resync(own: OwnCaches, queue: WorkQueue, host: ControllerHost): () => void {
     const { resyncMs } = this.#options
     if (resyncMs === undefined) return () => undefined
@@ -326,11 +329,11 @@ export class Controller {
   }
 }
 
-/** Where the objects of `for` are, by cluster. */
+/** Caches of the objects of `for`, by cluster. */
 type OwnCaches = ReadonlyMap<string | undefined, { informer: Informer<unknown>; client: Client }>
 
-/** A class for its lazy parts: most reconciles log nothing, and a child logger each would cost more than the queue. */
-class Request implements ReconcileRequest {
+/** A class because of its lazy parts: most reconciles log nothing, and a child logger per reconcile would cost more than the queue. */
+class LazyReconcileRequest implements ReconcileRequest {
   readonly key: string
   readonly cluster: string | undefined
   readonly attempt: number
@@ -356,7 +359,7 @@ class Request implements ReconcileRequest {
   }
 
   get object(): KubeObject<unknown> | undefined {
-    // Read once: a check of it must hold for the rest of the reconcile.
+    // Read once, so that a check of it holds for the rest of the reconcile.
     if (!this.#hasRead) this.#object = this.informer.get(this.key)
     this.#hasRead = true
     return this.#object
@@ -385,6 +388,6 @@ class Request implements ReconcileRequest {
   }
 }
 
-function identify({ key, cluster, reconcileId, attempt }: Request) {
+function identify({ key, cluster, reconcileId, attempt }: LazyReconcileRequest) {
   return { key, cluster, reconcileId, attempt }
 }

@@ -27,7 +27,7 @@ for (const { name, observation, nowMs, want } of [
   test(name, () => deepEqual(decideElection(observation, 'me', nowMs), want))
 }
 
-test('an observation keeps its instant until the record changes, whatever the times in it say', () => {
+test('an observation keeps its instant until the record changes, regardless of the times in the record', () => {
   const spec = { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: '1999-01-01T00:00:00.000000Z' }
   const first = observeLease(undefined, lease(spec), 1_000)
   deepEqual([first.holder, first.durationMs, first.seenMs], ['one', 15_000, 1_000])
@@ -41,7 +41,7 @@ test('an observation keeps its instant until the record changes, whatever the ti
   })
 })
 
-test('a renewal keeps the time of acquisition, a takeover counts a transition', () => {
+test('a renewal keeps the acquire time, a takeover increments the transitions', () => {
   const before = { holderIdentity: 'me', acquireTime: 'then', leaseTransitions: 3 }
   const now = '1970-01-01T00:00:00.000000Z'
   const common = { holderIdentity: 'me', leaseDurationSeconds: 15, renewTime: now }

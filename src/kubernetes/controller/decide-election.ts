@@ -2,13 +2,13 @@ import type { LeaseBody } from '../client/index.ts'
 import { type KubeObject, rfc3339Micro } from '../object/index.ts'
 
 /**
- * What a contender knows about the lease. `seenMs` is when the record last changed, by the contender's own monotonic
- * clock: a holder that wrote it did so before that instant. The times inside the record are for people (invariant 2).
+ * What a candidate knows about the Lease. `seenMs` is when the record last changed, by the candidate's own monotonic clock: its holder
+ * wrote it before that instant. The times inside the record are informational (invariant 2).
  */
-export type Observation = { readonly holder: string; readonly record: string; readonly durationMs: number; readonly seenMs: number }
+export type LeaseObservation = { readonly holder: string; readonly record: string; readonly durationMs: number; readonly seenMs: number }
 
-/** Updates what is known with a lease that was read; `nowMs` is the monotonic clock after the answer came. */
-export function observeLease(before: Observation | undefined, lease: KubeObject<LeaseBody>, nowMs: number): Observation {
+/** Updates the observation with a Lease that was read; `nowMs` is the monotonic clock after the response arrived. */
+export function observeLease(before: LeaseObservation | undefined, lease: KubeObject<LeaseBody>, nowMs: number): LeaseObservation {
   const { holderIdentity, renewTime, acquireTime, leaseTransitions, leaseDurationSeconds } = lease.spec ?? {}
   const holder = holderIdentity ?? ''
   const durationMs = (leaseDurationSeconds ?? 0) * 1_000
@@ -16,16 +16,16 @@ export function observeLease(before: Observation | undefined, lease: KubeObject<
   return before?.record === record ? before : { holder, record, durationMs, seenMs: nowMs }
 }
 
-export type ElectionVerdict =
-  /** Write the lease with ourselves as its holder. */
+export type ElectionAction =
+  /** Write the Lease with this process as its holder. */
   | { kind: 'create' }
   | { kind: 'renew' }
   | { kind: 'take-over' }
-  /** Somebody else holds it, at least until `untilMs` of our clock. */
+  /** Another process holds it, at least until `untilMs` of our clock. */
   | { kind: 'wait'; untilMs: number }
 
-/** Decides what a contender may do; every write carries the version it read, so that of two takers one gets Conflict. */
-export function decideElection(observation: Observation | undefined, identity: string, nowMs: number): ElectionVerdict {
+/** Decides what a candidate may do. Every write carries the version that was read, so that of two concurrent writers one gets Conflict. */
+export function decideElection(observation: LeaseObservation | undefined, identity: string, nowMs: number): ElectionAction {
   if (!observation) return { kind: 'create' }
   const { holder, seenMs, durationMs } = observation
   if (holder === identity) return { kind: 'renew' }
@@ -34,7 +34,7 @@ export function decideElection(observation: Observation | undefined, identity: s
   return nowMs >= untilMs ? { kind: 'take-over' } : { kind: 'wait', untilMs }
 }
 
-/** The record to write. `wallMs` is for people only. */
+/** The record to write. `wallMs` is informational only. */
 export function nextLeaseSpec(
   before: LeaseBody['spec'],
   { identity, durationMs, wallMs }: { identity: string; durationMs: number; wallMs: number },

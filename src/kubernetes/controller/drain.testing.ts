@@ -1,6 +1,6 @@
 /**
  * An operator whose reconcile never ends and ignores its signal, for `drain-process.test.ts`: `node drain.testing.ts SERVER GRACE_MS`.
- * Prints `working` when it has begun, and `drained` when `manager.run()` is over.
+ * Prints `working` when it has started and `drained` when `manager.run()` has returned.
  */
 import { configMapResource, createClient } from '../client/index.ts'
 import { controller, Manager, silentLog } from './index.ts'

@@ -4,7 +4,7 @@ import { coerceError, type Log, silentLog } from '../util/log.ts'
 
 export type EventRecorderOptions = {
   client: Client
-  /** Who reports, as `kubectl describe` shows it. */
+  /** The reporting component, as shown by `kubectl describe`. */
   component: string
   log?: Log | undefined
   /** Wall clock in milliseconds. */
@@ -15,20 +15,20 @@ export type EventRecorderOptions = {
 type Aggregate = { name: string; namespace: string; count: number; lastMs: number; message: string; firstMs: number }
 type Budget = { tokens: number; atMs: number }
 
-/** A repeat within this long counts up the Event instead of making another. */
+/** A repeat within this time increments the Event's count instead of creating another Event. */
 const aggregateMs = 600_000
-/** More than this many different messages of one reason become one Event that says so. */
+/** Beyond this many different messages of one reason, they are combined into one Event. */
 const similarLimit = 10
-/** Per object: a burst of 25, then one each five minutes, as client-go. */
+/** Per object: a burst of 25, then one every five minutes, as in client-go. */
 const budgetTokens = 25
 const budgetRefillMs = 300_000
-/** Invariant 10: what is remembered, and what waits to be written. */
+/** Invariant 10: bounds of what is remembered and of what waits to be written. */
 const rememberedLimit = 4_096
 const pendingLimit = 1_000
 
 /**
- * Writes core/v1 Events without making anybody wait. Repeats count up, floods are cut, and an Event that cannot be
- * written is dropped with a debug line: events are news, not state.
+ * Writes core/v1 Events asynchronously. Repeats increment a count, floods are limited, and an Event that cannot be written is dropped
+ * with a debug line: Events are informational, not state.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions
@@ -37,7 +37,7 @@ export class EventRecorder {
   readonly #aggregates = new Map<string, Aggregate>()
   readonly #similar = new Map<string, { messages: Set<string>; sinceMs: number }>()
   readonly #budgets = new Map<string, Budget>()
-  /** Events to write, by name: a repeat that is not written yet replaces itself. */
+  /** Events to write, by name: a repeat replaces an earlier one that is not written yet. */
   readonly #pending = new Map<string, () => Promise<void>>()
   #writing: Promise<void> | undefined
 
@@ -71,7 +71,7 @@ export class EventRecorder {
     this.#write(aggregate, object, type, reason)
   }
 
-  /** Resolves when everything recorded so far is written or given up. */
+  /** Resolves when everything recorded so far is written or dropped. */
   async flush(): Promise<void> {
     while (this.#writing) await this.#writing
   }
@@ -81,7 +81,7 @@ export class EventRecorder {
     if (this.#pending.size >= pendingLimit && !this.#pending.has(aggregate.name)) {
       const [oldest] = this.#pending.keys()
       if (oldest !== undefined) this.#pending.delete(oldest)
-      this.#log.debug({ reason }, 'too many events wait to be written, the oldest was dropped')
+      this.#log.debug({ reason }, 'too many pending events, dropping the oldest')
     }
     this.#pending.set(aggregate.name, async () => {
       const { name, namespace, count, message, lastMs } = aggregate
@@ -90,7 +90,7 @@ export class EventRecorder {
           await events.patch(name, { count, message, lastTimestamp: rfc3339(lastMs) }, { type: 'merge', namespace })
           return
         } catch (error) {
-          // Events expire: then the repeat is news again.
+          // The Event has expired: create it again.
           if (!isReason(error, 'NotFound')) throw error
         }
       }
@@ -107,7 +107,7 @@ export class EventRecorder {
       try {
         await write()
       } catch (error) {
-        this.#log.debug({ err: coerceError(error) }, 'event could not be written')
+        this.#log.debug({ err: coerceError(error) }, 'event was not written')
       }
     }
     this.#writing = undefined
@@ -137,7 +137,7 @@ export class EventRecorder {
     }
   }
 
-  /** `name.<time and chance in hex>` as client-go names them, within what a name may be long. */
+  /** `name.<time and random number in hex>`, as client-go names them, within the maximum length of a name. */
   #name({ metadata }: KubeObject<unknown>, nowMs: number): string {
     const { random = Math.random } = this.#options
     const unique =
@@ -148,7 +148,7 @@ export class EventRecorder {
     return `${metadata.name.slice(0, 252 - unique.length)}.${unique}`
   }
 
-  /** Many messages of one reason, such as those with a time in them, are told as one that changes. */
+  /** Combines many messages of one reason, such as those that contain a time, into one Event. */
   #combine(key: string, message: string, nowMs: number): { key: string; message: string } {
     let similar = this.#similar.get(key)
     if (!similar || nowMs - similar.sinceMs > aggregateMs) similar = { messages: new Set(), sinceMs: nowMs }

@@ -1,8 +1,8 @@
 /**
- * @module controller: a controller runtime for any Kubernetes API. Start reading at `manager.ts`, then `controller.ts`.
- * In: a client, declared kinds, a reconcile function. Out: calls of it, one per key at a time (invariant 7), until it succeeds.
- * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding and external resources (later rooms).
- * Hard decisions are pure: `decide-election.ts`, `reconcile.ts`; time comes in from outside everywhere.
+ * @module kubernetes/controller: a controller runtime for any Kubernetes API. Start reading at `manager.ts`, then `controller.ts`.
+ * In: a client, declared kinds, a reconcile function. Out: calls of that function, one per key at a time (invariant 7), until it succeeds.
+ * Not done here: talking HTTP (`client/`), what a kind means (`api/`), sharding, external resources.
+ * Deciders are pure (`decide-election.ts`, `reconcile.ts`); time and randomness are passed in.
  */
 
 export { coerceError, type Log, silentLog } from '../util/log.ts'
@@ -17,10 +17,10 @@ export {
   type WorkQueueOptions,
 } from '../util/work-queue.ts'
 export type { ChangeHandler } from './change-handlers.ts'
-export { type KstatusVerdict, kstatusOf, type Progress, withProgress } from './conditions.ts'
+export { type KstatusResult, kstatusOf, type Progress, withProgress } from './conditions.ts'
 export { consoleLog, type LogLevel } from './console-log.ts'
 export { type Controller, type ControllerHost, type ControllerOptions, controller } from './controller.ts'
-export { decideElection, type ElectionVerdict, type Observation, observeLease } from './decide-election.ts'
+export { decideElection, type ElectionAction, type LeaseObservation, observeLease } from './decide-election.ts'
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts'
 export { dropManagedFields, Informer, type InformerOptions, type InformerParts } from './informer.ts'
 export { type LeaseCallbacks, LeaseHolder, type LeaseHolderParts, type LeaseOptions, type LeaseStore, leaseStore } from './lease-holder.ts'

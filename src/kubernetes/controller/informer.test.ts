@@ -50,7 +50,7 @@ async function withInformer(
   }
 }
 
-test('the cache follows the server, keeps its indexes, drops managedFields, and tells each change once', async () => {
+test('the cache follows the server, maintains its indexes, drops managedFields and reports each change once', async () => {
   await withInformer(
     async ({ api, informer, told }) => {
       equal(informer.get('a/x')?.metadata.managedFields, undefined)
@@ -61,19 +61,19 @@ test('the cache follows the server, keeps its indexes, drops managedFields, and 
       deepEqual([informer.indexKeys('color', 'blue').length, informer.indexKeys('color', 'red')], [1, []])
       deepEqual(informer.byIndex('color', 'red'), [])
       deepEqual([informer.list('a').length, informer.list('b').length, informer.list().length], [2, 0, 2])
-      // The same event again, as a server does that repeats itself after a break.
+      // The same event again, as a server sends it after a reconnect.
       api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: informer.get('a/y') })}\n`)
       api.remove(path('x'))
       await eventually(() => informer.size === 1, 'x is gone')
       deepEqual(told, ['initial x', 'added y', 'updated y 102>103', 'deleted x'])
-      throws(() => informer.byIndex('shape', 'round'), /has no index "shape": it has color/)
+      throws(() => informer.byIndex('shape', 'round'), /has no index "shape"; known indexes: color/)
     },
     { indexes: { color: ({ data }) => (data?.color ? [data.color] : []) } },
     api => api.put(path('x'), { metadata: { managedFields: [{ manager: 'm' }] } }),
   )
 })
 
-test('what happened while we were away is told as changes: deleted, changed, and made anew under the same name', async () => {
+test('changes missed while disconnected are reported: deleted, updated, and recreated under the same name', async () => {
   await withInformer(
     async ({ api, informer, told }) => {
       api.intercept = () => true
@@ -95,7 +95,7 @@ test('what happened while we were away is told as changes: deleted, changed, and
   )
 })
 
-test('applyLocal puts a newer answer into the cache, and never brings back what was deleted', async () => {
+test('applyLocal puts a newer response into the cache and never restores a deleted object', async () => {
   await withInformer(
     async ({ api, informer, told, object }) => {
       equal(informer.applyLocal(object('x', 100)), false, 'older than the cache')
@@ -137,7 +137,7 @@ test('applyLocal respects the selection of its informer', async () => {
   )
 })
 
-test('late events of an object that is gone do not bring it back; with a selector it may come back by itself', async () => {
+test('late events of a deleted object do not restore it; with a selector it may match again', async () => {
   await withInformer(
     async ({ api, informer, told, object }) => {
       api.remove(path('x'))
@@ -159,14 +159,14 @@ test('late events of an object that is gone do not bring it back; with a selecto
   )
 })
 
-test('the answer of a delete, and of a write that takes an object out of the selection, are shown at once', async () => {
+test('the response to a delete, and to a write that removes an object from the selection, takes effect immediately', async () => {
   await withInformer(
     async ({ api, informer, told, object }) => {
       equal(informer.applyLocalDelete('a/x', 'another'), false, 'an object made anew under this name is not the deleted one')
       equal(informer.applyLocalDelete('a/x', 'ux'), true)
       equal(informer.applyLocal(object('y', 110, { labels: { set: 'b' } })), true)
       deepEqual([informer.size, told], [0, ['initial x', 'initial y', 'deleted x', 'deleted y']])
-      // What was under way before comes now, and changes nothing.
+      // Events in flight before arrive now and change nothing.
       for (const name of ['x', 'y']) api.put(path(name), { metadata: { labels: { set: 'a' } } })
       api.remove(path('x'))
       api.put(path('z'), { metadata: { labels: { set: 'a' } } })
@@ -180,7 +180,7 @@ test('the answer of a delete, and of a write that takes an object out of the sel
   )
 })
 
-test('handlers and indexes see frozen objects; of an object for which the transform throws everything is kept', async () => {
+test('handlers and indexes receive frozen objects; an object for which the transform throws is kept unchanged', async () => {
   const refused: string[] = []
   const vandalize = (object: ConfigMap) => {
     try {
@@ -224,7 +224,7 @@ test('handlers and indexes see frozen objects; of an object for which the transf
   )
 })
 
-test('a handler or an index that throws leaves the others alone', async () => {
+test('a handler or an index function that throws does not affect the others', async () => {
   await withInformer(
     async ({ api, informer, told }) => {
       informer.onChange({
@@ -293,7 +293,7 @@ test('invariant 6: after random changes and faults the cache and the handlers’
         }
         const want = () => JSON.stringify(api.list('/api/v1/configmaps').map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
         const got = (entries: Iterable<[string, string]>) => JSON.stringify([...entries].sort())
-        // A half line that nothing follows is only noticed with what comes next.
+        // A truncated line is only noticed when the next data arrives.
         api.sendRaw('\n')
         await eventually(
           () => got(informer.list().map(({ metadata }) => [metadata.name, metadata.resourceVersion])) === want(),
@@ -306,14 +306,14 @@ test('invariant 6: after random changes and faults the cache and the handlers’
   )
 })
 
-test('the echo of a write that is in the cache already is not read again, and nothing else is skipped', async () => {
+test('the watch echo of a write that is already cached is not parsed, and no other line is skipped', async () => {
   await withInformer(
     async ({ api, informer, told, object }) => {
-      // The answer of a write at 110 (of an x made again, by its uid); then the watch brings it, with a field that shows whether it was read.
+      // The response to a write at 110 (of a recreated x, by its UID); then the watch delivers it, with a field that shows whether it was parsed.
       equal(informer.applyLocal(object('x', 110, { labels: { from: 'answer' } })), true)
       const echo = { type: 'MODIFIED', object: object('x', 110, { labels: { from: 'watch' } }) }
       api.sendRaw(`${JSON.stringify(echo)}\n`)
-      // Another object that names version 111 in a field before its metadata: not an echo, its uid is another.
+      // Another object with version 111 in a field before its metadata: not an echo, because its UID differs.
       equal(informer.applyLocal(object('x', 111)), true)
       const other = { note: { resourceVersion: '111' }, ...object('z', 112) }
       api.sendRaw(`${JSON.stringify({ type: 'ADDED', object: other })}\n`)

@@ -10,28 +10,28 @@ import { type Selection, selectionTest, shardMemberTest } from './selection.ts'
 import { Tombstones } from './tombstones.ts'
 
 export type InformerOptions<Body> = Selection & {
-  /** Which of the manager's clusters; default: the manager's own client. */
+  /** One of the manager's clusters; default: the manager's own client. */
   cluster?: string | undefined
-  /** Names and functions for {@link Informer.byIndex}. */
+  /** Index functions by name, for {@link Informer.byIndex}. */
   indexes?: Record<string, (object: KubeObject<Body>) => readonly string[]> | undefined
   /**
-   * What to keep of an object, which it may change; default: all but `metadata.managedFields`. Must keep apiVersion, kind, name,
-   * namespace, uid and resourceVersion. Of an object for which it throws, everything is kept.
+   * Returns what to keep of an object, which it may modify; default: everything but `metadata.managedFields`. It must keep apiVersion,
+   * kind, name, namespace, uid and resourceVersion. If it throws, the object is kept unchanged.
    */
   transform?: ((object: KubeObject<Body>) => KubeObject<Body>) | undefined
   /**
-   * How many objects are kept ready to read, default 20,000. The others are kept packed, a fraction of the size, and each
-   * read of one unpacks it (a few microseconds); a `list()` of everything unpacks all of them. Infinity keeps all ready.
+   * How many objects are kept parsed; default 20,000. The others are packed to a fraction of their size, and each read unpacks one
+   * (a few microseconds); a `list()` of everything unpacks all of them. Infinity keeps all parsed.
    */
   hotObjects?: number | undefined
 }
 
-/** What an informer needs beside its options; the manager brings it. */
+/** Dependencies of an informer, which the manager provides, and its options. */
 export type InformerParts<Body> = InformerOptions<Body> & {
   client: Client
   resource: Resource<Body>
   log?: Log | undefined
-  /** For tests and slow networks: everything of list+watch that may be set. */
+  /** Settings of list+watch, for tests and slow networks. */
   listWatch?:
     | Partial<
         Pick<ListWatchOptions<Body>, 'backoff' | 'watchTimeoutMs' | 'idleTimeoutMs' | 'pageSize' | 'streamLists' | 'clock' | 'random'>
@@ -40,12 +40,12 @@ export type InformerParts<Body> = InformerOptions<Body> & {
 }
 
 /**
- * A cache of one kind, kept equal to the server's state by list+watch. What it returns, and what handlers, predicates and
- * indexes see, is shared by all readers and frozen: copy first (`structuredClone`), then change.
+ * A cache of one kind, kept in sync with the server by list+watch. The objects that it returns and passes to handlers, predicates and
+ * indexes are shared by all readers and frozen: copy one (`structuredClone`) before changing it.
  */
 export class Informer<Body = { [field: string]: unknown }> {
   readonly resource: Resource<Body>
-  /** Which of the manager's clusters it follows; undefined for the manager's own client. */
+  /** The manager's cluster that it follows; undefined for the manager's own client. */
   readonly cluster: string | undefined
   readonly #client: Client
   readonly #options: InformerParts<Body>
@@ -54,16 +54,16 @@ export class Informer<Body = { [field: string]: unknown }> {
   readonly #isInShard: (object: KubeObject<unknown>) => boolean
   readonly #objects: ObjectStore<Body>
   readonly #indexes = new Map<string, ObjectIndex<KubeObject<Body>>>()
-  /** Made when somebody asks for one namespace: an index costs some 50 bytes an object. */
+  /** Created by the first list of one namespace: an index costs about 50 bytes per object. */
   #byNamespace: ObjectIndex<KubeObject<Body>> | undefined
   readonly #handlers: ChangeHandlers<Body>
-  readonly #ownWrites = new PendingWrites()
-  readonly #departed = new Tombstones()
+  readonly #pendingWrites = new PendingWrites()
+  readonly #tombstones = new Tombstones()
   readonly #synced = Promise.withResolvers<void>()
-  /** Everything up to here has been seen. Invariant: never behind any object that came from the watch. */
+  /** Every event up to this version has been received. Invariant: never lower than the version of any object that came from the watch. */
   #resourceVersion = ''
   #hasSynced = false
-  /** Keys that came with the present attempt to fill the cache, while there is one that hands its parts on. */
+  /** Keys received by the current attempt to fill the cache, if that list is streamed in parts. */
   #filling: Set<string> | undefined
   #lastError: Error | undefined
 
@@ -86,7 +86,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#hasSynced
   }
 
-  /** Why the cache cannot be kept up to date just now, such as a missing CRD; undefined while all is well. */
+  /** Why the cache cannot currently be kept in sync, such as a missing CRD; undefined while it is in sync. */
   get lastError(): Error | undefined {
     return this.#lastError
   }
@@ -107,7 +107,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     signal.removeEventListener('abort', onAbort)
   }
 
-  /** Keeps the cache up to date until `signal` aborts; the manager calls it. */
+  /** Keeps the cache in sync until `signal` aborts. Called by the manager. */
   async start(signal: AbortSignal): Promise<void> {
     const { namespace, labelSelector, fieldSelector, shardSelector } = this.#options
     await listWatch(this.#client, this.resource, {
@@ -116,25 +116,25 @@ export class Informer<Body = { [field: string]: unknown }> {
       fieldSelector,
       shardSelector,
       ...this.#options.listWatch,
-      // What the transform would drop need not be read.
+      // managedFields are only read if a transform may want them.
       managedFields: this.#options.transform !== undefined,
       signal,
-      chunks: { begin: () => this.#beginFilling(), add: items => this.#fill(items) },
+      chunks: { begin: () => this.#beginFilling(), add: items => this.#addChunk(items) },
       onReplace: (items, resourceVersion) => this.#replace(items, resourceVersion),
       onEvent: event => this.#event(event),
       skipLine: line => this.#skip(line),
       onError: (error, retryInMs) => {
         this.#lastError = isReason(error, 'NotFound') ? this.#missing(error) : coerceError(error)
-        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch broke, trying again')
+        this.#log.warn({ err: this.#lastError, retryInMs: Math.round(retryInMs) }, 'list+watch failed, retrying')
       },
     })
   }
 
-  /** A list of a kind that exists is never NotFound, so it is the kind that is missing. */
+  /** Listing a kind that exists never returns NotFound, so the kind itself is missing. */
   #missing(error: Error): Error {
     const { group, plural, version, apiVersion } = this.resource
     const wanted = group ? `is the CRD ${plural}.${group} applied, and does it serve ${version}?` : `does the server serve ${apiVersion}?`
-    return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} It is asked again until it has`, { cause: error })
+    return new Error(`the server has no ${plural} of ${apiVersion}: ${wanted} retrying until it does`, { cause: error })
   }
 
   /** The object under `namespace/name`, or `name` for a cluster-scoped kind. */
@@ -142,7 +142,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#objects.read(key)
   }
 
-  /** Whether there is an object under `key`; reads nothing. */
+  /** Whether the cache has an object under `key`; parses nothing. */
   has(key: string): boolean {
     return this.#objects.stored(key) !== undefined
   }
@@ -164,18 +164,18 @@ export class Informer<Body = { [field: string]: unknown }> {
     return this.#resolve(this.#indexed(indexName).keys(value))
   }
 
-  /** The keys of what {@link byIndex} returns: reads no object, so it is the cheap way to count, compare or ask whether there is any. */
+  /** The keys of what {@link byIndex} returns. Parses no object, so it is the cheap way to count, compare or test for existence. */
   indexKeys(indexName: string, value: string): string[] {
     return [...this.#indexed(indexName).keys(value)]
   }
 
-  /** Declares an index, also later. A name that exists keeps its first function, so that several users may ask for it. */
+  /** Declares an index at any time. An existing name keeps its first function, so that several callers may declare it. */
   addIndex(name: string, valuesOf: (object: KubeObject<Body>) => readonly string[]): void {
     if (this.#indexes.has(name)) return
     this.#indexes.set(name, this.#build(valuesOf))
   }
 
-  /** Calls `handler` for what is there and for every change after it; returns how to stop that. A handler that throws is logged and stays. */
+  /** Calls `handler` for every present object and every later change; returns a function that removes it. A handler that throws is logged and kept. */
   onChange(handler: ChangeHandler<Body>): () => void {
     const remove = this.#handlers.add(handler)
     for (const [, object] of this.#objects.objects()) {
@@ -186,50 +186,50 @@ export class Informer<Body = { [field: string]: unknown }> {
   }
 
   /**
-   * Puts the answer of a write into the cache, so that the next reconcile reads its own write even if the watch is
-   * behind. Does nothing if the cache is as new already; returns whether it did something. `manager.client` and the client
-   * of a reconcile do it by themselves: this is for writes by other clients.
+   * Puts the response to a write into the cache, so that the next reconcile reads its own write even if the watch lags. Does nothing
+   * if the cache is already as new; returns whether it changed. `manager.client` and the client of a reconcile do this
+   * automatically: call it for writes by other clients.
    */
   applyLocal(object: KubeObject<Body>): boolean {
     const key = objectKey(object)
     const version = object.metadata.resourceVersion
     const cached = this.#objects.stored(key)
-    // Seen up to here: what the cache lacks at this version has been deleted since.
+    // Events up to here have been received: an object that the cache lacks at this version was deleted since.
     if (!this.#hasSynced || compareResourceVersions(version, this.#resourceVersion) <= 0) return false
     if (cached && compareResourceVersions(version, cached.resourceVersion) <= 0) return false
-    if (this.#departed.isLate(object) || !this.#isInShard(object)) return false
+    if (this.#tombstones.isLate(object) || !this.#isInShard(object)) return false
     const { apiVersion, kind } = this.resource
-    // A copy for a transform of the user's, since the answer is the caller's.
+    // A copy for the user's transform, because the response belongs to the caller.
     const copy = this.#options.transform ? structuredClone(object) : object
     const own = isMetadataOnly(this.resource)
       ? ({ apiVersion, kind, metadata: copy.metadata } as KubeObject<Body>)
       : { ...copy, apiVersion, kind }
     if (!this.#selects(object)) {
-      // The write took it out of the selection, as the watch will say.
+      // The write removed it from the selection, as the watch will report.
       if (cached?.uid !== object.metadata.uid) return false
       this.#drop(key, version, own)
       return true
     }
-    this.#ownWrites.add(key, version)
+    this.#pendingWrites.add(key, version)
     this.#put(key, this.#kept(own), false)
     return true
   }
 
-  /** Like {@link applyLocal} for the answer of a delete that says that the object is gone for good. */
+  /** Like {@link applyLocal}, for the response to a delete that removed the object completely. */
   applyLocalDelete(key: string, uid: string): boolean {
     if (!this.#hasSynced || this.#objects.stored(key)?.uid !== uid) return false
     this.#drop(key, undefined)
     return true
   }
 
-  /** Only the first list is taken in parts: nobody relies on the cache yet, and it is the largest moment of a process. */
+  /** Only the first list is processed in parts: no reader relies on the cache yet, and it is the peak of the process's memory. */
   #beginFilling(): boolean {
     if (this.#hasSynced) return false
     this.#filling = new Set()
     return true
   }
 
-  #fill(items: KubeObject<Body>[]): void {
+  #addChunk(items: KubeObject<Body>[]): void {
     for (const item of items) {
       if (!this.#isInShard(item)) continue
       const key = objectKey(item)
@@ -243,22 +243,22 @@ export class Informer<Body = { [field: string]: unknown }> {
     const filled = this.#filling
     this.#filling = undefined
     if (compareResourceVersions(resourceVersion, this.#resourceVersion) < 0) {
-      this.#ownWrites.forgetPending()
-      this.#departed.clear()
+      this.#pendingWrites.forgetPending()
+      this.#tombstones.clear()
     }
-    const isAhead = (key: string) => this.#ownWrites.isAhead(key, this.#objects.stored(key)?.resourceVersion, resourceVersion)
-    const gone = new Set(this.#objects.keys())
-    for (const key of filled ?? []) gone.delete(key)
+    const isAhead = (key: string) => this.#pendingWrites.isAhead(key, this.#objects.stored(key)?.resourceVersion, resourceVersion)
+    const removed = new Set(this.#objects.keys())
+    for (const key of filled ?? []) removed.delete(key)
     for (const item of items) {
-      if (!this.#isInShard(item) || this.#departed.isLate(item)) continue
+      if (!this.#isInShard(item) || this.#tombstones.isLate(item)) continue
       const key = objectKey(item)
-      gone.delete(key)
+      removed.delete(key)
       if (isAhead(key)) continue
-      this.#ownWrites.settle(key)
+      this.#pendingWrites.settle(key)
       this.#put(key, this.#kept(item), isInitial)
     }
-    for (const key of gone) if (!isAhead(key)) this.#drop(key, resourceVersion)
-    this.#ownWrites.forgetEchoes()
+    for (const key of removed) if (!isAhead(key)) this.#drop(key, resourceVersion)
+    this.#pendingWrites.forgetEchoes()
     this.#resourceVersion = resourceVersion
     this.#lastError = undefined
     if (!this.#hasSynced) {
@@ -273,11 +273,11 @@ export class Informer<Body = { [field: string]: unknown }> {
       const key = objectKey(object)
       const cached = this.#objects.stored(key)
       const age = cached ? compareResourceVersions(resourceVersion, cached.resourceVersion) : 1
-      if (age >= 0) this.#ownWrites.settle(key)
-      // Equal for a deletion: with a selector, the write that made an object leave it is reported as DELETED at its own version.
+      if (age >= 0) this.#pendingWrites.settle(key)
+      // Equal versions for a deletion: with a selector, the write that removed an object from it is reported as DELETED at that write's version.
       if (type === 'DELETED') {
         if (cached && age >= 0) this.#drop(key, resourceVersion, object)
-      } else if (age > 0 && this.#isInShard(object) && !this.#departed.isLate(object)) {
+      } else if (age > 0 && this.#isInShard(object) && !this.#tombstones.isLate(object)) {
         this.#put(key, this.#kept(object), false)
       }
     }
@@ -285,18 +285,18 @@ export class Informer<Body = { [field: string]: unknown }> {
   }
 
   #skip(line: string): string | undefined {
-    const version = this.#ownWrites.takeEcho(line, key => this.#objects.stored(key)?.uid)
+    const version = this.#pendingWrites.takeEcho(line, key => this.#objects.stored(key)?.uid)
     if (version !== undefined) this.#advance(version)
     return version
   }
 
-  /** The watch is alive, and has brought everything up to here. */
+  /** The watch is alive and has delivered everything up to this version. */
   #advance(resourceVersion: string): void {
     if (compareResourceVersions(resourceVersion, this.#resourceVersion) > 0) this.#resourceVersion = resourceVersion
     this.#lastError = undefined
   }
 
-  /** What is kept of an object. A transform that throws or loses what identifies it must not hold up the whole watch. */
+  /** The object after the transform. A transform that throws or drops the identity must not block the whole watch. */
   #kept(object: KubeObject<Body>): KubeObject<Body> {
     const { transform } = this.#options
     if (!transform) return dropManagedFields(object)
@@ -306,7 +306,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       if (kept?.metadata?.uid === uid && kept.metadata.resourceVersion === resourceVersion) return kept
       throw new TypeError('a transform must keep metadata.uid and metadata.resourceVersion')
     } catch (error) {
-      this.#log.error({ err: coerceError(error), key: objectKey(object) }, 'transform failed, the object is kept as it came')
+      this.#log.error({ err: coerceError(error), key: objectKey(object) }, 'transform failed, keeping the object unchanged')
       return dropManagedFields(object)
     }
   }
@@ -315,13 +315,13 @@ export class Informer<Body = { [field: string]: unknown }> {
     const stored = this.#objects.stored(key)
     if (stored?.resourceVersion === object.metadata.resourceVersion && stored.uid === object.metadata.uid) return
     const isAnother = stored !== undefined && stored.uid !== object.metadata.uid
-    const old = stored && this.#objects.later(key)
-    if (isAnother) this.#departed.add(stored.uid, undefined)
+    const old = stored && this.#objects.snapshot(key)
+    if (isAnother) this.#tombstones.add(stored.uid, undefined)
     this.#objects.set(key, object)
     if (this.#handlers.size === 0 && !this.#byNamespace && this.#indexes.size === 0) return
     deepFreeze(object)
     if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old?.(), object)
-    // Deleted and made again while we were away: handlers must see both, or what belonged to the old one is never cleaned up.
+    // Deleted and recreated while disconnected: handlers must see both, or what belonged to the old object is never cleaned up.
     if (old && isAnother) {
       this.#handlers.deleted(old())
       this.#handlers.added(object, isInitial)
@@ -332,13 +332,13 @@ export class Informer<Body = { [field: string]: unknown }> {
     }
   }
 
-  /** `version` is the one it left at, where that is known, and `last` the state the server deleted, where the watch told it. */
+  /** `version` is the version of the removal if known; `last` is the state that the server deleted if the watch reported it. */
   #drop(key: string, version: string | undefined, last?: KubeObject<Body>): void {
     const stored = this.#objects.stored(key)
     if (!stored) return
-    this.#departed.add(stored.uid, version)
-    const old = this.#objects.later(key)
-    this.#ownWrites.settle(key)
+    this.#tombstones.add(stored.uid, version)
+    const old = this.#objects.snapshot(key)
+    this.#pendingWrites.settle(key)
     this.#objects.delete(key)
     if (this.#byNamespace || this.#indexes.size > 0) this.#index(key, old(), undefined)
     if (this.#handlers.size === 0) return
@@ -353,7 +353,7 @@ export class Informer<Body = { [field: string]: unknown }> {
       try {
         index.replace(key, old, next)
       } catch (error) {
-        this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is not found under it')
+        this.#log.error({ err: coerceError(error), index: name, key }, 'index function threw, the object is missing from the index')
       }
     }
   }
@@ -362,7 +362,7 @@ export class Informer<Body = { [field: string]: unknown }> {
     const index = this.#indexes.get(indexName)
     if (index) return index
     const known = [...this.#indexes.keys()].join(', ') || 'none'
-    throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}: it has ${known}`)
+    throw new RangeError(`informer of ${this.resource.plural} has no index ${JSON.stringify(indexName)}; known indexes: ${known}`)
   }
 
   #build(valuesOf: (object: KubeObject<Body>) => readonly string[]): ObjectIndex<KubeObject<Body>> {

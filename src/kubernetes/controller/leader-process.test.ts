@@ -8,7 +8,7 @@ import { InMemoryApi } from '../../../test/support/in-memory-api.ts'
 
 type Claim = { session: string; atNs: bigint }
 
-/** Starts a contender whose wall clock is off by `skewMs`; its claims go to `claims` as they come. */
+/** Starts a contender whose wall clock is off by `skewMs`; its claims are appended to `claims`. */
 function contend(server: string, identity: string, skewMs: number, claims: Claim[]): ChildProcess {
   const program = join(import.meta.dirname, 'contender.testing.ts')
   const child = spawn(process.execPath, [program, server, identity, String(skewMs)], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -28,14 +28,14 @@ test('invariant 2: of two processes whose clocks disagree and jump by an hour, o
   ])
   const leader = () => claims.at(-1)?.session.split('-')[0]
   try {
-    await eventually(() => leader() !== undefined, 'somebody leads', 20_000)
+    await eventually(() => leader() !== undefined, 'a leader', 20_000)
     for (let round = 0; round < 2; round++) {
       const stopped = leader() as string
       const other = stopped === 'ann' ? 'bob' : 'ann'
       children.get(stopped)?.kill('SIGSTOP')
       await eventually(() => leader() === other, `${other} takes over`, 20_000)
       children.get(stopped)?.kill('SIGCONT')
-      // What it believed when it was stopped must not come through now.
+      // What it believed when it was stopped must not take effect now.
       const before = claims.length
       await eventually(() => claims.length > before + 50, 'more claims', 20_000)
     }

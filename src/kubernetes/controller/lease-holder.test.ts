@@ -8,7 +8,7 @@ import { LeaseHolder, type LeaseStore } from './index.ts'
 
 const durations = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 }
 
-/** The server's side: one lease, strict about versions, on real (virtual) time. Requests and answers take `delayMs()` each. */
+/** The server: one Lease with strict versions on virtual time. Requests and responses take `delayMs()` each. */
 class Cluster {
   readonly time = new VirtualClock()
   lease: KubeObject<LeaseBody> | undefined
@@ -59,7 +59,7 @@ class Cluster {
   }
 }
 
-/** One process: its clock may have another origin, it may be stopped (SIGSTOP) or cut off. */
+/** One process: its clock may have another origin, and it may be stopped (SIGSTOP) or cut off from the server. */
 class Contender {
   readonly identity: string
   readonly holder: LeaseHolder
@@ -76,7 +76,7 @@ class Contender {
     this.#cluster = cluster
     const { time } = cluster
     const originMs = identity.length * 1_000_000
-    // A stopped process wakes from no timer until it goes on.
+    // No timer wakes a stopped process until it continues.
     const sleep = async (ms: number, signal?: AbortSignal) => {
       await time.sleep(ms, signal)
       await this.running()
@@ -114,7 +114,7 @@ class Contender {
   }
 }
 
-test('the first leads, the second waits, and takes over at once after an orderly stop', async () => {
+test('the first leads, the second waits and takes over immediately after a graceful stop', async () => {
   const cluster = new Cluster()
   const one = cluster.contender('one')
   await cluster.time.advance(100)
@@ -129,7 +129,7 @@ test('the first leads, the second waits, and takes over at once after an orderly
   await two.stop()
 })
 
-test('invariant 2: a leader that is cut off stops before the other starts, though their clocks disagree', async () => {
+test('invariant 2: a leader cut off from the server stops before the other starts, although their clocks disagree', async () => {
   const cluster = new Cluster()
   const one = cluster.contender('one')
   await cluster.time.advance(100)
@@ -151,7 +151,7 @@ test('invariant 2: a leader that is cut off stops before the other starts, thoug
   await two.stop()
 })
 
-test('invariant 2: a leader that was stopped for long knows at its first look that it no longer leads', async () => {
+test('invariant 2: a leader that was paused detects at its first check that it no longer leads', async () => {
   const cluster = new Cluster()
   const one = cluster.contender('one')
   await cluster.time.advance(100)
@@ -166,7 +166,7 @@ test('invariant 2: a leader that was stopped for long knows at its first look th
   await two.stop()
 })
 
-test('invariant 2: an answer that took longer than the deadline makes no leader, since the lease runs from the sending', async () => {
+test('invariant 2: a response later than the deadline makes no leader, because the Lease counts from the sending', async () => {
   const cluster = new Cluster()
   // Reads until 16 s, the create is sent then, is done at 24 s and answered at 32 s.
   const one = cluster.contender('one', 8_000)
@@ -184,7 +184,7 @@ test('invariant 2: an answer that took longer than the deadline makes no leader,
   await two.stop()
 })
 
-test('invariant 2: under random pauses, cuts and slow networks there are never two leaders, and in calm there is one', async () => {
+test('invariant 2: under random pauses, partitions and delays there are never two leaders, and afterwards there is one', async () => {
   const fault = fc.record({
     who: fc.constantFrom(0, 1, 2),
     what: fc.constantFrom('pause' as const, 'cut' as const, 'slow' as const),
@@ -230,7 +230,7 @@ test('invariant 2: under random pauses, cuts and slow networks there are never t
   )
 })
 
-test('durations that cannot be safe are refused', () => {
+test('rejects durations that cannot be safe', () => {
   const parts = { leaseName: 'ctl', namespace: 'a', identity: 'x', store: new Cluster().store({} as Contender) }
   throws(() => new LeaseHolder({ ...parts, renewDeadlineMs: 15_000 }), /leaseDurationMs 15000 must be > renewDeadlineMs 15000/)
 })

@@ -1,22 +1,22 @@
 import { bootClock, type Client, type Clock, type LeaseBody, leaseResource } from '../client/index.ts'
 import { isReason, type KubeObject, type NewObject } from '../object/index.ts'
 import { coerceError, type Log, silentLog } from '../util/log.ts'
-import { decideElection, nextLeaseSpec, type Observation, observeLease } from './decide-election.ts'
+import { decideElection, type LeaseObservation, nextLeaseSpec, observeLease } from './decide-election.ts'
 
 export type LeaseOptions = {
   leaseName: string
   namespace: string
-  /** Who we are: unique per process, also after a restart; two with one identity would both lead. */
+  /** Unique per process, even across restarts: two processes with one identity would both lead. */
   identity: string
-  /** How long others wait after our last sign of life; default 15,000. */
+  /** How long other candidates wait after the last renewal they saw; default 15,000. */
   leaseDurationMs?: number | undefined
-  /** How long after the sending of our last successful renewal we lead; default 10,000, must be below leaseDurationMs. */
+  /** How long this process leads after it sent its last successful renewal; default 10,000, must be below leaseDurationMs. */
   renewDeadlineMs?: number | undefined
   /** Time between attempts; default 2,000. */
   retryPeriodMs?: number | undefined
 }
 
-/** Where the lease is kept; tests bring one in memory. Every write fails with Conflict or AlreadyExists if it came second. */
+/** Storage of the Lease; tests use one in memory. A write that lost a race fails with Conflict or AlreadyExists. */
 export type LeaseStore = {
   read(): Promise<KubeObject<LeaseBody> | undefined>
   create(lease: NewObject<LeaseBody>): Promise<KubeObject<LeaseBody>>
@@ -26,23 +26,23 @@ export type LeaseStore = {
 export type LeaseHolderParts = LeaseOptions & {
   store: LeaseStore
   log?: Log | undefined
-  /** Default {@link bootClock}: a machine that slept does not believe that it leads still. */
+  /** Default {@link bootClock}: a machine that was suspended does not believe that it still leads. */
   clock?: Clock | undefined
   random?: (() => number) | undefined
-  /** For the times in the record, which only people read. */
+  /** For the informational times in the record. */
   wallMs?: (() => number) | undefined
 }
 
 export type LeaseCallbacks = {
   onGained(): void
-  /** Called once per loss; we contend again when it resolves, so it ends everything that needed the lease. */
+  /** Called once per loss. The process contends again when it resolves, so it must end everything that needs the Lease. */
   onLost(): Promise<void> | void
 }
 
 /**
- * Holds a Lease as long as it can. We stop leading `renewDeadlineMs` after the SENDING of the last renewal that
- * succeeded; others take over `leaseDurationMs` after they SAW it, which is later. So two never lead at once, whatever
- * the clocks of the machines say (invariant 2), as long as what leads asks {@link isHeld} before it acts.
+ * Holds a Lease as long as it can. This process stops leading `renewDeadlineMs` after it SENT the last successful renewal; others take
+ * over `leaseDurationMs` after they SAW it, which is later. So two processes never lead at the same time, whatever their wall
+ * clocks show (invariant 2), provided the leader checks {@link isHeld} before it acts.
  */
 export class LeaseHolder {
   readonly #parts: LeaseHolderParts
@@ -51,9 +51,9 @@ export class LeaseHolder {
   readonly #leaseDurationMs: number
   readonly #renewDeadlineMs: number
   readonly #retryPeriodMs: number
-  #observation: Observation | undefined
+  #observation: LeaseObservation | undefined
   #lease: KubeObject<LeaseBody> | undefined
-  /** We lead while the monotonic clock is below this. */
+  /** This process leads while the monotonic clock is below this. */
   #validUntilMs = Number.NEGATIVE_INFINITY
   #isLeading = false
 
@@ -61,7 +61,7 @@ export class LeaseHolder {
     const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2_000 } = parts
     if (!(leaseDurationMs > renewDeadlineMs && renewDeadlineMs > retryPeriodMs && retryPeriodMs > 0)) {
       throw new RangeError(
-        `leaseDurationMs ${leaseDurationMs} must be > renewDeadlineMs ${renewDeadlineMs}, and that > retryPeriodMs ${retryPeriodMs} > 0`,
+        `leaseDurationMs ${leaseDurationMs} must be > renewDeadlineMs ${renewDeadlineMs}, which must be > retryPeriodMs ${retryPeriodMs} > 0`,
       )
     }
     this.#parts = parts
@@ -72,12 +72,12 @@ export class LeaseHolder {
     this.#retryPeriodMs = retryPeriodMs
   }
 
-  /** True while nobody else can hold the lease: judged now, so also right after the process was stopped for a while. */
+  /** True while no other process can hold the Lease. Judged at the call, so it is correct immediately after the process was stopped for a while. */
   get isHeld(): boolean {
     return this.#isLeading && this.#clock.nowMs() < this.#validUntilMs
   }
 
-  /** Contends until `signal` aborts; then, if we lead, `onLost` ends the work first and the lease is released. */
+  /** Contends until `signal` aborts; then, if this process leads, `onLost` ends the work before the Lease is released. */
   async run(signal: AbortSignal, callbacks: LeaseCallbacks): Promise<void> {
     const { random = Math.random } = this.#parts
     while (!signal.aborted) {
@@ -87,8 +87,8 @@ export class LeaseHolder {
         callbacks.onGained()
         await this.#lead(signal)
         const isStillOurs = this.isHeld
-        if (!isStillOurs) this.#log.error({}, 'lost leadership: the lease could not be renewed in time')
-        // While the work winds down after a stop, the lease is kept: nobody starts before we are done.
+        if (!isStillOurs) this.#log.error({}, 'lost leadership: the Lease was not renewed in time')
+        // The Lease is kept while work winds down after a stop, so that no other process starts before it has ended.
         const keeping = new AbortController()
         const kept = isStillOurs ? this.#keep(keeping.signal) : undefined
         await callbacks.onLost()
@@ -110,11 +110,11 @@ export class LeaseHolder {
     const onAbort = () => ended.abort()
     signal.addEventListener('abort', onAbort, { once: true })
     const renewing = this.#keep(ended.signal)
-    // Beside the renewals, since one of them may hang for longer than the deadline.
+    // Independent of the renewals, because one of them may hang past the deadline.
     while (!signal.aborted && this.isHeld) await this.#clock.sleep(this.#validUntilMs - this.#clock.nowMs(), signal)
     ended.abort()
     signal.removeEventListener('abort', onAbort)
-    // A hanging request is not waited for: its answer is ignored by the check in #try.
+    // A hanging request is not awaited: the check in #try ignores its response.
     void renewing.catch(() => undefined)
   }
 
@@ -126,36 +126,39 @@ export class LeaseHolder {
     }
   }
 
-  /** One round: read, decide, write. Returns whether the lease is ours for the next `renewDeadlineMs` from its sending. */
+  /** One round: read, decide, write. Returns whether the Lease is held for `renewDeadlineMs` from when the write was sent. */
   async #try(): Promise<boolean> {
     const { store, identity, wallMs = Date.now } = this.#parts
     const wasLeading = this.#isLeading
     try {
-      // A leader writes over what it wrote last, without reading: one request per renewal.
+      // A leader overwrites its own last write without reading: one request per renewal.
       const current = wasLeading && this.#lease ? this.#lease : await store.read()
       if (current && current !== this.#lease) this.#observation = observeLease(this.#observation, current, this.#clock.nowMs())
       if (!current) this.#observation = undefined
-      const verdict = decideElection(this.#observation, identity, this.#clock.nowMs())
-      if (verdict.kind === 'wait') return false
+      const action = decideElection(this.#observation, identity, this.#clock.nowMs())
+      if (action.kind === 'wait') return false
       const sentMs = this.#clock.nowMs()
       const spec = nextLeaseSpec(current?.spec, { identity, durationMs: this.#leaseDurationMs, wallMs: wallMs() })
       const lease = current ? await store.update({ ...current, spec }) : await store.create({ ...this.#newLease(), spec })
       const nowMs = this.#clock.nowMs()
-      // Invariant 2: a lease that ran out while the answer was on its way is not brought back to life; it is won anew.
+      // Invariant 2: a Lease that expired while the response was in flight is not revived; it must be acquired again.
       if (wasLeading && (!this.#isLeading || nowMs >= this.#validUntilMs)) return false
       const validUntilMs = sentMs + this.#renewDeadlineMs
       this.#lease = lease
       this.#observation = observeLease(this.#observation, lease, nowMs)
       if (nowMs >= validUntilMs) return false
-      // An older request that hung may be answered last.
+      // The response to an older, hanging request may arrive last.
       this.#validUntilMs = Math.max(this.#validUntilMs, validUntilMs)
       return true
     } catch (thrown) {
-      // What we hold is out of date: read before the next write.
+      // Our copy is outdated: read before the next write.
       this.#lease = undefined
       const isRace = isReason(thrown, 'Conflict', 'AlreadyExists')
       if (!isRace)
-        this.#log.warn({ err: coerceError(thrown) }, wasLeading ? 'lease was not renewed, trying again' : 'lease could not be tried')
+        this.#log.warn(
+          { err: coerceError(thrown) },
+          wasLeading ? 'Lease was not renewed, retrying' : 'Lease could not be read or acquired, retrying',
+        )
       return false
     }
   }
@@ -167,7 +170,7 @@ export class LeaseHolder {
       const spec = { ...nextLeaseSpec(this.#lease.spec, { identity, durationMs: 1_000, wallMs: wallMs() }), holderIdentity: '' }
       await store.update({ ...this.#lease, spec })
     } catch (error) {
-      this.#log.warn({ err: coerceError(error) }, 'lease was not released, others wait until it runs out')
+      this.#log.warn({ err: coerceError(error) }, 'Lease was not released, other candidates wait until it expires')
     }
     this.#lease = undefined
     this.#observation = undefined
@@ -179,7 +182,7 @@ export class LeaseHolder {
   }
 }
 
-/** The lease of `options` at the API server. Requests are bounded, so that a silent server cannot hold us past the deadline. */
+/** The Lease of `options` at the API server. Requests have a timeout, so that an unresponsive server cannot block past the deadline. */
 export function leaseStore(client: Client, { leaseName, namespace, renewDeadlineMs = 10_000 }: LeaseOptions): LeaseStore {
   const leases = client.resource(leaseResource)
   const bounded = () => ({ signal: AbortSignal.timeout(renewDeadlineMs) })

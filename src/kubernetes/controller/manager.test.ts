@@ -53,7 +53,7 @@ function recorder(reconcile: (request: ReconcileRequest) => Promise<Result> | Re
   return { calls, controller: made }
 }
 
-test('what is there and what changes is reconciled, owners and mapped objects too, over one watch per kind', async () => {
+test('existing and changed objects, their owners and mapped objects are reconciled, over one watch per kind', async () => {
   await withManager(async ({ api, manager }) => {
     api.put(path('x'))
     const { calls, controller: maps } = recorder(undefined, {
@@ -75,7 +75,7 @@ test('what is there and what changes is reconciled, owners and mapped objects to
   })
 })
 
-test('a throw is tried again with backoff, a terminal error waits for a change, requeueAfterMs comes back', async () => {
+test('an error is retried with backoff, a terminal error waits for a change, requeueAfterMs requeues', async () => {
   const attempts: number[] = []
   const again: string[] = []
   await withManager(async ({ api, manager }) => {
@@ -125,7 +125,7 @@ test('invariant 7: changes during a reconcile of the key wait for it', async () 
   })
 })
 
-test('stop lets a reconcile finish, and aborts the signal of one that does not', async () => {
+test('stop waits for a reconcile and aborts the signal of one that does not finish', async () => {
   const ended: string[] = []
   await withManager(async ({ api, manager }) => {
     const { calls, controller: maps } = recorder(async ({ name, signal }) => {
@@ -144,7 +144,7 @@ test('stop lets a reconcile finish, and aborts the signal of one that does not',
   })
 })
 
-test('a kind that cannot be listed holds up its own controller only, readyz says why, and it starts when the kind comes', async () => {
+test('a kind that cannot be listed delays only its own controller, readyz reports why, and it starts when the kind appears', async () => {
   await withManager(async ({ api, manager }) => {
     let hasSecrets = false
     api.intercept = ({ path }, response) => {
@@ -172,7 +172,7 @@ test('a kind that cannot be listed holds up its own controller only, readyz says
   })
 })
 
-test('a runnable that fails makes the manager unhealthy and leaves the others alone', async () => {
+test('a runnable that fails makes the manager unhealthy and does not affect the others', async () => {
   await withManager(async ({ api, manager }) => {
     const { calls, controller: maps } = recorder()
     manager.add({ name: 'ticker', start: async () => Promise.reject(new Error('no clock')) })
@@ -185,19 +185,19 @@ test('a runnable that fails makes the manager unhealthy and leaves the others al
   })
 })
 
-test('names are unique, a manager starts once, and options are checked', async () => {
+test('names are unique, a manager starts once, and options are validated', async () => {
   await withManager(async ({ manager }) => {
     manager.add(recorder().controller)
-    throws(() => manager.add(recorder().controller), /a controller named "maps" was added before/)
-    throws(() => recorder(undefined, { maxConcurrent: 0 }), /maxConcurrent of controller maps must be a whole number > 0, got 0/)
+    throws(() => manager.add(recorder().controller), /a controller named "maps" was already added/)
+    throws(() => recorder(undefined, { maxConcurrent: 0 }), /maxConcurrent of controller maps must be an integer > 0, got 0/)
     manager.informer(secretResource, { transform: object => object })
     throws(() => manager.informer(secretResource, { transform: object => object }), /another transform/)
     await manager.start()
-    await rejects(manager.start(), /it starts once/)
+    await rejects(manager.start(), /it can be started only once/)
   })
 })
 
-test('two managers with leader election: one works, the other takes over after an orderly stop', async () => {
+test('two managers with leader election: one works, the other takes over after a graceful stop', async () => {
   await withManager(
     async ({ api, manager, client }) => {
       const first = recorder()
@@ -232,7 +232,7 @@ test('two managers with leader election: one works, the other takes over after a
   )
 })
 
-test('invariant 7: when the lease cannot be renewed, running reconciles are aborted, and it goes on after the lease is won again', async () => {
+test('invariant 7: when the Lease cannot be renewed, running reconciles are aborted, and work resumes after it is acquired again', async () => {
   const election = { leaseName: 'ctl', namespace: 'a', identity: 'one', leaseDurationMs: 300, renewDeadlineMs: 200, retryPeriodMs: 20 }
   await withManager(
     async ({ api, manager }) => {
@@ -260,7 +260,7 @@ test('invariant 7: when the lease cannot be renewed, running reconciles are abor
   )
 })
 
-test('metrics come under the names of controller-runtime', async () => {
+test('metrics have the names of controller-runtime', async () => {
   const { Registry } = await import('prom-client')
   const registry = new Registry()
   await withManager(
@@ -292,7 +292,7 @@ test('metrics come under the names of controller-runtime', async () => {
   )
 })
 
-test('an error of a controller for a kind unknown to the compiler is still one error', async () => {
+test('a type error in a controller for an untyped kind is a single error', async () => {
   const stranger = describeResource<{ spec: { a: string } }>({
     group: 'x.dev',
     version: 'v1',
@@ -305,7 +305,7 @@ test('an error of a controller for a kind unknown to the compiler is still one e
     manager.add(made)
     await manager.start()
     api.put('/apis/x.dev/v1/namespaces/a/stacks/s', { spec: { a: '1' } })
-    await eventually(() => calls[0] === 'a/s', 'the stranger')
+    await eventually(() => calls[0] === 'a/s', 'the untyped kind')
     equal(manager.informer(stranger).get('a/s')?.spec.a, '1')
   })
 })

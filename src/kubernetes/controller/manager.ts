@@ -1,37 +1,38 @@
 import type { Registry } from 'prom-client'
-import { type Client, isMetadataOnly } from '../client/index.ts'
+import type { Client } from '../client/index.ts'
 import type { Resource } from '../object/index.ts'
 import { coerceError, type Log } from '../util/log.ts'
 import { systemTimers, type Timers } from '../util/timers.ts'
 import { consoleLog } from './console-log.ts'
 import { Controller, type ControllerHost } from './controller.ts'
-import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
+import type { Informer, InformerOptions, InformerParts } from './informer.ts'
 import { LeaseHolder, type LeaseOptions, leaseStore } from './lease-holder.ts'
 import { type Metrics, metricsOn, noMetrics } from './metrics.ts'
 import { NotLeaderError } from './not-leader-error.ts'
 import { type ProbeOptions, ProbeServer } from './probe-server.ts'
+import { SharedInformers } from './shared-informers.ts'
 import type { Tracer } from './trace.ts'
 import { WriteThroughClient } from './write-through-client.ts'
 
-/** Something that runs beside the controllers until its signal aborts, such as a server or a ticker; begins when all caches are filled. */
+/** A task that runs alongside the controllers until its signal aborts, such as a server or a ticker. It starts when all caches are filled. */
 export type Runnable = {
   start(signal: AbortSignal): Promise<void>
-  /** Default true: where the manager has leader election, only the leader runs it. */
+  /** Default true: with leader election only the leader runs it. */
   needsLeader?: boolean | undefined
   name?: string | undefined
 }
 
 export type ManagerOptions = {
   client: Client
-  /** Further clusters, by names of letters, digits and dashes: for informers and controllers that say `cluster` or `clusters`. */
+  /** Further clusters by name (letters, digits, dots, dashes), for informers and controllers with `cluster` or `clusters`. */
   clusters?: Readonly<Record<string, Client>> | undefined
-  /** Default: warnings and errors on stderr, as `consoleLog('warn')` writes them. `silentLog` says nothing. */
+  /** Default: warnings and errors on stderr, as `consoleLog('warn')` writes them. `silentLog` writes nothing. */
   log?: Log | undefined
-  /** Without it, this process acts at once: correct only if it is the only one. */
+  /** Default: none, and this process acts immediately, which is correct only if it is the only one. */
   leaderElection?: LeaseOptions | undefined
-  /** Metrics under controller-runtime's names; without it none are kept. */
+  /** Metrics under controller-runtime's names; default: none. */
   registry?: Registry | undefined
-  /** Serves health, readiness and metrics from the start to the end of the stop; default: nothing is served. */
+  /** Serves health, readiness and metrics from start until the stop has completed; default: nothing is served. */
   probes?: ProbeOptions | undefined
   /** A span for each attempt of a reconcile; default: none. */
   tracer?: Tracer | undefined
@@ -43,7 +44,7 @@ export type ManagerOptions = {
 }
 
 export type RunOptions = {
-  /** Grace time of the stop; default 30,000. Keep it below the Pod's terminationGracePeriodSeconds. */
+  /** Grace period of the stop; default 30,000. Keep it below the Pod's terminationGracePeriodSeconds. */
   graceMs?: number | undefined
   /** Default SIGTERM and SIGINT. */
   signals?: readonly NodeJS.Signals[] | undefined
@@ -51,42 +52,38 @@ export type RunOptions = {
 
 export type Health = { ok: boolean; reasons: string[] }
 
-/** How long after the grace time reconciles that ignore their signal are waited for. */
-const afterAbortMs = 1_000
-
-type Shared = { informer: Informer<unknown>; transform: unknown }
+/** How long the stop waits, after the grace period, for reconciles that ignore their signal. */
+const abortGraceMs = 1_000
 
 /**
- * Runs controllers together: one watch per kind and selection however many use it, informers before controllers, the
- * leader first, and an end that lets running reconciles finish.
+ * Runs controllers together: one watch per kind and selection however many use it, informers before controllers, leader
+ * election before either writes, and a stop that lets running reconciles finish.
  */
 export class Manager {
   /**
-   * For reads and writes at the API server: what it writes is in the caches of this manager as soon as the write is answered.
-   * Answers of writes are frozen, as the caches share them.
+   * For reads and writes at the API server. A write is in the caches of this manager as soon as it is acknowledged.
+   * Responses to writes are frozen, because the caches share them.
    */
   readonly client: Client
   /**
-   * The same for work that needs leadership: a write is refused with {@link NotLeaderError}, and not sent, when this process does
-   * not lead at that instant, also right after it was stopped for a while. Controllers that need leadership are given it. A write
-   * that was on its way already is for the server to refuse: by the `resourceVersion` or the `uid` that it carries.
+   * The same for work that needs leadership: a write throws {@link NotLeaderError} and is not sent when this process does not
+   * lead at that instant, even immediately after it was stopped for a while (SIGSTOP, suspend). Controllers that need leadership
+   * use this client. Only the server can reject a write already in flight, by the `resourceVersion` or `uid` that it carries.
    */
   readonly leaderClient: Client
   readonly #options: ManagerOptions
   readonly #log: Log
-  readonly #informers = new Map<string, Shared>()
-  /** The same by cluster, version and plural, whatever their selection: those that may hold what a write changed. */
-  readonly #cachesOfKind = new Map<string, Informer<unknown>[]>()
+  readonly #informers = new SharedInformers()
   readonly #clients = new Map<string, { client: Client; leaderClient: Client }>()
   readonly #tasks: (Controller | Runnable)[] = []
   readonly #host: ControllerHost
   readonly #failures = new Map<string, Error>()
   readonly #running = new Set<Promise<void>>()
-  /** No new work. */
+  /** Aborted: no new work. */
   readonly #stopping = new AbortController()
-  /** Running work must end now. */
+  /** Aborted: running work must end now. */
   readonly #aborting = new AbortController()
-  /** Caches and the lease outlive the work that needs them. */
+  /** Caches outlive the work that needs them. */
   readonly #informerStop = new AbortController()
   readonly #leaderReady = Promise.withResolvers<void>()
   #metrics: Metrics = noMetrics
@@ -120,18 +117,18 @@ export class Manager {
       get metrics() {
         return manager.#metrics
       },
-      mayLead: () => this.#lease?.isHeld ?? true,
+      isLeading: () => this.#lease?.isHeld ?? true,
       informer: (resource, informerOptions) => this.informer(resource, informerOptions),
       clientOf: (cluster, { needsLeader }) => (needsLeader ? this.#clientsOf(cluster).leaderClient : this.clientOf(cluster)),
     }
   }
 
-  /** Resolves when this process leads; at the start when there is no leader election. */
+  /** Resolves when this process becomes leader; without leader election, at the start. */
   get whenLeader(): Promise<void> {
     return this.#leaderReady.promise
   }
 
-  /** True while this process may act; without leader election from start to stop. */
+  /** True while this process may act. Without leader election: from start to stop. */
   get isLeader(): boolean {
     if (!this.#options.leaderElection) return this.#state === 'started' || this.#state === 'starting'
     return this.#lease?.isHeld ?? false
@@ -142,7 +139,7 @@ export class Manager {
     return this.#probes?.port
   }
 
-  /** The client of one of `clusters`, or the manager's own without a name. @throws {RangeError} for an unknown name. */
+  /** The client of one of `clusters`; without a name, the manager's own. @throws {RangeError} for an unknown name. */
   clientOf(cluster?: string): Client {
     return this.#clientsOf(cluster).client
   }
@@ -152,7 +149,7 @@ export class Manager {
     const clients = this.#clients.get(cluster)
     if (clients) return clients
     const known = [...this.#clients.keys()].join(', ') || 'none'
-    throw new RangeError(`the manager has no cluster ${JSON.stringify(cluster)}: it has ${known}`)
+    throw new RangeError(`the manager has no cluster ${JSON.stringify(cluster)}; known clusters: ${known}`)
   }
 
   /**
@@ -161,50 +158,25 @@ export class Manager {
    * @throws {TypeError} if it exists with another transform. @throws {RangeError} for a cluster the manager does not have.
    */
   informer<Body>(resource: Resource<Body>, options: InformerOptions<Body> = {}): Informer<Body> {
-    const { cluster, namespace = '', labelSelector = '', fieldSelector = '', shardSelector = '', indexes = {}, transform } = options
-    const isPartial = isMetadataOnly(resource) ? 'metadata' : ''
-    const key = [
-      cluster ?? '',
-      resource.apiVersion,
-      resource.plural,
-      isPartial,
-      namespace,
-      labelSelector,
-      fieldSelector,
-      shardSelector,
-    ].join('|')
-    let shared = this.#informers.get(key)
-    if (!shared) {
-      this.clientOf(cluster)
-      // As the user gave it: caches need no caches.
-      const source = (cluster === undefined ? undefined : this.#options.clusters?.[cluster]) ?? this.#options.client
-      const parts = {
-        ...options,
-        client: source,
-        resource,
-        log: this.#log,
-        listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'],
-      }
-      shared = { informer: new Informer<Body>(parts) as unknown as Informer<unknown>, transform }
-      this.#informers.set(key, shared)
-      const kind = kindKey(cluster, resource)
-      this.#cachesOfKind.set(kind, [...(this.#cachesOfKind.get(kind) ?? []), shared.informer])
-      if (this.#state === 'starting' || this.#state === 'started') this.#watch(shared.informer)
-    } else if (transform && shared.transform !== transform) {
-      throw new TypeError(
-        `the informer of ${resource.plural} exists already with another transform: declare the transform where it is asked for first`,
-      )
-    }
-    const informer = shared.informer as unknown as Informer<Body>
-    for (const [name, valuesOf] of Object.entries(indexes)) informer.addIndex(name, valuesOf)
-    return informer
+    // The client as the user passed it: caches do not write through caches.
+    this.clientOf(options.cluster)
+    const client = (options.cluster === undefined ? undefined : this.#options.clusters?.[options.cluster]) ?? this.#options.client
+    const isRunning = this.#state === 'starting' || this.#state === 'started'
+    return this.#informers.get(resource, options, {
+      client,
+      log: this.#log,
+      listWatch: this.#options.listWatch as InformerParts<Body>['listWatch'],
+      onCreated: informer => {
+        if (isRunning) this.#watch(informer)
+      },
+    })
   }
 
-  /** Adds a controller or anything else to run; after the start it begins at once. */
+  /** Adds a controller or runnable. After {@link start} it starts immediately. */
   add(task: Controller | Runnable): void {
     if (task instanceof Controller) {
       if (this.#tasks.some(other => other instanceof Controller && other.name === task.name)) {
-        throw new TypeError(`a controller named ${JSON.stringify(task.name)} was added before: names must be unique in a manager`)
+        throw new TypeError(`a controller named ${JSON.stringify(task.name)} was already added: names must be unique in a manager`)
       }
       task.connect(this.#host)
     }
@@ -213,12 +185,12 @@ export class Manager {
   }
 
   /**
-   * Starts caches, then the lease, then each controller as soon as its caches are filled (and this process leads, where
-   * it must). Resolves when all caches are filled; a kind that cannot be listed, as its CRD is missing, delays that and
-   * its own controllers only. Readyz names it.
+   * Starts caches, then leader election, then each controller as soon as its caches are filled (and, where needed, this process
+   * leads). Resolves when all caches are filled. A kind that cannot be listed, for example because its CRD is missing, delays
+   * this and its own controllers only; `/readyz` names it.
    */
   async start(): Promise<void> {
-    if (this.#state !== 'new') throw new Error(`the manager is ${this.#state}: it starts once`)
+    if (this.#state !== 'new') throw new Error(`the manager is already ${this.#state}: it can be started only once`)
     this.#state = 'starting'
     const { registry, leaderElection } = this.#options
     if (registry) {
@@ -229,36 +201,35 @@ export class Manager {
     }
     await this.#serveProbes()
     if (this.#stopping.signal.aborted) {
-      // The stop came while the port was opened, and could not close it.
+      // stop() was called while the port was being opened and could not close it.
       await this.#probes?.close()
       return
     }
-    for (const { informer } of this.#informers.values()) this.#watch(informer)
+    for (const informer of this.#informers.all()) this.#watch(informer)
     for (const task of this.#tasks) if (!leaderElection || task.needsLeader === false) this.#begin(task)
     if (leaderElection) this.#contend(leaderElection)
     else this.#leaderReady.resolve()
-    await Promise.all([...this.#informers.values()].map(({ informer }) => informer.whenSynced(this.#stopping.signal)))
+    await Promise.all(this.#informers.all().map(informer => informer.whenSynced(this.#stopping.signal)))
     if (this.#state === 'starting') this.#state = 'started'
   }
 
   /**
-   * Starts, works until the process is told to end, and stops in good order: for the main function of an operator. A
-   * second signal ends the process at once with exit code 1. Resolves when everything has ended; closing clients is left
-   * to the caller.
+   * Starts, runs until the process receives a signal, and stops gracefully: for the main function of an operator. A second
+   * signal exits the process immediately with code 1. Resolves when everything has ended; the caller closes its clients.
    */
   async run({ graceMs, signals = ['SIGTERM', 'SIGINT'] }: RunOptions = {}): Promise<void> {
-    const told = Promise.withResolvers<void>()
-    let isTold = false
+    const stopRequested = Promise.withResolvers<void>()
+    let isStopping = false
     const onSignal = (signal: NodeJS.Signals) => {
-      if (isTold) process.exit(1)
-      isTold = true
-      this.#log.info({ signal }, 'stopping: no new work, running reconciles finish')
-      told.resolve()
+      if (isStopping) process.exit(1)
+      isStopping = true
+      this.#log.info({ signal }, 'shutting down: no new work, waiting for running reconciles')
+      stopRequested.resolve()
     }
     for (const signal of signals) process.on(signal, onSignal)
     try {
-      // Not awaited first: a kind that is missing would hold up the end as well.
-      await Promise.race([this.start().then(() => told.promise), told.promise])
+      // Not awaited first: a missing kind would also block the stop.
+      await Promise.race([this.start().then(() => stopRequested.promise), stopRequested.promise])
       await this.stop({ graceMs })
     } finally {
       for (const signal of signals) process.off(signal, onSignal)
@@ -266,27 +237,27 @@ export class Manager {
   }
 
   /**
-   * Takes no new work, lets what runs finish for `graceMs` (default 30,000), then aborts its signal; releases the lease
-   * if everything ended, and stops the caches. Safe to call twice.
+   * Accepts no new work, waits `graceMs` (default 30,000) for running work, then aborts its signal; releases the Lease if
+   * everything has ended, and stops the caches. Safe to call twice.
    */
   stop(options: { graceMs?: number } = {}): Promise<void> {
     this.#stopped ??= this.#stop(options.graceMs ?? 30_000)
     return this.#stopped
   }
 
-  /** Alive: nothing that was added has failed for good, and every controller can work. */
+  /** Liveness: no task has failed permanently, and every controller can make progress. */
   healthz(): Health {
     const failures = [...this.#failures].map(([name, error]) => `${name} failed: ${error.message}`)
     const blocked = this.#tasks.map(task => (task instanceof Controller ? task.failure : undefined)).filter(text => text !== undefined)
     return health([...failures, ...blocked])
   }
 
-  /** Ready: started, and every cache is filled. A process that waits for leadership is ready. */
+  /** Readiness: started, and every cache is filled. A process that waits for leadership is ready. */
   readyz(): Health {
     const reasons = this.healthz().reasons
     if (this.#state === 'new' || this.#state === 'stopped')
       reasons.push(`the manager is ${this.#state === 'new' ? 'not started' : 'stopped'}`)
-    for (const { informer } of this.#informers.values()) {
+    for (const informer of this.#informers.all()) {
       if (informer.hasSynced) continue
       const why = informer.lastError ? `: ${informer.lastError.message}` : ''
       const where = informer.cluster === undefined ? '' : ` in cluster ${informer.cluster}`
@@ -296,14 +267,14 @@ export class Manager {
   }
 
   #clientsOn(cluster: string | undefined, inner: Client, isElected: boolean): { client: Client; leaderClient: Client } {
-    const cachesOf = (resource: Resource<unknown>) => this.#cachesOfKind.get(kindKey(cluster, resource)) ?? []
+    const cachesOf = (resource: Resource<unknown>) => this.#informers.ofKind(cluster, resource)
     const client = new WriteThroughClient(inner, cachesOf)
     if (!isElected) return { client, leaderClient: client }
-    const mustLead = () => {
+    const requireLeadership = () => {
       if (this.#lease && !this.#lease.isHeld) throw new NotLeaderError()
       return this.#leadership?.aborting.signal
     }
-    return { client, leaderClient: new WriteThroughClient(inner, cachesOf, mustLead) }
+    return { client, leaderClient: new WriteThroughClient(inner, cachesOf, requireLeadership) }
   }
 
   #watch(informer: Informer<unknown>): void {
@@ -320,7 +291,7 @@ export class Manager {
     })
   }
 
-  /** Runs a task within the current leadership, or without one where it needs none. */
+  /** Runs a task within the current leadership, or outside it if the task does not need leadership. */
   #begin(task: Controller | Runnable): void {
     const needsLeader = this.#options.leaderElection !== undefined && task.needsLeader !== false
     const scope = needsLeader ? this.#leadership : { stopping: this.#stopping, aborting: this.#aborting, running: this.#running }
@@ -328,7 +299,7 @@ export class Manager {
     const name = task.name ?? 'a runnable'
     const run = this.#run(task, scope.stopping.signal, scope.aborting.signal).catch(error => {
       if (!scope.stopping.signal.aborted) this.#fail(name, error)
-      else this.#log.warn({ err: coerceError(error), task: name }, 'task ended with an error while stopping')
+      else this.#log.warn({ err: coerceError(error), task: name }, 'task failed while stopping')
     })
     scope.running.add(run)
     void run.then(() => scope.running.delete(run))
@@ -336,7 +307,7 @@ export class Manager {
 
   async #run(task: Controller | Runnable, stopping: AbortSignal, aborting: AbortSignal): Promise<void> {
     if (task instanceof Controller) return await task.run(this.#host, stopping, aborting)
-    await Promise.all([...this.#informers.values()].map(({ informer }) => informer.whenSynced(stopping)))
+    await Promise.all(this.#informers.all().map(informer => informer.whenSynced(stopping)))
     if (!stopping.aborted) await task.start(stopping)
   }
 
@@ -356,7 +327,7 @@ export class Manager {
           const leadership = this.#leadership
           if (!leadership) return
           leadership.stopping.abort()
-          // A stop in good order keeps the lease, and lets them finish; a lost lease means another may start any moment (invariant 7).
+          // A graceful stop keeps the Lease and lets them finish. After a lost Lease another process may start at any moment (invariant 7).
           if (!this.#stopping.signal.aborted) leadership.aborting.abort(new NotLeaderError())
           else if (this.#aborting.signal.aborted) leadership.aborting.abort(this.#aborting.signal.reason)
           else
@@ -370,13 +341,13 @@ export class Manager {
   }
 
   async #stop(graceMs: number): Promise<void> {
-    this.#stopping.abort(new Error('the manager stops'))
+    this.#stopping.abort(new Error('the manager is stopping'))
     const work = Promise.all([...this.#running, this.#leaseRun])
     if (!(await endsWithin(work, graceMs))) {
-      this.#log.warn({ graceMs }, 'grace time is over, aborting what still runs')
-      this.#aborting.abort(new Error(`the manager stops, and the grace time of ${graceMs} ms is over`))
-      // The lease is left to run out if something ignores its signal: nobody may start beside it (invariant 7).
-      if (!(await endsWithin(work, afterAbortMs))) this.#log.error({}, 'something does not react to its abort signal and is left behind')
+      this.#log.warn({ graceMs }, 'grace period expired, aborting running tasks')
+      this.#aborting.abort(new Error(`the manager is stopping and the grace period of ${graceMs} ms has expired`))
+      // If a task ignores its signal, the Lease is left to expire: no other process may start alongside it (invariant 7).
+      if (!(await endsWithin(work, abortGraceMs))) this.#log.error({}, 'a task ignores its abort signal and is abandoned')
     }
     this.#informerStop.abort()
     for (const stop of this.#unobserve) stop()
@@ -387,12 +358,8 @@ export class Manager {
   #fail(name: string, thrown: unknown): void {
     const error = coerceError(thrown)
     this.#failures.set(name, error)
-    this.#log.error({ err: error, task: name }, 'task failed and is not running any more')
+    this.#log.error({ err: error, task: name }, 'task failed and is no longer running')
   }
-}
-
-function kindKey(cluster: string | undefined, { apiVersion, plural }: Resource<unknown>): string {
-  return `${cluster ?? ''}|${apiVersion}|${plural}`
 }
 
 function health(reasons: string[]): Health {

@@ -12,7 +12,7 @@ export function mergeDiff(before: unknown, after: unknown): unknown {
   }
   for (const [name, value] of Object.entries(after)) {
     if (value === undefined || value === null) continue
-    // A member that was no object is replaced whole: nulls below it would otherwise have to be left out.
+    // A member that was not an object is replaced as a whole: otherwise nulls below it would have to be removed.
     const change = before[name] === undefined || before[name] === null ? value : mergeDiff(before[name], value)
     if (change === undefined) continue
     patch[name] = change

@@ -3,12 +3,12 @@ import type { WorkQueue, WorkQueueObserver } from '../util/work-queue.ts'
 
 export type ReconcileResult = 'success' | 'error' | 'requeue_after'
 
-/** What controllers report. Without a registry nothing is kept. */
+/** What controllers report. Without a registry nothing is recorded. */
 export type Metrics = {
-  /** Makes the controller's series, at 0, before anything happened: a rate over a series that is not there yet is no rate. */
+  /** Creates the controller's series at 0 before anything happens: rate() needs a first sample. */
   controller(name: string, maxWorkers: number): void
   reconciled(controller: string, result: ReconcileResult, seconds: number, isTerminal: boolean): void
-  /** A reconcile ended with a bug; it is counted as an error beside this. */
+  /** A reconcile failed with a bug; it is also counted as an error. */
   panicked(controller: string): void
   timedOut(controller: string): void
   workers(controller: string, active: number): void
@@ -40,7 +40,7 @@ const reconcileBuckets = [
 ]
 const queueBuckets = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10, 100, 1_000]
 
-/** More series than this help nobody; the rest is one, named as controller-runtime names it. */
+/** Beyond this many priorities the rest share one series, named as in controller-runtime. */
 const maxPriorities = 25
 
 const perRegistry = new WeakMap<Registry, Promise<Metrics>>()
@@ -56,7 +56,7 @@ export function metricsOn(registry: Registry): Promise<Metrics> {
 }
 
 async function build(registry: Registry): Promise<Metrics> {
-  // Loaded only for those who bring a registry, and so have it loaded already: 19 MB for everyone else.
+  // Loaded only with a registry, whose owner has loaded it already: it would cost everyone else 19 MB.
   const prom = await import('prom-client')
   const registers = [registry]
   const queues = new Map<string, Set<WorkQueue>>()
@@ -153,7 +153,7 @@ async function build(registry: Registry): Promise<Metrics> {
   )
   queueGauge(
     'workqueue_unfinished_work_seconds',
-    'How many seconds of work is in progress and not in work_duration yet. It grows by one a second for each stuck reconcile.',
+    'How many seconds of work is in progress and not yet observed by work_duration. Grows by one per second for each stuck reconcile.',
     (gauge, name, live) =>
       gauge.set(
         { name, controller: name },

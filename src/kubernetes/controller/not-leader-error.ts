@@ -1,4 +1,4 @@
-/** This process does not lead any more, and a write that needed that was not sent or is not waited for: whoever leads now decides anew. */
+/** This process no longer leads: a write that needs leadership was not sent, or its response is not awaited. The current leader decides again. */
 export class NotLeaderError extends Error {
   override readonly name: string = 'NotLeaderError'
 

@@ -1,4 +1,4 @@
-/** One index of a cache: for each value that an object has under it, the keys of the objects that have it. */
+/** One index of a cache: for each indexed value, the keys of the objects that have it. */
 export class ObjectIndex<T> {
   readonly #valuesOf: (object: T) => readonly string[]
   readonly #keys = new Map<string, Set<string>>()
@@ -7,7 +7,7 @@ export class ObjectIndex<T> {
     this.#valuesOf = valuesOf
   }
 
-  /** Moves `key` from what `old` had to what `next` has; undefined stands for "not there". */
+  /** Moves `key` from the values of `old` to those of `next`; undefined means that the object does not exist. */
   replace(key: string, old: T | undefined, next: T | undefined): void {
     const before = old === undefined ? [] : this.#valuesOf(old)
     const after = next === undefined ? [] : this.#valuesOf(next)

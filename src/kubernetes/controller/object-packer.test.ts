@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ObjectPacker } from './object-packer.ts'
 
-/** Few names and values, so that objects resemble each other, with all that JSON can hold among them. */
+/** Few names and values, so that objects resemble each other, including every JSON type. */
 const name = fc.constantFrom('name', 'spec', 'labels', 'a/b', '', '__proto__', 'constructor')
 const text = fc.oneof(fc.constantFrom('', 'pending', 'default', 'nul\0inside', 'ü€😀', '\x01', 'x'.repeat(80)), fc.string())
 const { tree } = fc.letrec(tie => ({
@@ -15,12 +15,12 @@ const { tree } = fc.letrec(tie => ({
   ),
 }))
 
-/** As JSON.parse makes objects: `__proto__` is a field like any other. */
+/** Like JSON.parse: `__proto__` is an ordinary field. */
 function fromJson(entries: [string, unknown][]): unknown {
   return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`)
 }
 
-test('what was packed comes out as it would of JSON, field order and all, whatever was packed before and after it', () => {
+test('an unpacked object equals its JSON round trip, including field order, whatever else was packed', () => {
   fc.assert(
     fc.property(fc.array(fc.array(fc.tuple(name, tree), { maxLength: 5 }).map(fromJson), { maxLength: 30 }), objects => {
       const packer = new ObjectPacker()
@@ -33,7 +33,7 @@ test('what was packed comes out as it would of JSON, field order and all, whatev
   )
 })
 
-test('what is no JSON is packed as JSON.stringify has it', () => {
+test('values that are not JSON are packed as JSON.stringify serializes them', () => {
   const packer = new ObjectPacker()
   const odd = { at: new Date(0), left: undefined, list: [undefined, Number.NaN, 1], map: new Map([[1, 2]]), zero: -0 }
   deepEqual(packer.unpack(packer.pack(odd)), JSON.parse(JSON.stringify(odd)))
@@ -55,7 +55,7 @@ test('objects of one kind take a fraction of their JSON', () => {
   deepEqual(packer.unpack(packed), objectOf(1_000))
 })
 
-test('objects that have nothing in common are packed all the same, and what is known of them stays small', () => {
+test('objects that have nothing in common can be packed too, and the dictionary stays small', () => {
   const packer = new ObjectPacker()
   const objectOf = (index: number) => ({ [`field-${index}`]: { [`${index}`]: [`value-${index}`] }, labels: { [`l${index}`]: 'x' } })
   const packed = Array.from({ length: 5_000 }, (_, index) => packer.pack(objectOf(index)))

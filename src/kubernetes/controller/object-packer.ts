@@ -1,15 +1,15 @@
 /**
- * What the objects of one cache have in common is kept once: for each place in them (`spec.version`) the field names that
- * stand there and the values that come again and again. What is left of an object is a short text.
+ * Stores what the objects of one cache have in common only once: for each field path (`spec.version`) the lists of field names found
+ * there and the repeated values. What remains of an object is a short text.
  */
 export class ObjectPacker {
-  readonly #known: Known = { places: 0, values: 0 }
-  readonly #root = new Place(this.#known)
+  readonly #counts: PackedCounts = { paths: 0, values: 0 }
+  readonly #root = new FieldPath(this.#counts)
   readonly #parts: string[] = []
   #text = ''
   #at = 0
 
-  /** `value` as text for {@link unpack}, of this packer only. Holds what JSON would hold of it. */
+  /** Packs `value` into text for {@link unpack} of this packer only. Keeps what JSON would keep. */
   pack(value: object): string {
     const parts = this.#parts
     try {
@@ -24,17 +24,17 @@ export class ObjectPacker {
     this.#text = text
     this.#at = 0
     const value = this.#unpack(this.#root)
-    // Strings cut out of it hold the whole text: they may, but this should not.
+    // Substrings keep the whole text alive; this field should not.
     this.#text = ''
     return value
   }
 
-  /** False for what only JSON.stringify knows how to write, such as a Date. */
-  #pack(value: unknown, place: Place): boolean {
+  /** False for values that only JSON.stringify can serialize, such as a Date. */
+  #pack(value: unknown, path: FieldPath): boolean {
     const parts = this.#parts
     switch (typeof value) {
       case 'string': {
-        const index = place.indexOf(value)
+        const index = path.indexOf(value)
         if (index >= 0) parts.push(String.fromCharCode(firstIndex + index))
         else if (value.includes(end)) parts.push(tagJson, JSON.stringify(value), end)
         else parts.push(tagString, value, end)
@@ -52,44 +52,44 @@ export class ObjectPacker {
           parts.push(tagNull)
           return true
         }
-        return Array.isArray(value) ? this.#packList(value, place) : this.#packFields(value as Fields, place)
+        return Array.isArray(value) ? this.#packList(value, path) : this.#packFields(value as Fields, path)
       default:
         return false
     }
   }
 
-  #packList(list: unknown[], place: Place): boolean {
+  #packList(list: unknown[], path: FieldPath): boolean {
     if (list.length > maxLength) {
       this.#parts.push(tagJson, JSON.stringify(list), end)
       return true
     }
     this.#parts.push(tagList, String.fromCharCode(list.length))
-    place.item ??= new Place(this.#known)
-    for (const item of list) if (!this.#pack(item, place.item)) return false
+    path.item ??= new FieldPath(this.#counts)
+    for (const item of list) if (!this.#pack(item, path.item)) return false
     return true
   }
 
-  #packFields(object: Fields, place: Place): boolean {
+  #packFields(object: Fields, path: FieldPath): boolean {
     const prototype = Object.getPrototypeOf(object)
     if (prototype !== Object.prototype && prototype !== null) return false
-    const index = this.#form(object, place)
+    const index = this.#fieldListIndex(object, path)
     if (index < 0) {
       this.#parts.push(tagJson, JSON.stringify(object), end)
       return true
     }
     this.#parts.push(tagFields, String.fromCharCode(index))
-    const { names, places } = place.forms[index] as Form
+    const { names, paths } = path.fieldLists[index] as FieldList
     for (let at = 0; at < names.length; at++) {
-      if (!this.#pack(object[names[at] as string], places[at] as Place)) return false
+      if (!this.#pack(object[names[at] as string], paths[at] as FieldPath)) return false
     }
     return true
   }
 
-  /** Which of the lists of field names that were seen at this place is that of `object`; a new one, or -1 if there are too many. */
-  #form(object: Fields, place: Place): number {
-    const { forms } = place
-    for (let index = 0; index < forms.length; index++) {
-      const { names } = forms[index] as Form
+  /** Index of the list of field names of `object` among those seen at this path; adds a new one, or returns -1 if there are too many. */
+  #fieldListIndex(object: Fields, path: FieldPath): number {
+    const { fieldLists } = path
+    for (let index = 0; index < fieldLists.length; index++) {
+      const { names } = fieldLists[index] as FieldList
       let at = 0
       for (const name in object) {
         if (names[at] !== name) {
@@ -101,15 +101,18 @@ export class ObjectPacker {
       if (at === names.length) return index
     }
     const names = Object.keys(object)
-    if (forms.length >= maxForms || names.length > maxFields || this.#known.places > maxPlaces || names.includes('__proto__')) return -1
-    // A field is the same place whatever stands beside it.
-    const places = names.map(name => forms.find(form => form.names.includes(name))?.placeOf(name) ?? new Place(this.#known))
-    return forms.push(new Form(names, places)) - 1
+    if (fieldLists.length >= maxFieldLists || names.length > maxFields || this.#counts.paths > maxPaths || names.includes('__proto__'))
+      return -1
+    // A field has the same path whatever its sibling fields are.
+    const paths = names.map(
+      name => fieldLists.find(fieldList => fieldList.names.includes(name))?.childPath(name) ?? new FieldPath(this.#counts),
+    )
+    return fieldLists.push(new FieldList(names, paths)) - 1
   }
 
-  #unpack(place: Place): unknown {
+  #unpack(path: FieldPath): unknown {
     const tag = this.#text.charCodeAt(this.#at++)
-    if (tag >= firstIndex) return place.values[tag - firstIndex]
+    if (tag >= firstIndex) return path.values[tag - firstIndex]
     switch (tag) {
       case 1:
         return this.#literal()
@@ -123,14 +126,14 @@ export class ObjectPacker {
         return null
       case 6: {
         const list: unknown[] = []
-        const item = place.item as Place
+        const item = path.item as FieldPath
         for (let left = this.#text.charCodeAt(this.#at++); left > 0; left--) list.push(this.#unpack(item))
         return list
       }
       case 7: {
-        const { names, places } = place.forms[this.#text.charCodeAt(this.#at++)] as Form
+        const { names, paths } = path.fieldLists[this.#text.charCodeAt(this.#at++)] as FieldList
         const object: Fields = {}
-        for (let at = 0; at < names.length; at++) object[names[at] as string] = this.#unpack(places[at] as Place)
+        for (let at = 0; at < names.length; at++) object[names[at] as string] = this.#unpack(paths[at] as FieldPath)
         return object
       }
       default:
@@ -148,7 +151,7 @@ export class ObjectPacker {
 
 type Fields = { [name: string]: unknown }
 
-/** Ends what has no fixed length. In JSON it is always escaped. */
+/** Terminates values of variable length. JSON always escapes it. */
 const end = '\0'
 const tagString = '\x01'
 const tagNumber = '\x02'
@@ -158,67 +161,67 @@ const tagNull = '\x05'
 const tagList = '\x06'
 const tagFields = '\x07'
 const tagJson = '\x08'
-/** From here on a character is the index of a value. All are below 256, which is one byte each in memory. */
+/** From here on a character is the index of a value. All are below 256, so a text takes one byte per character. */
 const firstIndex = 16
 
 const maxValues = 256 - firstIndex
 const maxLength = 255
-const maxForms = 32
+const maxFieldLists = 32
 const maxFields = 64
-/** All of a packer together: what is known must stay small beside what is kept (invariant 10). */
-type Known = { places: number; values: number }
-const maxPlaces = 2_000
+/** Counts of the whole packer: the dictionary must stay small compared to what is stored (invariant 10). */
+type PackedCounts = { paths: number; values: number }
+const maxPaths = 2_000
 const maxValuesOfAll = 10_000
-/** Long strings seldom come twice, and to look for one costs more. */
+/** Long strings rarely repeat, and looking one up costs more. */
 const maxValueLength = 64
-/** So many values are looked through one by one. */
+/** Up to this many values are compared linearly. */
 const maxCompared = 8
-/** A place that showed so many strings, most of them new ones, is one of names or times: nothing is looked for there any more. */
+/** A path that has seen this many strings, most of them new, holds names or times: it is no longer looked up. */
 const trialStrings = 64
 
-class Form {
+class FieldList {
   readonly names: readonly string[]
-  readonly places: readonly Place[]
+  readonly paths: readonly FieldPath[]
 
-  constructor(names: readonly string[], places: readonly Place[]) {
+  constructor(names: readonly string[], paths: readonly FieldPath[]) {
     this.names = names
-    this.places = places
+    this.paths = paths
   }
 
-  placeOf(name: string): Place | undefined {
-    return this.places[this.names.indexOf(name)]
+  childPath(name: string): FieldPath | undefined {
+    return this.paths[this.names.indexOf(name)]
   }
 }
 
-class Place {
-  readonly forms: Form[] = []
+class FieldPath {
+  readonly fieldLists: FieldList[] = []
   readonly values: string[] = []
-  item: Place | undefined = undefined
+  item: FieldPath | undefined = undefined
   readonly #indexes = new Map<string, number>()
   #isVaried = false
-  readonly #known: Known
+  readonly #counts: PackedCounts
   #seen = 0
   #last = 0
 
-  constructor(known: Known) {
-    this.#known = known
-    known.places++
+  constructor(counts: PackedCounts) {
+    this.#counts = counts
+    counts.paths++
   }
 
-  /** Where `value` stands among the values of this place, which may learn it now; -1 if it is not one. */
+  /** Index of `value` among the values of this path, which may be added now; -1 if it is not one of them. */
   indexOf(value: string): number {
     if (this.#isVaried || value.length > maxValueLength) return -1
     const { values } = this
     this.#seen++
     if (values[this.#last] === value) return this.#last
-    // A map enters each string it is asked for into V8's table of strings, which costs more than to compare a few.
+    // A map lookup enters each string into V8's string table, which costs more than comparing a few.
     const known = values.length <= maxCompared ? values.indexOf(value) : (this.#indexes.get(value) ?? -1)
     if (known >= 0) {
       this.#last = known
       return known
     }
-    if (values.length >= maxValues || this.#known.values >= maxValuesOfAll) return -1
-    this.#known.values++
+    if (values.length >= maxValues || this.#counts.values >= maxValuesOfAll) return -1
+    this.#counts.values++
     const index = values.push(value) - 1
     this.#indexes.set(value, index)
     if (this.#seen >= trialStrings && index * 2 > this.#seen) {

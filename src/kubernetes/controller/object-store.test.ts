@@ -12,7 +12,7 @@ const objectOf = (name: string, version: number): KubeObject<Body> => ({
   data: { v: `ü${version}` },
 })
 
-test('a store with few hot objects answers as a Map does, whatever happens to it', () => {
+test('a store with few hot objects behaves like a Map under any sequence of operations', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f']
   const step = fc.record({ act: fc.constantFrom('set', 'get', 'delete', 'list'), name: fc.constantFrom(...names) })
   fc.assert(
@@ -40,7 +40,7 @@ test('a store with few hot objects answers as a Map does, whatever happens to it
   )
 })
 
-test('what is used stays the same object; the rest is read anew', () => {
+test('a hot object keeps its identity; a cold one is unpacked on each read', () => {
   const store = new ObjectStore<Body>(2)
   for (const name of ['a', 'b', 'c']) store.set(name, objectOf(name, 1))
   const b = store.get('b')

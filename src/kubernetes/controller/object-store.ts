@@ -3,30 +3,30 @@ import { deepFreeze } from './deep-freeze.ts'
 import { ObjectPacker } from './object-packer.ts'
 
 /**
- * One stored object: itself while it is hot, and packed if it ever was cold as it is now. Both are undefined when it is gone.
- * Version and uid are beside it, so that most events are judged without reading the rest. One field more is 8 bytes for each
- * object of a cache.
+ * One stored object: parsed while it is hot, and packed if it was ever cold in this version. Both are undefined once it is deleted.
+ * Version and UID are stored separately, so that most events are handled without unpacking. Each further field costs 8 bytes per
+ * object.
  */
-type Entry<Body> = {
+type CacheEntry<Body> = {
   object: KubeObject<Body> | undefined
   packed: string | undefined
   uid: string
   resourceVersion: string
-  /** Read since the hand of the clock last came by. */
+  /** Read since the clock hand last passed it. */
   isRecent: boolean
 }
 
 export type Stored = { readonly uid: string; readonly resourceVersion: string }
 
 /**
- * Objects by key, the recently used ones as objects and the rest packed, which takes a fifth of the memory and costs the
- * garbage collector next to nothing. Which are hot is decided by the clock algorithm.
+ * Objects by key: the recently used ones parsed and the rest packed, which takes a fifth of the memory and costs the garbage collector
+ * almost nothing. The clock algorithm (second chance) decides which are hot.
  */
 export class ObjectStore<Body> {
   readonly #hotObjects: number
-  readonly #entries = new Map<string, Entry<Body>>()
-  /** The hot entries in a ring, with gone ones among them. Invariants: at most `#hotObjects` long; a key that is there has one place at most. */
-  readonly #ring: Entry<Body>[] = []
+  readonly #entries = new Map<string, CacheEntry<Body>>()
+  /** The hot entries in a ring, including deleted ones. Invariants: at most `#hotObjects` long; a stored key occurs at most once. */
+  readonly #ring: CacheEntry<Body>[] = []
   readonly #packer = new ObjectPacker()
   #hand = 0
 
@@ -40,7 +40,7 @@ export class ObjectStore<Body> {
     return this.#entries.size
   }
 
-  /** Uid and version of an object, without reading it; good until the next {@link set}. */
+  /** UID and version of an object, without unpacking it; valid until the next {@link set}. */
   stored(key: string): Stored | undefined {
     return this.#entries.get(key)
   }
@@ -56,8 +56,8 @@ export class ObjectStore<Body> {
     return object
   }
 
-  /** What is stored now, to be read later if at all; what happens to the key meanwhile does not change it. */
-  later(key: string): () => KubeObject<Body> {
+  /** The object as stored now, unpacked on demand; later changes of the key do not affect it. */
+  snapshot(key: string): () => KubeObject<Body> {
     const { object, packed } = this.#entries.get(key) ?? { object: undefined, packed: undefined }
     let read = object
     return () => {
@@ -67,7 +67,7 @@ export class ObjectStore<Body> {
     }
   }
 
-  /** Like {@link get}, for readers outside: frozen, so that a change in one of them cannot become the truth of the others. */
+  /** Like {@link get}, for external readers: frozen, so that one reader cannot change what others see. */
   read(key: string): KubeObject<Body> | undefined {
     const object = this.get(key)
     if (object) deepFreeze(object)
@@ -78,7 +78,7 @@ export class ObjectStore<Body> {
     const { uid, resourceVersion } = object.metadata
     let entry = this.#entries.get(key)
     if (entry) {
-      // A hot one keeps its place in the ring.
+      // A hot entry keeps its position in the ring.
       const isHot = entry.object !== undefined
       entry.object = object
       entry.packed = undefined
@@ -104,12 +104,12 @@ export class ObjectStore<Body> {
     return this.#entries.keys()
   }
 
-  /** All of them; those that are not hot are read and not kept, so that one walk through all does not push out what is in use. */
+  /** All objects. Cold ones are unpacked and not kept, so that a full iteration does not evict hot ones. */
   *objects(): Generator<[key: string, object: KubeObject<Body>], void, undefined> {
     for (const [key, entry] of this.#entries) yield [key, this.#peek(entry)]
   }
 
-  /** All of them, frozen. */
+  /** All objects, frozen. */
   values(): KubeObject<Body>[] {
     const objects: KubeObject<Body>[] = []
     for (const entry of this.#entries.values()) {
@@ -120,7 +120,7 @@ export class ObjectStore<Body> {
     return objects
   }
 
-  #heat(entry: Entry<Body>): void {
+  #heat(entry: CacheEntry<Body>): void {
     const ring = this.#ring
     if (ring.length < this.#hotObjects) {
       ring.push(entry)
@@ -128,7 +128,7 @@ export class ObjectStore<Body> {
     }
     for (;;) {
       if (this.#hand >= ring.length) this.#hand = 0
-      const oldest = ring[this.#hand] as Entry<Body>
+      const oldest = ring[this.#hand] as CacheEntry<Body>
       const { object } = oldest
       if (object && oldest.isRecent) {
         oldest.isRecent = false
@@ -144,7 +144,7 @@ export class ObjectStore<Body> {
     }
   }
 
-  #peek(entry: Entry<Body>): KubeObject<Body> {
+  #peek(entry: CacheEntry<Body>): KubeObject<Body> {
     return entry.object ?? this.#unpack(entry.packed)
   }
 

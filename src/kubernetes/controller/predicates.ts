@@ -1,14 +1,14 @@
 import { equalJson, type KubeObject } from '../object/index.ts'
 
-/** A change as predicates see it: `old` is there for updates only, `isInitial` for what was there from the start. */
+/** A change as predicates see it. `isInitial` is true for objects of the initial list. */
 export type Change<Body = unknown> =
   | { type: 'added'; object: KubeObject<Body>; isInitial: boolean }
   | { type: 'updated'; object: KubeObject<Body>; old: KubeObject<Body> }
   | { type: 'deleted'; object: KubeObject<Body> }
 
 /**
- * Whether a change is worth a reconcile. The method form lets a predicate of a more or less exact type be used for a
- * kind, as controller-runtime's are used for every kind.
+ * Whether a change triggers a reconcile. The method form makes the parameter bivariant, so that predicates of a more general or more
+ * specific type can be used for a kind.
  */
 export type Predicate<Body = unknown> = { test(change: Change<Body>): boolean }['test']
 
@@ -18,7 +18,7 @@ const updated =
     change.type !== 'updated' || hasChanged(change.old, change.object)
 
 export const predicates: {
-  /** Lets updates pass that changed the spec or began the deletion: not the controller's own status writes. */
+  /** Passes updates that changed the spec or started the deletion; filters out the controller's own status writes. */
   readonly generationChanged: Predicate
   readonly labelsChanged: Predicate
   readonly annotationsChanged: Predicate

@@ -1,21 +1,21 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** `port` 0 takes a free one. `host` defaults to all addresses, since kubelet and Prometheus come from outside the Pod. */
+/** `port` 0 selects a free port. `host` defaults to all addresses, because kubelet and Prometheus connect from outside the Pod. */
 export type ProbeOptions = { port: number; host?: string | undefined }
 
-/** What is served. */
+/** Data sources of the endpoints. */
 export type ProbeSources = {
-  /** Why not, empty when all is well. */
+  /** Reasons for a failure; empty when healthy. */
   healthz(): readonly string[]
   readyz(): readonly string[]
-  /** The text of /metrics; without it there is none. */
+  /** The text of /metrics; undefined: not served. */
   metrics: (() => Promise<{ contentType: string; text: string }>) | undefined
 }
 
 /**
- * Serves `/healthz`, `/livez`, `/readyz` and `/metrics` over plain HTTP: 200 and `ok`, or 500 and a line for each reason,
- * as Kubernetes' own components answer. Reasons name kinds and controllers, never objects or secrets.
+ * Serves `/healthz`, `/livez`, `/readyz` and `/metrics` over plain HTTP: 200 and `ok`, or 500 and a line per reason, as Kubernetes'
+ * own components answer. Reasons name kinds and controllers, never objects or secrets.
  */
 export class ProbeServer {
   readonly port: number
@@ -26,15 +26,16 @@ export class ProbeServer {
     this.port = (server.address() as AddressInfo).port
   }
 
-  /** @throws {Error} naming the address if it cannot be listened on. */
+  /** @throws {Error} naming the address if the server cannot listen on it. */
   static async start({ port, host }: ProbeOptions, sources: ProbeSources): Promise<ProbeServer> {
     const { createServer } = process.getBuiltinModule('node:http')
     const server = createServer((request, response) => {
       const path = request.url?.split('?')[0]
-      if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET is answered here')
+      if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, 'only GET and HEAD are allowed')
       if (path === '/healthz' || path === '/livez') return sendReasons(response, sources.healthz())
       if (path === '/readyz') return sendReasons(response, sources.readyz())
-      if (path !== '/metrics' || !sources.metrics) return send(response, 404, 'there is /healthz, /livez, /readyz and /metrics')
+      if (path !== '/metrics' || !sources.metrics)
+        return send(response, 404, 'not found: available paths are /healthz, /livez, /readyz and /metrics')
       sources.metrics().then(
         ({ text, contentType }) => send(response, 200, text, contentType),
         () => send(response, 500, 'the metrics could not be collected'),
@@ -45,7 +46,7 @@ export class ProbeServer {
     await new Promise<void>((resolve, reject) => {
       server.once('error', error => {
         const { code = error.message } = error as NodeJS.ErrnoException
-        reject(new Error(`probes cannot be served on ${host ?? '*'}:${port} (${code}): is the port taken?`, { cause: error }))
+        reject(new Error(`cannot serve probes on ${host ?? '*'}:${port} (${code}): is the port in use?`, { cause: error }))
       })
       server.listen(port, host, resolve)
     })

@@ -2,7 +2,7 @@ import type { Client } from '../client/index.ts'
 import type { KubeObject } from '../object/index.ts'
 import type { Log } from '../util/log.ts'
 
-/** What a reconcile asks for: nothing, or to be called again after a while; `priority` is the key's place in the queue then (default 0, higher first). */
+/** Result of a reconcile: nothing, or to be called again after `requeueAfterMs`, then with `priority` in the queue (default 0, higher first). */
 // biome-ignore lint/suspicious/noConfusingVoidType: a reconcile function without a return is the common case
 export type Result = { requeueAfterMs?: number | undefined; priority?: number | undefined } | void
 
@@ -13,45 +13,45 @@ export type ReconcileRequest<Body = unknown> = {
   readonly namespace: string | undefined
   readonly name: string
   /**
-   * The object of the key as the cache has it when this is first looked at, frozen; undefined if there is none (any more).
-   * `structuredClone` it to change it.
+   * The cached object of the key at the first access, frozen; undefined if it does not exist (any more).
+   * `structuredClone` it to modify it.
    */
   readonly object: KubeObject<Body> | undefined
   /**
-   * For reads and writes at the API server of this key's cluster. What it writes is in the manager's caches as soon as the
-   * write is answered, so the next reconcile of the key sees it; answers of writes are frozen, as caches share them.
+   * For reads and writes at the API server of this key's cluster. A write is in the manager's caches as soon as it is acknowledged, so
+   * the next reconcile of the key sees it. Responses to writes are frozen, because caches share them.
    */
   readonly client: Client
-  /** Which of the manager's clusters the key is of; undefined for a controller without `clusters`. */
+  /** The manager's cluster that the key belongs to; undefined for a controller without `clusters`. */
   readonly cluster: string | undefined
-  /** Aborts when the process must stop now, leadership is lost, or the reconcile's time is over: pass it on and return soon. */
+  /** Aborts when the process must stop now, leadership is lost, or `timeoutMs` has expired: pass it on and return soon. */
   readonly signal: AbortSignal
   /** Adds controller, key, cluster and reconcile id to each line. */
   readonly log: Log
-  /** 0 for the first try, then how often it failed in a row. */
+  /** 0 for the first attempt, then the number of consecutive failures. */
   readonly attempt: number
-  /** A UUID of this attempt: the same in log lines and in its trace span. */
+  /** A UUID of this attempt, the same in log lines and in its trace span. */
   readonly reconcileId: string
 }
 
 export type Reconcile<Body = unknown> = (request: ReconcileRequest<Body>) => Promise<Result>
 
 /**
- * Thrown by a reconcile when trying again cannot help: it is counted and logged, and waits for the next change. One that
- * is the `cause` of another error counts as well.
+ * Thrown by a reconcile when a retry cannot help: it is counted and logged, and the key waits for its next change. Also recognized as
+ * the `cause` of another error.
  */
 export class TerminalError extends Error {
   override readonly name: string = 'TerminalError'
 }
 
-/** What becomes of a key after its reconcile. */
+/** What happens to a key after its reconcile. */
 export type Outcome =
   | { kind: 'forget' }
   | { kind: 'requeue'; delayMs: number; priority: number | undefined }
   | { kind: 'retry' }
   | { kind: 'give-up' }
 
-/** Decides it from what was returned or thrown. @throws nothing: a nonsense result is an error of the reconcile. */
+/** Decides the outcome from what was returned or thrown. Never throws: an invalid result is an error of the reconcile. */
 export function decideOutcome(settled: { result: unknown } | { error: Error }): { outcome: Outcome; error: Error | undefined } {
   if ('error' in settled) {
     const { error } = settled
@@ -80,7 +80,7 @@ export function decideOutcome(settled: { result: unknown } | { error: Error }): 
 /** Whether `error` is a {@link TerminalError}, or was caused by one. */
 export function isTerminal(error: unknown): boolean {
   let current = error
-  // Bounded: a chain of causes may lead back to itself.
+  // Bounded: a chain of causes may be cyclic.
   for (let depth = 0; depth < 8 && current instanceof Error; depth++) {
     if (current instanceof TerminalError) return true
     current = current.cause
@@ -89,8 +89,8 @@ export function isTerminal(error: unknown): boolean {
 }
 
 /**
- * Whether what was thrown is a bug rather than a failure, as a panic is in Go: the errors of the language itself, and
- * values that are no errors. Counted apart, since more tries will not help and a person should look.
+ * Whether what was thrown is a bug rather than a failure, like a panic in Go: the language's own errors, and values that are not
+ * errors. Counted separately, because retries will not help and someone should investigate.
  */
 export function isPanic(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return true

@@ -1,20 +1,20 @@
 import type { KubeObject, Resource, StructuralSchema } from '../object/index.ts'
 import { validateSchema } from '../schema/index.ts'
 
-/** How many problems are told: the first ones name the field, and nobody reads more in a log line. */
-const toldProblems = 3
+/** How many violations one message lists. */
+const maxReportedViolations = 3
 
 /**
- * Why an object does not fit the schema its kind was declared with, in Kubernetes' words; undefined if it does, if there
- * is no object, or if the kind was declared without a schema. Servers check what they store, but against the CRD that was
- * installed then: an older or foreign one lets through what this program's types say cannot be.
+ * How an object violates the schema that its kind was declared with, in Kubernetes' wording; undefined if it does not, if there is no
+ * object, or if the kind was declared without a schema. Servers validate what they store, but against the CRD that was installed
+ * at that time: an older or foreign CRD accepts what this program's types exclude.
  */
-export function misfitOf(resource: Resource<unknown>, object: KubeObject<unknown> | undefined): string | undefined {
+export function schemaViolationOf(resource: Resource<unknown>, object: KubeObject<unknown> | undefined): string | undefined {
   if (!object || !hasSchema(resource)) return undefined
   const causes = validateSchema(resource.schema, object, '')
   if (causes.length === 0) return undefined
-  const told = causes.slice(0, toldProblems).map(({ field, message }) => `${field}: ${message}`)
-  return told.join('; ') + (causes.length > toldProblems ? `; and ${causes.length - toldProblems} more` : '')
+  const reported = causes.slice(0, maxReportedViolations).map(({ field, message }) => `${field}: ${message}`)
+  return reported.join('; ') + (causes.length > maxReportedViolations ? `; and ${causes.length - maxReportedViolations} more` : '')
 }
 
 function hasSchema(resource: Resource<unknown>): resource is Resource<unknown> & { schema: StructuralSchema } {

@@ -8,21 +8,21 @@ import {
   shardTest,
 } from '../object/index.ts'
 
-/** Which objects of a kind: empty fields select everything. */
+/** Selects objects of a kind; an empty field selects everything. */
 export type Selection = {
   /** Default: all namespaces. */
   namespace?: string | undefined
   labelSelector?: string | undefined
   fieldSelector?: string | undefined
   /**
-   * A part of the objects by hash of their uid or namespace, as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`.
-   * Where the server knows `shardSelector` (Kubernetes 1.36 with ShardedListAndWatch, the embedded server) it sends no others; else they are
-   * left out here.
+   * A shard of the objects by hash of their UID or namespace, such as `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`.
+   * Servers that support `shardSelector` (Kubernetes 1.36 with ShardedListAndWatch, the embedded server) send only that shard; otherwise
+   * the client filters.
    */
   shardSelector?: string | undefined
 }
 
-/** Whether the server would send an object to a list or watch with this selection, its shard aside. */
+/** Whether a list or watch with this selection includes an object, ignoring its shard. */
 export function selectionTest({ namespace, labelSelector, fieldSelector }: Selection): (object: KubeObject<unknown>) => boolean {
   const labels = labelSelector ? parseLabelSelector(labelSelector) : undefined
   const fields = fieldSelector ? parseFieldSelector(fieldSelector) : undefined
@@ -32,7 +32,7 @@ export function selectionTest({ namespace, labelSelector, fieldSelector }: Selec
     (!fields || matchesFields(fields, field => readField(object, field)))
 }
 
-/** Whether an object is of the shard: asked of all that the server sends, since most servers pass the selector over. */
+/** Whether an object belongs to the shard. Tested for every received object, because most servers ignore the selector. */
 export function shardMemberTest({ shardSelector }: Selection): (object: KubeObject<unknown>) => boolean {
   if (shardSelector === undefined) return () => true
   const selector = parseShardSelector(shardSelector)

@@ -5,21 +5,21 @@ import type { ChangeHandler } from './change-handlers.ts'
 import type { Informer, InformerOptions } from './informer.ts'
 import type { Change, Predicate } from './predicates.ts'
 
-/** Changes of another kind, mapped to the keys that they concern. {@link watching} infers the object's type. */
+/** Changes of another kind, mapped to the keys that they affect. {@link watching} infers the object's type. */
 export type WatchSource = {
   readonly resource: Resource<unknown>
   /** Called for the old and the new object of an update. */
   map(object: KubeObject): readonly string[]
   predicate?: Predicate | undefined
   informer?: InformerOptions<unknown> | undefined
-  /** Collects changes for this long, so that many of them make one reconcile; default 0. */
+  /** Batches changes for this time, so that many of them cause one reconcile; default 0. */
   delayMs?: number | undefined
 }
 
-/** A kind whose objects `for` owns, with a say in which of its changes matter. */
+/** A kind owned by `for`, with a filter for the changes that matter. */
 export type OwnedSource = Pick<WatchSource, 'resource' | 'predicate' | 'informer' | 'delayMs'>
 
-/** A {@link WatchSource} whose `map` knows the type of its objects. */
+/** Declares a {@link WatchSource} whose `map` receives typed objects. */
 export function watching<Body>(
   resource: Resource<Body>,
   map: (object: KubeObject<Body>) => readonly string[],
@@ -28,12 +28,12 @@ export function watching<Body>(
   return { resource, map, ...options } as unknown as WatchSource
 }
 
-/** A source of keys: subscribing it to its informer fills the queue. */
+/** A source of keys: subscribed to its informer, it fills the queue. */
 export type Source = {
   informer: Informer<unknown>
   /** The cluster that its keys belong to; undefined for a controller without `clusters`. */
   cluster: string | undefined
-  /** Whether its keys are those of its own objects, as for `for`. */
+  /** Whether its keys are those of its own objects: true for `for`. */
   isOwn: boolean
   keysOf: (object: KubeObject<unknown>) => readonly string[]
   passes: (change: Change) => boolean
@@ -41,7 +41,7 @@ export type Source = {
   priorityOf?: ((object: KubeObject<unknown>) => number) | undefined
 }
 
-/** What a controller declares about where its keys come from. */
+/** The part of a controller's options that declares where its keys come from. */
 export type SourceOptions = {
   for: Resource<unknown>
   predicates?: Predicate[] | undefined
@@ -53,7 +53,7 @@ export type SourceOptions = {
 
 type FindInformer = (resource: Resource<unknown>, options: InformerOptions<unknown>) => Informer<unknown>
 
-/** The sources of one cluster; the first is that of `for`. */
+/** The sources of one cluster; the first is `for`. */
 export function sourcesOf(options: SourceOptions, cluster: string | undefined, find: FindInformer): [Source, ...Source[]] {
   const { for: resource, predicates = [], owns = [], watches = [], informer, priority } = options
   const inCluster = (wanted: InformerOptions<unknown> = {}) => (cluster === undefined ? wanted : { cluster, ...wanted })
@@ -90,55 +90,55 @@ export function sourcesOf(options: SourceOptions, cluster: string | undefined, f
   return [own, ...owned, ...watched]
 }
 
-/** Where a key stands in the queue: the names of clusters and objects never hold a bar. */
+/** The queue's key. The names of clusters and objects never contain a bar. */
 export function queueKey(cluster: string | undefined, key: string): string {
   return cluster === undefined ? key : `${cluster}|${key}`
 }
 
-/** The opposite of {@link queueKey}. */
+/** The inverse of {@link queueKey}. */
 export function parseQueueKey(text: string): { cluster: string | undefined; key: string } {
   const bar = text.indexOf('|')
   return bar < 0 ? { cluster: undefined, key: text } : { cluster: text.slice(0, bar), key: text.slice(bar + 1) }
 }
 
-/** The keys of the controlling owner of `object`, if it is of this kind; the version of the reference does not matter. */
+/** The key of the controlling owner of `object` if that is of this kind, whatever version the reference has. */
 function ownerKeys({ metadata }: KubeObject<unknown>, owner: Resource<unknown>): string[] {
   const reference = metadata.ownerReferences?.find(({ controller }) => controller)
   if (!reference || reference.kind !== owner.kind || parseApiVersion(reference.apiVersion).group !== owner.group) return []
   return [owner.scope === 'Namespaced' ? `${metadata.namespace}/${reference.name}` : reference.name]
 }
 
-/** What subscribes a source to its informer. */
+/** The change handler that subscribes a source to its informer. */
 export function handlerOf(source: Source, queue: WorkQueue, log: Log): ChangeHandler<unknown> {
   const changed = (change: Change) => {
-    // A predicate that throws must not hide a change: a reconcile too many is harmless, one too few is not.
+    // A predicate that throws must not hide a change: an extra reconcile is harmless, a missing one is not.
     let passes = true
     try {
       passes = source.passes(change)
     } catch (error) {
-      log.error({ err: coerceError(error) }, 'predicate threw, the change is let through')
+      log.error({ err: coerceError(error) }, 'predicate threw, enqueuing the change')
     }
     if (!passes) return
     const { delayMs, priorityOf, cluster } = source
     const { object } = change
-    const usual = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
-    const priority = priorityOf ? safePriority(priorityOf, object, usual, log) : usual
+    const defaultPriority = change.type === 'added' && change.isInitial ? lowPriority : normalPriority
+    const priority = priorityOf ? safePriority(priorityOf, object, defaultPriority, log) : defaultPriority
     const keys = source.keysOf(object)
     for (const key of keys) queue.add(queueKey(cluster, key), { priority, delayMs })
-    // An object's own key never changes, so what it was need not be read for that.
+    // An object's own key never changes, so `old` need not be unpacked.
     if (change.type !== 'updated' || source.isOwn) return
-    // Each key once: a second add would find it running already, and run it again for nothing.
+    // Each key once: a second add may find it already running and cause a superfluous reconcile.
     for (const key of source.keysOf(change.old)) if (!keys.includes(key)) queue.add(queueKey(cluster, key), { priority, delayMs })
   }
   return { changed }
 }
 
-function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, usual: number, log: Log): number {
+function safePriority(of: (object: KubeObject<unknown>) => number, object: KubeObject<unknown>, defaultPriority: number, log: Log): number {
   try {
     const priority = of(object)
-    return typeof priority === 'number' && !Number.isNaN(priority) ? priority : usual
+    return typeof priority === 'number' && !Number.isNaN(priority) ? priority : defaultPriority
   } catch (error) {
-    log.error({ err: coerceError(error) }, 'priority function threw, the usual priority is taken')
-    return usual
+    log.error({ err: coerceError(error) }, 'priority function threw, using the default priority')
+    return defaultPriority
   }
 }

@@ -7,8 +7,8 @@ export type Span = {
 }
 
 /**
- * The part of an OpenTelemetry `Tracer` that is used here: give `trace.getTracer('my-operator')` of `@opentelemetry/api`,
- * or anything of this shape. Nothing is imported, so who does not trace pays nothing.
+ * The part of an OpenTelemetry `Tracer` that is used here: pass `trace.getTracer('my-operator')` of `@opentelemetry/api` or anything of
+ * this shape. Nothing is imported, so tracing costs nothing unless it is used.
  */
 export type Tracer = {
   startActiveSpan<T>(name: string, options: { attributes: Record<string, string | number> }, run: (span: Span) => T): T
@@ -17,10 +17,10 @@ export type Tracer = {
 /** `SpanStatusCode.ERROR` of OpenTelemetry. */
 const errorStatus = 2
 
-/** What a span of one attempt says from its beginning. */
+/** Attributes of the span of one attempt. */
 export type Attempt = { controller: string; key: string; cluster: string | undefined; reconcileId: string; attempt: number }
 
-/** Runs one attempt inside a span `reconcile <controller>`; spans that `run` begins become its children. */
+/** Runs one attempt inside a span `reconcile <controller>`; spans that `run` starts become its children. */
 export function traced(tracer: Tracer, { controller, key, cluster, reconcileId, attempt }: Attempt, run: () => unknown): Promise<unknown> {
   const attributes = {
     controller,

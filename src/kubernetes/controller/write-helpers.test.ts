@@ -37,7 +37,7 @@ for (const { before, after, want } of [
     deepEqual(mergeDiff(before, after), want))
 }
 
-test('the difference, merged, gives what was wanted', () => {
+test('merging the difference yields the desired value', () => {
   const leaf = fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer(), { maxLength: 2 }))
   const key = fc.constantFrom('a', 'b', 'c')
   const plain = { noNullPrototype: true }
@@ -54,7 +54,7 @@ test('the difference, merged, gives what was wanted', () => {
   fc.assert(fc.property(tree, tree, (before, after) => deepEqual(merge(before, mergeDiff(before, after) ?? {}), after)))
 })
 
-test('a status is written only if it differs, only the difference, and only over the version that was read', async () => {
+test('a status is written only if it differs, as a difference, and only over the version that was read', async () => {
   await withApi(async ({ api, client, writes }) => {
     type Body = { status?: { ready?: boolean; note?: string } }
     const handle = client.resource<Body>(configMapResource as never)
@@ -67,7 +67,7 @@ test('a status is written only if it differs, only the difference, and only over
   })
 })
 
-test('finalizers are added and removed once; removing the last one of an object that is gone is no error', async () => {
+test('finalizers are added and removed once; removing the last one of a deleted object is not an error', async () => {
   await withApi(async ({ api, client, writes }) => {
     const handle = client.resource(configMapResource)
     const object = await handle.get(api.put(path('x')).metadata.name)
@@ -96,7 +96,7 @@ test('createOrPatch creates, patches the difference, or writes nothing', async (
   })
 })
 
-test('events repeat as a count, become one when they only differ in text, and are cut when they flood', async () => {
+test('repeated Events increment a count, Events that differ only in text are combined, and floods are limited', async () => {
   await withApi(async ({ api, client }) => {
     let nowMs = 1_700_000_000_000
     const events = new EventRecorder({ client, component: 'test', wallMs: () => nowMs })
@@ -126,7 +126,7 @@ test('events repeat as a count, become one when they only differ in text, and ar
   })
 })
 
-test('predicates say what changed', () => {
+test('predicates detect what changed', () => {
   const object = (metadata: object) => ({
     apiVersion: 'v1',
     kind: 'X',

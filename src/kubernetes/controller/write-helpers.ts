@@ -3,9 +3,9 @@ import { controllerReference, isReason, type KubeObject, type NewObject } from '
 import { mergeDiff } from './merge-diff.ts'
 
 /**
- * Patches the status of `object` to `nextStatus` if it differs, sending only what changed, and only if the object has not
- * moved on since it was read (Conflict otherwise: the next reconcile sees the newer one). Returns the object as it is
- * then: put it into the cache with `informer.applyLocal`.
+ * Patches the status of `object` to `nextStatus` if it differs, sending only what changed and the resource version that was read.
+ * Returns the resulting object; put it into a cache with `informer.applyLocal` if the client is not the manager's.
+ * @throws {StatusError} Conflict if the object has changed since it was read: the next reconcile sees the newer version.
  */
 export async function patchStatusIfChanged<Body extends { status?: unknown }>(
   client: Client | ResourceClient<Body>,
@@ -23,7 +23,7 @@ export function hasFinalizer(object: { metadata: { finalizers?: string[] | undef
   return object.metadata.finalizers?.includes(finalizer) ?? false
 }
 
-/** Adds the finalizer if it is missing; returns the object as it is then. */
+/** Adds the finalizer if it is missing; returns the resulting object. */
 export async function addFinalizer<Body>(
   client: Client | ResourceClient<Body>,
   object: KubeObject<Body>,
@@ -33,7 +33,7 @@ export async function addFinalizer<Body>(
   return await setFinalizers(client, object, [...(object.metadata.finalizers ?? []), finalizer])
 }
 
-/** Removes the finalizer if it is there; the last one removed from a deleted object ends it, which is no error if it is gone already. */
+/** Removes the finalizer if present. Removing the last one from a deleted object deletes it; an object that no longer exists is not an error. */
 export async function removeFinalizer<Body>(
   client: Client | ResourceClient<Body>,
   object: KubeObject<Body>,
@@ -55,9 +55,10 @@ export async function removeFinalizer<Body>(
 export type WriteOutcome<Body> = { object: KubeObject<Body>; outcome: 'created' | 'patched' | 'unchanged' }
 
 /**
- * Brings one object to what `mutate` makes of the present one (undefined: there is none): creates it, sends the
- * difference, or nothing. `mutate` gets a copy that it may change; a field that its result leaves out stays, one that is
- * undefined is removed. `current` is what the caller's cache has; without it the server is asked. The status is not written. @throws {StatusError} Conflict if the object moved on meanwhile.
+ * Brings one object to what `mutate` returns for the current one (undefined: it does not exist): creates it, sends the difference, or
+ * nothing. `mutate` receives a copy that it may modify; a field missing in its result is kept, one that is undefined is removed.
+ * `current` is the caller's cached object; without it the server is queried. The status is not written.
+ * @throws {StatusError} Conflict if the object changed meanwhile.
  */
 export async function createOrPatch<Body>(
   handle: ResourceClient<Body>,
@@ -76,7 +77,7 @@ export async function createOrPatch<Body>(
   return { object: await handle.patch(name, change as object, { type: 'merge', namespace, resourceVersion }), outcome: 'patched' }
 }
 
-/** Server-side apply of an object that `owner` controls; takes over fields of others, as a controller should for what it owns. */
+/** Server-side apply of an object that `owner` controls; takes over fields of other managers, as a controller should for what it owns. */
 export async function applyOwned<Body>(
   handle: ResourceClient<Body>,
   owner: KubeObject<unknown>,
@@ -94,7 +95,7 @@ async function setFinalizers<Body>(
 ): Promise<KubeObject<Body>> {
   const handle = await handleOf(client, object)
   const { name, namespace, resourceVersion } = object.metadata
-  // A merge patch replaces the list, so the version must be the one it was read at.
+  // A merge patch replaces the whole list, so it must carry the version that was read.
   return await handle.patch(name, { metadata: { finalizers } }, { type: 'merge', namespace, resourceVersion })
 }
 
@@ -103,7 +104,7 @@ async function handleOf<Body>(client: Client | ResourceClient<Body>, object: Kub
   return client.resource(await client.discover(object.apiVersion, object.kind)) as ResourceClient<unknown> as ResourceClient<Body>
 }
 
-/** What createOrPatch may change: not the status, and of the metadata what users own. */
+/** What createOrPatch may change: everything but the status and the metadata that the server owns. */
 function writable(object: object): object {
   const { metadata, status: _, apiVersion: _v, kind: _k, ...rest } = object as KubeObject
   const { labels, annotations, finalizers, ownerReferences } = metadata

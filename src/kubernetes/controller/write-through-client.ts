@@ -13,9 +13,9 @@ import type { Informer } from './informer.ts'
 type CachesOf = (resource: Resource<unknown>) => readonly Informer<unknown>[]
 
 /**
- * A client whose writes are in the caches before their callers go on: whoever runs next reads what was written, without
- * waiting for the watch. Only its handles (`resource`) do that; a raw `request` is not looked into. `beforeWrite` may throw: then
- * nothing is sent; what waits to be sent is dropped when the signal that it returns aborts.
+ * A client whose writes are in the caches before the caller continues: the next reader sees them without waiting for the watch. Only
+ * its handles (`resource`) do this; a raw `request` is passed through. `beforeWrite` may throw, then nothing is sent; requests
+ * that are not sent yet are dropped when the signal that it returns aborts.
  */
 export class WriteThroughClient extends WrappedClient {
   readonly #cachesOf: CachesOf
@@ -47,7 +47,7 @@ export class WriteThroughClient extends WrappedClient {
   }
 
   #written(resource: Resource<unknown>, object: KubeObject<unknown>): void {
-    // Shared with the caches from here on. Whether there is one must not decide what a caller may do with its answer.
+    // Shared with the caches from here on. Frozen even without a cache, so that callers see the same behavior either way.
     deepFreeze(object)
     for (const cache of this.#cachesOf(resource)) cache.applyLocal(object)
   }

@@ -1,0 +1,62 @@
+import { type Client, isMetadataOnly } from '../client/index.ts'
+import type { Resource } from '../object/index.ts'
+import type { Log } from '../util/log.ts'
+import { Informer, type InformerOptions, type InformerParts } from './informer.ts'
+
+/** What a new informer gets from its manager. `onCreated` is called once, for an informer that did not exist. */
+type InformerContext<Body> = {
+  client: Client
+  log: Log
+  listWatch: InformerParts<Body>['listWatch']
+  onCreated(informer: Informer<unknown>): void
+}
+
+/** The informers of one manager: one per kind and selection, however many controllers use it. */
+export class SharedInformers {
+  readonly #bySelection = new Map<string, { informer: Informer<unknown>; transform: unknown }>()
+  /** The same by cluster, version and plural, whatever their selection: the caches that may hold what a write changed. */
+  readonly #byKind = new Map<string, Informer<unknown>[]>()
+
+  /**
+   * The informer of `resource` and the selection in `options`, created if it does not exist. Indexes of `options` are added.
+   * @throws {TypeError} if it exists with another transform.
+   */
+  get<Body>(resource: Resource<Body>, options: InformerOptions<Body>, context: InformerContext<Body>): Informer<Body> {
+    const { cluster, indexes = {}, transform } = options
+    const key = selectionKey(resource, options)
+    let shared = this.#bySelection.get(key)
+    if (!shared) {
+      const { client, log, listWatch } = context
+      shared = { informer: new Informer<Body>({ ...options, client, resource, log, listWatch }) as unknown as Informer<unknown>, transform }
+      this.#bySelection.set(key, shared)
+      const kind = kindKey(cluster, resource)
+      this.#byKind.set(kind, [...(this.#byKind.get(kind) ?? []), shared.informer])
+      context.onCreated(shared.informer)
+    } else if (transform && shared.transform !== transform) {
+      throw new TypeError(
+        `the informer of ${resource.plural} already exists with another transform: declare the transform where the informer is first requested`,
+      )
+    }
+    const informer = shared.informer as unknown as Informer<Body>
+    for (const [name, valuesOf] of Object.entries(indexes)) informer.addIndex(name, valuesOf)
+    return informer
+  }
+
+  all(): Informer<unknown>[] {
+    return [...this.#bySelection.values()].map(({ informer }) => informer)
+  }
+
+  ofKind(cluster: string | undefined, resource: Resource<unknown>): readonly Informer<unknown>[] {
+    return this.#byKind.get(kindKey(cluster, resource)) ?? []
+  }
+}
+
+function selectionKey<Body>(resource: Resource<Body>, options: InformerOptions<Body>): string {
+  const { cluster = '', namespace = '', labelSelector = '', fieldSelector = '', shardSelector = '' } = options
+  const isPartial = isMetadataOnly(resource) ? 'metadata' : ''
+  return [cluster, resource.apiVersion, resource.plural, isPartial, namespace, labelSelector, fieldSelector, shardSelector].join('|')
+}
+
+function kindKey(cluster: string | undefined, { apiVersion, plural }: Resource<unknown>): string {
+  return `${cluster ?? ''}|${apiVersion}|${plural}`
+}
