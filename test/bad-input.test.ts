@@ -13,7 +13,7 @@ import type { StackSpec } from '../src/api/index.ts'
 import { exitCodes } from '../src/cli/exit-codes.ts'
 import { configMapResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue, type StatusError } from '../src/kubernetes/object/index.ts'
-import { type Disk, mountTmpfs, whyNoTmpfs } from './support/mount-tmpfs.ts'
+import { type Disk, mountTmpfs, tmpfsUnavailable } from './support/mount-tmpfs.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
 import { runOarlock, runProgram, skipWithout } from './support/run-program.ts'
 import { condition, isUpToDate, StackFixture } from './support/stacks.ts'
@@ -516,7 +516,7 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
 })
 
 describe('a disk that takes nothing', { concurrency: 3 }, () => {
-  const skip = whyNoTmpfs() ?? false
+  const skip = tmpfsUnavailable() ?? false
   const mounted: Disk[] = []
   const mount = (bytes: number): Disk => {
     const disk = mountTmpfs(bytes)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from './support/oarlock-process.ts'
-import { type Ended, runProgram, skipWithout } from './support/run-program.ts'
+import { type ProgramResult, runProgram, skipWithout } from './support/run-program.ts'
 
 const manifest = (name: string, text: string, namespace = 'default') => `apiVersion: oarlock.dev/v1alpha1
 kind: Stack
@@ -27,7 +27,8 @@ describe('kubectl', { skip: skipWithout('kubectl'), concurrency: 3 }, () => {
   const dataDir = makeDataDir()
   let oarlock: OarlockProcess
   const environment = () => ({ KUBECONFIG: oarlock.kubeconfig, KUBECACHEDIR: join(dataDir, 'kubectl-cache') })
-  const kubectl = (args: string, input = ''): Promise<Ended> => runProgram('kubectl', args.split(' '), { input, env: environment() })
+  const kubectl = (args: string, input = ''): Promise<ProgramResult> =>
+    runProgram('kubectl', args.split(' '), { input, env: environment() })
   /** What it prints when all is well: nothing on stderr, no warning. */
   const says = async (args: string, input = ''): Promise<string> => {
     const { code, stdout, stderr } = await kubectl(args, input)

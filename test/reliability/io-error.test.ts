@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { startServer } from '../../src/kubernetes/server/index.ts'
-import { mountTmpfs, whyNoTmpfs } from '../support/mount-tmpfs.ts'
+import { mountTmpfs, tmpfsUnavailable } from '../support/mount-tmpfs.ts'
 import { startServerChild } from './server-child.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
@@ -80,7 +80,7 @@ describe('a disk that fails', { skip: typeof built === 'string' && built }, () =
   })
 })
 
-test('a read-only disk is a clear error, and the server starts when it can be written again', { skip: whyNoTmpfs() }, async () => {
+test('a read-only disk is a clear error, and the server starts when it can be written again', { skip: tmpfsUnavailable() }, async () => {
   const disk = mountTmpfs(32 * 1024 * 1024)
   try {
     const start = () => startServer({ dataDir: disk.path, listen: { port: 0 } })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A git repository on disk; `commit` writes files and returns the hash. The user's own git settings have no say. */
+/** A git repository on disk; `commit` writes files and returns the hash. Ignores the user's own git configuration. */
 export class GitRepository {
   readonly path: string
 

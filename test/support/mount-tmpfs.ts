@@ -2,12 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from './eventually.ts'
 
 export type Disk = { path: string; setReadOnly(readOnly: boolean): void; unmount(): Promise<void> }
 
-/** Why there can be no disk of its own here; undefined when there can. Nothing stays mounted. */
-export function whyNoTmpfs(): string | undefined {
+/** Why no tmpfs can be mounted here; undefined when it can. Leaves nothing mounted. */
+export function tmpfsUnavailable(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root on Linux to mount a tmpfs'
   try {
     void mountTmpfs(4096).unmount()
@@ -17,7 +17,7 @@ export function whyNoTmpfs(): string | undefined {
   }
 }
 
-/** A disk of its own, `bytes` large. */
+/** Mounts a tmpfs of `bytes` bytes. */
 export function mountTmpfs(bytes: number): Disk {
   const path = mkdtempSync(join(tmpdir(), 'oarlock-disk-'))
   try {
@@ -31,12 +31,9 @@ export function mountTmpfs(bytes: number): Disk {
     setReadOnly: readOnly => {
       execFileSync('mount', ['-o', `remount,${readOnly ? 'ro' : 'rw'}`, path])
     },
-    // The supervisor of workers that are gone keeps its directory for ten seconds.
+    // The supervisor of ended workers uses its directory for ten more seconds.
     unmount: async () => {
-      for (let i = 0; !isUnmounted(path); i++) {
-        if (i === 300) throw new Error(`${path} stays busy`)
-        await sleep(100)
-      }
+      await eventually(() => isUnmounted(path), `${path} to be unmounted`, 30_000)
       rmSync(path, { recursive: true })
     },
   }

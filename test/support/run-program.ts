@@ -5,32 +5,37 @@ import { delimiter, join } from 'node:path'
 
 const launcher = join(import.meta.dirname, '..', '..', 'bin', 'oarlock.js')
 
-export type Ended = { code: number | null; stdout: string; stderr: string /** Both, as a terminal shows them. */; text: string }
+export type ProgramResult = {
+  code: number | null
+  stdout: string
+  stderr: string /** Both in the order of output, as in a terminal. */
+  text: string
+}
 
-/** Runs a program to its end, without a terminal. `env` is added to that of this process; undefined takes a name away. */
+/** Runs a program to its end, without a terminal. `env` is added to the environment of this process; undefined removes a variable. */
 export async function runProgram(
   program: string,
   args: readonly string[],
   { input = '', env = {}, cwd }: { input?: string; env?: NodeJS.ProcessEnv; cwd?: string } = {},
-): Promise<Ended> {
+): Promise<ProgramResult> {
   const child = spawn(program, args, { env: { ...process.env, NO_COLOR: '1', ...env }, cwd })
-  const ended = { stdout: '', stderr: '', text: '' }
+  const output = { stdout: '', stderr: '', text: '' }
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', text => {
-      ended[name] += text
-      ended.text += text
+      output[name] += text
+      output.text += text
     })
   }
-  // A program that refuses to start does not read: that is told by its exit code.
+  // A program that fails to start does not read its input; its exit code shows that.
   child.stdin.on('error', () => undefined)
   child.stdin.end(input)
   const [code] = (await once(child, 'close')) as [number | null]
-  return { code, ...ended }
+  return { code, ...output }
 }
 
-export const runOarlock = (args: readonly string[], options: Parameters<typeof runProgram>[2] = {}): Promise<Ended> =>
+export const runOarlock = (args: readonly string[], options: Parameters<typeof runProgram>[2] = {}): Promise<ProgramResult> =>
   runProgram(process.execPath, [launcher, ...args], options)
 
-/** What a test's `skip` takes: false when the program is on PATH, else the reason. */
+/** A value for `skip` of a test: false when the program is on PATH, else the reason. */
 export const skipWithout = (program: string): string | false =>
   (process.env.PATH ?? '').split(delimiter).some(directory => existsSync(join(directory, program))) ? false : `${program} is not on PATH`

@@ -31,7 +31,7 @@ for (const { name, patterns, want } of [
   test(name, () => assert.deepEqual(Object.keys(selectEngineEnvironment(workerEnv, patterns).env).sort(), want))
 }
 
-test('invariant 9: values are masked unless they are flags, or the name says that they are public', () => {
+test('invariant 9: values are masked unless they are short or have a public name', () => {
   const { secrets } = selectEngineEnvironment(workerEnv, ['AWS_*', 'ARM_*', 'KUBECONFIG'])
   assert.deepEqual(secrets.sort(), ['AKIAEXAMPLE', 'arm-secret'])
 })

@@ -23,7 +23,7 @@ const patternSyntax = /^[A-Za-z_][A-Za-z0-9_]*\*?$/
 
 /**
  * Values of these are not masked in logs: region and file names are no secrets, and a log without them is hard to read.
- * Everything else is masked, because nobody can list the names of all credentials (invariant 9).
+ * Everything else is masked, because there is no complete list of names of credentials (invariant 9).
  */
 const publicNames = /(^|_)(REGION|ZONE|LOCATION|PROJECT|PROFILE|ENVIRONMENT|CONFIG|FILE|PATH|DIR|KUBECONFIG)$/i
 /** Shorter values are flags such as `true` and `1`: masking them would garble the log. */

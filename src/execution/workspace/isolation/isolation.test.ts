@@ -1,4 +1,4 @@
-/** What a Run may see, reach and leave behind, by level; the programs and the kernel are real. */
+/** What a Run may see, reach and leave behind at each level, with real programs and the real kernel. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -60,53 +60,53 @@ async function open(t: TestContext, level: IsolationLevel, more: { limits?: RunL
   return { runUid, directory, isolation, run, runner, exceeded, abort, groups }
 }
 
-/** Another process of the worker's user, with a secret in its environment. */
-function neighbour(t: TestContext): ChildProcess {
+/** Starts another process of the worker's user, with a secret in its environment. */
+function startOtherProcess(t: TestContext): ChildProcess {
   const child = spawn('sleep', ['60'], { env: { PATH: process.env.PATH, OARLOCK_TOKEN: 'of-the-worker' }, stdio: 'ignore' })
   t.after(() => void child.kill('SIGKILL'))
   return child
 }
 
-test('Sandbox: another Run’s directory, the worker’s files and home are not there', { skip }, async t => {
+test('Sandbox: the directories of other Runs, the worker’s files and home directories are not visible', { skip }, async t => {
   const other = await createRunDirectory(join(base, 'runs'), randomUUID())
   writeFileSync(join(other.work, 'secret'), 'of the other run')
   const credential = join(base, 'worker-token')
   writeFileSync(credential, 'of-the-worker')
   const { run, directory } = await open(t, 'Sandbox')
-  writeFileSync(join(directory.root, 'keeper'), '')
+  writeFileSync(join(directory.root, 'private'), '')
   const { lines } = await run(
     `cat ${other.work}/secret ${credential}; ls ${join(base, 'runs')} ${directory.root} / /root /home 2>&1; cat /etc/shadow`,
   )
   const text = lines.join('\n')
-  assert.doesNotMatch(text, /of the other run|of-the-worker|keeper|root:/)
+  assert.doesNotMatch(text, /of the other run|of-the-worker|private|root:/)
   assert.match(text, /No such file/)
   await other.remove()
 })
 
-test('Sandbox: no other process is seen, read or signalled, and there are no capabilities', { skip }, async t => {
-  const victim = neighbour(t)
+test('Sandbox: other processes cannot be listed, read or signaled, and there are no capabilities', { skip }, async t => {
+  const victim = startOtherProcess(t)
   const { run } = await open(t, 'Sandbox')
   const { lines } = await run(
     `cat /proc/${victim.pid}/environ /proc/${process.pid}/environ; kill -9 ${victim.pid}; kill -9 ${process.pid}; kill -9 -1; ls -d /proc/[0-9]*; grep -E "CapEff|CapBnd|NoNewPrivs|Seccomp:" /proc/self/status`,
   )
   const text = lines.join('\n')
   assert.doesNotMatch(text, /of-the-worker/)
-  assert.equal(victim.exitCode ?? victim.signalCode, null, 'the neighbour lives')
-  assert.ok(lines.filter(line => /^\/proc\/\d+$/.test(line)).length <= 4, `only its own processes are there: ${text}`)
-  for (const wanted of [/CapEff:\s0+$/m, /CapBnd:\s0+$/m, /NoNewPrivs:\s1$/m, /Seccomp:\s2$/m]) assert.match(text, wanted)
+  assert.equal(victim.exitCode ?? victim.signalCode, null, 'the other process is still running')
+  assert.ok(lines.filter(line => /^\/proc\/\d+$/.test(line)).length <= 4, `only its own processes are visible: ${text}`)
+  for (const pattern of [/CapEff:\s0+$/m, /CapBnd:\s0+$/m, /NoNewPrivs:\s1$/m, /Seccomp:\s2$/m]) assert.match(text, pattern)
 })
 
-test('Sandbox: nothing outlives the Run: no process that left its group, no file outside its directory', { skip }, async t => {
-  const mark = `oarlock-left-${randomUUID()}`
+test('Sandbox: the Run leaves no process, even outside of its group, and no file outside of its directory', { skip }, async t => {
+  const fileName = `oarlock-left-${randomUUID()}`
   const { run, runUid, directory } = await open(t, 'Sandbox')
   const { exitCode } = await run(
-    `setsid sleep 100 & (sleep 100 &) ; echo x > /tmp/${mark}; for d in /etc /usr /var /dev/shm /run /root /; do echo x > $d/${mark}; done; exit 0`,
+    `setsid sleep 100 & (sleep 100 &) ; echo x > /tmp/${fileName}; for d in /etc /usr /var /dev/shm /run /root /; do echo x > $d/${fileName}; done; exit 0`,
   )
   assert.equal(exitCode, 0)
   assert.deepEqual(findRunProcesses(runUid), [])
   for (const place of ['/tmp', '/etc', '/usr', '/var', '/dev/shm', '/run', '/root', '/'])
-    assert.equal(existsSync(join(place, mark)), false, place)
-  assert.ok(existsSync(join(directory.tmp, mark)), 'its /tmp is its own')
+    assert.equal(existsSync(join(place, fileName)), false, place)
+  assert.ok(existsSync(join(directory.tmp, fileName)), '/tmp is in the directory of the Run')
 })
 
 const calls: Record<string, Record<string, number>> = {
@@ -114,14 +114,14 @@ const calls: Record<string, Record<string, number>> = {
   arm64: { keyctl: 219, ptrace: 117, mount: 40, unshare: 97, bpf: 280, perf_event_open: 241, userfaultfd: 282, setns: 268, chroot: 51 },
 }
 const perl = existsSync('/usr/bin/perl')
-test('Sandbox: system calls that reach past it are refused, clone3 and io_uring are said not to be there', {
+test('Sandbox: dangerous system calls fail with EPERM, clone3 and io_uring with ENOSYS', {
   skip: skip || (!perl && 'no perl'),
 }, async t => {
   const { run, directory } = await open(t, 'Sandbox')
-  const own = calls[process.arch]!
+  const numbers = calls[process.arch]!
   const clone = process.arch === 'x64' ? 56 : 220
   const ioctl = process.arch === 'x64' ? 16 : 29
-  const tries = { ...Object.fromEntries(Object.entries(own).map(([name, number]) => [name, `syscall(${number},0,0,0,0,0)`])) }
+  const tries = { ...Object.fromEntries(Object.entries(numbers).map(([name, number]) => [name, `syscall(${number},0,0,0,0,0)`])) }
   const script = [
     ...Object.entries({ ...tries, clone_newuser: `syscall(${clone},0x10000000|17,0,0,0,0)`, tiocsti: `syscall(${ioctl},0,0x5412,0)` }).map(
       ([name, call]) => `$! = 0; $r = ${call}; print "${name} $r " . ($!+0) . "\\n";`,
@@ -132,11 +132,11 @@ test('Sandbox: system calls that reach past it are refused, clone3 and io_uring 
   ].join('\n')
   writeFileSync(join(directory.work, 'try.pl'), script)
   const { lines } = await run('perl try.pl')
-  const eperm = [...Object.keys(own), 'clone_newuser', 'tiocsti'].map(name => `${name} -1 1`)
+  const eperm = [...Object.keys(numbers), 'clone_newuser', 'tiocsti'].map(name => `${name} -1 1`)
   assert.deepEqual(lines.toSorted(), [...eperm, 'clone3 -1 38', 'io_uring_setup -1 38'].toSorted())
 })
 
-test('Sandbox: with network None not even the loopback of the machine is reached; with Host it is', {
+test('Sandbox: network None cuts off the loopback interface of the machine, network Host does not', {
   skip: skip || (!perl && 'no perl'),
 }, async t => {
   const server = createServer((_, response) => response.end('hello'))
@@ -150,7 +150,7 @@ test('Sandbox: with network None not even the loopback of the machine is reached
   assert.deepEqual([(await host.run(script)).lines, host.isolation.effective.network], [['reached'], 'Host'])
 })
 
-test('Sandbox: an interrupt reaches the program as its makers intend, and its exit code comes out', { skip }, async t => {
+test('Sandbox: an interrupt sends SIGINT to the program, and its exit code is reported', { skip }, async t => {
   const { run, abort, directory } = await open(t, 'Sandbox')
   const result = await run('trap "echo saved > state; exit 7" INT; echo ready; while :; do sleep 0.05; done', line => {
     if (line === 'ready') abort.abort()
@@ -159,14 +159,14 @@ test('Sandbox: an interrupt reaches the program as its makers intend, and its ex
   assert.equal(readFileSync(join(directory.work, 'state'), 'utf8'), 'saved\n')
 })
 
-test('Sandbox: a program that is not there, or not in a directory of the system, is found as without one', { skip }, async t => {
+test('Sandbox: a program outside of the system directories is found, and a missing one is a SpawnError', { skip }, async t => {
   const tool = join(base, 'tool')
   writeFileSync(tool, '#!/bin/sh\necho from the tool; ls -A $(dirname $0)\n', { mode: 0o755 })
   const { runner, directory, abort } = await open(t, 'Sandbox')
   const lines: string[] = []
   const options = { args: [], cwd: directory.work, env: {}, signal: abort.signal, onStdoutLine: (line: string) => void lines.push(line) }
   await runner({ ...options, command: tool })
-  assert.deepEqual(lines.slice(0, 2).sort(), ['from the tool', 'runs'].sort(), 'its neighbours are not bound')
+  assert.deepEqual(lines.slice(0, 2).sort(), ['from the tool', 'runs'].sort(), 'other files of its directory are not visible')
   assert.equal(lines.includes('worker-token'), false)
   await assert.rejects(
     runner({ ...options, command: 'no-such-program' }),
@@ -174,7 +174,7 @@ test('Sandbox: a program that is not there, or not in a directory of the system,
   )
 })
 
-test('Process: nothing outlives the Run; its directory, HOME and TMPDIR are its own, and no secret of the worker is in its environment', async t => {
+test('Process: the Run leaves no process, has its own HOME and TMPDIR, and gets no secret of the worker in its environment', async t => {
   const { run, runUid, directory } = await open(t, 'Process')
   process.env.OARLOCK_TEST_SECRET = 'of-the-worker'
   t.after(() => void delete process.env.OARLOCK_TEST_SECRET)
@@ -186,22 +186,22 @@ test('Process: nothing outlives the Run; its directory, HOME and TMPDIR are its 
   assert.deepEqual(findRunProcesses(runUid), [])
 })
 
-const hungry = 'head -c 300000000 /dev/zero | tail; echo survived'
+const allocateMemory = 'head -c 300000000 /dev/zero | tail; echo survived'
 for (const level of ['Process', 'Sandbox'] as const) {
-  test(`${level}: a program that takes more memory than its limit is found out and ended; others are not`, {
+  test(`${level}: a program that exceeds its memory limit is killed, and other Runs are not affected`, {
     skip: level === 'Sandbox' && skip,
   }, async t => {
     const { run, exceeded, isolation } = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
-    const calm = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
-    const [result, other] = await Promise.all([run(`${hungry}; sleep 5`), calm.run('sleep 0.5; echo calm')])
+    const small = await open(t, level, { limits: { memoryBytes: 64 * 2 ** 20 } })
+    const [result, other] = await Promise.all([run(`${allocateMemory}; sleep 5`), small.run('sleep 0.5; echo done')])
     assert.doesNotMatch(result.lines.join(), /survived/)
-    assert.deepEqual(other.lines, ['calm'])
+    assert.deepEqual(other.lines, ['done'])
     if (isolation.effective.limits.memory === 'Cgroup') assert.ok(isolation.oomKills > 0)
     else assert.deepEqual([exceeded[0]?.kind, exceeded[0]!.used > 64 * 2 ** 20], ['Memory', true])
     assert.ok(isolation.usage().peakMemoryBytes >= 60 * 2 ** 20)
   })
 
-  test(`${level}: too many processes and too much disk are found out; one file cannot be longer than the disk limit`, {
+  test(`${level}: exceeding the limits on processes and disk is detected, and one file cannot exceed the disk limit`, {
     skip: level === 'Sandbox' && skip,
   }, async t => {
     const many = await open(t, level, { limits: { pids: 12 } })
@@ -227,14 +227,14 @@ test('CPU seconds and peak memory are measured', async t => {
   assert.ok(peakMemoryBytes > 10_000 && peakPids >= 1, `${peakMemoryBytes} ${peakPids}`)
 })
 
-test('a Run’s programs start in its cgroup, which is gone with the Run', {
-  skip: !cgroupOfRun('x') && 'no cgroup v2 that may be written',
+test('a Run’s programs start in its cgroup, which is removed with the Run', {
+  skip: !cgroupOfRun('x') && 'no writable cgroup v2',
 }, async t => {
   const { run, runUid, isolation } = await open(t, 'Process')
   const cgroup = cgroupOfRun(runUid)!
   const { lines } = await run('setsid sleep 100 & cat /proc/self/cgroup')
   assert.match(lines.join('\n'), new RegExp(`0::.*/oarlock-runs/${runUid}$`, 'm'))
-  assert.equal(cgroup.processes().length, 1, 'the one that left its group is still in the cgroup')
+  assert.equal(cgroup.processes().length, 1, 'a process that left its group is still in the cgroup')
   await isolation.close()
   assert.equal(existsSync(cgroup.path), false)
   assert.deepEqual(findRunProcesses(runUid), [])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { mountTmpfs, whyNoTmpfs } from '../../../../test/support/mount-tmpfs.ts'
+import { mountTmpfs, tmpfsUnavailable } from '../../../../test/support/mount-tmpfs.ts'
 import type { KubeObject } from '../../object/index.ts'
 import { Store } from './index.ts'
 
@@ -13,7 +13,7 @@ const thing = (name: string): KubeObject => ({
   text: 'x'.repeat(20_000),
 })
 
-test('a full disk rejects writes, loses no acknowledged write, and recovers', { skip: whyNoTmpfs() }, async () => {
+test('a full disk rejects writes, loses no acknowledged write, and recovers', { skip: tmpfsUnavailable() }, async () => {
   const disk = mountTmpfs(4 * 1024 * 1024)
   try {
     const store = await Store.open({ dataDir: disk.path })

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createEngineHarness } from '../engine-harness.testing.ts'
+import { terraformFlavor } from './flavor.ts'
+import { checkBackend, overrideBackend, recoverErroredState, rejectEnv } from './managed-state.ts'
+
+const erroredState = JSON.stringify({ version: 4, serial: 7, lineage: 'l', resources: [] })
+const external = { spec: { engine: 'terraform', state: 'External' } as const, statePath: undefined }
+
+test('errored.tfstate replaces a Managed state without a push', async t => {
+  const { context, log } = await createEngineHarness(t, { 'errored.tfstate': erroredState })
+  const push = async () => assert.fail('pushed')
+  assert.equal(await recoverErroredState(context, terraformFlavor, push), undefined)
+  assert.equal(await readFile(context.statePath!, 'utf8'), erroredState)
+  assert.match(log.join(), /recovered it from errored\.tfstate \(serial 7\)/)
+})
+
+test('errored.tfstate of an External state is pushed once', async t => {
+  const { context } = await createEngineHarness(t, { 'errored.tfstate': erroredState }, external)
+  const pushed: string[] = []
+  const push = async (file: string) => ({ exitCode: pushed.push(file) - 1 })
+  assert.equal(await recoverErroredState(context, terraformFlavor, push), undefined)
+  assert.deepEqual(pushed, ['errored.tfstate'])
+})
+
+test('errored.tfstate that cannot be pushed is stored on the worker, and the message names the file', async t => {
+  const { context } = await createEngineHarness(t, { 'errored.tfstate': erroredState }, external)
+  const message = await recoverErroredState(context, terraformFlavor, async () => ({ exitCode: 1 }))
+  const path = join(context.cacheDir, 'errored-states', 'uid-1.tfstate')
+  assert.match(message ?? '', /^the state could not be saved to your backend: it is stored on the worker as .*uid-1\.tfstate; push it with/)
+  assert.equal(await readFile(path, 'utf8'), erroredState)
+  assert.equal((await stat(path)).mode & 0o777, 0o600)
+})
+
+test('without errored.tfstate there is nothing to recover', async t => {
+  const { context } = await createEngineHarness(t, {})
+  assert.equal(await recoverErroredState(context, terraformFlavor, async () => assert.fail('pushed')), undefined)
+})
+
+test('a variable that moves the state is rejected, and the message names where it may be set', async t => {
+  const { context } = await createEngineHarness(t, {}, { env: { TF_DATA_DIR: '/elsewhere' } })
+  assert.throws(() => rejectEnv(context, ['TF_WORKSPACE', 'TF_DATA_DIR']), {
+    reason: 'InvalidSpec',
+    message: /^environment variable TF_DATA_DIR is not allowed.*spec\.env of the Stack or spec\.engineEnvironment of the WorkerPool$/,
+  })
+})
+
+test('the backend is accepted only when init used our state file', async t => {
+  const harness = await createEngineHarness(t, {})
+  const { context } = harness
+  await overrideBackend(context)
+  const override = JSON.parse(await readFile(join(context.directory, 'oarlock_override.tf.json'), 'utf8'))
+  const initialized = (backend: object) => harness.write({ '.terraform/terraform.tfstate': JSON.stringify({ backend }) })
+  await initialized({ type: 'local', config: override.terraform.backend.local })
+  await checkBackend(context)
+  await initialized({ type: 's3', config: {} })
+  await assert.rejects(checkBackend(context), { reason: 'InvalidConfiguration', message: /sets backend "s3"/ })
+  await writeFile(join(context.directory, '.terraform', 'terraform.tfstate'), '{}')
+  await assert.rejects(checkBackend(context), { message: /sets backend "none"/ })
+})
