@@ -74,7 +74,7 @@ function predict({ startMs, extraMs }: Round, lifecycle: 'OneShot' | 'Warm'): { 
     workerStart: ms(startMs),
   })
   const results = Array.from({ length: seeds }, (_, seed) =>
-    simulateFleet({ stacks, intervalMs: undefined, profile, hours: 1, begin: 'New', seed }, { max, lifecycle }),
+    simulateFleet({ stacks, intervalMs: undefined, profile, hours: 1, initialState: 'New', seed }, { max, lifecycle }),
   )
   return {
     waitMs: mean(results.map(({ wait }) => wait.all.meanMs)),

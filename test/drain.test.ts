@@ -1,4 +1,4 @@
-/** Workers that are told to go in the middle of a real apply, by signal and by `oarlock drain`. */
+/** Workers that drain during a real apply, after a signal or `oarlock drain`. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { existsSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -17,7 +17,7 @@ const mirror = join(cache, 'mirror')
 const skip =
   existsSync(join(tofu, 'tofu')) && existsSync(mirror) ? false : 'scripts/build-tofu.sh and scripts/build-provider-time.sh were not run'
 
-/** `first` is done at once, then the apply waits for as long as `seconds` say. */
+/** Resource `first` is created immediately; resource `wait` takes `seconds`. */
 const configuration = (seconds: number) => `
 terraform {
   required_providers {
@@ -33,7 +33,7 @@ resource "time_sleep" "wait" {
 }
 `
 
-describe('a worker that is told to go while it applies', { skip }, () => {
+describe('a worker that drains during an apply', { skip }, () => {
   let oarlock: OarlockProcess
   let fixture: StackFixture
   const dataDir = makeDataDir()
@@ -53,14 +53,14 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     removeDirectory(dataDir)
   })
 
-  /** A Stack whose Run is in the middle of its apply, and the worker that has it. */
+  /** Creates a Stack and waits until its Run has created the first resource. Returns the Run and the pid of its worker. */
   async function applying(name: string, pool: string, seconds: number): Promise<{ run: Run; pid: number }> {
     const source = { inline: { files: { 'main.tf': configuration(seconds) } } }
     await fixture.create(name, { engine: 'opentofu', source, pool, retry: { limit: 1, initial: '1h' } })
     const run = await eventually(
       async () => {
         const { items } = await oarlock.client.resource(runResource).listAll({ namespace: fixture.namespace })
-        // The first resource is done and its state is saved; the second waits.
+        // The first resource is created and its state is saved; the second is in progress.
         return items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Applying' && status.progress?.done === 1)
       },
       `${name} to apply`,
@@ -68,7 +68,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     )
     const worker = await oarlock.client.resource(workerResource).get(run.spec.workerName!)
     equal(worker.status?.phase, 'Busy')
-    // One that is interrupted would be tried again, at once, and would be in the way of the other tests.
+    // Suspended, because an interrupted Run would be retried immediately and would disturb the other tests.
     await oarlock.client.resource(stackResource).patch(name, { spec: { suspend: true } }, { type: 'merge', namespace: fixture.namespace })
     return { run, pid: worker.status!.pid! }
   }
@@ -86,7 +86,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
   const oarlockCli = (...args: string[]) =>
     runProgram(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock.js'), ...args, '--kubeconfig', oarlock.kubeconfig])
 
-  test('a SIGTERM that is called graceful and interrupts an apply: here the apply is finished within the grace', async () => {
+  test('SIGTERM: the apply finishes within the drain grace, then the worker exits', async () => {
     const { run, pid } = await applying('graceful', 'patient', 4)
     process.kill(pid, 'SIGTERM')
     await eventually(
@@ -103,7 +103,7 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     equal(await oarlock.client.resource(workerResource).getOrUndefined(run.spec.workerName!), undefined)
   })
 
-  test('beyond the grace the engine is interrupted as its makers intend: state saved, lock released, nothing runs on', async () => {
+  test('after the drain grace the engine is interrupted: state is saved, the lock is released and no process remains', async () => {
     const { run, pid } = await applying('beyond', 'hasty', 3_600)
     process.kill(pid, 'SIGTERM')
     const { status } = await ended(run)
@@ -112,14 +112,14 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     deepEqual(processesOfRun(run.metadata.uid), [])
     const state = await oarlock.client.request({ method: 'GET', path: `/state/${fixture.namespace}/beyond` })
     match(await state.text(), /"name": ?"first"/)
-    // The lock is free: the state may be written by somebody else at once.
+    // The lock is free: another client may write the state immediately.
     const lock = await oarlock.client
       .request({ method: 'GET', path: `/state/${fixture.namespace}/beyond/lock` })
       .catch((error: unknown) => error)
     ok(!/"runName"/.test(JSON.stringify(lock)), JSON.stringify(lock))
   })
 
-  test('a second SIGTERM interrupts at once', async () => {
+  test('a second SIGTERM interrupts the engine immediately', async () => {
     const { run, pid } = await applying('twice', 'patient', 3_600)
     process.kill(pid, 'SIGTERM')
     await eventually(
@@ -133,45 +133,45 @@ describe('a worker that is told to go while it applies', { skip }, () => {
     equal((await ended(run)).status?.reason, 'WorkerDrained')
   })
 
-  test('oarlock drain: tells what is under way, waits for the end, and another worker takes the next Run', async () => {
+  test('oarlock drain prints active Runs and waits until the worker is deleted', async () => {
     const { run } = await applying('drained', 'patient', 4)
     const name = run.spec.workerName!
     const { code, stdout, stderr } = await oarlockCli('drain', name)
     equal(code, 0, stderr)
-    equal(stdout, `worker/${name} drains\nworker/${name} is gone\n`)
-    match(stderr, new RegExp(`${name} finishes ${run.metadata.namespace}/${run.metadata.name}`))
+    equal(stdout, `worker/${name} draining\nworker/${name} deleted\n`)
+    match(stderr, new RegExp(`${name} is finishing ${run.metadata.namespace}/${run.metadata.name}`))
     equal((await ended(run)).status?.phase, 'Succeeded')
     const missing = await oarlockCli('drain', name)
     equal(missing.code, 3)
     match(missing.stderr, new RegExp(`worker "${name}" not found`))
   })
 
-  test('oarlock uncordon takes a drain back, and not a signal', async () => {
+  test('oarlock uncordon cancels a drain that was requested, but not one caused by a signal', async () => {
     const { run, pid } = await applying('uncordoned', 'patient', 8)
     const name = run.spec.workerName!
-    equal((await oarlockCli('uncordon', name)).stdout, `worker/${name} does not drain\n`)
+    equal((await oarlockCli('uncordon', name)).stdout, `worker/${name} is not draining\n`)
     equal((await oarlockCli('drain', name, '--no-wait')).code, 0)
     const { code, stdout, stderr } = await oarlockCli('uncordon', name)
     equal(code, 0, stderr)
-    equal(stdout, `worker/${name} takes Runs again\n`)
-    match(stderr, /it has a single Run in all/)
+    equal(stdout, `worker/${name} uncordoned\n`)
+    match(stderr, /it executes at most one Run in total/)
     equal((await oarlock.client.resource(workerResource).get(name)).status?.phase, 'Busy')
     process.kill(pid, 'SIGTERM')
     equal((await oarlockCli('drain', name, '--no-wait')).code, 0)
     const refused = await oarlockCli('uncordon', name)
     equal(refused.code, 4)
-    match(refused.stderr, /drains for another reason \(Signal\)/)
+    match(refused.stderr, /it drains for reason Signal/)
     equal((await ended(run)).status?.phase, 'Succeeded')
-    equal((await oarlockCli('uncordon', 'nobody')).code, 3)
+    equal((await oarlockCli('uncordon', 'missing')).code, 3)
   })
 
-  test('oarlock drain --pool: --timeout ends the waiting, not the draining', async () => {
+  test('oarlock drain --pool: --timeout ends the wait, not the drain', async () => {
     const { run } = await applying('pooled', 'patient', 6)
     const late = await oarlockCli('drain', '--pool', 'patient', '--timeout', '1s')
     equal(late.code, 6, late.stderr)
-    match(late.stderr, /did not end within 1s/)
+    match(late.stderr, /did not exit within 1s/)
     equal((await oarlockCli('drain', '--pool', 'patient')).code, 0)
     equal((await ended(run)).status?.phase, 'Succeeded')
-    equal((await oarlockCli('drain', '--pool', 'nope')).code, 3)
+    equal((await oarlockCli('drain', '--pool', 'missing')).code, 3)
   })
 })

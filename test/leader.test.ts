@@ -33,7 +33,7 @@ import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 import { isReady, StackFixture } from './support/stacks.ts'
 import { election, startControllers } from './support/start-controllers.ts'
 
-/** What came of controllers: user, verb and resource of each request. Writes only, and what is read of Leases. */
+/** Requests of the controllers: all writes, and reads of Leases. */
 const requests: { user: string; verb: string; resource: string; name: string | undefined }[] = []
 const isRead = (verb: string) => ['get', 'list', 'watch'].includes(verb)
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-leader-'))
@@ -41,8 +41,8 @@ let server: ApiServer
 let client: Client
 let fixture: StackFixture
 let pool: WorkerPool
-/** Every Worker that a Run was seen with, by key of the Run. */
-const seenWith = new Map<string, Set<string>>()
+/** By key of a Run: every Worker that it was assigned to. */
+const assignedWorkers = new Map<string, Set<string>>()
 const watching = new AbortController()
 let watched: Promise<void>
 
@@ -68,7 +68,7 @@ before(async () => {
         const { workerName } = (object as Run).spec ?? {}
         if (!workerName) continue
         const key = objectKey(object)
-        seenWith.set(key, (seenWith.get(key) ?? new Set()).add(workerName))
+        assignedWorkers.set(key, (assignedWorkers.get(key) ?? new Set()).add(workerName))
       }
     } catch (error) {
       if (!watching.signal.aborted) throw error
@@ -94,21 +94,21 @@ const connect = async (name: string) =>
 const make = async (name: string) =>
   await fixture.create(name, { engine: 'command', command: { apply: ['true'] }, source: { inline: { files: { 'main.tf': '' } } } })
 
-/** Keeps writes from reaching the server until they are let go, as a network does that is cut and heals. */
-class SlowNetwork extends WrappedClient {
-  isHeld: (options: RequestOptions) => boolean = () => false
+/** Delays writes until `release` is called, like a network that is interrupted and recovers. */
+class InterruptedNetwork extends WrappedClient {
+  isDelayed: (options: RequestOptions) => boolean = () => false
   readonly #released = Promise.withResolvers<void>()
-  readonly held: { options: RequestOptions; answer: Promise<Response> }[] = []
+  readonly delayed: { options: RequestOptions; response: Promise<Response> }[] = []
 
   override async request(options: RequestOptions): Promise<Response> {
-    if (options.method === 'GET' || !this.isHeld(options)) return await this.inner.request(options)
-    // What ran into its own deadline here is still on its way out there.
+    if (options.method === 'GET' || !this.isDelayed(options)) return await this.inner.request(options)
+    // A request that has reached its deadline in the client may still arrive at the server.
     const { signal: _, ...late } = options
-    const answer = this.#released.promise.then(() => this.inner.request(late))
-    answer.catch(() => {})
-    this.held.push({ options, answer })
+    const response = this.#released.promise.then(() => this.inner.request(late))
+    response.catch(() => {})
+    this.delayed.push({ options, response })
     return await Promise.race([
-      answer,
+      response,
       new Promise<never>((_resolve, reject) => options.signal?.addEventListener('abort', () => reject(options.signal?.reason))),
     ])
   }
@@ -118,8 +118,8 @@ class SlowNetwork extends WrappedClient {
   }
 }
 
-test('invariant 7: a leader whose renewals are cut stops writing, and what it had sent before is refused by its version', async () => {
-  const network = new SlowNetwork(await connect('controllers-cut'))
+test('invariant 7: a leader whose renewals are interrupted stops writing, and its delayed writes are rejected by their resourceVersion', async () => {
+  const network = new InterruptedNetwork(await connect('controllers-cut'))
   const other = await connect('controllers-next')
   const workers = new ScriptedWorkers(client, 10_000)
   workers.script = () => succeeds()
@@ -128,37 +128,37 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
   try {
     cut = await startControllers(network, 'cut')
     await cut.whenLeader
-    // Before there is a worker: which Run waits is known when the first comes.
+    // The Stack is created before the worker, so that its Run is queued when the worker registers.
     await make('late')
     await fixture.untilRun('late', 'made', () => true)
     const isAssignment = ({ path, method, body }: RequestOptions) =>
       method === 'PATCH' && path.includes('/runs/') && JSON.stringify(body).includes('workerName')
-    network.isHeld = options => isAssignment(options) || options.path.includes(`/leases/${election.leaseName}`)
+    network.isDelayed = options => isAssignment(options) || options.path.includes(`/leases/${election.leaseName}`)
     await workers.start(pool, 'w-late')
-    await eventually(() => network.held.some(({ options }) => isAssignment(options)), 'the assignment is on its way', 20_000)
+    await eventually(() => network.delayed.some(({ options }) => isAssignment(options)), 'the assignment to be sent', 20_000)
     next = await startControllers(other, 'next')
     await next.whenLeader
-    equal(cut.isLeader, false, 'it knew before anybody else could lead')
+    equal(cut.isLeader, false, 'it stopped leading before another process could lead')
     await rejects(cut.leaderClient.resource(configMapResource).create({ metadata: { name: 'late' } }), NotLeaderError)
     await fixture.until('late', 'Ready by the next leader', isReady)
     const before = await fixture.runsOf('late')
 
-    const asksBefore = requests.filter(({ user }) => user === 'controllers-cut').length
+    const requestsBefore = requests.filter(({ user }) => user === 'controllers-cut').length
     network.release()
-    const answers = await Promise.allSettled(network.held.map(({ answer }) => answer))
-    for (const [index, answer] of answers.entries()) {
-      const { path } = network.held[index]!.options
+    const responses = await Promise.allSettled(network.delayed.map(({ response }) => response))
+    for (const [index, response] of responses.entries()) {
+      const { path } = network.delayed[index]!.options
       ok(
-        answer.status === 'rejected' && isReason(answer.reason, 'Conflict', 'NotFound'),
-        `${path} was not refused: ${JSON.stringify(answer)}`,
+        response.status === 'rejected' && isReason(response.reason, 'Conflict', 'NotFound'),
+        `${path} was not rejected: ${JSON.stringify(response)}`,
       )
     }
-    const asks = requests.filter(({ user }) => user === 'controllers-cut').slice(asksBefore)
+    const lateRequests = requests.filter(({ user }) => user === 'controllers-cut').slice(requestsBefore)
     deepEqual(
-      [...new Set(asks.filter(({ verb, resource }) => !isRead(verb) && resource !== 'leases').map(({ resource }) => resource))],
+      [...new Set(lateRequests.filter(({ verb, resource }) => !isRead(verb) && resource !== 'leases').map(({ resource }) => resource))],
       ['runs'],
     )
-    deepEqual(await fixture.runsOf('late'), before, 'nothing of the late leader came through')
+    deepEqual(await fixture.runsOf('late'), before, 'no write of the previous leader was applied')
     equal(before.length, 1)
     deepEqual(workers.accepted.map(objectKey), before.map(objectKey))
     equal((await client.resource(leaseResource).get(election.leaseName, { namespace: systemNamespace })).spec?.holderIdentity, 'next')
@@ -172,17 +172,17 @@ test('invariant 7: a leader whose renewals are cut stops writing, and what it ha
   }
 })
 
-test('invariant 7: a leader that is stopped in the middle of its work and goes on later writes nothing, and nothing is assigned twice', async () => {
+test('invariant 7: a leader that is paused and resumes later writes nothing, and no Run is assigned twice', async () => {
   const workers = new ScriptedWorkers(client, 10_000)
   workers.script = () => succeeds()
   const token = server.issueToken({ name: 'controllers-stopped', groups: ['system:masters'], ttlMs: 3_600_000 })
   const settings = { server: server.url, caCertificate: server.caCertificate, token, identity: 'stopped' }
   const program = join(import.meta.dirname, 'support', 'controllers-child.ts')
   const child = spawn(process.execPath, [program, JSON.stringify(settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const begun: { atSeconds: number; what: string }[] = []
+  const startedWrites: { atSeconds: number; what: string }[] = []
   createInterface({ input: child.stdout }).on('line', line => {
     const [atSeconds, ...what] = line.split(' ')
-    begun.push({ atSeconds: Number(atSeconds), what: what.join(' ') })
+    startedWrites.push({ atSeconds: Number(atSeconds), what: what.join(' ') })
   })
   const exited = new Promise(resolve => child.once('exit', resolve))
   const other = await connect('controllers-other')
@@ -197,41 +197,41 @@ test('invariant 7: a leader that is stopped in the middle of its work and goes o
     await Promise.all(names.map(name => workers.start(pool, `w-${name}`)))
     await eventually(async () => (await client.resource(workerResource).list()).items.length >= names.length, 'workers to register', 20_000)
     const making = Promise.all(names.slice(0, 16).map(make))
-    // In the middle of its passes: it has decided more than it has written.
+    // During its passes: it has decided more than it has written.
     await eventually(
       () => ofChild().filter(({ verb, resource }) => verb === 'patch' && resource === 'runs').length >= 4,
-      'it assigns',
+      'the child to assign Runs',
       20_000,
     )
     child.kill('SIGSTOP')
     await making
     await next.whenLeader
-    // What it believes when it wakes: these Runs wait, and their workers are idle.
+    // When it resumes, its caches still show these Runs as queued and their workers as idle.
     await Promise.all(names.slice(16).map(make))
     await Promise.all(names.map(name => fixture.untilReady(name)))
     const before = (await client.resource(fixture.runs.resource).listAll({ namespace: fixture.namespace })).items
-    const asksBefore = ofChild().length
+    const requestsBefore = ofChild().length
     const resumedAtSeconds = uptime()
     child.kill('SIGCONT')
-    // It contends again when everything that needed the lease has ended.
+    // It takes part in the election again when everything that needs leadership has ended.
     await eventually(
       () =>
         ofChild()
-          .slice(asksBefore)
+          .slice(requestsBefore)
           .filter(({ verb, resource }) => verb === 'get' && resource === 'leases').length >= 2,
-      'it contends',
+      'the child to take part in the election',
       20_000,
     )
-    const late = begun.filter(({ atSeconds, what }) => atSeconds > resumedAtSeconds && !what.includes('/leases'))
-    deepEqual(late, [], 'it begins no write any more')
-    // What it had handed to its connections before is refused by its version.
+    const late = startedWrites.filter(({ atSeconds, what }) => atSeconds > resumedAtSeconds && !what.includes('/leases'))
+    deepEqual(late, [], 'it begins no further write')
+    // Requests that were already in its sockets are rejected by their resourceVersion.
     deepEqual((await client.resource(fixture.runs.resource).listAll({ namespace: fixture.namespace })).items, before)
     ok(before.every(isEnded))
     const runs = before.filter(({ spec }) => spec.stackRef.name.startsWith('many-'))
-    equal(runs.length, names.length, 'one Run each')
-    deepEqual(workers.accepted.map(objectKey).sort(), runs.map(objectKey).sort(), 'each was taken once')
-    await eventually(() => runs.every(run => seenWith.has(objectKey(run))), 'the watch has come so far')
-    for (const run of runs) deepEqual([...seenWith.get(objectKey(run))!], [run.spec.workerName])
+    equal(runs.length, names.length, 'one Run for each Stack')
+    deepEqual(workers.accepted.map(objectKey).sort(), runs.map(objectKey).sort(), 'each was accepted once')
+    await eventually(() => runs.every(run => assignedWorkers.has(objectKey(run))), 'the watch to catch up')
+    for (const run of runs) deepEqual([...assignedWorkers.get(objectKey(run))!], [run.spec.workerName])
   } finally {
     child.kill('SIGKILL')
     await exited

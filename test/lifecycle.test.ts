@@ -186,7 +186,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     for (const name of ['base', 'middle', 'top']) await rig.stacks.delete(name, { namespace: 'default' })
     const base2 = await rig.until('base', 'to wait', stack => condition(stack, 'Ready')?.reason === 'DependentsExist')
     match(condition(base2, 'Ready')?.message ?? '', /until the Stacks that depend on it are gone: middle/)
-    for (const name of ['top', 'middle', 'base']) await rig.untilGone(name)
+    for (const name of ['top', 'middle', 'base']) await rig.untilDeleted(name)
     const order = readLedger(ledger).map(({ what, item }) => `${what} ${item}`)
     deepEqual(
       order.filter(line => line.includes('destroy')),
@@ -201,7 +201,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     await rig.create('orphan', { engine: 'manifests', source: inline(files), deletion: 'Orphan' })
     await rig.untilReady('orphan')
     await rig.stacks.delete('orphan', { namespace: 'default' })
-    await rig.untilGone('orphan')
+    await rig.untilDeleted('orphan')
     equal((await configMap('orphaned'))?.data?.a, 'b')
     const events = (await oarlock.client.resource(eventResource).listAll({ namespace: 'default' })).items
     deepEqual(
@@ -239,7 +239,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     await eventually(() => existsSync(file), 'the file to be back', 30_000)
     await rig.patch('drift-command', { spec: { drift: 'Off' } })
     await rig.stacks.delete('drift-command', { namespace: 'default' })
-    await rig.untilGone('drift-command')
+    await rig.untilDeleted('drift-command')
     equal(existsSync(file), false)
   })
 

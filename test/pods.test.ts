@@ -1,6 +1,6 @@
 /**
- * Pools of mode Pod against the embedded server, and against a real kube-apiserver where one was built. There is no kubelet: the test
- * writes what a kubelet would say about each Pod, and registers the worker that would run in it.
+ * Pools of mode Pod against the embedded server, and against a real kube-apiserver if one was built. There is no kubelet: the test writes the
+ * status of each Pod, and registers the worker that would run in it.
  */
 import { deepEqual, equal, match, ok } from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -66,16 +66,16 @@ async function kubernetes(): Promise<Target> {
   return { client, close }
 }
 
-for (const [target, start, skip] of [
+for (const [name, start, skip] of [
   ['the embedded server', embedded, undefined],
   ['kube-apiserver', kubernetes, whyNoPeer()],
 ] as const) {
-  describe(`workers as Pods, on ${target}`, { skip: skip ?? false }, () => {
-    let rig: Target
+  describe(`workers as Pods, on ${name}`, { skip: skip ?? false }, () => {
+    let target: Target
     let client: Client
     let manager: Manager
     let registry: Registry
-    /** The clock of the controller runs ahead of this machine's by so much. */
+    /** Offset of the controller's clock from the machine's clock. */
     let aheadMs = 0
 
     async function startController(): Promise<void> {
@@ -96,8 +96,8 @@ for (const [target, start, skip] of [
     }
 
     before(async () => {
-      rig = await start()
-      client = rig.client
+      target = await start()
+      client = target.client
       await installKinds(client, oarlockResources)
       for (const name of [systemNamespace, namespace])
         await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
@@ -105,7 +105,7 @@ for (const [target, start, skip] of [
     })
     after(async () => {
       await manager?.stop({ graceMs: 2_000 })
-      await rig?.close()
+      await target?.close()
     })
 
     async function makePool(name: string, spec: Partial<WorkerPool['spec']> = {}): Promise<WorkerPool> {
@@ -113,7 +113,7 @@ for (const [target, start, skip] of [
       return await client.resource(workerPoolResource).create({ metadata: { name }, spec: { mode: 'Pod', namespace, template, ...spec } })
     }
 
-    /** A Run that waits, and the Stack that it is of. */
+    /** Creates a queued Run with its Stack. */
     async function queueRun(name: string, pool: string): Promise<Run> {
       const spec = { engine: 'command' as const, source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
       const stack = await client.resource(stackResource).create({ metadata: { name, namespace }, spec })
@@ -130,16 +130,16 @@ for (const [target, start, skip] of [
       const { items } = await client.resource(podResource).listAll({ namespace, labelSelector: `${labels.pool}=${pool}` })
       return items.filter(({ metadata }) => !metadata.deletionTimestamp).sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     }
-    const onePod = (pool: string, isIt: (pod: KubeObject<PodBody>) => boolean = () => true) =>
-      eventually(async () => (await podsOf(pool)).find(isIt), `a Pod of ${pool}`)
+    const onePod = (pool: string, isWanted: (pod: KubeObject<PodBody>) => boolean = () => true) =>
+      eventually(async () => (await podsOf(pool)).find(isWanted), `a Pod of ${pool}`)
     const readyOf = async (pool: string) => findCondition((await client.resource(workerPoolResource).get(pool)).status?.conditions, 'Ready')
-    const cause = (pool: string, reason: string) =>
+    const readyWith = (pool: string, reason: string) =>
       eventually(async () => {
         const ready = await readyOf(pool)
         return ready?.reason === reason ? ready : undefined
-      }, `pool ${pool} to say ${reason}`)
+      }, `pool ${pool} to report ${reason}`)
 
-    /** What a kubelet says about a Pod. */
+    /** Writes the status of a Pod, as a kubelet does. */
     const kubelet = (pod: KubeObject<PodBody>, status: object) =>
       client.resource(podResource).patchStatus(pod.metadata.name, { status }, { namespace })
     const waiting = (reason: string, message: string) => ({
@@ -148,7 +148,7 @@ for (const [target, start, skip] of [
     })
     const container = { name: 'worker', image: 'oarlock:test', imageID: '', ready: false, restartCount: 0 }
 
-    /** The worker in a Pod registers, does the Run that it is given, and ends; and so does its Pod. */
+    /** Plays the worker of a Pod: it registers, executes the Run that it is assigned, and exits; then the Pod ends. */
     async function playWorker(pod: KubeObject<PodBody>): Promise<Run> {
       const { name } = pod.metadata
       const pool = pod.metadata.labels![labels.pool]!
@@ -164,10 +164,10 @@ for (const [target, start, skip] of [
       await workers.create({ metadata: { name, labels: { [labels.pool]: pool } }, spec: { pool, slots: 1, lifecycle: 'OneShot' } })
       await workers.patchStatus(name, { status: { phase: 'Ready' } })
       const runs = client.resource(runResource)
-      const given = await eventually(async () => {
+      const assigned = await eventually(async () => {
         return (await runs.listAll({ namespace, fieldSelector: `spec.workerName=${name}` })).items[0]
       }, `${name} to get a Run`)
-      const report = (status: object) => runs.patchStatus(given.metadata.name, { status }, { namespace })
+      const report = (status: object) => runs.patchStatus(assigned.metadata.name, { status }, { namespace })
       await report({ phase: 'Preparing' })
       const done = await report({ phase: 'Succeeded', finishedAt: rfc3339(Date.now()) })
       await workers.delete(name)
@@ -182,7 +182,7 @@ for (const [target, start, skip] of [
       return done
     }
 
-    test('a Run that waits gets a Pod of its own, which is told what it is, belongs to its pool, and is cleared away', async () => {
+    test('a queued Run gets its own Pod with environment, credential and owner, which is deleted after it succeeded', async () => {
       const pool = await makePool('plain')
       await queueRun('plain', 'plain')
       const pod = await onePod('plain')
@@ -207,8 +207,8 @@ for (const [target, start, skip] of [
 
       equal((await playWorker(pod)).status?.phase, 'Succeeded')
       const { status } = await eventually(async () => {
-        const present = await client.resource(workerPoolResource).get('plain')
-        return present.status?.workers === 0 && present.status.queued === 0 ? present : undefined
+        const current = await client.resource(workerPoolResource).get('plain')
+        return current.status?.workers === 0 && current.status.queued === 0 ? current : undefined
       }, 'an empty pool')
       deepEqual([status?.started, status?.desired, (await podsOf('plain')).length], [1, 0, 1])
       aheadMs += 61_000
@@ -216,27 +216,27 @@ for (const [target, start, skip] of [
       await eventually(async () => (await podsOf('plain')).length === 0, 'the Pod to be removed')
     })
 
-    test('ImagePullBackOff: the pool says so at once, makes no second Pod, and goes on when the image is there', async () => {
+    test('ImagePullBackOff: the pool reports it immediately, creates no second Pod, and recovers when the image is available', async () => {
       await makePool('images')
       await queueRun('images', 'images')
       const pod = await onePod('images')
       await kubelet(pod, waiting('ImagePullBackOff', 'Back-off pulling image "oarlock:test"'))
-      const ready = await cause('images', 'ImagePullFailed')
+      const ready = await readyWith('images', 'ImagePullFailed')
       match(ready.message, /ImagePullBackOff: Back-off pulling image "oarlock:test"/)
       equal((await podsOf('images')).length, 1)
       await playWorker(pod)
-      await cause('images', 'Ready')
+      await readyWith('images', 'Ready')
     })
 
-    test('a quota that is used up: told as such, tried again after a while, and no number is used twice', async () => {
+    test('an exhausted quota is reported, the start is retried after a backoff, and no number is used twice', async () => {
       const quotas = client.resource(quotaResource)
       const hard = { pods: String((await client.resource(podResource).listAll({ namespace })).items.length) }
       await quotas.create({ metadata: { name: 'few', namespace }, spec: { hard } })
-      // On a cluster the controller manager does this; the embedded server by itself.
+      // In a cluster kube-controller-manager writes this status; the embedded server does it itself.
       await quotas.patchStatus('few', { status: { hard, used: hard } }, { namespace })
       const pool = await makePool('poor')
       await queueRun('poor', 'poor')
-      match((await cause('poor', 'QuotaExceeded')).message, /exceeded quota: few/)
+      match((await readyWith('poor', 'QuotaExceeded')).message, /exceeded quota: few/)
       equal((await podsOf('poor')).length, 0)
       await quotas.delete('few', { namespace })
       aheadMs += 61_000
@@ -249,22 +249,22 @@ for (const [target, start, skip] of [
       match(await registry.metrics(), /oarlock_pool_start_failures_total\{pool="poor",reason="QuotaExceeded"\} [1-9]/)
     })
 
-    test('Evicted: another Pod takes its place, with another name', async () => {
+    test('Evicted: a new Pod with another name replaces it', async () => {
       await makePool('crowded')
       await queueRun('crowded', 'crowded')
       const first = await onePod('crowded')
       await kubelet(first, { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' })
-      match((await cause('crowded', 'Evicted')).message, /low on resource: memory/)
+      match((await readyWith('crowded', 'Evicted')).message, /low on resource: memory/)
       aheadMs += 5_000
       await client.resource(workerPoolResource).patch('crowded', { spec: { max: 3 } }, { type: 'merge' })
       const second = await onePod('crowded', ({ metadata }) => metadata.name !== first.metadata.name)
       await playWorker(second)
-      await cause('crowded', 'Ready')
-      // The one that failed is kept for a while, for whoever wants to know why.
+      await readyWith('crowded', 'Ready')
+      // The failed Pod is kept for some time, so that its log can be read.
       ok((await podsOf('crowded')).some(({ metadata }) => metadata.name === first.metadata.name))
     })
 
-    test('a restart of the controller strands no slot: the Pod that was starting is known, and gets its Run', async () => {
+    test('after a restart of the controller the starting Pod is known and gets its Run', async () => {
       await makePool('steady')
       await queueRun('steady', 'steady')
       const pod = await onePod('steady')
@@ -273,7 +273,7 @@ for (const [target, start, skip] of [
       await eventually(async () => {
         const { status } = await client.resource(workerPoolResource).get('steady')
         return status?.starting === 1 && status.queued === 1
-      }, 'the pool to be looked at')
+      }, 'the status of the pool to be written')
       deepEqual(
         (await podsOf('steady')).map(({ metadata }) => metadata.name),
         [pod.metadata.name],
@@ -282,7 +282,7 @@ for (const [target, start, skip] of [
       equal((await client.resource(workerPoolResource).get('steady')).status?.started, 1)
     })
 
-    test('a Pod that runs and that no Worker belongs to is ended; one that never registers is given up', async () => {
+    test('a running Pod that does not register in time is stopped', async () => {
       await makePool('lost', { startTimeout: '5s' })
       const run = await queueRun('lost', 'lost')
       const pod = await onePod('lost')
@@ -290,12 +290,12 @@ for (const [target, start, skip] of [
         phase: 'Running',
         containerStatuses: [{ ...container, ready: true, state: { running: { startedAt: rfc3339(Date.now()) } } }],
       })
-      // Nobody waits for it any more: what is left is a Pod alone.
+      // The Run is canceled, so the Pod is no longer needed.
       await client.resource(runResource).patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace })
       aheadMs += 5_000
       await client.resource(workerPoolResource).patch('lost', { spec: { max: 3 } }, { type: 'merge' })
-      match((await cause('lost', 'RegistrationFailed')).message, /did not register within 5 s/)
-      await eventually(async () => (await podsOf('lost')).length === 0, 'it to be ended')
+      match((await readyWith('lost', 'RegistrationFailed')).message, /did not register within 5 s/)
+      await eventually(async () => (await podsOf('lost')).length === 0, 'the Pod to be deleted')
     })
   })
 }

@@ -19,7 +19,7 @@ import { type Client, leaseResource, namespaceResource } from '../src/kubernetes
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
 import { eventually } from './support/eventually.ts'
 
-// The real all-in-one; the pool's workers would join by themselves, so what is queued stays queued.
+// The real all-in-one. Workers of an External pool are not started, so its Runs remain queued.
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-queue-'))
 let allInOne: AllInOne
 let client: Client
@@ -51,8 +51,8 @@ const getQueue = async (query = '') => {
 }
 const token = () => /^\s*token: "?([^"\s]+)"?$/m.exec(readFileSync(allInOne.kubeconfigPath, 'utf8'))![1]!
 
-describe('what waiting Runs are told', () => {
-  test('why they wait and where they stand: in the status, and at /queue', async () => {
+describe('queued Runs', () => {
+  test('have a reason and a position in the status and at /queue', async () => {
     await make('a', 'first')
     await eventually(
       () => runsOf('a'),
@@ -64,7 +64,7 @@ describe('what waiting Runs are told', () => {
       all => all.length === 2 && all.every(({ status }) => status?.queuePosition !== undefined),
     )
     const of = (stack: string): Run => runs.find(run => run.spec.stackRef.name === stack)!
-    assert.equal(of('second').status?.queuePosition, 1, 'higher priority goes first')
+    assert.equal(of('second').status?.queuePosition, 1, 'the higher priority is first')
     assert.equal(of('first').status?.queuePosition, 2)
     assert.equal(of('first').status?.reason, 'NoWorkerAvailable')
     assert.match(of('first').status?.message ?? '', /no worker of pool joined has joined; start one with: oarlock worker --pool joined/)
@@ -79,10 +79,10 @@ describe('what waiting Runs are told', () => {
     assert.deepEqual(body.pools, [{ name: 'joined', queued: 2, running: 0, maxRunning: null }])
   })
 
-  test('that no worker has the label: which one is missing', async () => {
+  test('have a reason that names the label that no worker has', async () => {
     await make('c', 'gpu', { placement: { workerLabels: { gpu: 'a100' } } })
     const name = 'plain'
-    // A registration that never works: enough for placing.
+    // A Worker without a process, which is enough for placement.
     await client
       .resource(leaseResource)
       .create({ metadata: { name, namespace: 'oarlock-system', labels: { 'oarlock.dev/pool': 'joined' } }, spec: { holderIdentity: name } })
@@ -97,13 +97,13 @@ describe('what waiting Runs are told', () => {
       () => runsOf('a'),
       runs => runs.some(({ spec }) => spec.workerName === name),
     )
-    assert.equal(placed.find(({ spec }) => spec.workerName)?.spec.stackRef.name, 'second', 'what cannot go holds nobody up')
+    assert.equal(placed.find(({ spec }) => spec.workerName)?.spec.stackRef.name, 'second', 'a blocked Run does not delay other Runs')
     assert.equal(placed.find(({ spec }) => spec.workerName)?.status?.queuePosition, undefined)
   })
 })
 
 describe('isolation', () => {
-  test('a Run goes where its level can be had, or waits and is told which is missing', async () => {
+  test('a Run is queued with the missing isolation level as its reason', async () => {
     await make('a', 'in-a-pod', { pool: 'default', isolation: { level: 'Pod' } })
     const run = await eventually(
       async () => (await runsOf('a')).find(({ spec }) => spec.stackRef.name === 'in-a-pod'),
@@ -114,9 +114,14 @@ describe('isolation', () => {
       run?.status?.message ?? '',
       /^worker default-\w+ of pool default lacks isolation Pod \(it offers Process( and Sandbox)?\)$/,
     )
-    const [worker, ...others] = (await client.resource(workerResource).list()).items.filter(({ spec }) => spec.pool === 'default')
-    assert.equal(others.length, 0, 'more of the same would not help')
-    if (!worker?.status?.isolation?.includes('Sandbox')) return
+    const [, ...others] = (await client.resource(workerResource).list()).items.filter(({ spec }) => spec.pool === 'default')
+    assert.equal(others.length, 0, 'no further worker without the level was started')
+  })
+
+  test('a Run with level Sandbox is executed in a sandbox', async t => {
+    const workers = (await client.resource(workerResource).list()).items.filter(({ spec }) => spec.pool === 'default')
+    if (!workers.some(({ status }) => status?.isolation?.includes('Sandbox')))
+      return t.skip('workers on this machine do not offer sandboxes')
     await make('a', 'in-a-sandbox', { pool: 'default', isolation: { level: 'Sandbox' } })
     await eventually(
       async () => (await runsOf('a')).find(({ spec }) => spec.stackRef.name === 'in-a-sandbox'),
@@ -126,7 +131,7 @@ describe('isolation', () => {
 })
 
 describe('a Tenant', () => {
-  test('takes its namespaces together, and its limit is told', async () => {
+  test('limits the Runs of its namespaces, and the limit is the reason of the others', async () => {
     await client.resource(tenantResource).create({
       metadata: { name: 'shop' },
       spec: { namespaces: ['b'], weight: 3, limits: { maxRunning: 0 } },
@@ -158,7 +163,7 @@ describe('a Tenant', () => {
     )
   })
 
-  test('that claims what an older one has says so', async () => {
+  test('reports a conflict if an older Tenant owns one of its namespaces', async () => {
     await client.resource(tenantResource).create({ metadata: { name: 'late' }, spec: { namespaces: ['b'] } })
     const late = await eventually(
       () => client.resource(tenantResource).get('late'),
@@ -170,7 +175,7 @@ describe('a Tenant', () => {
   })
 })
 
-test('a Run that waits is replaced when its Stack changes, and keeps its age', async () => {
+test('a queued Run is superseded when its Stack changes, and the new Run keeps its age', async () => {
   const [before] = await runsOf('b')
   await client.resource(stackResource).patch('held', { spec: { timeout: '2h' } }, { type: 'merge', namespace: 'b' })
   const runs = await eventually(
@@ -183,23 +188,23 @@ test('a Run that waits is replaced when its Stack changes, and keeps its age', a
   assert.equal(next?.spec.queuedSince, before?.metadata.creationTimestamp)
 })
 
-describe('/queue answers', () => {
-  test('what it does not understand with 400', async () => {
+describe('GET /queue', () => {
+  test('rejects invalid parameters with 400', async () => {
     const { status, body } = await getQueue('?limit=many')
     assert.equal(status, 400)
     assert.equal(body.message, 'limit must be a whole number from 0 to 5000, got "many"')
     assert.equal((await getQueue('?x=1')).status, 400)
   })
 
-  test('on the address of the API only who may list Runs', async () => {
+  test('at the API server requires permission to list Runs', async () => {
     const dispatcher = new Agent({ connect: { ca: allInOne.server.caCertificate } })
     const get = async (bearer: string | undefined, query = '') => {
       const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
       return (await fetch(`${allInOne.apiUrl}/queue${query}`, { headers, dispatcher })).status
     }
-    const stranger = allInOne.server.issueToken({ name: 'eve', groups: [], ttlMs: 60_000 })
+    const unprivileged = allInOne.server.issueToken({ name: 'eve', groups: [], ttlMs: 60_000 })
     assert.equal(await get(undefined), 401)
-    assert.equal(await get(stranger), 403)
+    assert.equal(await get(unprivileged), 403)
     assert.equal(await get(token()), 200)
     const rbac = 'rbac.authorization.k8s.io'
     const rules = [{ apiGroups: ['oarlock.dev'], resources: ['runs'], verbs: ['list'] }]
@@ -214,9 +219,9 @@ describe('/queue answers', () => {
       roleRef: { apiGroup: rbac, kind: 'Role', name: 'reader' },
       subjects: [{ apiGroup: rbac, kind: 'User', name: 'eve' }],
     })
-    assert.equal(await get(stranger, '?namespace=b'), 200)
-    assert.equal(await get(stranger, '?namespace=a'), 403)
-    assert.equal(await get(stranger), 403)
+    assert.equal(await get(unprivileged, '?namespace=b'), 200)
+    assert.equal(await get(unprivileged, '?namespace=a'), 403)
+    assert.equal(await get(unprivileged), 403)
     await dispatcher.close()
   })
 })

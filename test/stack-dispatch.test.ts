@@ -34,7 +34,7 @@ import { type ApiServer, startServer } from '../src/kubernetes/server/index.ts'
 import { eventually } from './support/eventually.ts'
 import { ScriptedWorkers, succeeds } from './support/scripted-workers.ts'
 
-// Real API server, real client, real controllers; only the worker's engine is a script.
+// Real API server, client and controllers; only the engines of the workers are scripted.
 const leaseDurationMs = 1_500
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-stack-dispatch-'))
 const removedData: string[] = []
@@ -86,14 +86,14 @@ after(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-// What controllers complain about belongs to the failure of a test.
-const complaints: string[] = []
-const complain = (fields: object, message: string) => {
+// Warnings and errors that the controllers log.
+const logged: string[] = []
+const record = (fields: object, message: string) => {
   const { err, ...rest } = fields as { err?: Error }
-  complaints.push(`${message} ${JSON.stringify(rest)} ${err?.stack ?? ''}`)
-  if (process.env.OARLOCK_TEST_LOG) console.error(complaints.at(-1))
+  logged.push(`${message} ${JSON.stringify(rest)} ${err?.stack ?? ''}`)
+  if (process.env.OARLOCK_TEST_LOG) console.error(logged.at(-1))
 }
-const log: Log = { ...silentLog, warn: complain, error: complain, child: () => log }
+const log: Log = { ...silentLog, warn: record, error: record, child: () => log }
 
 const stacks = () => client.resource(stackResource)
 const runs = () => client.resource(runResource)
@@ -110,7 +110,7 @@ const until = async (name: string, reason: string) =>
     async () => await stacks().get(name),
     stack => reasonOf(stack) === reason,
   )
-const gone = async (name: string) =>
+const deleted = async (name: string) =>
   await eventually(
     async () => await stacks().getOrUndefined(name),
     stack => stack === undefined,
@@ -119,7 +119,7 @@ const runsOf = async (name: string): Promise<Run[]> =>
   (await runs().list({ namespace: 'default' })).items
     .filter(run => run.spec.stackRef.name === name)
     .sort((a, b) => a.spec.epoch - b.spec.epoch)
-const story = async (name: string) => (await runsOf(name)).map(({ spec, status }) => `${spec.type} ${spec.reason} ${status?.phase}`)
+const runHistory = async (name: string) => (await runsOf(name)).map(({ spec, status }) => `${spec.type} ${spec.reason} ${status?.phase}`)
 const inPhase = async (name: string, phase: RunPhase) =>
   (
     await eventually(
@@ -129,11 +129,11 @@ const inPhase = async (name: string, phase: RunPhase) =>
   ).find(run => run.status?.phase === phase)!
 
 describe('from a Stack to Ready', () => {
-  test('a Stack is applied, keeps its outputs, and its worker is gone afterwards', async () => {
+  test('a Stack is applied, its outputs are stored, and its worker is deleted', async () => {
     workers.script = () => succeeds('o1', 3)
     await make('plain')
     const stack = await ready('plain')
-    assert.deepEqual(await story('plain'), ['Apply NewGeneration Succeeded'])
+    assert.deepEqual(await runHistory('plain'), ['Apply NewGeneration Succeeded'])
     assert.equal(findCondition(stack.status?.conditions, 'Ready')?.message, 'Applied: 3 added, 0 changed, 0 destroyed')
     assert.deepEqual(stack.status?.outputs, { value: 'o1' })
     assert.equal(stack.status?.resources, 3)
@@ -152,7 +152,7 @@ describe('from a Stack to Ready', () => {
     assert.match(metrics, /oarlock_run_queue_seconds_count\{pool="default"\} 1/)
   })
 
-  test('a chain passes on, and an output that changes is applied downstream', async () => {
+  test('outputs are passed to dependents, and a changed output is applied downstream', async () => {
     let outputs = 'n1'
     workers.script = run => succeeds(run.spec.stackRef.name === 'network' ? outputs : undefined)
     await make('app', { variablesFrom: [{ stackRef: { name: 'network' } }] })
@@ -166,12 +166,12 @@ describe('from a Stack to Ready', () => {
     outputs = 'n2'
     await stacks().patch('network', { spec: { priority: 1 } }, { type: 'merge' })
     await eventually(
-      async () => (await story('app')).join(),
+      async () => (await runHistory('app')).join(),
       text => text === 'Apply NewGeneration Succeeded,Apply InputsChanged Succeeded',
     )
   })
 
-  test('a failed Run is retried, a Stack with a wrong spec is Stalled, a missing Secret is waited for', async () => {
+  test('a failed Run is retried, a Stack with an invalid spec is Stalled, and a missing Secret is awaited', async () => {
     let tries = 0
     workers.script = run =>
       run.spec.stackRef.name === 'flaky' && ++tries < 3
@@ -181,7 +181,7 @@ describe('from a Stack to Ready', () => {
     await make('wrong', { source: {} })
     await make('secretive', { env: [{ name: 'TOKEN', secretKeyRef: { name: 'tokens', key: 'a' } }] })
     await ready('flaky')
-    assert.deepEqual(await story('flaky'), ['Apply NewGeneration Failed', 'Apply Retry Failed', 'Apply Retry Succeeded'])
+    assert.deepEqual(await runHistory('flaky'), ['Apply NewGeneration Failed', 'Apply Retry Failed', 'Apply Retry Succeeded'])
     const wrong = await until('wrong', 'InvalidSpec')
     assert.equal(findCondition(wrong.status?.conditions, 'Stalled')?.message, 'spec.source: Required value: one of inline, path, git')
     const secretive = await until('secretive', 'InputNotFound')
@@ -193,12 +193,12 @@ describe('from a Stack to Ready', () => {
     await ready('secretive')
     await client.resource(secretResource).patch('tokens', { data: { a: 'eQ==' } }, { type: 'merge' })
     await eventually(
-      async () => (await story('secretive')).at(-1),
+      async () => (await runHistory('secretive')).at(-1),
       text => text === 'Apply InputsChanged Succeeded',
     )
   })
 
-  test('approval: the plan waits, an outdated digest is refused, the right one is applied', async () => {
+  test('approval: the plan waits, an outdated digest is rejected, the current one is applied', async () => {
     workers.script = run => succeeds(undefined, run.spec.type === 'Plan' ? 2 : 2)
     await make('careful', { approval: 'Manual' })
     const waiting = await until('careful', 'AwaitingApproval')
@@ -210,19 +210,19 @@ describe('from a Stack to Ready', () => {
     const digest = waiting.status!.plan!.digest
     await stacks().patch('careful', { metadata: { annotations: { [annotations.approvedPlan]: digest } } }, { type: 'merge' })
     await ready('careful')
-    assert.deepEqual(await story('careful'), ['Plan NewGeneration Succeeded', 'Apply Approved Succeeded'])
+    assert.deepEqual(await runHistory('careful'), ['Plan NewGeneration Succeeded', 'Apply Approved Succeeded'])
   })
 })
 
-describe('when things go wrong', () => {
-  test('a worker dies in the middle: its Run is Lost, and the next one finishes without a person', async () => {
-    workers.script = run => (run.spec.epoch === 1 ? 'die' : succeeds())
+describe('failures', () => {
+  test('a worker crashes during an apply: its Run is Lost, and a new Run recovers without intervention', async () => {
+    workers.script = run => (run.spec.epoch === 1 ? 'crash' : succeeds())
     await make('bereft')
     const taken = await inPhase('bereft', 'Applying')
     const startedMs = performance.now()
     const lost = await inPhase('bereft', 'Lost')
     const tookMs = performance.now() - startedMs
-    assert.ok(tookMs > leaseDurationMs - 400, `invariant 2: called lost after ${Math.round(tookMs)} ms of ${leaseDurationMs}`)
+    assert.ok(tookMs > leaseDurationMs - 400, `invariant 2: declared lost after ${Math.round(tookMs)} ms of ${leaseDurationMs}`)
     assert.equal(lost.status?.reason, 'WorkerLost')
     await ready('bereft')
     const [, next] = await runsOf('bereft')
@@ -232,14 +232,14 @@ describe('when things go wrong', () => {
     assert.equal(await client.resource(leaseResource).getOrUndefined(worker, { namespace: systemNamespace }), undefined)
   })
 
-  test('workers that do not start: the Run and the pool say why, and it goes on by itself', async () => {
+  test('workers that fail to start: the Run and the pool report the cause, and both recover', async () => {
     workers.startError = new Error('spawn node ENOENT')
     await make('stuck')
-    const told = await eventually(
+    const pending = await eventually(
       async () => (await runsOf('stuck'))[0],
       run => run?.status?.reason === 'WorkerStartFailed',
     )
-    assert.match(told!.status!.message!, /spawn node ENOENT/)
+    assert.match(pending!.status!.message!, /spawn node ENOENT/)
     await eventually(
       async () => findCondition((await client.resource(workerPoolResource).get('default')).status?.conditions, 'Ready')?.reason,
       reason => reason === 'CreateFailed',
@@ -252,8 +252,8 @@ describe('when things go wrong', () => {
     )
   })
 
-  test('a Run that a worker has cannot be deleted away: it is canceled first (invariant 1)', async () => {
-    workers.script = run => (run.spec.epoch === 1 ? 'hold' : succeeds())
+  test('deleting an assigned Run cancels it first (invariant 1)', async () => {
+    workers.script = run => (run.spec.epoch === 1 ? 'block' : succeeds())
     await make('deleted-run')
     const run = await inPhase('deleted-run', 'Applying')
     await runs().delete(run.metadata.name)
@@ -262,10 +262,10 @@ describe('when things go wrong', () => {
       one => one === undefined,
     )
     await ready('deleted-run')
-    assert.deepEqual(await story('deleted-run').then(lines => lines.slice(0, 1).map(line => line.split(' ')[0])), ['Apply'])
+    assert.deepEqual(await runHistory('deleted-run').then(lines => lines.slice(0, 1).map(line => line.split(' ')[0])), ['Apply'])
   })
 
-  test('a Run that waits in the queue is canceled at once', async () => {
+  test('a queued Run is canceled immediately', async () => {
     await make('queued', { pool: 'nowhere' })
     const [run] = await eventually(
       async () => await runsOf('queued'),
@@ -274,13 +274,13 @@ describe('when things go wrong', () => {
     await runs().patch(run!.metadata.name, { spec: { cancel: true } }, { type: 'merge' })
     const stack = await until('queued', 'RunCanceled')
     assert.ok(findCondition(stack.status?.conditions, 'Stalled'))
-    assert.deepEqual(await story('queued'), ['Apply NewGeneration Canceled'])
+    assert.deepEqual(await runHistory('queued'), ['Apply NewGeneration Canceled'])
   })
 
-  test('controllers that restart find their place, and write nothing to Stacks that stand', async () => {
+  test('restarted controllers resume, and do not write to Stacks that have not changed', async () => {
     await make('steady')
     await ready('steady')
-    workers.script = run => (run.spec.stackRef.name === 'midway' && run.spec.epoch === 1 ? 'hold' : succeeds())
+    workers.script = run => (run.spec.stackRef.name === 'midway' && run.spec.epoch === 1 ? 'block' : succeeds())
     await make('midway')
     const run = await inPhase('midway', 'Applying')
     await eventually(
@@ -303,15 +303,15 @@ describe('when things go wrong', () => {
 })
 
 describe('deletion', () => {
-  test('dependents go first, then what was made is destroyed, then the Stack goes', async () => {
+  test('dependents are deleted first, then resources are destroyed, then the Stack is deleted', async () => {
     const { uid } = (await make('base')).metadata
     await make('tower', { dependsOn: [{ name: 'base' }] })
     await ready('tower')
     await stacks().delete('base')
     await until('base', 'DependentsExist')
     await stacks().delete('tower')
-    await gone('tower')
-    await gone('base')
+    await deleted('tower')
+    await deleted('base')
     assert.ok(removedData.includes(uid))
     const destroyed = workers.accepted.filter(run => run.spec.type === 'Destroy').map(run => run.spec.stackRef.name)
     assert.deepEqual(destroyed, ['tower', 'base'])
@@ -321,28 +321,28 @@ describe('deletion', () => {
     )
   })
 
-  test('Orphan leaves everything, its data too', async () => {
+  test('deletion Orphan keeps all resources and the stored data', async () => {
     const { uid } = (await make('orphan', { deletion: 'Orphan' })).metadata
     await ready('orphan')
     await stacks().delete('orphan')
-    await gone('orphan')
+    await deleted('orphan')
     assert.ok(!removedData.includes(uid))
     assert.ok(!workers.accepted.some(run => run.spec.type === 'Destroy' && run.spec.stackRef.name === 'orphan'))
   })
 
-  test('an Apply in progress is waited for', async () => {
-    workers.script = run => (run.spec.type === 'Apply' ? 'hold' : succeeds())
+  test('deletion waits for an Apply in progress', async () => {
+    workers.script = run => (run.spec.type === 'Apply' ? 'block' : succeeds())
     await make('busy')
     const run = await inPhase('busy', 'Applying')
     await stacks().delete('busy')
     await until('busy', 'Deleting')
     assert.equal((await runs().get(run.metadata.name)).spec.cancel, undefined)
     await runs().patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge' })
-    await gone('busy')
+    await deleted('busy')
   })
 })
 
-test('50 Stacks at once: every Run is assigned once, and at most 8 at a time', async () => {
+test('50 Stacks at the same time: every Run is assigned exactly once', async () => {
   const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
   const takenBefore = workers.accepted.length
   await Promise.all(names.map(name => make(name)))
@@ -359,15 +359,15 @@ test('50 Stacks at once: every Run is assigned once, and at most 8 at a time', a
   assert.ok(all.filter(run => names.includes(run.spec.stackRef.name)).every(isEnded))
 })
 
-test('nothing is left of workers, and no reconcile failed', async () => {
+test('no worker or Lease remains, and no reconcile failed', async () => {
   await eventually(
     async () => (await client.resource(workerResource).list()).items.length,
     count => count === 0,
   )
-  const left = (await client.resource(leaseResource).list({ namespace: systemNamespace })).items
-  assert.deepEqual(left, [])
+  const remaining = (await client.resource(leaseResource).list({ namespace: systemNamespace })).items
+  assert.deepEqual(remaining, [])
   assert.deepEqual(
-    complaints.filter(text => text.startsWith('reconcile failed') || text.startsWith('pass failed')),
+    logged.filter(text => text.startsWith('reconcile failed') || text.startsWith('pass failed')),
     [],
   )
 })

@@ -1,6 +1,6 @@
 /**
- * The controllers in a process of their own, under leader election, for tests that stop it: settings in argv. Each write that they
- * begin is a line: seconds since boot, method, path.
+ * The controllers in their own process, with leader election, for tests that pause the process. Settings are in argv. Prints a line for each write
+ * that begins: seconds since boot, method, path.
  */
 import { uptime } from 'node:os'
 import { createClient, type RequestOptions, WrappedClient } from '../../src/kubernetes/client/index.ts'

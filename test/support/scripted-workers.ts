@@ -3,8 +3,11 @@ import type { DriverListener, PoolDriver } from '../../src/controllers/dispatch/
 import { type Client, leaseResource } from '../../src/kubernetes/client/index.ts'
 import { isReason, rfc3339, rfc3339Micro } from '../../src/kubernetes/object/index.ts'
 
-/** How a scripted worker plays a Run. `hold`: it stays in phase Applying until it is canceled. `die`: no word, no renewal any more. */
-export type RunScript = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'hold' | 'die'
+/**
+ * How a scripted worker executes a Run. `status`: it reports this result. `block`: it remains in phase Applying until the Run is canceled. `crash`: it
+ * stops reporting and renewing.
+ */
+export type RunScript = { status: Omit<Partial<RunStatus>, 'phase'> & { phase: 'Succeeded' | 'Failed' } } | 'block' | 'crash'
 
 export const succeeds = (outputs?: string, add = 1): RunScript => ({
   status: {
@@ -17,8 +20,8 @@ export const succeeds = (outputs?: string, add = 1): RunScript => ({
 })
 
 /**
- * Workers that register, renew and report over the real API, as `oarlock worker` does, with a script in place of an
- * engine. As a {@link PoolDriver} it starts them in this process.
+ * Workers that register, renew and report through the real API, like `oarlock worker`, with a script in place of an engine. As a
+ * {@link PoolDriver} it starts them in this process.
  */
 export class ScriptedWorkers implements PoolDriver {
   readonly #client: Client
@@ -26,11 +29,11 @@ export class ScriptedWorkers implements PoolDriver {
   readonly #running = new Map<string, { pool: string; stop: AbortController }>()
   readonly #ended: Promise<void>[] = []
   #listener: DriverListener | undefined
-  /** Chooses how each Run is played. */
+  /** Chooses the script of each Run. */
   script: (run: Run) => RunScript = () => succeeds()
-  /** Set: starting a worker fails with this. */
+  /** If set, starting a worker fails with this error. */
   startError: Error | undefined
-  /** Runs as they were taken, in order. */
+  /** Accepted Runs in order. */
   readonly accepted: Run[] = []
 
   constructor(client: Client, renewEveryMs: number) {
@@ -78,9 +81,9 @@ export class ScriptedWorkers implements PoolDriver {
         leases.patch(name, patch, { type: 'merge', namespace: systemNamespace, signal }).catch(() => undefined)
       }, this.#renewEveryMs)
       signal.addEventListener('abort', () => clearInterval(renewing), { once: true })
-      const isOver = await this.#takeOne(name, signal, () => clearInterval(renewing))
+      const outcome = await this.#executeOne(name, signal, () => clearInterval(renewing))
       clearInterval(renewing)
-      if (isOver === 'died') exitCode = undefined
+      if (outcome === 'crashed') exitCode = undefined
       else {
         await workers.delete(name)
         await leases.delete(name, { namespace: systemNamespace })
@@ -95,7 +98,7 @@ export class ScriptedWorkers implements PoolDriver {
     }
   }
 
-  async #takeOne(worker: string, signal: AbortSignal, die: () => void): Promise<'done' | 'died'> {
+  async #executeOne(worker: string, signal: AbortSignal, stopRenewing: () => void): Promise<'done' | 'crashed'> {
     const runs = this.#client.resource(runResource)
     let run: Run | undefined
     for await (const { type, object } of runs.watch({ fieldSelector: `spec.workerName=${worker}`, signal })) {
@@ -107,13 +110,13 @@ export class ScriptedWorkers implements PoolDriver {
         this.accepted.push(run)
         await report({ phase: 'Preparing', startedAt: rfc3339(Date.now()) })
         await report({ phase: run.spec.type === 'Plan' ? 'Planning' : 'Applying' })
-        const part = this.script(run)
-        if (part === 'die') {
-          die()
-          return 'died'
+        const script = this.script(run)
+        if (script === 'crash') {
+          stopRenewing()
+          return 'crashed'
         }
-        if (part !== 'hold') {
-          await report({ ...part.status, finishedAt: rfc3339(Date.now()) })
+        if (script !== 'block') {
+          await report({ ...script.status, finishedAt: rfc3339(Date.now()) })
           return 'done'
         }
       }

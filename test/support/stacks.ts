@@ -5,13 +5,13 @@ import { eventually } from './eventually.ts'
 
 export const condition = ({ status }: Pick<Stack, 'status'>, type: string): Condition | undefined => findCondition(status?.conditions, type)
 
-/** What its status says is about what its spec says. */
+/** Reports whether the status describes the current spec. */
 export const isUpToDate = ({ metadata, status }: Pick<Stack, 'metadata' | 'status'>): boolean =>
   status?.observedGeneration === metadata.generation
 
 export const isReady = (stack: Stack): boolean => isUpToDate(stack) && isConditionTrue(stack.status?.conditions, 'Ready')
 
-/** Stacks of one namespace, as the tests handle them. */
+/** Creates, changes and awaits Stacks of one namespace. */
 export class StackFixture {
   readonly client: Client
   readonly namespace: string
@@ -37,7 +37,7 @@ export class StackFixture {
     return await this.stacks.get(name, { namespace: this.namespace })
   }
 
-  /** A merge patch of the Stack: `{ spec: … }` or `{ metadata: … }`. */
+  /** Applies a merge patch such as `{ spec: … }` or `{ metadata: … }`. */
   async patch(name: string, patch: object): Promise<Stack> {
     return await this.stacks.patch(name, patch, { type: 'merge', namespace: this.namespace })
   }
@@ -59,7 +59,7 @@ export class StackFixture {
         timeoutMs,
       )
     } catch (error) {
-      throw new Error(`stack ${name}: ${(error as Error).message}; it is ${JSON.stringify(last?.status, null, 1)}`)
+      throw new Error(`stack ${name}: ${(error as Error).message}; its status is ${JSON.stringify(last?.status, null, 1)}`)
     }
   }
 
@@ -71,7 +71,11 @@ export class StackFixture {
     return await eventually(async () => (await this.runsOf(name)).find(check), `${what} of a Run of ${name}`, timeoutMs)
   }
 
-  async untilGone(name: string, timeoutMs = 40_000): Promise<void> {
-    await eventually(async () => !(await this.stacks.getOrUndefined(name, { namespace: this.namespace })), `${name} to be gone`, timeoutMs)
+  async untilDeleted(name: string, timeoutMs = 40_000): Promise<void> {
+    await eventually(
+      async () => !(await this.stacks.getOrUndefined(name, { namespace: this.namespace })),
+      `${name} to be deleted`,
+      timeoutMs,
+    )
   }
 }

@@ -4,7 +4,7 @@ import { addStackController } from '../../src/controllers/stack/index.ts'
 import type { Client } from '../../src/kubernetes/client/index.ts'
 import { Manager, silentLog } from '../../src/kubernetes/controller/index.ts'
 
-/** How long nobody leads when a leader is gone: longer than a busy machine makes a live one late. */
+/** Settings of the leader election. The lease duration exceeds the delays of a live leader on a busy machine. */
 export const election = {
   leaseName: 'controllers',
   namespace: systemNamespace,
@@ -13,7 +13,7 @@ export const election = {
   retryPeriodMs: 250,
 }
 
-/** Stack and dispatch controllers under leader election, for pools of mode External. Workers count as dead after a minute. */
+/** Starts stack and dispatch controllers with leader election, for pools of mode External. Workers are declared lost after one minute. */
 export async function startControllers(client: Client, identity: string): Promise<Manager> {
   const manager = new Manager({ client, log: silentLog, leaderElection: { ...election, identity } })
   addStackController(manager, { resolveRevision: async () => 'r1', checkSource: () => [] })

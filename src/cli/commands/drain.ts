@@ -10,11 +10,12 @@ import { suggest } from '../suggest.ts'
 export type DrainOptions = AccessOptions & { pool?: string; wait: boolean; timeout: string }
 
 /**
- * `oarlock drain WORKER…`, `oarlock drain --pool POOL`: the workers take no new Run, finish theirs within the grace of their pool, and
- * end. Their pool starts others when it needs them.
+ * `oarlock drain WORKER…`, `oarlock drain --pool POOL`: the workers accept no new Runs, finish their active Runs within the drain grace of their
+ * pool, and exit. The pool starts new workers when it needs them.
  */
 export async function drain(names: string[], options: DrainOptions): Promise<void> {
-  if (names.length > 0 === (options.pool !== undefined)) throw usageError('name workers, or a pool with --pool', 'oarlock drain --help')
+  if (names.length > 0 === (options.pool !== undefined))
+    throw usageError('specify workers by name, or a pool with --pool', 'oarlock drain --help')
   await withClient(options, async client => {
     const found = options.pool === undefined ? await getWorkers(client, names) : await workersOf(client, options.pool)
     if (found.length === 0) {
@@ -26,17 +27,17 @@ export async function drain(names: string[], options: DrainOptions): Promise<voi
     for (const { metadata } of found) {
       try {
         draining.set(metadata.name, await workers.patch(metadata.name, { spec: { drain: true } }, { type: 'merge' }))
-        print(`worker/${metadata.name} drains`)
+        print(`worker/${metadata.name} draining`)
       } catch (error) {
         if (!isReason(error, 'NotFound')) throw error
-        print(`worker/${metadata.name} is gone`)
+        print(`worker/${metadata.name} deleted`)
       }
     }
     if (options.wait) await waitUntilDeleted(client, draining, parseDuration(options.timeout))
   })
 }
 
-/** @throws {CliError} for one that is not there. */
+/** @throws {CliError} if one of the workers does not exist. */
 export async function getWorkers(client: Client, names: string[]): Promise<Worker[]> {
   const { items } = await client.resource(workerResource).listAll()
   return names.map(typed => {
@@ -60,42 +61,44 @@ async function workersOf(client: Client, pool: string): Promise<Worker[]> {
   return items
 }
 
-/** Tells what each still works on, until all are gone. */
+/** Waits until all workers are deleted, and prints the active Runs of each. */
 async function waitUntilDeleted(client: Client, draining: Map<string, Worker>, timeoutMs: number): Promise<void> {
   if (draining.size === 0) return
   const stop = new AbortController()
   const ended = Promise.withResolvers<void>()
-  const said = new Map<string, string>()
+  const printed = new Map<string, string>()
   const timer = setTimeout(() => {
-    const message = `${[...draining.keys()].join(', ')} did not end within ${formatDuration(timeoutMs)}`
-    ended.reject(new CliError(message, { exitCode: exitCodes.timedOut, hint: 'draining goes on; --timeout waits longer' }))
+    const message = `${[...draining.keys()].join(', ')} did not exit within ${formatDuration(timeoutMs)}`
+    ended.reject(
+      new CliError(message, { exitCode: exitCodes.timedOut, hint: 'the workers are still draining; wait longer with --timeout' }),
+    )
   }, timeoutMs)
-  const gone = (name: string) => {
+  const onDeleted = (name: string) => {
     if (!draining.delete(name)) return
-    print(`worker/${name} is gone`)
+    print(`worker/${name} deleted`)
     if (draining.size === 0) ended.resolve()
   }
-  const see = ({ metadata, status }: Worker) => {
+  const onWorker = ({ metadata, status }: Worker) => {
     const { name } = metadata
     const before = draining.get(name)
     if (!before) return
-    // One of the same name that came later is another.
-    if (before.metadata.uid !== metadata.uid) return gone(name)
+    // A later worker of the same name is another worker.
+    if (before.metadata.uid !== metadata.uid) return onDeleted(name)
     const runs = status?.runs ?? []
-    const text = runs.length === 0 ? 'ends' : `finishes ${runs.join(', ')}`
-    if (said.get(name) !== text) note(`  ${name} ${text}`)
-    said.set(name, text)
+    const text = runs.length === 0 ? 'is exiting' : `is finishing ${runs.join(', ')}`
+    if (printed.get(name) !== text) note(`  ${name} ${text}`)
+    printed.set(name, text)
   }
   const watching = listWatch(client, workerResource, {
     signal: stop.signal,
     onReplace: items => {
       const names = new Set(items.map(({ metadata }) => metadata.name))
-      for (const name of [...draining.keys()]) if (!names.has(name)) gone(name)
-      items.forEach(see)
+      for (const name of [...draining.keys()]) if (!names.has(name)) onDeleted(name)
+      items.forEach(onWorker)
     },
     onEvent: ({ type, object }) => {
-      if (type === 'DELETED' && draining.get(object.metadata.name)?.metadata.uid === object.metadata.uid) gone(object.metadata.name)
-      else if (type === 'ADDED' || type === 'MODIFIED') see(object)
+      if (type === 'DELETED' && draining.get(object.metadata.name)?.metadata.uid === object.metadata.uid) onDeleted(object.metadata.name)
+      else if (type === 'ADDED' || type === 'MODIFIED') onWorker(object)
     },
     onError: error => {
       if (isReason(error, 'Forbidden')) ended.reject(error)

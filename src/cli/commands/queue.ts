@@ -8,7 +8,7 @@ import { renderTable } from '../output/table.ts'
 
 export type QueueOptions = AccessOptions & { pool?: string; limit?: number; output?: 'json' | 'yaml' | 'wide' }
 
-/** `oarlock queue`: who waits, in which order, for what; and the tenants with what they have and used. */
+/** `oarlock queue`: queued Runs with position and reason, and tenants with their Runs and usage. */
 export async function queue(options: QueueOptions): Promise<void> {
   await withClient(options, async client => {
     const { pool, namespace, limit, output } = options
@@ -19,16 +19,18 @@ export async function queue(options: QueueOptions): Promise<void> {
       report = (await response.json()) as QueueReport
     } catch (error) {
       if (!isReason(error, 'NotFound')) throw error
-      throw new CliError('this server has no queue', { hint: '"oarlock get runs -A" shows the reason and position that each Run was told' })
+      throw new CliError('this server does not serve /queue', {
+        hint: '"oarlock get runs -A" shows the last reported reason and position of each Run',
+      })
     }
     if (output === 'json' || output === 'yaml') return print(await serialize(report, output))
     for (const line of queueLines(report, output === 'wide')) print(line)
-    if (report.runs.length === 0) note('nothing waits')
-    if (report.truncated) note('there are more: --limit shows up to 5000 of each pool')
+    if (report.runs.length === 0) note('no queued Runs')
+    if (report.truncated) note('more Runs are queued; --limit lists up to 5000 of each pool')
   })
 }
 
-/** Pure: what `oarlock queue` prints. */
+/** Formats the report. Pure. */
 function queueLines(report: QueueReport, wide: boolean): string[] {
   const lines: string[] = []
   if (report.runs.length > 0) {

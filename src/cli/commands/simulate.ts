@@ -37,10 +37,10 @@ export type SimulateOptions = {
   output?: 'json' | 'yaml'
 }
 
-/** `oarlock simulate`: how many workers a fleet needs, what its Runs wait and what it costs. Talks to no server. */
+/** `oarlock simulate`: estimates how many workers a fleet needs, how long its Runs wait and what that costs. Does not contact a server. */
 export async function simulate(options: SimulateOptions): Promise<void> {
   const { stacks, tenants, hours, seed, slots, lifecycle, min, svg, output } = options
-  if (tenants > stacks) throw usageError(`--tenants ${tenants}: there are only ${stacks} Stacks`, 'a tenant has one Stack at least')
+  if (tenants > stacks) throw usageError(`--tenants ${tenants} must not exceed --stacks ${stacks}`, 'every tenant has at least one Stack')
   const profile = options.profile === undefined ? defaultProfile : readProfile(options.profile)
   const intervalMs = parseDuration(options.interval)
   const fleet = { stacks, tenants, intervalMs: intervalMs === 0 ? undefined : intervalMs, profile, hours, seed }
@@ -48,12 +48,12 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   const target = { changeMs, driftCheckMs: Math.max(changeMs, intervalMs / 10) }
   const pool = { slots, lifecycle, ...(min !== undefined && { min }) }
   const { from, to } = options.workers ?? { from: 10, to: 100 }
-  const beganMs = performance.now()
+  const startedMs = performance.now()
   const results = await simulateSizes(fleet, pool, sizesOf(from, to))
-  // The largest has made its Runs in time; what is too small makes fewer.
+  // A pool that is too small executes fewer Runs, so the load is reported for the largest.
   const largest = results.at(-1)
   if (!largest) return
-  const tookMs = performance.now() - beganMs
+  const tookMs = performance.now() - startedMs
   const recommendation = recommend(results, target)
   if (svg !== undefined) writeFileSync(svg, drawSvg(results, stacks, profile, target))
   if (output !== undefined) {
@@ -69,14 +69,14 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   for (const line of chartLines(results, stacks, profile, target)) print(line)
   print('')
   print(
-    `Aim: p99 of changes within ${formatRoundedDuration(target.changeMs)}, of drift checks within ${formatRoundedDuration(target.driftCheckMs)}`,
+    `Target: p99 wait of changes within ${formatRoundedDuration(target.changeMs)}, of drift checks within ${formatRoundedDuration(target.driftCheckMs)}`,
   )
   print(`Recommendation: ${recommendation.text}`)
   print(
-    `Cost: ${formatPrice(cost.workers)} ${currency} a day at max ${chosen.max}; a pod per Stack, ${formatCount(stacks)} × 24h × ${perPodHour}, is ${formatPrice(cost.podPerStack)}`,
+    `Cost: ${formatPrice(cost.workers)} ${currency} per day at max ${chosen.max}; a Pod per Stack, ${formatCount(stacks)} × 24h × ${perPodHour}, costs ${formatPrice(cost.podPerStack)}`,
   )
-  if (options.profile === undefined) note('The profile is an assumption: --profile says how your own Runs are (docs/simulate.md)')
-  note(`${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatRoundedDuration(tookMs)}`)
+  if (options.profile === undefined) note('the default profile is an assumption; describe your own Runs with --profile (docs/simulate.md)')
+  note(`simulated ${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatRoundedDuration(tookMs)}`)
 }
 
 function readProfile(file: string): Profile {
@@ -84,12 +84,12 @@ function readProfile(file: string): Profile {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw new CliError(`--profile ${file} cannot be read: ${(error as Error).message}`, { exitCode: exitCodes.usage, cause: error })
+    throw new CliError(`cannot read --profile ${file}: ${(error as Error).message}`, { exitCode: exitCodes.usage, cause: error })
   }
   try {
     return parseProfile(JSON.parse(text))
   } catch (error) {
-    const hint = 'docs/simulate.md shows a profile with every field'
+    const hint = 'docs/simulate.md has a profile with all fields'
     if (error instanceof ProfileError) throw usageError(`--profile ${file}: ${error.message}`, hint)
     throw usageError(`--profile ${file} is not JSON: ${(error as Error).message}`, hint)
   }

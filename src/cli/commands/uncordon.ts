@@ -7,34 +7,34 @@ import { note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { getWorkers } from './drain.ts'
 
-/** A worker that lives says within moments what became of it. */
+/** A live worker reports its phase within moments. */
 const responseTimeoutMs = 15_000
 const pollIntervalMs = 100
 
-/** `oarlock uncordon WORKER…`: workers that drain and still have Runs to finish take new ones again. */
+/** `oarlock uncordon WORKER…`: cancels the drain of workers that still have active Runs, so that they accept new ones. */
 export async function uncordon(names: string[], options: AccessOptions): Promise<void> {
   await withClient(options, async client => {
     for (const { metadata, spec } of await getWorkers(client, names)) {
       const { name } = metadata
       if (!spec.drain) {
-        print(`worker/${name} does not drain`)
+        print(`worker/${name} is not draining`)
         continue
       }
       await cancelDrain(client, name)
-      print(`worker/${name} takes Runs again`)
+      print(`worker/${name} uncordoned`)
       if (spec.lifecycle === 'OneShot')
-        note(`  ${name} is one-shot: it has ${spec.slots === 1 ? 'a single Run' : `${spec.slots} Runs`} in all`)
+        note(`  ${name} is one-shot: it executes at most ${spec.slots === 1 ? 'one Run' : `${spec.slots} Runs`} in total`)
     }
   })
 }
 
 async function cancelDrain(client: Client, name: string): Promise<void> {
   const workers = client.resource(workerResource)
-  // It says that it drains before it acts on it: only then is it known that no Run can get lost in between.
+  // The worker reports phase Draining before it acts on it. Only after that is it certain that no Run is lost when the drain is canceled.
   const draining = await until(client, name, ({ status }) => status?.phase === 'Draining')
   const { reason } = draining.status ?? {}
   if (reason !== 'DrainRequested') {
-    throw new CliError(`worker "${name}" drains for another reason (${reason}), which cannot be taken back`, {
+    throw new CliError(`cannot uncordon worker "${name}": it drains for reason ${reason}, not because of "oarlock drain"`, {
       exitCode: exitCodes.refused,
     })
   }
@@ -54,9 +54,9 @@ async function until(client: Client, name: string, isReached: (worker: Worker) =
     if (!worker) throw workerEnded(name)
     if (isReached(worker)) return worker
     if (performance.now() > endMs) {
-      throw new CliError(`worker "${name}" goes on draining`, {
+      throw new CliError(`worker "${name}" is still draining`, {
         exitCode: exitCodes.timedOut,
-        hint: 'its grace may be over and its Runs interrupted: then it ends',
+        hint: 'its drain grace may have expired; it exits when its Runs have been interrupted',
       })
     }
     await new Promise(resolve => setTimeout(resolve, pollIntervalMs))
@@ -64,4 +64,4 @@ async function until(client: Client, name: string, isReached: (worker: Worker) =
 }
 
 const workerEnded = (name: string) =>
-  new CliError(`worker "${name}" has ended`, { exitCode: exitCodes.notFound, hint: 'its pool starts another when it needs one' })
+  new CliError(`worker "${name}" has exited`, { exitCode: exitCodes.notFound, hint: 'its pool starts a new worker when it needs one' })

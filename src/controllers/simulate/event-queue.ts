@@ -2,7 +2,7 @@ import { Heap } from '../../kubernetes/util/index.ts'
 
 type Scheduled<Event> = { readonly atMs: number; readonly order: number; readonly event: Event }
 
-/** Future events, the earliest first; events of one moment come in the order in which they were added. */
+/** Future events, earliest first; events of the same time in the order in which they were added. */
 export class EventQueue<Event> {
   readonly #heap = new Heap<Scheduled<Event>>((a, b) => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order))
   #order = 0
@@ -11,7 +11,7 @@ export class EventQueue<Event> {
     return this.#heap.size
   }
 
-  /** When the next event happens; Infinity when there is none. */
+  /** Time of the next event; Infinity if there is none. */
   get nextMs(): number {
     return this.#heap.peek()?.atMs ?? Number.POSITIVE_INFINITY
   }

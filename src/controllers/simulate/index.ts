@@ -1,10 +1,11 @@
 /**
- * @module simulate: how many workers a fleet needs, what its Runs wait and what that costs. Start reading at `simulate-fleet.ts`.
- * In: a fleet (Stacks, interval, tenants), a profile of how its Runs are (`profile.ts`), a pool, a seed. Out: waits, utilisation,
- * worker-hours; for a range of sizes of the pool a recommendation (`recommend.ts`), a chart and a picture (`report/`).
- * Whose turn it is, who gets a Run, how many workers there should be and when a Stack is due are asked of the deciders of `dispatch/` and
- * `stack/`, the very ones that run a fleet; time is a number, chance comes from the seed, so the same question has the same answer.
- * Not done here: engines, the API server and its delays (milliseconds), workers that fail or are lost.
+ * @module simulate: estimates how many workers a fleet needs, how long its Runs wait, and what that costs.
+ * In: a fleet (Stacks, interval, tenants), a profile of its Runs (`profile.ts`), a pool, a seed. Out: waits, utilization, worker-hours; for a range
+ * of pool sizes a recommendation (`recommend.ts`), a chart and an SVG (`report/`).
+ * Start reading at `simulate-fleet.ts`. The order of Runs, their assignment, the size of the pool and the due times of Stacks are computed by the
+ * deciders of `dispatch/` and `stack/` that run a real fleet. Time is virtual and random numbers come from the seed, so the same input gives the
+ * same result.
+ * Not done here: engines, the API server and its latency (milliseconds), workers that fail or are lost.
  */
 export { defaultProfile, type Profile, parseProfile } from './profile.ts'
 export { type CostComparison, compareCosts, type Recommendation, recommend, sizesOf, type WaitTarget } from './recommend.ts'

@@ -1,7 +1,7 @@
 import type { RunCause, StackLoad } from './stack-load.ts'
 import type { WorkerFleet } from './worker-fleet.ts'
 
-/** How long Runs waited from when they were wanted until a worker had them, in milliseconds. */
+/** Wait of Runs from their arrival in the queue until their assignment to a worker, in milliseconds. */
 export type WaitSummary = {
   readonly count: number
   readonly meanMs: number
@@ -10,28 +10,28 @@ export type WaitSummary = {
   readonly maxMs: number
 }
 
-/** What one size of the pool came to, within the hours that were looked at. */
+/** Result for one pool size, within the measured hours. */
 export type SimulationResult = {
   /** The pool's maximum. */
   readonly max: number
   readonly hours: number
   readonly wait: { readonly all: WaitSummary; readonly Change: WaitSummary; readonly DriftCheck: WaitSummary }
-  /** Runs that ended, and those of them that failed. */
+  /** Runs that ended, and how many of them failed. */
   readonly runEnded: number
   readonly failed: number
-  /** Runs that waited at the end; their wait until then is counted. */
+  /** Runs still queued at the end; their wait until then is counted. */
   readonly queuedAtEnd: number
-  /** Share of the slots of all workers, those that start included, that had a Run. 0 to 1. */
+  /** Share of the slot time of all workers, including starting ones, in which the slot had a Run. 0 to 1. */
   readonly utilization: number
   readonly workers: { readonly mean: number; readonly peak: number; readonly runStarted: number }
   readonly workerHours: number
   /** When the last Run ended, in milliseconds from the start. */
   readonly lastEndMs: number
-  /** The tenant whose Runs waited longest on average. */
+  /** The tenant with the longest mean wait. */
   readonly slowestTenant: { readonly name: string; readonly meanMs: number }
 }
 
-/** Counts while a simulation goes on. Nothing before `fromMs` counts. */
+/** Collects the measurements of one simulation. Events before `fromMs`, the end of the warm-up, are not counted. */
 export class Measurements {
   readonly #fromMs: number
   readonly #waits: Record<RunCause, number[]> = { DriftCheck: [], Change: [] }
@@ -54,17 +54,17 @@ export class Measurements {
     this.#tenantRuns = new Float64Array(tenants)
   }
 
-  /** Time has passed until `nowMs` with the workers as they are. */
+  /** Accounts for the time since the previous call, in which the workers did not change. */
   advanceTo(nowMs: number, { provisioned }: WorkerFleet): void {
-    const tookMs = nowMs - Math.max(this.#lastMs, this.#fromMs)
+    const elapsedMs = nowMs - Math.max(this.#lastMs, this.#fromMs)
     this.#lastMs = nowMs
-    if (tookMs <= 0) return
-    this.#provisionedMs += provisioned * tookMs
-    this.#busyMs += this.#running * tookMs
+    if (elapsedMs <= 0) return
+    this.#provisionedMs += provisioned * elapsedMs
+    this.#busyMs += this.#running * elapsedMs
     if (provisioned > this.#peak) this.#peak = provisioned
   }
 
-  /** One more Run is wanted. Returns its number. */
+  /** Records the arrival of a Run. Returns its sequence number. */
   runArrived(): number {
     return ++this.#arrivals
   }

@@ -5,47 +5,51 @@ import { ProfileError } from '../../api/index.ts'
 import { defaultProfile, parseProfile, serviceTimesOf } from './profile.ts'
 import { SeededRandom } from './seeded-random.ts'
 
-test('what a profile leaves out is as in the default one; of its phases, it takes no time', () => {
+test('omitted fields have their default; omitted phases take no time', () => {
   deepEqual(parseProfile({}), defaultProfile)
   const { price, workerStart, phases } = parseProfile({ price: { perWorkerHour: 0.2 }, workerStart: '300ms', phases: { planning: '5s' } })
   deepEqual(price, { currency: 'USD', perWorkerHour: 0.2, perPodHour: 0.2 })
   deepEqual([workerStart, phases.planning, phases.applying], ['300ms', '5s', undefined])
 })
 
-test('the profile of docs/simulate.md is the default one, and that of hollow workers can be read', () => {
+test('the profile in docs/simulate.md is the default, and the profile of hollow workers is valid', () => {
   const [, example = ''] = /```json\n(\{.*?\n\})\n```/s.exec(readFileSync('docs/simulate.md', 'utf8')) ?? []
   deepEqual(parseProfile(JSON.parse(example)), defaultProfile)
   deepEqual(parseProfile(JSON.parse(readFileSync('examples/hollow/profile.json', 'utf8'))).changeShare, 0.3)
 })
 
-for (const { name, value, says } of [
-  { name: 'an unknown field', value: { failures: 0.1 }, says: /profile\.failures: there is no such field/ },
-  { name: 'an unknown phase', value: { phases: { waiting: '1s' } }, says: /profile\.phases\.waiting: there is no such field/ },
-  { name: 'no object', value: [], says: /profile/ },
-  { name: 'a share beyond its range', value: { failureShare: 2 }, says: /profile\.failureShare: .*1/ },
-  { name: 'a duration without a unit', value: { workerStart: '5' }, says: /profile\.workerStart: duration "5" must be numbers with units/ },
+for (const { name, value, error: expected } of [
+  { name: 'an unknown field', value: { failures: 0.1 }, error: /profile\.failures: unknown field/ },
+  { name: 'an unknown phase', value: { phases: { waiting: '1s' } }, error: /profile\.phases\.waiting: unknown field/ },
+  { name: 'not an object', value: [], error: /profile/ },
+  { name: 'a share out of range', value: { failureShare: 2 }, error: /profile\.failureShare: .*1/ },
   {
-    name: 'a percentile that is none',
+    name: 'a duration without a unit',
+    value: { workerStart: '5' },
+    error: /profile\.workerStart: duration "5" must be numbers with units/,
+  },
+  {
+    name: 'an unknown percentile',
     value: { phases: { applying: { median: '1s' } } },
-    says: /profile\.phases\.applying\.median must be a perc/,
+    error: /profile\.phases\.applying\.median must be a perc/,
   },
   {
-    name: 'percentiles that fall',
+    name: 'decreasing percentiles',
     value: { workerStart: { p50: '3s', p99: '2s' } },
-    says: /workerStart: p99 must not be shorter than p50/,
+    error: /workerStart: p99 must not be shorter than p50/,
   },
-  { name: 'hours without changes', value: { changesByHour: Array.from({ length: 24 }, () => 0) }, says: /one weight at least/ },
-  { name: '23 hours', value: { changesByHour: Array.from({ length: 23 }, () => 1) }, says: /profile\.changesByHour/ },
+  { name: 'hours without changes', value: { changesByHour: Array.from({ length: 24 }, () => 0) }, error: /at least one weight/ },
+  { name: '23 hours', value: { changesByHour: Array.from({ length: 23 }, () => 1) }, error: /profile\.changesByHour/ },
 ]) {
-  test(`a profile is refused with the field that is wrong: ${name}`, () => {
+  test(`rejects a profile and names the invalid field: ${name}`, () => {
     throws(
       () => parseProfile(value),
-      (error: unknown) => error instanceof ProfileError && says.test(error.message),
+      (error: unknown) => error instanceof ProfileError && expected.test(error.message),
     )
   })
 }
 
-test('a drift check looks; a change looks and, as often as the profile says, applies', () => {
+test('a drift check plans; a change plans, and applies with the probability changeShare', () => {
   const profile = parseProfile({
     phases: { preparing: '1s', planning: '10s', applying: { p0: '20s', p50: '40s', p100: '160s' } },
     changeShare: 0.5,
@@ -60,6 +64,6 @@ test('a drift check looks; a change looks and, as often as the profile says, app
   }
   isNear(0.25, 11_000)
   isNear(0.75, 51_000)
-  // A quarter from the end in the upper half of those that apply: in the middle of 40 s and 160 s on a logarithmic axis.
+  // The third quartile of the changes that apply: the geometric mean of 40 s and 160 s.
   isNear(0.875, 91_000)
 })

@@ -9,48 +9,54 @@ const schema = Type.Object({
   phases: Type.Optional(
     Type.Object(
       {
-        preparing: timesField('Sources and dependencies.'),
-        planning: timesField('Looking what there is to do: all of a drift check.'),
-        applying: timesField('Doing it; only in Runs of changes.'),
+        preparing: timesField('Fetching sources and dependencies.'),
+        planning: timesField('Planning; the last phase of a drift check.'),
+        applying: timesField('Applying; only in Runs of changes.'),
       },
-      { description: 'How long a worker is busy with each phase of a Run.' },
+      { description: 'Service time of each phase of a Run.' },
     ),
   ),
-  failureShare: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Of all Runs; they are tried again as Stacks say.' })),
+  failureShare: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: 'Share of all Runs that fail; they are retried with the default retry of a Stack.',
+    }),
+  ),
   changeShare: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1, description: 'Of the Runs of changes: those that have something to apply.' }),
+    Type.Number({ minimum: 0, maximum: 1, description: 'Share of the Runs of changes that have changes to apply.' }),
   ),
   changesPerStackPerDay: Type.Optional(Type.Number({ minimum: 0, description: 'How often a Stack changes.' })),
   stacksPerChange: Type.Optional(
-    Type.Number({ minimum: 1, description: 'How many Stacks of a tenant one commit changes, on average (geometric).' }),
+    Type.Number({ minimum: 1, description: 'Mean number of Stacks of a tenant that one commit changes (geometric distribution).' }),
   ),
   changesByHour: Type.Optional(
     Type.Array(Type.Number({ minimum: 0 }), {
       minItems: 24,
       maxItems: 24,
-      description: 'A weight for each hour of the day, from midnight.',
+      description: 'Weight of each hour of the day, from midnight.',
     }),
   ),
-  workerStart: timesField('From asking for a worker until it takes a Run.'),
+  workerStart: timesField('Time from the decision to start a worker until it is ready.'),
   price: Type.Optional(
     Type.Object(
       {
         currency: Type.Optional(Type.String({ minLength: 1 })),
-        perWorkerHour: Type.Optional(Type.Number({ minimum: 0, description: 'Of a worker, with all its slots.' })),
+        perWorkerHour: Type.Optional(Type.Number({ minimum: 0, description: 'Price of a worker, with all its slots.' })),
         perPodHour: Type.Optional(
-          Type.Number({ minimum: 0, description: 'Of the pod that each Stack would have for itself. Default: as a worker.' }),
+          Type.Number({ minimum: 0, description: 'Price of a dedicated Pod for one Stack. Default: the price of a worker.' }),
         ),
       },
-      { description: 'What an hour costs.' },
+      { description: 'Prices per hour.' },
     ),
   ),
 })
 
 type ProfileFile = Static<typeof schema>
 
-/** How the Runs of a fleet are, with what a file left out filled in. Times are text, as in the file, so that threads can be told. */
+/** Properties of the Runs of a fleet, with defaults applied. Times are strings, as in the file, so that a profile can be posted to a thread. */
 export type Profile = {
-  /** A phase that is missing takes no time. */
+  /** A missing phase takes no time. */
   readonly phases: Readonly<Partial<Record<WorkPhase, DurationDistribution>>>
   readonly failureShare: number
   readonly changeShare: number
@@ -66,8 +72,8 @@ const officeHours = [8, 12, 14, 14, 10, 12, 14, 14, 12, 8]
 const evenings = [4, 3, 2, 2, 1, 1]
 
 /**
- * Without a profile: Stacks of some dozen resources of a cloud, commits mostly in office hours, workers that are Pods on a node that has
- * their image, of one CPU and 2 GB at what clouds ask for that on demand. An assumption and not a measurement: say what your own are.
+ * The default: Stacks of a few dozen cloud resources, commits mostly in office hours, workers that are Pods with 1 CPU and 2 GB at on-demand prices,
+ * on nodes that have their image. It is an assumption, not a measurement; users should supply their own profile.
  */
 export const defaultProfile: Profile = {
   phases: {
@@ -87,20 +93,20 @@ export const defaultProfile: Profile = {
 const structure = toStructuralSchema(schema, 'profile')
 
 /**
- * Reads a profile: what it leaves out is as in {@link defaultProfile}; of its `phases`, those left out take no time. A profile of
- * `oarlock hollow` is one, too.
+ * Validates a profile and applies {@link defaultProfile}; if `phases` is given, omitted phases take no time. Profiles of `oarlock hollow` are
+ * accepted too.
  *
- * @throws {ProfileError} if it has unknown fields, values of the wrong type or out of their range.
+ * @throws {ProfileError} if it has unknown fields, or values of the wrong type or out of range.
  */
 export function parseProfile(value: unknown): Profile {
   const problems = validateSchema(structure, value, 'profile').map(({ field, message }) => `${field}: ${message}`)
   for (const path of pruneUnknown(structure, value, 'profile').pruned) {
-    problems.push(`${path}: there is no such field; docs/simulate.md lists them`)
+    problems.push(`${path}: unknown field; docs/simulate.md lists all fields`)
   }
   if (problems.length > 0) throw new ProfileError(problems.join('; '))
   const { phases, workerStart, price, ...rest } = value as ProfileFile
   if (rest.changesByHour?.every(weight => weight === 0))
-    throw new ProfileError('profile.changesByHour: one weight at least must be more than 0')
+    throw new ProfileError('profile.changesByHour: at least one weight must be greater than 0')
   const { currency = defaultProfile.price.currency, perWorkerHour = defaultProfile.price.perWorkerHour } = price ?? {}
   return {
     ...defaultProfile,
@@ -116,14 +122,14 @@ function validTimes(field: string, value: unknown): DurationDistribution | undef
   return value as DurationDistribution | undefined
 }
 
-/** Draws how long a worker is busy with a Run, in milliseconds. */
-export type ServiceTime = (chance: () => number) => number
+/** Draws the service time of a Run in milliseconds. `random` returns 0 ≤ x < 1. */
+export type ServiceTime = (random: () => number) => number
 
-/** By cause of a Run. A drift check looks; a change looks, and has something to apply as often as the profile says. */
+/** Service times by cause. A drift check plans; a change plans, and applies with the probability `changeShare`. */
 export function serviceTimesOf({ phases, changeShare }: Profile): { readonly DriftCheck: ServiceTime; readonly Change: ServiceTime } {
   const preparing = durationSampler('profile.phases.preparing', phases.preparing)
   const planning = durationSampler('profile.phases.planning', phases.planning)
   const applying = durationSampler('profile.phases.applying', phases.applying)
-  const look: ServiceTime = chance => preparing(chance()) + planning(chance())
-  return { DriftCheck: look, Change: chance => look(chance) + (chance() < changeShare ? applying(chance()) : 0) }
+  const plan: ServiceTime = random => preparing(random()) + planning(random())
+  return { DriftCheck: plan, Change: random => plan(random) + (random() < changeShare ? applying(random()) : 0) }
 }

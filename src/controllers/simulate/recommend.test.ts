@@ -21,30 +21,30 @@ const result = (max: number, changeMs: number, driftMs: number, peak = max): Sim
 })
 const target = { changeMs: 60_000, driftCheckMs: 360_000 }
 
-test('sizes are spread evenly over the range, ends included', () => {
+test('sizes are spaced evenly over the range, including both ends', () => {
   deepEqual(sizesOf(20, 200), [20, 40, 60, 80, 100, 120, 140, 160, 180, 200])
   deepEqual(sizesOf(3, 5), [3, 4, 5])
   deepEqual(sizesOf(7, 7), [7])
 })
 
-test('the smallest size that keeps both targets is recommended; none is said with what would help', () => {
+test('recommends the smallest size that meets both targets, or explains what would help', () => {
   const results = [result(10, 500_000, 9_000_000), result(20, 30_000, 900_000), result(30, 20_000, 30_000), result(40, 20_000, 20_000)]
   equal(recommend(results, target).max, 30)
-  match(recommend(results.slice(2), target).text, /look at a lower range/)
-  match(recommend(results.slice(0, 2), target).text, /Look at a higher range/)
+  match(recommend(results.slice(2), target).text, /try a lower range/)
+  match(recommend(results.slice(0, 2), target).text, /try a higher range/)
   const slowStart = recommend([result(40, 90_000, 90_000, 31)], target)
   equal(slowStart.max, undefined)
-  match(slowStart.text, /at most 31 were used.*--lifecycle Warm/)
+  match(slowStart.text, /at most 31 workers were used.*--lifecycle Warm/)
 })
 
-test('the cost is compared with a pod per Stack around the clock', () => {
+test('compares the cost with a dedicated Pod for each Stack around the clock', () => {
   const cost = compareCosts(result(10, 1, 1), 100, defaultProfile)
   equal(cost.workers, 120 * 0.05)
   equal(cost.podPerStack, 100 * 24 * 0.05)
   equal(cost.share, 0.05)
 })
 
-test('the chart is 80 columns wide, and the picture is whole', () => {
+test('the chart is at most 80 columns wide, and the SVG is complete', () => {
   const results = [result(20, 400_000, 36_000_000), result(200, 500, 20_000)]
   const lines = chartLines(results, 10_000, defaultProfile, target)
   for (const line of lines) ok([...line].length <= 80, `${[...line].length} columns: ${line}`)
@@ -57,6 +57,6 @@ test('the chart is 80 columns wide, and the picture is whole', () => {
     lines.join('\n'),
   )
   const svg = drawSvg(results, 10_000, { ...defaultProfile, price: { ...defaultProfile.price, currency: '<&' } }, target)
-  match(svg, /^<svg .*&lt;&amp; a day.*<\/svg>\n$/s)
+  match(svg, /^<svg .*&lt;&amp; per day.*<\/svg>\n$/s)
   ok(!svg.includes('NaN') && !svg.includes('Infinity'))
 })

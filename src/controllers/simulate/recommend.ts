@@ -1,22 +1,22 @@
 import type { Profile } from './profile.ts'
 import type { SimulationResult } from './simulate-fleet.ts'
 
-/** How long the 99th percentile of Runs may wait for a worker, in milliseconds. */
+/** Maximum 99th percentile of the wait, in milliseconds. */
 export type WaitTarget = { readonly changeMs: number; readonly driftCheckMs: number }
 
 export type CostComparison = {
-  /** Per day, as all costs here. */
+  /** Cost of the workers per day, like all costs here. */
   readonly workers: number
-  /** With a pod per Stack that is always there. */
+  /** Cost of a dedicated Pod for each Stack around the clock. */
   readonly podPerStack: number
-  /** Workers as a share of that. */
+  /** `workers` as a share of `podPerStack`. */
   readonly share: number
 }
 
 export type Recommendation = {
-  /** Undefined: none of the sizes is enough. */
+  /** Undefined: no size meets the target. */
   readonly max: number | undefined
-  /** For people: what to set, or why no size is enough and what would help. */
+  /** For people: what to set, or why no size meets the target and what would help. */
   readonly text: string
 }
 
@@ -26,34 +26,34 @@ export function sizesOf(from: number, to: number, count = 10): number[] {
   return steps <= 0 ? [from] : Array.from({ length: steps + 1 }, (_, index) => Math.round(from + ((to - from) * index) / steps))
 }
 
-/** What the workers cost, and what a pod per Stack would: that one is paid around the clock, whatever it does. */
+/** Compares the cost of the workers with that of a dedicated Pod for each Stack, which is paid around the clock. */
 export function compareCosts({ workerHours, hours }: SimulationResult, stacks: number, { price }: Profile): CostComparison {
   const workers = (workerHours * 24 * price.perWorkerHour) / hours
   const podPerStack = stacks * 24 * price.perPodHour
   return { workers, podPerStack, share: podPerStack === 0 ? 0 : workers / podPerStack }
 }
 
-/** The smallest size that keeps the target. `results` are in the order of their size. */
+/** Recommends the smallest size that meets the target. `results` are ordered by size. */
 export function recommend(results: readonly SimulationResult[], target: WaitTarget): Recommendation {
   const enough = results.find(result => meetsTarget(result, target))
   if (enough) {
     const { max, workers } = enough
-    const usually = `${workers.mean.toFixed(1)} workers on average, ${workers.peak} at most`
-    const smaller = enough === results[0] && results.length > 1 ? '; a smaller one may do, too: look at a lower range' : ''
-    return { max, text: `set max: ${max} (${usually})${smaller}` }
+    const usage = `${workers.mean.toFixed(1)} workers on average, ${workers.peak} at most`
+    const smaller = enough === results[0] && results.length > 1 ? '; a smaller size may suffice: try a lower range' : ''
+    return { max, text: `set max: ${max} (${usage})${smaller}` }
   }
   const largest = results.at(-1)
-  if (!largest) return { max: undefined, text: 'no size was looked at' }
+  if (!largest) return { max: undefined, text: 'no size was simulated' }
   if (largest.workers.peak < largest.max) {
     return {
       max: undefined,
-      text: `no size keeps the target, and more workers would not help: at most ${largest.workers.peak} were used. Starting one takes too long: keep some (--min), keep them warm (--lifecycle Warm), or make them start sooner`,
+      text: `no size meets the target, and a higher maximum would not help: at most ${largest.workers.peak} workers were used. Workers take too long to start: keep some (--min), use warm workers (--lifecycle Warm), or make them start faster`,
     }
   }
-  return { max: undefined, text: `no size keeps the target: at ${largest.max} all workers are in use at times. Look at a higher range` }
+  return { max: undefined, text: `no size meets the target: at ${largest.max} all workers were in use at times; try a higher range` }
 }
 
-/** True where the waits are within the target, and the queue was not left growing. */
+/** Reports whether the waits are within the target. Runs still queued at the end count with their wait until then. */
 export function meetsTarget({ wait }: SimulationResult, target: WaitTarget): boolean {
   return wait.Change.p99Ms <= target.changeMs && wait.DriftCheck.p99Ms <= target.driftCheckMs
 }

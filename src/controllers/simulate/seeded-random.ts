@@ -1,11 +1,11 @@
 /**
- * Seeded chance: the same seed gives the same numbers, on every machine. The generator is Mulberry32 (T. Ettinger, public domain): 2^32
- * states, which is enough for millions of draws of a simulation and for nothing secret.
+ * Seeded random numbers: the same seed gives the same sequence on every machine. The generator is Mulberry32 (T. Ettinger, public domain). Its 2^32
+ * states are enough for the millions of draws of a simulation; it is not cryptographically secure.
  */
 export class SeededRandom {
   #state: number
 
-  /** @param seed any number; its lower 32 bits count. */
+  /** @param seed any number; only its lower 32 bits are used. */
   constructor(seed: number) {
     this.#state = seed >>> 0
   }
@@ -18,17 +18,17 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000
   }
 
-  /** Exponential with this mean: the time between two events that know nothing of each other. */
+  /** Exponentially distributed with this mean: the time between two independent events. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.next())
   }
 
-  /** 1, 2, 3, …: geometric with this mean, which is at least 1. */
+  /** Geometrically distributed on 1, 2, 3, … with this mean, which is at least 1. */
   geometric(mean: number): number {
     return mean <= 1 ? 1 : 1 + Math.floor(Math.log(1 - this.next()) / Math.log(1 - 1 / mean))
   }
 
-  /** A generator of its own, so that what one part draws does not change what another one gets. */
+  /** An independent generator, so that draws of one component do not affect another. */
   fork(): SeededRandom {
     return new SeededRandom(this.next() * 0x1_0000_0000)
   }

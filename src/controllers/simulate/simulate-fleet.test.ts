@@ -14,7 +14,7 @@ const quiet = parseProfile({
 })
 const fleet = { stacks: 200, tenants: 5, intervalMs: 3_600_000, profile: defaultProfile, hours: 6 }
 
-test('the same seed gives the same answer, on another thread too; another seed another one', async () => {
+test('the same seed gives the same result, also on another thread; another seed gives another result', async () => {
   const one = simulateFleet(fleet, { max: 5 })
   deepEqual(simulateFleet(fleet, { max: 5 }), one)
   const [, two] = await simulateSizes(fleet, {}, [4, 5])
@@ -22,22 +22,22 @@ test('the same seed gives the same answer, on another thread too; another seed a
   notDeepEqual(simulateFleet({ ...fleet, seed: 2 }, { max: 5 }), one)
 })
 
-test('a fleet of new Stacks: the arithmetic of waves', () => {
-  // 4 workers start at 0 and have their Runs at 10 s; each wave takes 60 s, and a one-shot worker 10 s more to be replaced.
-  const spec = { stacks: 12, intervalMs: undefined, profile: quiet, hours: 1, begin: 'New' as const }
+test('new Stacks run in waves of the size of the pool', () => {
+  // 4 workers start at 0 and get Runs at 10 s. Each wave takes 60 s; a one-shot worker is replaced in 10 s.
+  const spec = { stacks: 12, intervalMs: undefined, profile: quiet, hours: 1, initialState: 'New' as const }
   const oneShot = simulateFleet(spec, { max: 4 })
   equal(oneShot.lastEndMs, 3 * 70_000)
   deepEqual([oneShot.wait.all.p50Ms, oneShot.wait.all.maxMs, oneShot.workers.runStarted, oneShot.workers.peak], [80_000, 150_000, 12, 4])
   equal(oneShot.workerHours, (12 * 70_000) / 3_600_000)
   const warm = simulateFleet(spec, { max: 4, lifecycle: 'Warm', idleTimeout: '5m' })
   equal(warm.lastEndMs, 10_000 + 3 * 60_000)
-  // All four go five minutes after their last Run.
+  // All four are drained five minutes after their last Run.
   equal(warm.workerHours, (4 * (190_000 + 300_000)) / 3_600_000)
   const slots = simulateFleet(spec, { max: 4, slots: 3 })
   deepEqual([slots.lastEndMs, slots.workers.runStarted], [70_000, 4])
 })
 
-test('drift checks come once in each interval, ±10%, and a pool that is too small falls behind', () => {
+test('drift checks run once per interval ±10%, and a pool that is too small falls behind', () => {
   const spec = { stacks: 100, intervalMs: 3_600_000, profile: quiet, hours: 24 }
   const enough = simulateFleet(spec, { max: 20 })
   ok(Math.abs(enough.runEnded / (100 * 24 * (3_600 / 3_670)) - 1) < 0.02, `${enough.runEnded} Runs`)
@@ -47,12 +47,12 @@ test('drift checks come once in each interval, ±10%, and a pool that is too sma
   ok(tooSmall.queuedAtEnd > 20 && tooSmall.wait.DriftCheck.p50Ms > 30 * 60_000)
 })
 
-test('changes go before drift checks, and in a pool that is too small they wait less', () => {
+test('changes take precedence over drift checks and wait less in a pool that is too small', () => {
   const { wait } = simulateFleet({ ...fleet, stacks: 500 }, { max: 5 })
   ok(wait.Change.p50Ms < wait.DriftCheck.p50Ms / 5, JSON.stringify(wait))
 })
 
-test('where the simulation does not ask for the size of the pool, the answer would have been to start nobody', () => {
+test('where the simulation skips sizing the pool, the decision would be to start no worker', () => {
   for (const { max, min, started } of [
     { max: 3, min: 0, started: 3 },
     { max: 9, min: 2, started: 2 },
@@ -68,7 +68,7 @@ test('where the simulation does not ask for the size of the pool, the answer wou
   }
 })
 
-test('a Stack is due when decideStack says so: drift checks, and retries until none is left', () => {
+test('a Stack is due when decideStack decides so: drift checks, and retries up to the limit', () => {
   const retry = { limit: 2, initial: '5s', max: '1m' }
   const load = makeStackLoad(0, 0, 0)
   load.cause = 'Change'
@@ -83,7 +83,7 @@ test('a Stack is due when decideStack says so: drift checks, and retries until n
     equal(
       nextRunAt === undefined,
       next === undefined,
-      `after ${isFailed ? 'a failed' : 'a good'} Run: ${nextRunAt}, ${JSON.stringify(next)}`,
+      `after ${isFailed ? 'a failed' : 'a successful'} Run: ${nextRunAt}, ${JSON.stringify(next)}`,
     )
     if (!next) break
     const lastEnd = simulator.runsOf('app').at(-1)?.status?.finishedAt ?? ''
@@ -96,8 +96,8 @@ test('a Stack is due when decideStack says so: drift checks, and retries until n
   }
 })
 
-test('numbers that make no sense are refused with what is allowed', () => {
-  throws(() => simulateFleet({ ...fleet, stacks: 0 }, { max: 1 }), /stacks must be a whole number of at least 1, got 0/)
+test('rejects invalid numbers with the allowed range', () => {
+  throws(() => simulateFleet({ ...fleet, stacks: 0 }, { max: 1 }), /stacks must be a whole number >= 1, got 0/)
   throws(() => simulateFleet({ ...fleet, tenants: 201 }, { max: 1 }), /tenants must be .* got 201/)
   throws(() => simulateFleet(fleet, { max: 1.5 }), /max must be/)
 })

@@ -6,24 +6,24 @@ import { EventQueue } from './event-queue.ts'
 import { Measurements, type SimulationResult } from './measurements.ts'
 import { type Profile, serviceTimesOf } from './profile.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { afterRun, makeStackLoad, pool, type RunCause, type StackLoad } from './stack-load.ts'
+import { afterRun, makeStackLoad, poolName, type RunCause, type StackLoad } from './stack-load.ts'
 import { type SimulatedWorker, WorkerFleet } from './worker-fleet.ts'
 
 export type { SimulationResult, WaitSummary } from './measurements.ts'
 
 export type FleetSpec = {
   readonly stacks: number
-  /** Between two drift checks of a Stack, in milliseconds; undefined: none. */
+  /** Interval of the drift checks of a Stack, in milliseconds; undefined: no drift checks. */
   readonly intervalMs: number | undefined
-  /** Default 1. The first has the most Stacks, the k-th a k-th of that. */
+  /** Default 1. The k-th tenant has 1/k of the Stacks of the first one. */
   readonly tenants?: number
   readonly profile: Profile
-  /** How long to look, in hours. Default 24, from midnight. */
+  /** Measured hours, from midnight. Default 24. */
   readonly hours?: number
-  /** Played before that and not counted, in milliseconds. Default: 30 minutes, so that the pool is as large as it should be. */
+  /** Simulated before that and not measured, in milliseconds. Default: 30 minutes, so that the pool has reached its size; 0 for `New`. */
   readonly warmUpMs?: number
-  /** `Settled`: every Stack is somewhere in its interval. `New`: every Stack needs its first Run at the start. Default: Settled. */
-  readonly begin?: 'Settled' | 'New'
+  /** `Steady`: every Stack is at a random point of its interval. `New`: every Stack needs its first Run at time 0. Default: Steady. */
+  readonly initialState?: 'Steady' | 'New'
   /** Default 1. */
   readonly seed?: number
 }
@@ -31,9 +31,9 @@ export type FleetSpec = {
 export type PoolConfig = Pick<WorkerPoolSpec, 'lifecycle' | 'slots' | 'min' | 'idleTimeout'> & { readonly max: number }
 
 const hourMs = 3_600_000
-/** As in `dispatch/`: the books of the queue are kept in order this often. */
+/** Interval of {@link RunQueue.tick}, as in `dispatch/`. */
 const tickMs = 30_000
-/** Virtual time 0 as people would write it; only differences matter. */
+/** Virtual time 0 as a date; only differences matter. */
 const epochMs = Date.parse('2026-06-01T00:00:00Z')
 
 type SimulationEvent =
@@ -45,9 +45,9 @@ type SimulationEvent =
   | { readonly kind: 'Tick' }
 
 /**
- * Plays a fleet on virtual time with one size of its pool. The same arguments give the same result.
+ * Simulates a fleet on virtual time with one pool size. The same arguments give the same result.
  *
- * @throws {RangeError} if a number makes no sense.
+ * @throws {RangeError} if a number is out of range.
  */
 export function simulateFleet(fleet: FleetSpec, pool: PoolConfig): SimulationResult {
   return new Simulation(fleet, pool).run()
@@ -65,7 +65,7 @@ class Simulation {
   readonly #endMs: number
   readonly #warmUpMs: number
   readonly #timeoutMs = parseDuration(defaults.timeout)
-  // Each has dice of its own, so that a larger pool meets the same commits.
+  // Separate generators, so that every pool size gets the same commits.
   readonly #commitRandom: SeededRandom
   readonly #runRandom: SeededRandom
   readonly #startRandom: SeededRandom
@@ -77,19 +77,19 @@ class Simulation {
   #nowMs = 0
 
   constructor(fleet: FleetSpec, pool: PoolConfig) {
-    const { stacks, intervalMs, tenants = 1, profile, hours = 24, seed = 1, begin = 'Settled' } = fleet
-    assertValid('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number of at least 1')
+    const { stacks, intervalMs, tenants = 1, profile, hours = 24, seed = 1, initialState = 'Steady' } = fleet
+    assertValid('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number >= 1')
     assertValid(
       'tenants',
       tenants,
       Number.isInteger(tenants) && tenants >= 1 && tenants <= stacks,
       'a whole number from 1 to the number of stacks',
     )
-    assertValid('hours', hours, hours > 0, 'more than 0')
-    assertValid('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'more than 0')
-    assertValid('max', pool.max, Number.isInteger(pool.max) && pool.max >= 1, 'a whole number of at least 1')
+    assertValid('hours', hours, hours > 0, 'greater than 0')
+    assertValid('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'greater than 0')
+    assertValid('max', pool.max, Number.isInteger(pool.max) && pool.max >= 1, 'a whole number >= 1')
     this.#fleet = fleet
-    this.#warmUpMs = fleet.warmUpMs ?? (begin === 'New' ? 0 : hourMs / 2)
+    this.#warmUpMs = fleet.warmUpMs ?? (initialState === 'New' ? 0 : hourMs / 2)
     this.#endMs = this.#warmUpMs + hours * hourMs
     this.#settings = { ...settingsOf({ engine: 'command', source: {} }), intervalMs }
     this.#workers = new WorkerFleet({ mode: 'Process', ...pool }, epochMs)
@@ -104,7 +104,7 @@ class Simulation {
     this.#startRandom = random.fork()
     this.#placementRandom = random.fork()
     this.#stacks = tenantOfEach(stacks, tenants).map((tenant, index) => makeStackLoad(index, tenant, epochMs))
-    this.#scheduleInitialEvents(begin, random.fork())
+    this.#scheduleInitialEvents(initialState, random.fork())
   }
 
   run(): SimulationResult {
@@ -112,7 +112,7 @@ class Simulation {
     while (this.#events.nextMs < this.#endMs) {
       this.#nowMs = this.#events.nextMs
       this.#measurements.advanceTo(this.#nowMs, this.#workers)
-      // What happens at one moment is seen by one pass, as in dispatch.
+      // All events of the same time share one pass, as in dispatch.
       while (this.#events.nextMs === this.#nowMs) this.#handle(this.#events.take()!)
       this.#pass()
     }
@@ -121,10 +121,10 @@ class Simulation {
     return this.#measurements.result(this.#workers, this.#endMs)
   }
 
-  #scheduleInitialEvents(begin: 'Settled' | 'New', random: SeededRandom): void {
+  #scheduleInitialEvents(initialState: 'Steady' | 'New', random: SeededRandom): void {
     const { intervalMs, profile, stacks } = this.#fleet
     for (const stack of this.#stacks) {
-      if (begin === 'New') this.#scheduleDue(stack, 'Change', 0)
+      if (initialState === 'New') this.#scheduleDue(stack, 'Change', 0)
       else if (intervalMs !== undefined) this.#scheduleDue(stack, 'DriftCheck', random.next() * intervalMs)
     }
     if (profile.changesPerStackPerDay * stacks > 0) this.#events.add(this.#nextCommitMs(), { kind: 'Commit' })
@@ -134,7 +134,7 @@ class Simulation {
   #handle(event: SimulationEvent): void {
     switch (event.kind) {
       case 'Due':
-        // What was due before a change came is outdated.
+        // A due time is outdated if the Stack has changed since.
         if (event.stack.phase === 'Idle' && event.stack.dueMs === this.#nowMs) this.#enqueue(event.stack, event.cause)
         return
       case 'Ended':
@@ -158,29 +158,29 @@ class Simulation {
     }
   }
 
-  /** Places what waits; then sizes the pool by what is left. */
+  /** Assigns queued Runs; then sizes the pool for the rest. */
   #pass(): void {
     if (this.#queue.size > 0 && this.#workers.free.length > 0) this.#assign()
     const { provisioned, max } = this.#workers
-    // Otherwise the answer is known: a pool at its maximum starts none, one without a queue and at its minimum neither.
+    // Otherwise no worker is started: the pool is at its maximum, or it is at its minimum and the queue is empty.
     if (provisioned < max && (this.#queue.size > 0 || provisioned < (this.#workers.spec.min ?? 0))) this.#resize()
   }
 
   #assign(): void {
     const { free, loads } = this.#workers
-    // Placing looks at a sample of a large pool; the workers here differ in nothing, so it need not be shown the others.
-    const shown = this.#queue.size <= sampleSize ? sample(free, this.#placementRandom.next) : free
-    const given = decidePlacement({
+    // Placement considers a sample of a large pool. All workers here are alike, so it gets only a sample.
+    const offered = this.#queue.size <= sampleSize ? sample(free, this.#placementRandom.next) : free
+    const assignments = decidePlacement({
       queue: this.#queue,
       state: this.#schedulerState,
       inventory: WorkerInventory.of(
-        shown.map(({ object }) => object),
+        offered.map(({ object }) => object),
         loads,
         this.#placementRandom.next,
       ),
       nowMs: epochMs + this.#nowMs,
     })
-    for (const { key, worker } of given) {
+    for (const { key, worker } of assignments) {
       const stack = this.#stacks[Number(key.slice(key.lastIndexOf('-') + 1))]!
       stack.phase = 'Running'
       this.#measurements.runStarted(stack, this.#nowMs)
@@ -199,10 +199,10 @@ class Simulation {
 
   #startable(): number {
     const { max, slots } = this.#workers
-    return this.#queue.size === 0 ? 0 : countStartable(this.#queue, pool, this.#queue.equivalenceClasses(), max * slots)
+    return this.#queue.size === 0 ? 0 : countStartable(this.#queue, poolName, this.#queue.equivalenceClasses(), max * slots)
   }
 
-  /** A Run of the Stack waits from now on. One that waits already is replaced, and keeps its age. */
+  /** Queues a Run of the Stack. It supersedes a queued Run and keeps that Run's age. */
   #enqueue(stack: StackLoad, cause: RunCause): void {
     const since = stack.phase === 'Queued' ? this.#queue.find(stack.key)?.request.sinceMs : undefined
     stack.phase = 'Queued'
@@ -223,9 +223,9 @@ class Simulation {
   #commit(): void {
     const { profile } = this.#fleet
     const hour = Math.floor(Math.max(0, this.#nowMs - this.#warmUpMs) / hourMs) % 24
-    const most = Math.max(...this.#hourWeights)
-    // Thinning: as many commits as in the busiest hour are thrown, and those beyond the present hour's share are dropped.
-    if (this.#commitRandom.next() * most < this.#hourWeights[hour]!) {
+    const maxWeight = Math.max(...this.#hourWeights)
+    // Thinning: commits arrive at the rate of the busiest hour, and the surplus over the rate of the current hour is dropped.
+    if (this.#commitRandom.next() * maxWeight < this.#hourWeights[hour]!) {
       const count = this.#commitRandom.geometric(profile.stacksPerChange)
       const first = Math.floor(this.#commitRandom.next() * this.#stacks.length)
       const { tenant } = this.#stacks[first]!
@@ -265,19 +265,19 @@ class Simulation {
   }
 }
 
-/** By Stack: its tenant. The k-th tenant has a k-th of what the first has, as tenants of real fleets are unequal. */
+/** The tenant of each Stack. The k-th tenant has 1/k of the Stacks of the first one, as tenants of real fleets differ in size. */
 function tenantOfEach(stacks: number, tenants: number): number[] {
   const weights = Array.from({ length: tenants }, (_, index) => 1 / (index + 1))
   const sum = weights.reduce((total, weight) => total + weight, 0)
-  const spare = stacks - tenants
+  const remaining = stacks - tenants
   let before = 0
   return weights.flatMap((weight, tenant) => {
-    const from = Math.round((before / sum) * spare)
+    const from = Math.round((before / sum) * remaining)
     before += weight
-    return Array.from({ length: 1 + Math.round((before / sum) * spare) - from }, () => tenant)
+    return Array.from({ length: 1 + Math.round((before / sum) * remaining) - from }, () => tenant)
   })
 }
 
-function assertValid(what: string, got: number, isRight: boolean, allowed: string): void {
-  if (!isRight) throw new RangeError(`${what} must be ${allowed}, got ${got}`)
+function assertValid(name: string, got: number, isValid: boolean, allowed: string): void {
+  if (!isValid) throw new RangeError(`${name} must be ${allowed}, got ${got}`)
 }

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { RequestThread } from '../../kubernetes/util/index.ts'
 import type { FleetSpec, PoolConfig, SimulationResult } from './simulate-fleet.ts'
 
-/** Plays the fleet once for each size, on as many threads as the machine has cores. Results are in the order of `sizes`. */
+/** Simulates the fleet once for each size, on one thread per core. Results are in the order of `sizes`. */
 export async function simulateSizes(
   fleet: FleetSpec,
   pool: Omit<PoolConfig, 'max'>,

@@ -1,4 +1,4 @@
-/** The thread of `simulate-sizes.ts`: simulates one pool size after the other. */
+/** Thread of `simulate-sizes.ts`: simulates one pool size per request. */
 import { serveRequests } from '../../kubernetes/util/index.ts'
 import { simulateFleet } from './simulate-fleet.ts'
 import type { SimulationRequest } from './simulate-sizes.ts'

@@ -3,12 +3,12 @@ import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { type RunRequest, requestOf } from '../dispatch/index.ts'
 import { jitteredIntervalMs, jitterOf, priorityClassOf, retryDelayMs, type Settings } from '../stack/index.ts'
 
-/** Why a Run is made, as far as it matters for load: a retry is a Run of the same cause. */
+/** Why a Run is created; a retry has the cause of the failed Run. */
 export type RunCause = 'DriftCheck' | 'Change'
 
 /**
- * A Stack as the load it is. At most one Run of it waits or runs (invariant 1), so its key stands for its Run.
- * `Idle` → `Queued` (it is due, or changed) → `Running` (it has a worker) → `Idle`.
+ * The load of one Stack. At most one of its Runs is queued or active (invariant 1), so its key identifies the Run.
+ * `Idle` → `Queued` (due, or changed) → `Running` (assigned) → `Idle`.
  */
 export type StackLoad = {
   readonly key: string
@@ -17,13 +17,13 @@ export type StackLoad = {
   readonly requests: Readonly<Record<RunCause, RunRequest>>
   phase: 'Idle' | 'Queued' | 'Running'
   cause: RunCause
-  /** Since when its Run waits: what it waited for before, such as its own last Run, no worker could have changed. */
+  /** Arrival of its Run in the queue. A wait before that, such as for its own previous Run, does not depend on the workers. */
   arrivedMs: number
-  /** While Idle: when its next Run is due; Infinity: never. Events of other times are outdated. */
+  /** While Idle: when its next Run is due; Infinity: never. A Due event of another time is outdated. */
   dueMs: number
-  /** It changed while its Run was under way. */
+  /** It changed while its Run was active. */
   hasChanged: boolean
-  /** Failed Runs in a row for the present inputs. */
+  /** Consecutive failed Runs for the current inputs. */
   failures: number
 }
 
@@ -43,7 +43,7 @@ export function makeStackLoad(index: number, tenant: number, epochMs: number): S
   }
 }
 
-/** Puts a Run into the queue: its class and what it needs are what `stack/` and `dispatch/` say of such a Run. */
+/** The queue request of a Run; `stack/` and `dispatch/` compute its priority class and requirements. */
 function requestFor(key: string, cause: RunCause, epochMs: number): RunRequest {
   const [namespace = '', name = ''] = key.split('/')
   const metadata = { name, namespace, uid: key, resourceVersion: '1', creationTimestamp: rfc3339(epochMs) }
@@ -61,7 +61,7 @@ function requestFor(key: string, cause: RunCause, epochMs: number): RunRequest {
       revision: '',
       inputsDigest: '',
       reason,
-      pool,
+      pool: poolName,
       priorityClass: priorityClassOf(stack, { type: 'Apply', reason, atMs: 0 }, [], undefined),
       priority: 0,
     },
@@ -69,16 +69,16 @@ function requestFor(key: string, cause: RunCause, epochMs: number): RunRequest {
   return requestOf(run)
 }
 
-/** The pool that is simulated. */
-export const pool = 'default'
+/** Name of the simulated pool. */
+export const poolName = 'default'
 
 export type NextRun = { readonly cause: RunCause; readonly atMs: number }
 
 /**
- * What a Stack needs after its Run ended at `nowMs`, as `decideStack` does: a change that came meanwhile at once; a retry after the
- * backoff, until none is left; else the next drift check, an interval later. Undefined: nothing, until it changes.
+ * The next Run of a Stack after a Run ended at `nowMs`, as `decideStack` decides it: for a change that arrived meanwhile, immediately; a retry after
+ * the backoff, up to the limit; else the next drift check, one interval later. Undefined: none until the Stack changes.
  *
- * Counts failures in `load`.
+ * Updates `load.failures`.
  */
 export function afterRun(load: StackLoad, isFailed: boolean, settings: Settings, nowMs: number): NextRun | undefined {
   if (load.hasChanged) {

@@ -1,7 +1,7 @@
 import type { Worker, WorkerPoolSpec } from '../../api/index.ts'
 import { rfc3339 } from '../../kubernetes/object/index.ts'
 import { decidePoolSize, idleTimeoutMs, initialStartState, type PoolSize, type WorkerLoad, withRun } from '../dispatch/index.ts'
-import { pool } from './stack-load.ts'
+import { poolName } from './stack-load.ts'
 
 /** A worker of the simulation. */
 export type SimulatedWorker = {
@@ -9,15 +9,15 @@ export type SimulatedWorker = {
   active: number
   total: number
   idleSinceMs: number
-  /** Its place among those with a free slot; -1: it has none. */
+  /** Index in `WorkerFleet.free`; -1 if it has no free slot. */
   freeIndex: number
 }
 
 const noNeeds = { cpuMillis: 0, memoryBytes: 0 }
 
 /**
- * The workers of one pool: started, free, busy, gone. How many there should be is asked of `decidePoolSize`.
- * Invariants: `free` are just those that would take a Run; a one-shot worker is gone when its Runs have ended.
+ * The workers of one pool: starting, free, busy. Their number is decided by `decidePoolSize`.
+ * Invariants: `free` has exactly the workers that would accept a Run; a one-shot worker is removed when its Runs have ended.
  */
 export class WorkerFleet {
   readonly spec: WorkerPoolSpec
@@ -28,7 +28,7 @@ export class WorkerFleet {
   readonly #workers = new Map<string, SimulatedWorker>()
   readonly #starting: { name: string; sinceMs: number }[] = []
   readonly #idleTimeoutMs: number
-  /** Nothing here is decided by a worker's age: how long it is idle is counted in `idleSinceMs`. */
+  /** The same for all workers, as no decision here depends on their age; `idleSinceMs` has the idle time. */
   readonly #createdAt: string
   #busy = 0
   #startedCount = 0
@@ -41,7 +41,7 @@ export class WorkerFleet {
     this.#createdAt = rfc3339(epochMs)
   }
 
-  /** Workers that cost: those that start, too. */
+  /** Workers that cost money: registered and starting ones. */
   get provisioned(): number {
     return this.#workers.size + this.#starting.length
   }
@@ -50,12 +50,12 @@ export class WorkerFleet {
     return this.#busy
   }
 
-  /** How many were ever started. */
+  /** Workers started so far. */
   get started(): number {
     return this.#startedCount
   }
 
-  /** What the pool should be, with so many Runs that one more worker after the other would let start. */
+  /** The size decision for this number of startable Runs. */
   size(startable: number, nowMs: number): PoolSize {
     return decidePoolSize({
       spec: this.spec,
@@ -69,14 +69,14 @@ export class WorkerFleet {
     })
   }
 
-  /** Asks for a worker. Returns its name, for {@link register}. */
+  /** Starts a worker. Returns its name, for {@link register}. */
   start(nowMs: number): string {
     const name = `w${this.#startedCount++}`
     this.#starting.push({ name, sinceMs: nowMs })
     return name
   }
 
-  /** A worker that was started takes Runs from now on. */
+  /** Makes a started worker available. */
   register(name: string, nowMs: number): void {
     this.#starting.splice(
       this.#starting.findIndex(one => one.name === name),
@@ -87,7 +87,7 @@ export class WorkerFleet {
         apiVersion: 'oarlock.dev/v1alpha1',
         kind: 'Worker',
         metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: this.#createdAt },
-        spec: { pool, slots: this.slots, lifecycle: this.spec.lifecycle ?? 'OneShot' },
+        spec: { pool: poolName, slots: this.slots, lifecycle: this.spec.lifecycle ?? 'OneShot' },
         status: { phase: 'Ready' },
       },
       active: 0,
@@ -99,19 +99,19 @@ export class WorkerFleet {
     this.#setFree(worker, true)
   }
 
-  /** The worker has one Run more. */
+  /** Adds a Run to the worker. */
   assign(name: string): SimulatedWorker {
     const worker = this.#workers.get(name)
-    if (!worker) throw new Error(`bug: a Run was given to ${name}, which is not there`)
+    if (!worker) throw new Error(`bug: a Run was assigned to unknown worker ${name}`)
     if (worker.active++ === 0) this.#busy++
     worker.total++
     this.loads.set(name, withRun(this.loads.get(name), 1, noNeeds))
-    // A one-shot worker gets all its Runs in one decision: from then on it says that it is busy.
+    // A one-shot worker gets all its Runs in one decision; after that it is in phase Busy.
     if (this.#isOneShot || worker.active >= this.slots) this.#setFree(worker, false)
     return worker
   }
 
-  /** A Run of the worker has ended. */
+  /** Removes an ended Run from the worker. */
   release(worker: SimulatedWorker, nowMs: number): void {
     const { name } = worker.object.metadata
     worker.active--
@@ -125,21 +125,21 @@ export class WorkerFleet {
     this.#setFree(worker, true)
   }
 
-  /** Lets spare idle workers go whose time is over, the longest idle ones first. Returns when to look again; Infinity: no need. */
+  /** Removes surplus workers whose idle timeout has expired, the longest idle first. Returns the time of the next check; Infinity: none. */
   removeIdle(startable: number, nowMs: number): number {
     const { surplus } = this.size(startable, nowMs)
     if (surplus <= 0) return Number.POSITIVE_INFINITY
     const idle = this.free.filter(({ active }) => active === 0).sort((a, b) => a.idleSinceMs - b.idleSinceMs)
-    let againMs = Number.POSITIVE_INFINITY
+    let nextCheckMs = Number.POSITIVE_INFINITY
     for (const worker of idle.slice(0, surplus)) {
       const untilMs = worker.idleSinceMs + this.#idleTimeoutMs
       if (nowMs >= untilMs) this.#remove(worker)
-      else againMs = Math.min(againMs, untilMs)
+      else nextCheckMs = Math.min(nextCheckMs, untilMs)
     }
-    return againMs
+    return nextCheckMs
   }
 
-  /** When {@link removeIdle} has something to do at the earliest, for a worker that is idle from `nowMs` on. */
+  /** When the idle timeout expires of a worker that is idle from `nowMs` on. */
   idleTimeoutAtMs(nowMs: number): number {
     return nowMs + this.#idleTimeoutMs
   }

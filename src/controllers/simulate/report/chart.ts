@@ -5,10 +5,10 @@ import { formatCount, formatPrice, formatRoundedDuration } from './format.ts'
 
 const barWidth = 56
 
-/** A table of the sizes and a chart of their waits, 80 columns wide. */
+/** A table of the sizes and a chart of their waits, at most 80 columns wide. */
 export function chartLines(results: readonly SimulationResult[], stacks: number, profile: Profile, target: WaitTarget): string[] {
   const { currency } = profile.price
-  const header = ['max', 'used', 'peak', 'busy', 'change p50', 'p99', 'check p50', 'p99', `${currency}/day`, 'of pods']
+  const header = ['max', 'mean', 'peak', 'util', 'change p50', 'p99', 'drift p50', 'p99', `${currency}/day`, 'of pods']
   const rows = results.map(result => {
     const { wait, workers } = result
     const cost = compareCosts(result, stacks, profile)
@@ -30,7 +30,7 @@ export function chartLines(results: readonly SimulationResult[], stacks: number,
   return [...table, '', ...bars(results, target)]
 }
 
-/** A bar for each size: how long the slowest hundredth waits, changes within drift checks. Logarithmic from 0.1 s. */
+/** A bar for each size with the 99th percentile of the waits of changes and of drift checks, on a logarithmic scale from 0.1 s. */
 function bars(results: readonly SimulationResult[], target: WaitTarget): string[] {
   const longest = Math.max(...results.flatMap(({ wait }) => [wait.Change.p99Ms, wait.DriftCheck.p99Ms]), 1_000)
   const columns = (ms: number) => Math.max(0, Math.round((barWidth * Math.log(Math.max(ms, 100) / 100)) / Math.log(longest / 100)))
@@ -41,10 +41,10 @@ function bars(results: readonly SimulationResult[], target: WaitTarget): string[
     const bar = '█'.repeat(change) + '░'.repeat(Math.max(0, columns(DriftCheck.p99Ms) - change))
     return `${String(result.max).padStart(width)} ${meetsTarget(result, target) ? '✓' : ' '} ${bar} ${formatRoundedDuration(Math.max(Change.p99Ms, DriftCheck.p99Ms))}`
   })
-  return [`p99 wait: █ changes, ░ drift checks beyond that (logarithmic, 0.1s to ${formatRoundedDuration(longest)})`, ...lines]
+  return [`p99 wait: █ changes, ░ drift checks (logarithmic scale, 0.1s to ${formatRoundedDuration(longest)})`, ...lines]
 }
 
-/** One line that says what was simulated. */
+/** One line that summarizes the simulated load. */
 export function summaryLine(result: SimulationResult, stacks: number): string {
   const { all, Change } = result.wait
   const share = all.count === 0 ? 0 : Change.count / all.count

@@ -24,30 +24,26 @@ const colors = {
 
 type Panel = (typeof panels)[number]
 
-/** A picture of the sizes: how long Runs wait, and what the workers cost and do. */
+/** Draws the waits, the cost and the utilization by pool size. */
 export function drawSvg(results: readonly SimulationResult[], stacks: number, profile: Profile, target: WaitTarget): string {
   const largest = results.at(-1)
   if (!largest) throw new RangeError('there are no results to draw')
   const [left, right] = panels
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="${colors.text}">`,
-    `<title>${escaped(summaryLine(largest, stacks))}: waits and cost by the size of the pool</title>`,
+    `<title>${escaped(summaryLine(largest, stacks))}: wait and cost by pool size</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
-    text(20, 28, `How many workers? ${summaryLine(largest, stacks)}`, 'font-size="16" font-weight="600"'),
+    text(20, 28, `Wait and cost by pool size: ${summaryLine(largest, stacks)}`, 'font-size="16" font-weight="600"'),
     text(left.left, 56, 'p99 wait for a worker', 'font-weight="600"'),
     text(left.left, 76, 'changes', `fill="${colors.change}"`),
     text(left.left + 60, 76, 'drift checks', `fill="${colors.check}"`),
-    text(left.left + 140, 76, 'what is aimed at', `fill="${colors.target}"`),
+    text(left.left + 140, 76, 'target', `fill="${colors.target}"`),
     ...waits(results, target, left),
-    text(right.left, 56, `Cost of the workers, ${profile.price.currency} a day`, 'font-weight="600"'),
-    text(
-      right.left,
-      76,
-      `and how much of the time they work; a pod per Stack: ${formatPrice(compareCosts(largest, stacks, profile).podPerStack)}`,
-    ),
+    text(right.left, 56, `Cost of workers, ${profile.price.currency} per day`, 'font-weight="600"'),
+    text(right.left, 76, `and their utilization; a Pod per Stack costs ${formatPrice(compareCosts(largest, stacks, profile).podPerStack)}`),
     ...costs(results, stacks, profile, right),
     ...panels.map(panel =>
-      text((panel.left + panel.right) / 2, height - 18, 'workers at most', `text-anchor="middle" fill="${colors.faint}"`),
+      text((panel.left + panel.right) / 2, height - 18, 'maximum number of workers', `text-anchor="middle" fill="${colors.faint}"`),
     ),
     '</svg>',
   ].join('\n')}\n`
@@ -108,8 +104,8 @@ function grid(y: number, label: string, { left, right }: Panel): string {
   return line + text(left - 6, y + 4, label, `text-anchor="end" fill="${colors.faint}" font-size="11"`)
 }
 
-function text(atX: number, y: number, words: string, attributes = ''): string {
-  return `<text x="${atX.toFixed(1)}" y="${y.toFixed(1)}" ${attributes}>${escaped(words)}</text>`
+function text(atX: number, y: number, content: string, attributes = ''): string {
+  return `<text x="${atX.toFixed(1)}" y="${y.toFixed(1)}" ${attributes}>${escaped(content)}</text>`
 }
 
-const escaped = (words: string) => words.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+const escaped = (content: string) => content.replaceAll('&', '&amp;').replaceAll('<', '&lt;')

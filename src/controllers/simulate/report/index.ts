@@ -1,4 +1,7 @@
-/** report: results of a simulation for people: `chart.ts` for a terminal, `draw-svg.ts` for a page. Pure. */
+/**
+ * @module simulate/report: results of simulations for people. Pure.
+ * In: results of `recommend.ts` and `simulate-fleet.ts`. Out: text for a terminal (`chart.ts`) and an SVG (`draw-svg.ts`).
+ */
 export { chartLines, summaryLine } from './chart.ts'
 export { drawSvg } from './draw-svg.ts'
 export { formatCount, formatPrice, formatRoundedDuration } from './format.ts'
