@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A client's fault, or ours with a reason, ready to be answered. */
+/** An error response with a status, a code and additional fields. */
 export class HttpError extends Error {
   override readonly name = 'HttpError'
   readonly status: number
@@ -15,7 +15,7 @@ export class HttpError extends Error {
   }
 }
 
-/** Bytes of request bodies that are being received now, over all requests, and their bound (invariant 10). */
+/** Limits the bytes of request bodies that are being received, over all requests (invariant 10). */
 export class BodyBudget {
   readonly #maxBytes: number
   #usedBytes = 0
@@ -24,6 +24,7 @@ export class BodyBudget {
     this.#maxBytes = maxBytes
   }
 
+  /** False when the limit is reached; one request is always accepted. */
   tryAcquire(bytes: number): boolean {
     if (this.#usedBytes > 0 && this.#usedBytes + bytes > this.#maxBytes) return false
     this.#usedBytes += bytes
@@ -37,20 +38,20 @@ export class BodyBudget {
 
 /**
  * Reads a request's body.
- * @throws {HttpError} 413 over `maxBytes` (announced or sent), 408 when nothing came for `idleMs`, 400 when it ended early, 503 when `budget` is used up.
+ * @throws {HttpError} 413 above `maxBytes` (declared or received), 408 after `idleMs` without data, 400 when it is incomplete, 503 when `budget` is exhausted.
  */
 export async function readBody(req: IncomingMessage, options: { maxBytes: number; idleMs: number; budget?: BodyBudget }): Promise<Buffer> {
   const { maxBytes, idleMs, budget } = options
   const tooLarge = (bytes: number | string) =>
     new HttpError(413, 'TooLarge', `the body has ${bytes} bytes, at most ${maxBytes} are allowed`)
-  const announced = Number(req.headers['content-length'] ?? 0)
-  if (announced > maxBytes) throw tooLarge(announced)
+  const declared = Number(req.headers['content-length'] ?? 0)
+  if (declared > maxBytes) throw tooLarge(declared)
   const chunks: Buffer[] = []
   let size = 0
-  let taken = 0
+  let acquired = 0
   try {
     return await new Promise<Buffer>((resolve, reject) => {
-      const idle = setTimeout(() => reject(new HttpError(408, 'Timeout', `no byte of the body came for ${idleMs} ms`)), idleMs)
+      const idle = setTimeout(() => reject(new HttpError(408, 'Timeout', `no data of the body was received for ${idleMs} ms`)), idleMs)
       const settle = (end: () => void) => () => {
         clearTimeout(idle)
         req.off('data', onData)
@@ -61,9 +62,9 @@ export async function readBody(req: IncomingMessage, options: { maxBytes: number
         size += chunk.byteLength
         if (size > maxBytes) return settle(() => reject(tooLarge(`more than ${maxBytes}`)))()
         if (budget?.tryAcquire(chunk.byteLength) === false) {
-          return settle(() => reject(new HttpError(503, 'Overloaded', 'too many bytes are being received at once; try again')))()
+          return settle(() => reject(new HttpError(503, 'Overloaded', 'too many requests are being received; retry later')))()
         }
-        taken += chunk.byteLength
+        acquired += chunk.byteLength
         chunks.push(chunk)
       }
       req.on('data', onData)
@@ -73,19 +74,19 @@ export async function readBody(req: IncomingMessage, options: { maxBytes: number
       )
       req.once(
         'error',
-        settle(() => reject(new HttpError(400, 'Incomplete', 'the body ended early'))),
+        settle(() => reject(new HttpError(400, 'Incomplete', 'the body is incomplete'))),
       )
       req.once(
         'close',
-        settle(() => reject(new HttpError(400, 'Incomplete', 'the body ended early'))),
+        settle(() => reject(new HttpError(400, 'Incomplete', 'the body is incomplete'))),
       )
     })
   } finally {
-    budget?.release(taken)
+    budget?.release(acquired)
   }
 }
 
-/** Answers with bytes; a client that does not read them within `timeoutMs` is cut off. */
+/** Sends a response; a client that does not read it within `timeoutMs` is disconnected. */
 export function send(
   res: ServerResponse,
   status: number,
@@ -97,16 +98,16 @@ export function send(
   if (res.headersSent || res.destroyed) return
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const isEmpty = status === 204
-  // What is left of a refused body is not read: the connection cannot be used again.
-  const rest = res.req.complete ? {} : { connection: 'close' }
+  // The rest of a rejected body is not read, so the connection cannot be reused.
+  const connection = res.req.complete ? {} : { connection: 'close' }
   res.writeHead(status, {
     ...(isEmpty ? {} : { 'content-type': type, 'content-length': bytes.byteLength }),
     'cache-control': 'no-store',
-    ...rest,
+    ...connection,
     ...headers,
   })
-  const late = setTimeout(() => res.destroy(), timeoutMs)
-  res.once('close', () => clearTimeout(late))
+  const timeout = setTimeout(() => res.destroy(), timeoutMs)
+  res.once('close', () => clearTimeout(timeout))
   res.end(isEmpty || res.req.method === 'HEAD' ? undefined : bytes)
 }
 
@@ -114,8 +115,8 @@ export function sendJson(res: ServerResponse, status: number, value: unknown, he
   send(res, status, 'application/json', `${JSON.stringify(value)}\n`, headers)
 }
 
-/** `{error:{code,message}}`, with what else the error carries beside it. */
+/** Sends `{error:{code,message}}` with the additional fields of the error. */
 export function sendError(res: ServerResponse, error: HttpError, headers: Record<string, string | number> = {}): void {
-  const all = error.status === 503 ? { 'retry-after': 1, ...headers } : headers
-  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.details }, all)
+  const allHeaders = error.status === 503 ? { 'retry-after': 1, ...headers } : headers
+  sendJson(res, error.status, { error: { code: error.code, message: error.message }, ...error.details }, allHeaders)
 }

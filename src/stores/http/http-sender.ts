@@ -6,7 +6,7 @@ export type HttpRequest = {
   headers: Record<string, string>
   body?: Uint8Array | undefined
   signal?: AbortSignal | undefined
-  /** Bounds every silence: before the connection, before the answer and inside it. */
+  /** Maximum time without a byte: before the connection, before the response and within it. */
   idleTimeoutMs: number
 }
 
@@ -14,15 +14,15 @@ export type HttpResponse = { status: number; headers: IncomingHttpHeaders; body:
 
 export type HttpSenderOptions = {
   connections: number
-  /** PEM of the CA that signed the server's certificate. Default: the system's. */
+  /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string | undefined
-  /** Connections shared with others: `connections` and `caCertificate` are theirs, and {@link HttpSender.destroy} leaves them open. */
+  /** Shared connections: `connections` and `caCertificate` are ignored, and {@link HttpSender.destroy} does not close them. */
   agent?: Agent | undefined
 }
 
 /**
- * Requests to one server over kept connections. `node:http` and nothing else: a worker starts for each Run, and an HTTP
- * library would be a third of its memory and of its start.
+ * Sends requests to one server over persistent connections. It uses only `node:http`: a worker starts for each Run, and an HTTP
+ * library would be a third of its memory and of its startup time.
  */
 export class HttpSender {
   readonly #options: HttpSenderOptions
@@ -33,7 +33,7 @@ export class HttpSender {
     this.#options = options
   }
 
-  /** Rejects with Node's error, one that says what was silent, or the reason of the signal. */
+  /** Rejects with Node's error, a timeout error, or the reason of the signal. */
   async send({ method, url, headers, body, signal, idleTimeoutMs }: HttpRequest): Promise<HttpResponse> {
     signal?.throwIfAborted()
     const { Agent, request } = url.startsWith('https:') ? await import('node:https') : process.getBuiltinModule('node:http')
@@ -43,12 +43,12 @@ export class HttpSender {
       new Agent({ keepAlive: true, maxSockets: connections, timeout: 30_000, ...(caCertificate && { ca: caCertificate }) })
     const agent = this.#agent
     return await new Promise<HttpResponse>((resolve, reject) => {
-      // Without it Node sends the body of a PUT in chunks, and stores want to know the size first.
+      // Without content-length Node would send the body in chunks, but the stores need its size first.
       const all = { ...headers, 'content-length': String(body?.byteLength ?? 0) }
       const sent = request(url, { method, agent, headers: all, timeout: idleTimeoutMs, ...(signal && { signal }) })
       this.#active.add(sent)
       sent.on('close', () => this.#active.delete(sent))
-      sent.on('timeout', () => sent.destroy(new Error(`nothing came for ${idleTimeoutMs} ms`)))
+      sent.on('timeout', () => sent.destroy(new Error(`no data received for ${idleTimeoutMs} ms`)))
       sent.on('error', error => reject(signal?.aborted ? signal.reason : error))
       sent.on('response', response => {
         const chunks: Buffer[] = []
@@ -60,10 +60,10 @@ export class HttpSender {
     })
   }
 
-  /** Cuts every connection of its own: requests under way reject. */
+  /** Closes its own connections: active requests reject. */
   destroy(): void {
-    // Those that wait for a connection too: the agent would open new ones for them.
-    for (const request of this.#active) request.destroy(new Error('the connection was closed on this side'))
+    // Including requests that wait for a connection: the agent would open new ones for them.
+    for (const request of this.#active) request.destroy(new Error('the connection was closed by the client'))
     if (this.#options.agent === undefined) this.#agent?.destroy()
   }
 }

@@ -1,8 +1,8 @@
 /**
- * @module store-http: HTTP as the stores of states and logs speak it. Start reading at `http-body.ts`.
- * In: a request's body, within bounds of size and time, and whole answers or refusals (`{error:{code,message}}`). Out: requests of
- * workers and tools over kept connections (`RequestSender`).
- * Not done here: paths, who may what, and anything that knows of states or logs. The API server and its clients have their own.
+ * @module stores/http: what the handlers and clients of the state and log stores have in common. Start reading at `http-body.ts`.
+ * Input: request bodies, limited in size and time. Output: complete responses and errors (`{error:{code,message}}`), and on the client's
+ * side requests over persistent connections (`HttpSender`).
+ * Out of scope: paths, authorization, and everything about states and logs. The API server and its clients have their own HTTP code.
  */
 export { BodyBudget, HttpError, readBody, send, sendError, sendJson } from './http-body.ts'
 export { type HttpResponse, HttpSender } from './http-sender.ts'

@@ -7,30 +7,35 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 for (const { name, secrets, line, want } of [
   { name: 'no secret, nothing to do', secrets: [], line: 'hello', want: 'hello' },
   { name: 'a value', secrets: ['hunter2'], line: 'password=hunter2, again hunter2', want: 'password=***, again ***' },
-  { name: 'the longer one first', secrets: ['pass', 'password1'], line: 'x password1 y pass', want: 'x *** y ***' },
-  { name: 'overlapping ones as one', secrets: ['abcdef', 'defghi'], line: '<abcdefghi>', want: '<***>' },
-  { name: 'too short to mask', secrets: ['abc', ''], line: 'abc', want: 'abc' },
-  { name: 'signs of regular expressions are plain', secrets: ['a.c$(x)'], line: 'a.c$(x) abc$(x)', want: '*** abc$(x)' },
-  { name: 'as JSON shows it', secrets: ['say "hi"'], line: '{"text":"say \\"hi\\""}', want: '{"text":"***"}' },
-  { name: "as Go's JSON shows it", secrets: ['a<b>&c'], line: '"a\\u003cb\\u003e\\u0026c"', want: '"***"' },
-  { name: 'JSON in JSON', secrets: ['a"bcd'], line: JSON.stringify(JSON.stringify({ x: 'a"bcd' })), want: '"{\\"x\\":\\"***\\"}"' },
-  { name: 'in a URL', secrets: ['p@ss/word'], line: 'https://u:p%40ss%2Fword@host', want: 'https://u:***@host' },
-  { name: 'base64', secrets: ['hunter2-secret'], line: `data: ${base64('hunter2-secret')}`, want: 'data: ***' },
-  { name: 'each line of several', secrets: ['-----BEGIN-----\nMIIEabc\n-----END-----'], line: '  MIIEabc', want: '  ***' },
-  { name: 'several lines at once', secrets: ['line-1\nline-2'], line: 'x line-1\nline-2 y', want: 'x *** y' },
-  { name: 'what the replacement makes up', secrets: ['WXYZ', 'a***'], line: 'aWXYZ', want: '***' },
+  { name: 'the longer secret first', secrets: ['pass', 'password1'], line: 'x password1 y pass', want: 'x *** y ***' },
+  { name: 'overlapping secrets as one', secrets: ['abcdef', 'defghi'], line: '<abcdefghi>', want: '<***>' },
+  { name: 'no secret of less than 4 characters', secrets: ['abc', ''], line: 'abc', want: 'abc' },
+  { name: 'regular expression characters literally', secrets: ['a.c$(x)'], line: 'a.c$(x) abc$(x)', want: '*** abc$(x)' },
+  { name: 'a secret encoded in JSON', secrets: ['say "hi"'], line: '{"text":"say \\"hi\\""}', want: '{"text":"***"}' },
+  { name: 'a secret encoded in JSON by Go', secrets: ['a<b>&c'], line: '"a\\u003cb\\u003e\\u0026c"', want: '"***"' },
+  {
+    name: 'a secret in nested JSON',
+    secrets: ['a"bcd'],
+    line: JSON.stringify(JSON.stringify({ x: 'a"bcd' })),
+    want: '"{\\"x\\":\\"***\\"}"',
+  },
+  { name: 'a secret in a URL', secrets: ['p@ss/word'], line: 'https://u:p%40ss%2Fword@host', want: 'https://u:***@host' },
+  { name: 'a secret in base64', secrets: ['hunter2-secret'], line: `data: ${base64('hunter2-secret')}`, want: 'data: ***' },
+  { name: 'each line of a multi-line secret', secrets: ['-----BEGIN-----\nMIIEabc\n-----END-----'], line: '  MIIEabc', want: '  ***' },
+  { name: 'a multi-line secret', secrets: ['line-1\nline-2'], line: 'x line-1\nline-2 y', want: 'x *** y' },
+  { name: 'a secret that a replacement forms', secrets: ['WXYZ', 'a***'], line: 'aWXYZ', want: '***' },
 ]) {
-  test(`mask: ${name}`, () => equal(createMasker(secrets).mask(line), want))
+  test(`masks ${name}`, () => equal(createMasker(secrets).mask(line), want))
 }
 
-test('mask: secrets are added later', () => {
+test('masks secrets that are added later', () => {
   const masker = createMasker(['first-secret'])
   equal(masker.mask('first-secret second-secret'), '*** second-secret')
   masker.add('second-secret')
   equal(masker.mask('first-secret second-secret'), '*** ***')
 })
 
-test('mask: a Basic header shows nothing of the password, at any alignment', () => {
+test('masks the password in a Basic header at any alignment', () => {
   const password = 'correct-horse-battery'
   for (const user of ['a', 'ab', 'abc', 'abcd']) {
     const masked = createMasker([password]).mask(`authorization: Basic ${base64(`${user}:${password}`)}`)
@@ -40,7 +45,7 @@ test('mask: a Basic header shows nothing of the password, at any alignment', () 
   }
 })
 
-test('property: what comes out holds no secret (invariant 9)', () => {
+test('the output never contains a secret (invariant 9)', () => {
   const piece = fc.oneof(
     fc.string({ minLength: 4, maxLength: 12 }),
     fc.constantFrom('****', 'a***', '***b', 'aaaa', 'aaaaa', 'baab', '\\"\\"', 'x\ny\nzzzz'),
@@ -71,7 +76,7 @@ test('property: what comes out holds no secret (invariant 9)', () => {
   )
 })
 
-test('mask: hundreds of secrets are fast', t => {
+test('masks with hundreds of secrets quickly', t => {
   const random = (i: number) =>
     Buffer.from(`secret-${i}-${(i * 7919) % 65_537}`)
       .toString('base64')

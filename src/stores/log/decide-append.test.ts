@@ -24,37 +24,45 @@ function play(parts: string[], end = true, useLimits = limits): { text: string; 
 }
 
 for (const { name, parts, want } of [
-  { name: 'lines are stored as they come', parts: ['one\n', 'two\n'], want: 'one\ntwo\n' },
-  { name: 'the last line gets its newline', parts: ['one\ntw', 'o'], want: 'one\ntwo\n' },
-  { name: 'nothing gives nothing', parts: [], want: '' },
-  { name: 'a line of the limit stays', parts: ['0123456789\nx\n'], want: '0123456789\nx\n' },
+  { name: 'stores lines unchanged', parts: ['one\n', 'two\n'], want: 'one\ntwo\n' },
+  { name: 'terminates the last line with a newline', parts: ['one\ntw', 'o'], want: 'one\ntwo\n' },
+  { name: 'stores nothing without input', parts: [], want: '' },
+  { name: 'keeps a line of exactly the limit', parts: ['0123456789\nx\n'], want: '0123456789\nx\n' },
   {
-    name: 'a longer one is cut and says so',
+    name: 'cuts a longer line and adds a mark',
     parts: ['0123456789abc\nx\n'],
     want: '0123456789 [oarlock] line cut at 10 bytes, 3 more bytes dropped\nx\n',
   },
   {
-    name: 'also over several appends',
+    name: 'cuts a line that spans several appends',
     parts: ['01234567', '89a', 'bc', '\nx\n'],
     want: '0123456789 [oarlock] line cut at 10 bytes, 3 more bytes dropped\nx\n',
   },
-  { name: 'also without its newline', parts: ['0123456789abc'], want: '0123456789 [oarlock] line cut at 10 bytes, 3 more bytes dropped\n' },
-  { name: 'not through a character', parts: ['012345678ü\n'], want: '012345678 [oarlock] line cut at 10 bytes, 2 more bytes dropped\n' },
+  {
+    name: 'cuts a last line without a newline',
+    parts: ['0123456789abc'],
+    want: '0123456789 [oarlock] line cut at 10 bytes, 3 more bytes dropped\n',
+  },
+  {
+    name: 'does not split a multi-byte character',
+    parts: ['012345678ü\n'],
+    want: '012345678 [oarlock] line cut at 10 bytes, 2 more bytes dropped\n',
+  },
 ]) {
-  test(`append: ${name}`, () => equal(play(parts).text, want))
+  test(`decideAppend: ${name}`, () => equal(play(parts).text, want))
 }
 
-test('append: at the limit whole lines are kept, the rest is counted', () => {
+test('keeps whole lines at the limit and counts the dropped bytes', () => {
   const { text, state } = play(Array.from({ length: 12 }, (_, i) => `line ${String(i).padStart(4, '0')}\n`))
   const kept = Array.from({ length: 10 }, (_, i) => `line ${String(i).padStart(4, '0')}\n`).join('')
   const marks =
-    '[oarlock] log truncated: limit of 100 bytes reached, what follows is dropped\n' +
+    '[oarlock] log truncated: limit of 100 bytes reached, further output is dropped\n' +
     '[oarlock] log truncated: limit of 100 bytes reached, 20 more bytes dropped\n'
   equal(text, kept + marks)
   equal(state.received, 120)
 })
 
-test('append: units are said as people say them', () => {
+test('formats limits in binary units', () => {
   const line = 'x'.repeat(1023)
   const { text } = play([`${line}\n${line}\n`], true, { bytesPerRun: 1024, lineBytes: 2048 })
   ok(text.includes('limit of 1 KiB reached, 1024 more bytes dropped'), text)
@@ -67,20 +75,26 @@ test('append: units are said as people say them', () => {
 
 const at = (received: number, ended = false): LogState => ({ ...emptyLog, received, size: received, ended })
 for (const { name, state, offset, bytes, want } of [
-  { name: 'a repeated append is a duplicate', state: at(4), offset: 0, bytes: 'abc\n', want: { kind: 'duplicate' } },
-  { name: 'also after the end', state: at(4, true), offset: 0, bytes: 'abc\n', want: { kind: 'duplicate' } },
-  { name: 'a gap is refused with what is expected', state: at(4), offset: 5, bytes: 'x', want: { kind: 'gap', expected: 4 } },
-  { name: 'nothing is added after the end', state: at(4, true), offset: 4, bytes: 'x', want: { kind: 'ended' } },
+  { name: 'reports a repeated append as duplicate', state: at(4), offset: 0, bytes: 'abc\n', want: { kind: 'duplicate' } },
+  {
+    name: 'reports a repeated append as duplicate after the end',
+    state: at(4, true),
+    offset: 0,
+    bytes: 'abc\n',
+    want: { kind: 'duplicate' },
+  },
+  { name: 'rejects a gap with the expected offset', state: at(4), offset: 5, bytes: 'x', want: { kind: 'gap', expected: 4 } },
+  { name: 'rejects an append after the end', state: at(4, true), offset: 4, bytes: 'x', want: { kind: 'ended' } },
 ]) {
-  test(`append: ${name}`, () => deepStrictEqual(decideAppend(state, offset, Buffer.from(bytes), limits), want))
+  test(`decideAppend: ${name}`, () => deepStrictEqual(decideAppend(state, offset, Buffer.from(bytes), limits), want))
 }
 
-test('append: of an overlapping one only the new part is stored', () => {
+test('stores only the new part of an overlapping append', () => {
   const verdict = decideAppend(at(4), 2, Buffer.from('c\nnew\n'), limits)
   equal(verdict.kind === 'append' && verdict.output.toString(), 'new\n')
 })
 
-test('property: however it is cut into appends, the same is stored, within the limits (invariant 10)', () => {
+test('stores the same within the limits however the input is divided into appends (invariant 10)', () => {
   const text = fc.array(fc.constantFrom('a', 'ü', '\n', 'line\n', 'long line '), { maxLength: 60 }).map(parts => parts.join(''))
   fc.assert(
     fc.property(text, fc.array(fc.nat(30), { maxLength: 12 }), (whole, cuts) => {

@@ -1,20 +1,20 @@
 import { formatBytes } from '../../kubernetes/util/index.ts'
 
-/** Bounds of one Run's log (invariant 10). */
+/** Limits of one Run's log (invariant 10). */
 export type RunLogLimits = {
-  /** Stored bytes; what comes after is counted and dropped, with a mark. */
+  /** Maximum stored bytes; further bytes are counted and dropped, and a mark is added. */
   readonly bytesPerRun: number
-  /** Bytes of one line without its newline; the rest of the line is dropped, with a mark. */
+  /** Maximum bytes of one line without its newline; the rest of the line is dropped, and a mark is added. */
   readonly lineBytes: number
 }
 
-/** Where a log stands. `received` counts what came in, `size` what is stored; cuts and marks make them differ. */
+/** The state of a log. `received` counts received bytes, `size` stored bytes; truncation and marks make them differ. */
 export type LogState = {
   readonly received: number
   readonly size: number
-  /** Bytes of the last, unfinished line that are stored. */
+  /** Stored bytes of the last, incomplete line. */
   readonly lineBytes: number
-  /** Bytes of that line dropped so far. */
+  /** Dropped bytes of that line. */
   readonly cutBytes: number
   /** Bytes dropped since the limit of the log was reached; undefined before. */
   readonly droppedBytes?: number
@@ -25,7 +25,7 @@ export const emptyLog: LogState = { received: 0, size: 0, lineBytes: 0, cutBytes
 
 export type AppendDecision =
   | { readonly kind: 'append'; readonly state: LogState; readonly output: Buffer }
-  /** All of it came before: an append whose answer was lost. */
+  /** All bytes were received before: the response to an earlier append was lost. */
   | { readonly kind: 'duplicate' }
   /** Bytes between `expected` and the given offset are missing. */
   | { readonly kind: 'gap'; readonly expected: number }
@@ -34,8 +34,8 @@ export type AppendDecision =
 const newline = 10
 
 /**
- * Decides what is stored of `bytes`, which the sender counts from `offset` of all it ever sent. What was received before is skipped,
- * so a repeated append does not double; a gap is refused. Invariant 10: `size` stays below `bytesPerRun` plus the marks.
+ * Decides what is stored of `bytes`, whose `offset` counts all bytes that the sender has ever sent. Bytes received before are skipped, so a
+ * repeated append has no effect; a gap is rejected. Invariant 10: `size` stays below `bytesPerRun` plus the marks.
  */
 export function decideAppend(state: LogState, offset: number, bytes: Buffer, limits: RunLogLimits): AppendDecision {
   if (offset > state.received) return { kind: 'gap', expected: state.received }
@@ -47,12 +47,12 @@ export function decideAppend(state: LogState, offset: number, bytes: Buffer, lim
     return { kind: 'append', state: { ...state, received, droppedBytes: state.droppedBytes + fresh.byteLength }, output: Buffer.alloc(0) }
   }
   const { output, lineBytes, cutBytes } = cutLines(state, fresh, limits.lineBytes)
-  const room = limits.bytesPerRun - state.size
-  if (output.byteLength <= room) {
+  const freeBytes = limits.bytesPerRun - state.size
+  if (output.byteLength <= freeBytes) {
     return { kind: 'append', output, state: { ...state, received, size: state.size + output.byteLength, lineBytes, cutBytes } }
   }
-  const kept = keepWholeLines(output, Math.max(0, room), state.lineBytes > 0)
-  const mark = Buffer.from(`[oarlock] log truncated: limit of ${formatBytes(limits.bytesPerRun)} reached, what follows is dropped\n`)
+  const kept = keepWholeLines(output, Math.max(0, freeBytes), state.lineBytes > 0)
+  const mark = Buffer.from(`[oarlock] log truncated: limit of ${formatBytes(limits.bytesPerRun)} reached, further output is dropped\n`)
   const stored = Buffer.concat([kept, mark])
   const droppedBytes = output.byteLength - kept.byteLength
   return {
@@ -62,7 +62,7 @@ export function decideAppend(state: LogState, offset: number, bytes: Buffer, lim
   }
 }
 
-/** Ends a log: finishes its last line, and says how much was dropped. */
+/** Ends a log: terminates its last line and adds how much was dropped. */
 export function decideEnd(state: LogState, limits: RunLogLimits): { state: LogState; output: Buffer } {
   if (state.ended) return { state, output: Buffer.alloc(0) }
   const cut = state.cutBytes > 0 ? cutMark(limits.lineBytes, state.cutBytes) : ''
@@ -83,12 +83,12 @@ function cutLines(state: LogState, bytes: Buffer, maxLine: number): { output: Bu
   for (let at = 0; at < bytes.byteLength; ) {
     const end = bytes.indexOf(newline, at)
     const stop = end === -1 ? bytes.byteLength : end
-    let take = cutBytes > 0 ? at : Math.min(stop, at + maxLine - lineBytes)
-    // Not through a character of several bytes.
-    if (take < stop) while (take > at && ((bytes[take] ?? 0) & 0xc0) === 0x80) take--
-    if (take > at) parts.push(bytes.subarray(at, take))
-    lineBytes += take - at
-    cutBytes += stop - take
+    let keepEnd = cutBytes > 0 ? at : Math.min(stop, at + maxLine - lineBytes)
+    // Do not split a multi-byte character.
+    if (keepEnd < stop) while (keepEnd > at && ((bytes[keepEnd] ?? 0) & 0xc0) === 0x80) keepEnd--
+    if (keepEnd > at) parts.push(bytes.subarray(at, keepEnd))
+    lineBytes += keepEnd - at
+    cutBytes += stop - keepEnd
     if (end === -1) break
     if (cutBytes > 0) parts.push(Buffer.from(cutMark(maxLine, cutBytes)))
     parts.push(bytes.subarray(end, end + 1))
@@ -99,9 +99,9 @@ function cutLines(state: LogState, bytes: Buffer, maxLine: number): { output: Bu
   return { output: parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts), lineBytes, cutBytes }
 }
 
-/** The most of `output` that fits and ends with a newline; a line begun before it gets its newline. */
-function keepWholeLines(output: Buffer, room: number, isInLine: boolean): Buffer {
-  const end = room === 0 ? -1 : output.lastIndexOf(newline, room - 1)
+/** The longest part of `output` that fits and ends with a newline. If there is none, the line that was begun before gets its newline. */
+function keepWholeLines(output: Buffer, maxBytes: number, isInLine: boolean): Buffer {
+  const end = maxBytes === 0 ? -1 : output.lastIndexOf(newline, maxBytes - 1)
   if (end !== -1) return output.subarray(0, end + 1)
   return isInLine ? Buffer.from('\n') : Buffer.alloc(0)
 }

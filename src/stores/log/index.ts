@@ -1,8 +1,9 @@
 /**
- * @module log: what a Run printed. Start reading at `decide-append.ts`, then `log-store.ts`.
- * In: bytes of one Run, counted by their sender. Out: the same bytes once and in order, now or while they come, within limits that leave a mark.
- * `log-handler.ts` serves them over HTTP, `LogClient` sends them, `createMasker` takes the secrets out before (invariant 9).
- * Not done here: who may read (`authorize` is given), and when a Run's log goes with its Run (`remove` is called).
+ * @module stores/log: stores the log of each Run. Start reading at `decide-append.ts`, then `log-store.ts`.
+ * Input: bytes of one Run, with offsets counted by their sender. Output: the same bytes once and in order, at any time or while they arrive,
+ * within limits that leave a mark (invariant 10).
+ * `log-handler.ts` serves them over HTTP, `LogClient` sends them, `createMasker` masks secrets before (invariant 9).
+ * Out of scope: authorization (`authorize` is passed in), and when a log is deleted with its Run (`remove` is called).
  */
 export { createMasker, type Masker } from './create-masker.ts'
 export { LogClient, type LogClientOptions } from './log-client.ts'

@@ -1,51 +1,55 @@
 import type { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jitteredDelayMs } from '../../kubernetes/util/index.ts'
 import { HttpSender } from '../http/index.ts'
 
 export type LogClientOptions = {
   /** `https://host:port` or `http://host:port`. */
   baseUrl: string
-  /** PEM of the CA that signed the server's certificate. Default: the system's. */
+  /** PEM of the CA of the server's certificate. Default: the system's CAs. */
   caCertificate?: string
-  /** Connections to the store that are shared with others. Default: one of its own, with `caCertificate`. */
+  /** Shared connections to the store. Default: one of its own, with `caCertificate`. */
   agent?: Agent
   token: string | (() => string)
   namespace: string
   run: string
-  /** A line waits at most this long for others. Default 200. */
+  /** How long a line waits for others to be sent with it. Default 200. */
   batchMs?: number
-  /** So many bytes are sent at once without waiting. Default 64 KiB. */
+  /** From this size on a batch is sent without waiting. Default 64 KiB. */
   batchBytes?: number
-  /** Lines waiting for a store that does not answer; the oldest are dropped with a mark. Default 8 MiB. */
+  /** Maximum bytes of lines that wait for the store; the oldest are dropped, and a mark is added. Default 8 MiB. */
   maxPendingBytes?: number
-  /** Told when the store does not take the log; it is tried again. */
+  /** Called when sending fails; it is retried. */
   onError?: (error: Error) => void
 }
 
 const maxLineChars = 256 * 1024
 const maxBatchBytes = 512 * 1024
 
+/** 50–100 ms after the first failure, then 100–200 ms, up to 2.5–5 s. */
+const retryBackoff = { minMs: 50, maxMs: 5_000 }
+
 /**
- * The worker's way to a Run's log. `append` never waits and never throws: an engine is not held up by its log.
- * Batches are numbered by byte offset, so one whose answer was lost is not stored twice; after a restart on either side the client asks where to go on.
+ * The worker's client of a Run's log. `append` never waits and never throws, so that the log does not delay the engine.
+ * Batches carry a byte offset, so one whose response was lost is not stored twice; after a restart on either side the client queries the offset.
  */
 export class LogClient {
   readonly #options: Required<Pick<LogClientOptions, 'batchMs' | 'batchBytes' | 'maxPendingBytes'>> & LogClientOptions
   readonly #sender: HttpSender
   readonly #url: string
-  #waiting: Buffer[] = []
-  #waitingBytes = 0
-  /** Taken from `#waiting`, and perhaps stored already. Its first byte has the offset `#offset`. */
+  #pending: Buffer[] = []
+  #pendingBytes = 0
+  /** Removed from `#pending`, and possibly stored already. Its first byte has the offset `#offset`. */
   #batch: Buffer | undefined
   #offset: number | undefined
   #droppedLines = 0
   #droppedBytes = 0
   #sending: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
-  #isOver = false
+  #isEnded = false
   readonly #stop = new AbortController()
-  /** Aborted by `close` to end a backoff at once. */
-  #hurry = new AbortController()
+  /** Aborted by `close` to end a backoff immediately. */
+  #closing = new AbortController()
 
   constructor(options: LogClientOptions) {
     const { baseUrl, namespace, run, caCertificate, agent } = options
@@ -54,60 +58,60 @@ export class LogClient {
     this.#url = `${baseUrl.replace(/\/+$/, '')}/logs/${encodeURIComponent(namespace)}/${encodeURIComponent(run)}`
   }
 
-  /** Adds a line, given without its newline. Mask it before. */
+  /** Adds a line without its newline. Secrets must be masked already. */
   append(line: string): void {
-    if (this.#isOver) return
+    if (this.#isEnded) return
     const bytes = Buffer.from(`${line.length > maxLineChars ? line.slice(0, maxLineChars) : line}\n`)
-    this.#waiting.push(bytes)
-    this.#waitingBytes += bytes.byteLength
+    this.#pending.push(bytes)
+    this.#pendingBytes += bytes.byteLength
     this.#dropOldest()
     if (this.#sending !== undefined) return
-    if (this.#waitingBytes >= this.#options.batchBytes) this.#send()
+    if (this.#pendingBytes >= this.#options.batchBytes) this.#send()
     else this.#timer ??= setTimeout(() => this.#send(), this.#options.batchMs)
   }
 
   /**
-   * Sends what is left and ends the log, within `timeoutMs` (default 5,000). Never rejects.
-   * `flushed` says whether all of it arrived. With `end: false` somebody else will end the log.
+   * Sends the pending lines and ends the log, within `timeoutMs` (default 5,000). Never rejects.
+   * `flushed` is true when all lines were stored. With `end: false` the log is not ended.
    */
   async close(options: { timeoutMs?: number; end?: boolean } = {}): Promise<{ flushed: boolean }> {
     const { timeoutMs = 5_000, end = true } = options
-    const late = setTimeout(() => this.#stop.abort(), timeoutMs)
-    this.#hurry.abort()
+    const timeout = setTimeout(() => this.#stop.abort(), timeoutMs)
+    this.#closing.abort()
     try {
-      while (!this.#stop.signal.aborted && !this.#isOver && (this.#sending !== undefined || this.#hasMore())) {
+      while (!this.#stop.signal.aborted && !this.#isEnded && (this.#sending !== undefined || this.#hasPending())) {
         if (this.#sending === undefined) this.#send()
         await this.#sending
       }
-      const flushed = !this.#hasMore() && this.#droppedBytes === 0
-      while (end && !this.#isOver && !this.#stop.signal.aborted) {
-        const answer = await this.#post('?end=1', undefined).catch((error: Error) => error)
-        if (!(answer instanceof Error) && answer.status < 500 && answer.status !== 429) break
+      const flushed = !this.#hasPending() && this.#droppedBytes === 0
+      while (end && !this.#isEnded && !this.#stop.signal.aborted) {
+        const response = await this.#post('?end=1', undefined).catch((error: Error) => error)
+        if (!(response instanceof Error) && response.status < 500 && response.status !== 429) break
         await sleep(200, undefined, { signal: this.#stop.signal }).catch(() => undefined)
       }
       return { flushed }
     } finally {
-      clearTimeout(late)
+      clearTimeout(timeout)
       clearTimeout(this.#timer)
-      this.#isOver = true
-      this.#waiting = []
+      this.#isEnded = true
+      this.#pending = []
       this.#sender.destroy()
     }
   }
 
-  #hasMore(): boolean {
-    return this.#batch !== undefined || this.#waiting.length > 0
+  #hasPending(): boolean {
+    return this.#batch !== undefined || this.#pending.length > 0
   }
 
   #dropOldest(): void {
     let drop = 0
-    while (this.#waitingBytes > this.#options.maxPendingBytes && drop < this.#waiting.length - 1) {
-      const bytes = this.#waiting[drop++]?.byteLength ?? 0
-      this.#waitingBytes -= bytes
+    while (this.#pendingBytes > this.#options.maxPendingBytes && drop < this.#pending.length - 1) {
+      const bytes = this.#pending[drop++]?.byteLength ?? 0
+      this.#pendingBytes -= bytes
       this.#droppedBytes += bytes
       this.#droppedLines++
     }
-    if (drop > 0) this.#waiting.splice(0, drop)
+    if (drop > 0) this.#pending.splice(0, drop)
   }
 
   #send(): void {
@@ -115,42 +119,42 @@ export class LogClient {
     this.#timer = undefined
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
-      // Lines that came while the last batch was on its way.
-      if (this.#hasMore() && !this.#isOver && !this.#stop.signal.aborted)
+      // Lines that were added while the last batch was sent.
+      if (this.#hasPending() && !this.#isEnded && !this.#stop.signal.aborted)
         this.#timer ??= setTimeout(() => this.#send(), this.#options.batchMs)
     })
   }
 
-  /** Sends at least what waits now, then stops once less than a batch waits. */
+  /** Sends at least the lines that are pending now, and stops when fewer bytes than a batch are pending. */
   async #sendAll(): Promise<void> {
     let failures = 0
     do {
-      this.#batch ??= this.#takeBatch()
+      this.#batch ??= this.#nextBatch()
       try {
         await this.#sendBatch(this.#batch)
         failures = 0
       } catch (error) {
-        if (this.#isOver || this.#stop.signal.aborted) return
+        if (this.#isEnded || this.#stop.signal.aborted) return
         this.#options.onError?.(error as Error)
-        await this.#backOff(failures++)
+        await this.#backOff(++failures)
       }
-      if (this.#isOver || this.#stop.signal.aborted) return
-    } while (this.#batch !== undefined || this.#waitingBytes >= this.#options.batchBytes)
+      if (this.#isEnded || this.#stop.signal.aborted) return
+    } while (this.#batch !== undefined || this.#pendingBytes >= this.#options.batchBytes)
   }
 
   async #backOff(failures: number): Promise<void> {
-    const waitMs = Math.min(100 * 2 ** failures, 5_000) * (0.5 + Math.random() / 2)
-    // Once it is closing, a short wait is enough.
-    const signal = this.#hurry.signal.aborted ? this.#stop.signal : AbortSignal.any([this.#stop.signal, this.#hurry.signal])
-    await sleep(this.#hurry.signal.aborted ? Math.min(waitMs, 200) : waitMs, undefined, { signal }).catch(() => undefined)
+    const delayMs = jitteredDelayMs(failures, retryBackoff, Math.random())
+    // While closing, the delay is short.
+    const signal = this.#closing.signal.aborted ? this.#stop.signal : AbortSignal.any([this.#stop.signal, this.#closing.signal])
+    await sleep(this.#closing.signal.aborted ? Math.min(delayMs, 200) : delayMs, undefined, { signal }).catch(() => undefined)
   }
 
-  #takeBatch(): Buffer {
+  #nextBatch(): Buffer {
     const parts: Buffer[] = []
     if (this.#droppedLines > 0) {
       parts.push(
         Buffer.from(
-          `[oarlock] ${this.#droppedLines} lines (${this.#droppedBytes} bytes) were dropped here: the log store did not answer\n`,
+          `[oarlock] ${this.#droppedLines} lines (${this.#droppedBytes} bytes) were dropped here: the log store did not respond\n`,
         ),
       )
       this.#droppedLines = 0
@@ -158,21 +162,21 @@ export class LogClient {
     }
     let bytes = 0
     let count = 0
-    for (const part of this.#waiting) {
+    for (const part of this.#pending) {
       if (count > 0 && bytes + part.byteLength > maxBatchBytes) break
       parts.push(part)
       bytes += part.byteLength
       count++
     }
-    this.#waiting.splice(0, count)
-    this.#waitingBytes -= bytes
+    this.#pending.splice(0, count)
+    this.#pendingBytes -= bytes
     return Buffer.concat(parts)
   }
 
   async #sendBatch(batch: Buffer): Promise<void> {
     if (this.#offset === undefined) {
       const first = await this.#post('', undefined)
-      if (first.status !== 200) throw new Error(`the log store answered ${first.status}: ${first.message}`)
+      if (first.status !== 200) throw new Error(`the log store responded ${first.status}: ${first.message}`)
       this.#offset = first.offset ?? 0
     }
     const { status, code, offset, expected, message } = await this.#post(`?offset=${this.#offset}`, batch)
@@ -182,9 +186,9 @@ export class LogClient {
       return
     }
     if (code === 'Ended') {
-      this.#isOver = true
+      this.#isEnded = true
       this.#batch = undefined
-      this.#options.onError?.(new Error('the log has ended, what was to be added is dropped'))
+      this.#options.onError?.(new Error('the log has ended; the remaining lines are dropped'))
       return
     }
     if (code === 'Gap' && expected !== undefined) {
@@ -193,7 +197,7 @@ export class LogClient {
       this.#offset = expected
       return
     }
-    throw new Error(`the log store answered ${status}: ${message}`)
+    throw new Error(`the log store responded ${status}: ${message}`)
   }
 
   async #post(
@@ -201,11 +205,11 @@ export class LogClient {
     body: Buffer | undefined,
   ): Promise<{ status: number; code?: string; message?: string; offset?: number; expected?: number }> {
     const { token } = this.#options
-    const { status, body: answer } = await this.#sender.send({
+    const { status, body: content } = await this.#sender.send({
       ...{ method: 'POST', url: `${this.#url}${query}`, body, signal: this.#stop.signal, idleTimeoutMs: 15_000 },
       headers: { authorization: `Bearer ${typeof token === 'string' ? token : token()}`, 'content-type': 'application/octet-stream' },
     })
-    const text = answer.toString('utf8')
+    const text = content.toString('utf8')
     try {
       const { error, ...rest } = JSON.parse(text) as { error?: { code: string; message: string }; offset?: number; expected?: number }
       return { status, ...error, ...rest }

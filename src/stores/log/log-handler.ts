@@ -8,7 +8,7 @@ export type LogAccessRequest = {
   user: { name: string; groups: string[] } | undefined
   namespace: string
   run: string
-  /** `write` is for the worker of the Run. */
+  /** `write` is allowed for the worker of the Run only. */
   verb: 'read' | 'write'
 }
 export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 404; message: string }
@@ -16,13 +16,13 @@ export type LogAccess = { allowed: true } | { allowed: false; code: 401 | 403 | 
 export type LogHandlerOptions = {
   store: LogStore
   authorize(request: LogAccessRequest): Promise<LogAccess>
-  /** A sender or a reader that stands still for so long is cut off. Default 30,000. */
+  /** A client that is idle for this long is disconnected. Default 30,000. */
   idleMs?: number
-  /** Most bytes of one append. Default 1 MiB. */
+  /** Maximum bytes of one append. Default 1 MiB. */
   maxBodyBytes?: number
-  /** Most followers at once, over all Runs. Default 1,000. */
+  /** Maximum number of concurrent followers over all Runs. Default 1,000. */
   maxFollowers?: number
-  /** Called with what the client only sees as `InternalError`. */
+  /** Called with the error behind a response `InternalError`. */
   onError?: (error: unknown) => void
 }
 
@@ -33,10 +33,10 @@ export type LogHandler = (
 ) => Promise<void>
 
 /**
- * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (a repeated one does not double; 409 with `expected` for a gap, 409 `Ended`),
- * an empty `POST` says where the next append begins, `POST ?end=1` ends. `GET ?tail=N|offset=N` answers with the text, its place in
- * `Oarlock-Offset` and `Oarlock-Next-Offset`; with `follow=1` it goes on until the log ends.
- * Never rejects and never answers 500 for what a client did. Errors are `{error:{code,message}}`.
+ * Serves `/logs/<namespace>/<run>`. `POST ?offset=N` appends (idempotent; 409 `Gap` with `expected`, 409 `Ended`), an empty `POST` returns
+ * the offset of the next append, `POST ?end=1` ends the log. `GET ?tail=N|offset=N` returns the text with its position in `Oarlock-Offset`
+ * and `Oarlock-Next-Offset`; with `follow=1` it continues until the log ends.
+ * Never rejects, and never responds 500 to a client error. Errors are `{error:{code,message}}`.
  */
 export function createLogHandler(options: LogHandlerOptions): LogHandler {
   const { store, authorize, idleMs = 30_000, maxBodyBytes = 1024 * 1024, maxFollowers = 1_000, onError } = options
@@ -55,7 +55,7 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       else if (isSet(query, 'follow')) await follow(key, query, res)
       else await read(key, query, res)
     } catch (error) {
-      answerError(res, error)
+      sendErrorResponse(res, error)
     }
   }
 
@@ -68,11 +68,15 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     const bytes = await readBody(req, { maxBytes: maxBodyBytes, idleMs })
     if (bytes.byteLength === 0) return sendJson(res, 200, { offset: await store.receivedBytes(key) })
     if (offset === undefined)
-      throw new HttpError(400, 'BadRequest', 'offset must say where the body begins in all that was sent; an empty POST tells it')
+      throw new HttpError(
+        400,
+        'BadRequest',
+        'offset is required: the position of the body in all bytes sent so far; an empty POST returns it',
+      )
     const result = await store.append(key, offset, bytes)
     if (result.kind === 'appended') return sendJson(res, 200, { offset: result.offset })
     if (result.kind === 'ended') throw new HttpError(409, 'Ended', 'the log has ended')
-    throw new HttpError(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes between are missing`, {
+    throw new HttpError(409, 'Gap', `offset must be at most ${result.expected}, got ${offset}: the bytes in between are missing`, {
       expected: result.expected,
     })
   }
@@ -82,25 +86,25 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
       offset: wholeNumber(query, 'offset'),
       tailLines: wholeNumber(query, 'tail'),
     })
-    const place = { 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) }
-    send(res, 200, textType, bytes, { ...place, ...noSniff }, idleMs * 2)
+    const position = { 'oarlock-offset': offset, 'oarlock-next-offset': nextOffset, 'oarlock-ended': String(ended) }
+    send(res, 200, textType, bytes, { ...position, ...noSniff }, idleMs * 2)
   }
 
   async function follow(key: RunKey, query: URLSearchParams, res: ServerResponse): Promise<void> {
     const options = { offset: wholeNumber(query, 'offset'), tailLines: wholeNumber(query, 'tail') }
     if (followers >= maxFollowers)
-      throw new HttpError(503, 'TooManyFollowers', `${maxFollowers} logs are being followed, the most there may be; try again`)
+      throw new HttpError(503, 'TooManyFollowers', `the limit of ${maxFollowers} followers is reached; retry later`)
     followers++
-    const gone = new AbortController()
-    res.once('close', () => gone.abort())
+    const closed = new AbortController()
+    res.once('close', () => closed.abort())
     try {
       res.socket?.setNoDelay(true)
       res.writeHead(200, { 'content-type': textType, 'cache-control': 'no-store', ...noSniff })
       res.flushHeaders()
-      for await (const bytes of store.follow(key, { ...options, signal: gone.signal })) {
+      for await (const bytes of store.follow(key, { ...options, signal: closed.signal })) {
         if (res.destroyed) return
-        // The next bytes are read from disk only when these have left: a slow reader holds one chunk, and a stopped one is cut off.
-        if (!res.write(bytes)) await drained(res, idleMs, gone.signal)
+        // The next chunk is read from disk when this one was sent: a slow client holds one chunk, and an idle one is disconnected.
+        if (!res.write(bytes)) await waitForDrain(res, idleMs, closed.signal)
       }
       res.end()
     } finally {
@@ -108,9 +112,9 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
     }
   }
 
-  function answerError(res: ServerResponse, error: unknown): void {
+  function sendErrorResponse(res: ServerResponse, error: unknown): void {
     if (res.headersSent || res.destroyed) {
-      // In the middle of a stream the only honest answer is to break it.
+      // During a stream an error can only be reported by closing the connection.
       res.destroy()
       return
     }
@@ -123,12 +127,12 @@ export function createLogHandler(options: LogHandlerOptions): LogHandler {
 const textType = 'text/plain; charset=utf-8'
 const noSniff = { 'x-content-type-options': 'nosniff' }
 
-async function drained(res: ServerResponse, idleMs: number, signal: AbortSignal): Promise<void> {
-  const late = setTimeout(() => res.destroy(), idleMs)
+async function waitForDrain(res: ServerResponse, idleMs: number, signal: AbortSignal): Promise<void> {
+  const timeout = setTimeout(() => res.destroy(), idleMs)
   try {
     await once(res, 'drain', { signal })
   } finally {
-    clearTimeout(late)
+    clearTimeout(timeout)
   }
 }
 
@@ -161,6 +165,6 @@ function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error
   if (error instanceof LogNameError) return new HttpError(400, 'BadRequest', error.message)
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new HttpError(507, 'DiskFull', 'no room on the disk for logs')
-  return new HttpError(500, 'InternalError', 'the request failed inside the server')
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new HttpError(507, 'DiskFull', 'the disk of the log store is full')
+  return new HttpError(500, 'InternalError', 'the server failed to handle the request')
 }

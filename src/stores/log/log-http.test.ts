@@ -51,13 +51,13 @@ const post = async (url: string, body?: string) => {
 }
 const textOf = async (store: LogStore) => (await store.read(key)).bytes.toString()
 
-test('append, ask, end and read over HTTP', () =>
+test('appends, queries the offset, ends and reads over HTTP', () =>
   withServer(async ({ url }) => {
     const log = `${url}/logs/apps/net-1`
     deepStrictEqual(await post(log), [200, { offset: 0 }])
     deepStrictEqual(await post(`${log}?offset=0`, 'one\n'), [200, { offset: 4 }])
     deepStrictEqual(await post(`${log}?offset=0`, 'one\n'), [200, { offset: 4 }])
-    const gap = { error: { code: 'Gap', message: 'offset must be at most 4, got 9: the bytes between are missing' }, expected: 4 }
+    const gap = { error: { code: 'Gap', message: 'offset must be at most 4, got 9: the bytes in between are missing' }, expected: 4 }
     deepStrictEqual(await post(`${log}?offset=9`, 'x'), [409, gap])
     deepStrictEqual(await post(`${log}?end=1`), [200, { ended: true }])
     deepStrictEqual(await post(`${log}?offset=4`, 'x'), [409, { error: { code: 'Ended', message: 'the log has ended' } }])
@@ -70,18 +70,18 @@ test('append, ask, end and read over HTTP', () =>
   }))
 
 for (const { name, method = 'POST', path, body, want } of [
-  { name: 'no offset', path: '/logs/apps/net-1', body: 'x', want: 400 },
-  { name: 'a strange offset', path: '/logs/apps/net-1?offset=-1', body: 'x', want: 400 },
-  { name: 'too large', path: '/logs/apps/net-1?offset=0', body: 'x'.repeat(2_000), want: 413 },
-  { name: 'no run', path: '/logs/apps', body: 'x', want: 404 },
-  { name: 'a path out', path: '/logs/apps/..%2f..%2fetc', body: 'x', want: 400 },
-  { name: 'wrong percent-encoding', path: '/logs/apps/%zz', body: 'x', want: 400 },
-  { name: 'a name that is none', path: '/logs/apps/UPPER?offset=0', body: 'x', want: 400 },
-  { name: 'a strange tail', method: 'GET', path: '/logs/apps/net-1?tail=many', want: 400 },
-  { name: 'another method', method: 'PUT', path: '/logs/apps/net-1', body: 'x', want: 405 },
-  { name: 'no access', method: 'GET', path: '/logs/apps/hidden', want: 403 },
+  { name: 'an append without an offset', path: '/logs/apps/net-1', body: 'x', want: 400 },
+  { name: 'a negative offset', path: '/logs/apps/net-1?offset=-1', body: 'x', want: 400 },
+  { name: 'a body above the limit', path: '/logs/apps/net-1?offset=0', body: 'x'.repeat(2_000), want: 413 },
+  { name: 'a path without a run', path: '/logs/apps', body: 'x', want: 404 },
+  { name: 'a path traversal', path: '/logs/apps/..%2f..%2fetc', body: 'x', want: 400 },
+  { name: 'invalid percent-encoding', path: '/logs/apps/%zz', body: 'x', want: 400 },
+  { name: 'an invalid name', path: '/logs/apps/UPPER?offset=0', body: 'x', want: 400 },
+  { name: 'a tail that is not a number', method: 'GET', path: '/logs/apps/net-1?tail=many', want: 400 },
+  { name: 'an unsupported method', method: 'PUT', path: '/logs/apps/net-1', body: 'x', want: 405 },
+  { name: 'a log without access', method: 'GET', path: '/logs/apps/hidden', want: 403 },
 ]) {
-  test(`bad input is answered: ${name}`, () =>
+  test(`responds with 4xx to ${name}`, () =>
     withServer(
       async ({ url }) => {
         const response = await fetch(url + path, { method, body })
@@ -93,7 +93,7 @@ for (const { name, method = 'POST', path, body, want } of [
     ))
 }
 
-test('a body that stands still or breaks off stores nothing', () =>
+test('stores nothing of an idle or incomplete body', () =>
   withServer(
     async ({ port, store }) => {
       for (const end of [false, true]) {
@@ -113,7 +113,7 @@ test('a body that stands still or breaks off stores nothing', () =>
     { handler: { idleMs: 100 } },
   ))
 
-test('follow: what is appended arrives at once, and the stream ends with the log', () =>
+test('a follower receives each append immediately and ends with the log', () =>
   withServer(async ({ store, url }) => {
     await store.append(key, 0, Buffer.from('one\n'))
     const response = await fetch(`${url}/logs/apps/net-1?follow=1`)
@@ -127,7 +127,7 @@ test('follow: what is appended arrives at once, and the stream ends with the log
     equal((await reader.read()).done, true)
   }))
 
-test('follow: a slow reader holds no memory and is cut off; others do not wait for it', () =>
+test('a slow follower needs no memory, does not delay others, and is disconnected', () =>
   withServer(
     async ({ store, url }) => {
       const slow = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -148,7 +148,7 @@ test('follow: a slow reader holds no memory and is cut off; others do not wait f
     { handler: { idleMs: 1_500 } },
   ))
 
-test('follow: the number of followers is bounded (invariant 10)', () =>
+test('limits the number of followers (invariant 10)', () =>
   withServer(
     async ({ url }) => {
       const first = await fetch(`${url}/logs/apps/net-1?follow=1`)
@@ -161,7 +161,7 @@ test('follow: the number of followers is bounded (invariant 10)', () =>
 
 const clientOf = (url: string, options = {}) => new LogClient({ baseUrl: url, token: 't', ...key, batchMs: 5, ...options })
 
-test('client: lines arrive in order, in batches, and close ends the log', () =>
+test('the client sends lines in order, in batches, and close ends the log', () =>
   withServer(async ({ store, url, requests }) => {
     const client = clientOf(url, { batchMs: 50 })
     for (let i = 0; i < 1_000; i++) client.append(`line ${i}`)
@@ -171,7 +171,7 @@ test('client: lines arrive in order, in batches, and close ends the log', () =>
     ok(requests() <= 4, `${requests()} requests`)
   }))
 
-test('client: a line arrives without close, and appending goes on after', () =>
+test('the client sends a line without close, and further lines after it', () =>
   withServer(async ({ store, url }) => {
     const client = clientOf(url)
     const lines = store.follow(key)
@@ -184,7 +184,7 @@ test('client: a line arrives without close, and appending goes on after', () =>
     await lines.return()
   }))
 
-test('client: a second client goes on where the first stopped', () =>
+test('a second client continues where the first one stopped', () =>
   withServer(async ({ store, url }) => {
     for (const name of ['first', 'second']) {
       const client = clientOf(url)
@@ -194,7 +194,7 @@ test('client: a second client goes on where the first stopped', () =>
     equal(await textOf(store), 'first\nsecond\n')
   }))
 
-test('client: an outage delays, and nothing is lost or doubled, also when only answers are lost', () =>
+test('the client loses and duplicates no line during an outage or when responses are lost', () =>
   withServer(async ({ store, url, server, setDown }) => {
     let errors = 0
     const client = clientOf(url, { onError: () => errors++ })
@@ -217,7 +217,7 @@ test('client: an outage delays, and nothing is lost or doubled, also when only a
     await lines.return()
   }))
 
-test('client: when the store stays away the oldest lines go, with a mark, and nobody waits (invariant 10)', () =>
+test('the client drops the oldest lines with a mark while the store does not respond (invariant 10)', () =>
   withServer(async ({ store, url, setDown }) => {
     setDown(true)
     let failed: () => void = () => undefined
@@ -229,11 +229,11 @@ test('client: when the store stays away the oldest lines go, with a mark, and no
     setDown(false)
     await client.close()
     const text = await textOf(store)
-    match(text, /^first\n\[oarlock\] 900 lines \(9000 bytes\) were dropped here: the log store did not answer\nline 0900\n/)
+    match(text, /^first\n\[oarlock\] 900 lines \(9000 bytes\) were dropped here: the log store did not respond\nline 0900\n/)
     ok(text.endsWith('line 0999\n'))
   }))
 
-test('client: close comes back in time when nobody answers', () =>
+test('close resolves within its timeout when the store does not respond', () =>
   withServer(async ({ url, setDown }) => {
     setDown(true)
     const client = clientOf(url)
@@ -244,12 +244,12 @@ test('client: close comes back in time when nobody answers', () =>
     client.append('after close')
   }))
 
-test('client: a log that ended elsewhere takes nothing more, and says so once', () =>
+test('the client reports once that the log has ended', () =>
   withServer(async ({ store, url }) => {
     await store.end(key)
     const errors: string[] = []
     const client = clientOf(url, { onError: (error: Error) => errors.push(error.message) })
     client.append('late')
     await client.close()
-    deepStrictEqual(errors, ['the log has ended, what was to be added is dropped'])
+    deepStrictEqual(errors, ['the log has ended; the remaining lines are dropped'])
   }))

@@ -22,7 +22,7 @@ async function withStore(work: (store: LogStore, directory: string) => Promise<v
 const textOf = async (store: LogStore, options = {}) => (await store.read(key, options)).bytes.toString()
 const appendText = (store: LogStore, offset: number, text: string, to = key) => store.append(to, offset, Buffer.from(text))
 
-test('appended text is read back, by offset and by tail', () =>
+test('reads appended text by offset and by tail', () =>
   withStore(async (store, directory) => {
     deepStrictEqual(await appendText(store, 0, 'one\ntwo\n'), { kind: 'appended', offset: 8 })
     deepStrictEqual(await appendText(store, 8, 'three\n'), { kind: 'appended', offset: 14 })
@@ -45,7 +45,7 @@ test('appended text is read back, by offset and by tail', () =>
     equal(statSync(join(directory, 'apps', `${key.run}.log`)).mode & 0o077, 0)
   }))
 
-test('a repeated append does not double, a gap is refused', () =>
+test('ignores a repeated append and rejects a gap', () =>
   withStore(async store => {
     await appendText(store, 0, 'one\n')
     deepStrictEqual(await appendText(store, 0, 'one\n'), { kind: 'appended', offset: 4 })
@@ -58,7 +58,7 @@ test('a repeated append does not double, a gap is refused', () =>
     await rejects(appendText(store, -1, 'x'), RangeError)
   }))
 
-test('appends at the same time are stored once, in order', () =>
+test('stores concurrent appends once and in order', () =>
   withStore(async store => {
     const results = await Promise.all(Array.from({ length: 20 }, () => appendText(store, 0, 'once\n')))
     ok(results.every(({ kind }) => kind === 'appended'))
@@ -74,14 +74,14 @@ for (const { namespace, run } of [
   { namespace: '', run: 'a' },
   { namespace: 'apps', run: 'a\0b' },
 ]) {
-  test(`no path out of the directory: ${JSON.stringify({ namespace, run })}`, () =>
+  test(`rejects an invalid name: ${JSON.stringify({ namespace, run })}`, () =>
     withStore(async (store, directory) => {
-      await rejects(appendText(store, 0, 'x', { namespace, run }), { name: 'LogNameError', message: /is not valid/ })
+      await rejects(appendText(store, 0, 'x', { namespace, run }), { name: 'LogNameError', message: /is invalid/ })
       deepStrictEqual(readdirSync(directory), [])
     }))
 }
 
-test('long names get files of their own', () =>
+test('stores logs with long names in separate files', () =>
   withStore(async (store, directory) => {
     const long = ['b', 'c'].map(last => keyOf('a'.repeat(240) + last))
     for (const name of long) await appendText(store, 0, name.run.slice(-1), name)
@@ -89,7 +89,7 @@ test('long names get files of their own', () =>
     for (const name of readdirSync(join(directory, 'apps'))) ok(name.length <= 255)
   }))
 
-test('many followers get everything, as it comes, and end with the log', () =>
+test('every follower receives all appends and ends with the log', () =>
   withStore(async store => {
     await appendText(store, 0, 'before\n')
     const seen = Array.from({ length: 50 }, () => '')
@@ -114,7 +114,7 @@ test('many followers get everything, as it comes, and end with the log', () =>
     equal((await store.stats()).followers, 0)
   }))
 
-test('a follower may come before the log, and leaves with its signal, its removal or the store', () =>
+test('a follower may start before the log and ends with its signal, the removal or the store', () =>
   withStore(async store => {
     const collect = async (signal?: AbortSignal) => {
       let text = ''
@@ -136,7 +136,7 @@ test('a follower may come before the log, and leaves with its signal, its remova
     await third
   }))
 
-test('a log that did not end when the process died goes on', () =>
+test('continues a log that had not ended after a restart', () =>
   withStore(async (store, directory) => {
     await appendText(store, 0, 'one\nlong-line')
     const again = openLogStore({ directory })
@@ -151,7 +151,7 @@ test('a log that did not end when the process died goes on', () =>
     await third.close()
   }))
 
-test('an append that was cut off is taken back and sent again', () =>
+test('rolls back an interrupted append, which is sent again', () =>
   withStore(async (store, directory) => {
     await appendText(store, 0, 'one\n')
     await appendText(store, 4, 'two\nthree\n')
@@ -166,14 +166,14 @@ test('an append that was cut off is taken back and sent again', () =>
     }
   }))
 
-test('what a power cut took is said, and a damaged meta file does not lose the log', () =>
+test('marks bytes lost by a power failure, and keeps the log with a corrupt meta file', () =>
   withStore(async (store, directory) => {
     await appendText(store, 0, 'one\n')
     await appendText(store, 4, 'two\n')
     const path = join(directory, 'apps', key.run)
     truncateSync(`${path}.log`, 2)
     const again = openLogStore({ directory })
-    equal((await again.read(key)).bytes.toString(), 'on\n[oarlock] a part of this log was lost when the machine stopped\n')
+    equal((await again.read(key)).bytes.toString(), 'on\n[oarlock] part of this log was lost when the machine stopped\n')
     await again.close()
     writeFileSync(`${path}.meta`, '{')
     const third = openLogStore({ directory })
@@ -181,7 +181,7 @@ test('what a power cut took is said, and a damaged meta file does not lose the l
     await third.close()
   }))
 
-test('limits of one log hold over a restart', () =>
+test('enforces the limits of a log across a restart', () =>
   withStore(
     async (store, directory) => {
       for (let i = 0; i < 8; i++) await appendText(store, i * 10, '123456789\n')
@@ -190,14 +190,14 @@ test('limits of one log hold over a restart', () =>
       await again.end(key)
       equal(
         (await again.read(key)).bytes.toString(),
-        `${'123456789\n'.repeat(5)}[oarlock] log truncated: limit of 50 bytes reached, what follows is dropped\n[oarlock] log truncated: limit of 50 bytes reached, 40 more bytes dropped\n`,
+        `${'123456789\n'.repeat(5)}[oarlock] log truncated: limit of 50 bytes reached, further output is dropped\n[oarlock] log truncated: limit of 50 bytes reached, 40 more bytes dropped\n`,
       )
       await again.close()
     },
     { bytesPerRun: 50 },
   ))
 
-test('limits of all logs: the oldest ended ones go first, running ones stay (invariant 10)', () =>
+test('deletes the oldest ended logs above the total limit and keeps active ones (invariant 10)', () =>
   withStore(
     async (store, directory) => {
       const names = ['run-1', 'run-2', 'run-3', 'run-4', 'run-5']
@@ -218,7 +218,7 @@ test('limits of all logs: the oldest ended ones go first, running ones stay (inv
     { totalBytes: 510 },
   ))
 
-test('limits: the number of logs, counted over a restart; abandoned ones go too', () =>
+test('limits the number of logs across a restart and deletes abandoned ones', () =>
   withStore(
     async (store, directory) => {
       for (let i = 0; i < 10; i++) await appendText(store, 0, 'x', keyOf(`run-${i}`))
@@ -231,7 +231,7 @@ test('limits: the number of logs, counted over a restart; abandoned ones go too'
     { retainedRuns: 10 },
   ))
 
-test('a removed log is gone from disk and from the count', () =>
+test('removes a log from disk and from the statistics', () =>
   withStore(async (store, directory) => {
     await appendText(store, 0, 'one\n')
     await store.remove(key)
