@@ -1,8 +1,8 @@
 import type { Value } from './values.ts'
 
 /**
- * A parsed expression. `at` is the offset in the source that errors point to: an operator, a dot, an opening bracket.
- * `nodes` counts the expression with all below it and is what evaluating it once costs; `depth` is how deep it nests.
+ * A parsed expression. `at` is the offset in the source that errors refer to: an operator, a dot, an opening bracket.
+ * `nodes` counts the expression including its children, the cost of one evaluation; `depth` is its nesting depth.
  */
 export type Expr = { readonly at: number; readonly nodes: number; readonly depth: number } & (
   | { readonly op: 'const'; readonly value: Value }
@@ -12,17 +12,32 @@ export type Expr = { readonly at: number; readonly nodes: number; readonly depth
   | { readonly op: 'call'; readonly name: string; readonly target: Expr | undefined; readonly args: readonly Expr[] }
   | { readonly op: 'list'; readonly items: readonly Expr[]; readonly optional: ReadonlySet<number> }
   | { readonly op: 'map'; readonly entries: readonly { key: Expr; value: Expr; isOptional: boolean }[] }
-  | { readonly op: 'loop'; readonly loop: Loop; readonly range: Expr; readonly names: readonly string[]; readonly body: readonly Expr[] }
+  | {
+      readonly op: 'comprehension'
+      readonly macro: ComprehensionMacro
+      readonly range: Expr
+      readonly names: readonly string[]
+      readonly body: readonly Expr[]
+    }
   /** `target.optMap(name, body)` and `optFlatMap`. */
   | { readonly op: 'optMap'; readonly isFlat: boolean; readonly target: Expr; readonly name: string; readonly body: Expr }
 )
 
-/** The macros that walk a list or map. With a filter, `body` begins with it. */
-export type Loop = 'all' | 'exists' | 'exists_one' | 'map' | 'filter' | 'sortBy' | 'transformList' | 'transformMap' | 'transformMapEntry'
+/** The macros that iterate over a list or map. With a filter, it is the first element of `body`. */
+export type ComprehensionMacro =
+  | 'all'
+  | 'exists'
+  | 'exists_one'
+  | 'map'
+  | 'filter'
+  | 'sortBy'
+  | 'transformList'
+  | 'transformMap'
+  | 'transformMapEntry'
 
 type OmitCounts<T> = T extends unknown ? Omit<T, 'nodes' | 'depth'> : never
 
-/** Fills in the counts of a node from those of its children. */
+/** Sets the counts of a node from those of its children. */
 export function node(expr: OmitCounts<Expr>, ...children: Expr[]): Expr {
   let nodes = 1
   let depth = 0

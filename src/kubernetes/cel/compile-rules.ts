@@ -4,21 +4,21 @@ import { fieldPathOf } from './field-path.ts'
 import { typeOfSchema } from './schema-types.ts'
 import { type CelType, optional } from './types.ts'
 
-/** A rule that is ready to run. `message` is its messageExpression. */
+/** A compiled rule. `message` is its messageExpression. */
 export type CompiledRule = {
   readonly rule: ValidationRule
-  /** What is wrong with it instead, in a definition that was stored before its rules were checked. */
+  /** The compile error instead of the program, in a definition that was stored before its rules were checked. */
   readonly program: Expression | string
   readonly message: Expression | undefined
   readonly usesOldSelf: boolean
-  /** The field to complain about, relative to where the rule stands. */
+  /** The field of an error, relative to that of the rule. */
   readonly fieldPath: string
 }
 
-/** The rules of a schema and of what is below it; parts without rules are left out. */
+/** The rules of a schema and of its children; parts without rules are omitted. */
 export type RuleTree = {
   readonly schema: StructuralSchema
-  /** Of a whole object, or an embedded one. */
+  /** True for a whole object or an embedded one. */
   readonly isResource: boolean
   readonly rules: readonly CompiledRule[]
   readonly items: RuleTree | undefined
@@ -28,7 +28,7 @@ export type RuleTree = {
 
 const trees = new WeakMap<StructuralSchema, RuleTree | false>()
 
-/** The rules in the schema of a whole object, compiled once; undefined when there are none. */
+/** The rules in the schema of a whole object, compiled once; undefined if there are none. */
 export function rulesOf(schema: StructuralSchema): RuleTree | undefined {
   let tree = trees.get(schema)
   if (tree === undefined) {
@@ -58,17 +58,17 @@ function compileTree(schema: StructuralSchema, isResource: boolean): RuleTree | 
   return rules.length > 0 || tree.items || tree.values || tree.properties ? tree : undefined
 }
 
-/** The rules that stand at one schema. */
+/** The rules of one schema, without its children. */
 function compileRules(schema: StructuralSchema, isResource: boolean): CompiledRule[] {
   const rules = schema['x-kubernetes-validations'] ?? []
   if (rules.length === 0) return []
   const self = typeOfSchema(schema, isResource)
-  // Kubernetes leaves out rules on values that rules cannot see.
+  // Kubernetes ignores rules on values that have no type in CEL.
   if (!self) return []
   return rules.filter(({ rule }) => typeof rule === 'string' && rule.trim() !== '').map(rule => compileRule(rule, schema, self))
 }
 
-/** Rule and messageExpression of one rule; `messageIssue` is why the latter is none. */
+/** Compiles the rule and its messageExpression; `messageIssue` is why the latter is invalid. */
 export function compileRule(rule: ValidationRule, schema: StructuralSchema, self: CelType): CompiledRule & { messageIssue?: string } {
   const variables = new Map([
     ['self', self],

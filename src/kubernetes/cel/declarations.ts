@@ -17,10 +17,10 @@ import {
   uint,
 } from './types.ts'
 
-/** One way to call a function. Parameters of the same name stand for the same type. */
+/** One overload of a function. Parameters with the same name have the same type. */
 export type Overload = { readonly isMember: boolean; readonly params: readonly CelType[]; readonly result: CelType }
 
-/** The opaque types, by the name that the table below uses. */
+/** The opaque types, by their names in the table below. */
 export const opaqueNames = {
   URL: 'kubernetes.URL',
   Quantity: 'kubernetes.Quantity',
@@ -31,7 +31,7 @@ export const opaqueNames = {
 } as const
 
 const named: Record<string, CelType> = { dyn, bool, int, uint, double, string, bytes, null: nullType, timestamp, duration }
-// In the order in which cel-go tries them.
+// In the order in which cel-go tries the overloads.
 const scalars = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes']
 const numbers = ['int', 'uint', 'double']
 const each = (types: readonly string[], template: string) => types.map(type => template.replaceAll('$', type)).join('\n')
@@ -39,8 +39,8 @@ const pairs = (template: string) =>
   numbers.flatMap(a => numbers.filter(b => b !== a).map(b => template.replace('$', a).replace('$', b))).join('\n')
 
 /**
- * What may be called: the standard library of CEL and what Kubernetes 1.36 adds (apiserver's cel/environment/base.go).
- * `a.f(b) c` is a method, `f(a, b) c` a function; A, B, K and V are any types. How they work is in `functions/`.
+ * The declared functions: the standard library of CEL and the additions of Kubernetes 1.36 (apiserver's cel/environment/base.go).
+ * `a.f(b) c` is a method, `f(a, b) c` a function; A, B, K and V are type parameters. `functions/` implements them.
  */
 const table = `
 _?_:_(bool, A, A) A
@@ -201,7 +201,7 @@ Format.validate(string) optional<list<string>>
 
 let overloads: Map<string, Overload[]> | undefined
 
-/** The ways to call `name`, or undefined when nothing has that name. */
+/** The overloads of `name`; undefined if it is not declared. */
 export function overloadsOf(name: string): readonly Overload[] | undefined {
   overloads ??= readTable()
   return overloads.get(name)
@@ -213,7 +213,7 @@ function readTable(): Map<string, Overload[]> {
     const match = /^(?:([A-Za-z<>,]+)\.(?=[a-z][A-Za-z]*\())?([^(]+)\((.*)\) (.+)$/.exec(line)
     if (!match) continue
     const [, receiver, rawName, rawParams, rawResult] = match
-    // `sets.contains(…)` is a function with a dot in its name, `string.contains(…)` a method of strings.
+    // `sets.contains(…)` is a function with a qualified name, `string.contains(…)` a method of strings.
     const isMember = receiver !== undefined && (receiver in named || /^[A-Z]|[<]/.test(receiver))
     const name = receiver === undefined || isMember ? rawName! : `${receiver}.${rawName}`
     const params = splitTypes(rawParams!).map(readType)
@@ -256,10 +256,10 @@ function readType(text: string): CelType {
   const type = named[text]
   if (type) return type
   if (text in opaqueNames) return opaque(opaqueNames[text as keyof typeof opaqueNames])
-  throw new TypeError(`the table of CEL functions names an unknown type ${text}`)
+  throw new TypeError(`bug: the table of CEL functions contains an unknown type ${text}`)
 }
 
-/** What stands for a type in an expression, as in `type(self) == int`. */
+/** Identifiers that denote types, as in `type(self) == int`. */
 export const typeNames: ReadonlyMap<string, CelType> = new Map<string, CelType>([
   ...Object.entries(named).filter(([name]) => !['null', 'timestamp', 'duration', 'dyn'].includes(name)),
   ['null_type', nullType],

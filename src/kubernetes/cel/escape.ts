@@ -5,8 +5,8 @@ const escapes: Record<string, string> = { __: '__underscores__', '.': '__dot__',
 const unescapes: Record<string, string> = { __underscores__: '__', __dot__: '.', __dash__: '-', __slash__: '/' }
 
 /**
- * The name by which rules know a field: `__dash__` for a dash and so on, `__if__` for a word of CEL. Undefined for a
- * field that rules cannot name. https://kubernetes.io/docs/reference/using-api/cel/#escaping
+ * The name of a field in expressions: `__dash__` for a dash and so on, `__if__` for a reserved word of CEL. Undefined for
+ * a field that expressions cannot name. https://kubernetes.io/docs/reference/using-api/cel/#escaping
  */
 export function escapeField(name: string): string | undefined {
   if (keywords.has(name)) return `__${name}__`
@@ -14,7 +14,7 @@ export function escapeField(name: string): string | undefined {
   return name.replace(/__|[-./]/g, part => escapes[part]!)
 }
 
-/** The field that {@link escapeField} made `name` of. */
+/** The inverse of {@link escapeField}. */
 export function unescapeField(name: string): string {
   if (!name.includes('__')) return name
   const word = /^__([a-z]+)__$/.exec(name)?.[1]

@@ -17,23 +17,23 @@ import {
   type Value,
 } from './values.ts'
 
-/** The variables of one evaluation; loops put theirs at the end, where the compiled code knows them by number. */
-export type Slots = Value[]
+/** The variables of one evaluation. Comprehensions append theirs; compiled code accesses them by index. */
+export type Activation = Value[]
 
-/** An expression that is ready to run. It throws {@link CelError}, and OutOfSteps of the meter. */
-export type Program = (slots: Slots) => Value
+/** A compiled expression. It throws {@link CelError}, and CostLimitExceededError. */
+export type Program = (activation: Activation) => Value
 
 /**
  * Compiles a checked expression to closures.
- * @param variables names of the slots that are filled before it runs.
+ * @param variables the names of the variables that the caller sets.
  */
 export function compile(expr: Expr, variables: readonly string[], qualified: ReadonlyMap<Expr, string>): Program {
   const compiler = new Compiler(qualified)
   const program = compiler.compile(expr, variables)
   const { nodes } = expr
-  return slots => {
+  return activation => {
     chargeCost(nodes)
-    return program(slots)
+    return program(activation)
   }
 }
 
@@ -53,7 +53,7 @@ class Compiler {
       }
       case 'ident': {
         const slot = scope.lastIndexOf(expr.name)
-        if (slot >= 0) return slots => slots[slot]!
+        if (slot >= 0) return activation => activation[slot]!
         const type = new TypeValue(expr.name)
         return () => type
       }
@@ -72,11 +72,11 @@ class Compiler {
       case 'list': {
         const items = expr.items.map(item => this.compile(item, scope))
         const { optional } = expr
-        if (optional.size === 0) return slots => new PlainList(items.map(item => item(slots)))
-        return slots =>
+        if (optional.size === 0) return activation => new PlainList(items.map(item => item(activation)))
+        return activation =>
           new PlainList(
             items.flatMap((item, index) => {
-              const value = item(slots)
+              const value = item(activation)
               if (!optional.has(index)) return [value]
               const inner = unwrap(value)
               return inner === undefined ? [] : [inner]
@@ -89,11 +89,11 @@ class Compiler {
           value: this.compile(value, scope),
           isOptional,
         }))
-        return slots => {
+        return activation => {
           const result = new PlainMap()
           for (const entry of entries) {
-            const key = entry.key(slots)
-            const given = entry.value(slots)
+            const key = entry.key(activation)
+            const given = entry.value(activation)
             const value = entry.isOptional ? unwrap(given) : given
             if (value !== undefined) result.set(key, value)
           }
@@ -105,22 +105,22 @@ class Compiler {
         const slot = scope.length
         const body = this.compile(expr.body, [...scope, expr.name])
         const { isFlat } = expr
-        return slots => {
-          const value = unwrap(target(slots))
+        return activation => {
+          const value = unwrap(target(activation))
           if (value === undefined) return Optional.none
-          slots[slot] = value
-          const result = body(slots)
+          activation[slot] = value
+          const result = body(activation)
           if (!isFlat) return new Optional(result)
           if (result instanceof Optional) return result
           throw noSuchOverload()
         }
       }
-      case 'loop':
-        return this.#loop(expr, scope)
+      case 'comprehension':
+        return this.#comprehension(expr, scope)
     }
   }
 
-  #loop({ loop, range, names, body }: Expr & { op: 'loop' }, scope: readonly string[]): Program {
+  #comprehension({ macro, range, names, body }: Expr & { op: 'comprehension' }, scope: readonly string[]): Program {
     const slot = scope.length
     const inner = [...scope, ...names]
     const parts = body.map(part => this.compile(part, inner))
@@ -128,16 +128,16 @@ class Compiler {
     const filter = parts.length > 1 ? parts[0]! : undefined
     const over = this.compile(range, scope)
     const cost = 1 + body.reduce((sum, part) => sum + part.nodes, 0)
-    // With one variable a list gives its items and a map its keys; with two, index and item, key and value.
-    const walk = (slots: Slots, visit: (key: Value, value: Value) => boolean): void => {
-      const values = over(slots)
+    // With one variable a list yields its items and a map its keys; with two, index and item, or key and value.
+    const walk = (activation: Activation, visit: (key: Value, value: Value) => boolean): void => {
+      const values = over(activation)
       if (values instanceof ListValue) {
         for (let index = 0; index < values.size; index++) {
           chargeCost(cost)
           const key = BigInt(index)
           const value = values.at(index)
-          slots[slot] = names.length === 1 ? value : key
-          if (names.length === 2) slots[slot + 1] = value
+          activation[slot] = names.length === 1 ? value : key
+          if (names.length === 2) activation[slot + 1] = value
           if (!visit(key, value)) return
         }
         return
@@ -147,25 +147,25 @@ class Compiler {
       for (const key of values.keys()) {
         chargeCost(cost)
         const value = values.get(key)!
-        slots[slot] = key
-        if (names.length === 2) slots[slot + 1] = value
+        activation[slot] = key
+        if (names.length === 2) activation[slot + 1] = value
         if (!visit(key, names.length === 1 ? key : value)) return
       }
     }
-    const holds = (slots: Slots, condition: Program): boolean => {
-      const value = condition(slots)
+    const holds = (activation: Activation, condition: Program): boolean => {
+      const value = condition(activation)
       if (typeof value !== 'boolean') throw noSuchOverload()
       return value
     }
-    switch (loop) {
+    switch (macro) {
       case 'all':
       case 'exists': {
-        const decisive = loop === 'exists'
-        return slots => {
+        const decisive = macro === 'exists'
+        return activation => {
           let failure: CelError | undefined
           let isDecided = false
-          walk(slots, () => {
-            const value = attempt(last, slots)
+          walk(activation, () => {
+            const value = attempt(last, activation)
             if (value === decisive) isDecided = true
             else if (typeof value !== 'boolean') failure ??= value instanceof CelError ? value : noSuchOverload()
             return !isDecided
@@ -176,68 +176,68 @@ class Compiler {
         }
       }
       case 'exists_one':
-        return slots => {
+        return activation => {
           let count = 0
-          walk(slots, () => {
-            if (holds(slots, last)) count++
+          walk(activation, () => {
+            if (holds(activation, last)) count++
             return true
           })
           return count === 1
         }
       case 'sortBy':
-        return slots => {
+        return activation => {
           const keyed: { key: Value; value: Value }[] = []
-          walk(slots, (_, value) => keyed.push({ key: last(slots), value }) > 0)
+          walk(activation, (_, value) => keyed.push({ key: last(activation), value }) > 0)
           chargeCost(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
           return new PlainList(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
         }
       case 'filter':
-        return slots => {
+        return activation => {
           const kept: Value[] = []
-          walk(slots, (_, value) => {
-            if (holds(slots, last)) kept.push(value)
+          walk(activation, (_, value) => {
+            if (holds(activation, last)) kept.push(value)
             return true
           })
           return new PlainList(kept)
         }
       case 'map':
       case 'transformList':
-        return slots => {
-          const made: Value[] = []
-          walk(slots, () => {
-            if (!filter || holds(slots, filter)) made.push(last(slots))
+        return activation => {
+          const result: Value[] = []
+          walk(activation, () => {
+            if (!filter || holds(activation, filter)) result.push(last(activation))
             return true
           })
-          return new PlainList(made)
+          return new PlainList(result)
         }
       case 'transformMap':
       case 'transformMapEntry':
-        return slots => {
-          const made = new PlainMap()
+        return activation => {
+          const result = new PlainMap()
           const insert = (key: Value, value: Value) => {
-            if (!made.insert(key, value)) throw new CelError(`insert failed: key ${formatKey(key)} already exists`)
+            if (!result.insert(key, value)) throw new CelError(`insert failed: key ${formatKey(key)} already exists`)
           }
-          walk(slots, key => {
-            if (filter && !holds(slots, filter)) return true
-            const value = last(slots)
-            if (loop === 'transformMap') insert(key, value)
+          walk(activation, key => {
+            if (filter && !holds(activation, filter)) return true
+            const value = last(activation)
+            if (macro === 'transformMap') insert(key, value)
             else if (value instanceof MapValue) for (const each of value.keys()) insert(each, value.get(each)!)
             else throw noSuchOverload()
             return true
           })
-          return made
+          return result
         }
     }
   }
 }
 
-/** A value, or the error instead of it. */
-function attempt(program: Program, slots: Slots): Value | CelError {
+/** The value of a program, or its error. */
+function attempt(program: Program, activation: Activation): Value | CelError {
   try {
-    return program(slots)
+    return program(activation)
   } catch (error) {
     if (!(error instanceof CelError)) throw error
-    // An error costs as much as many steps, so it must count as much.
+    // An error costs as much as about 100 nodes.
     chargeCost(100)
     return error
   }
@@ -250,16 +250,16 @@ function unwrap(value: Value): Value | undefined {
 
 function select(operand: Program, { field, isTest, isOptional }: Expr & { op: 'select' }): Program {
   if (isTest) {
-    return slots => {
-      const value = operand(slots)
+    return activation => {
+      const value = operand(activation)
       const inner = value instanceof Optional ? value.value : value
       if (inner === undefined) return false
       if (!(inner instanceof MapValue)) throw noSuchOverload()
       return inner.has(field)
     }
   }
-  return slots => {
-    const value = operand(slots)
+  return activation => {
+    const value = operand(activation)
     const isWrapped = value instanceof Optional
     const inner = isWrapped ? value.value : value
     if (inner === undefined) return Optional.none
@@ -278,66 +278,66 @@ function call(name: string, args: readonly Program[]): Program {
     case '_||_':
       return logical(first!, second!, true)
     case '!_':
-      return slots => {
-        const value = first!(slots)
+      return activation => {
+        const value = first!(activation)
         if (typeof value !== 'boolean') throw noSuchOverload()
         return !value
       }
     case '_?_:_':
-      return slots => {
-        const condition = first!(slots)
+      return activation => {
+        const condition = first!(activation)
         if (typeof condition !== 'boolean') throw noSuchOverload()
-        return condition ? second!(slots) : third!(slots)
+        return condition ? second!(activation) : third!(activation)
       }
     case '_==_':
-      return slots => equal(first!(slots), second!(slots))
+      return activation => equal(first!(activation), second!(activation))
     case '_!=_':
-      return slots => !equal(first!(slots), second!(slots))
+      return activation => !equal(first!(activation), second!(activation))
     case '_<_':
-      return slots => compare(first!(slots), second!(slots)) < 0
+      return activation => compare(first!(activation), second!(activation)) < 0
     case '_<=_':
-      return slots => compare(first!(slots), second!(slots)) <= 0
+      return activation => compare(first!(activation), second!(activation)) <= 0
     case '_>_':
-      return slots => compare(first!(slots), second!(slots)) > 0
+      return activation => compare(first!(activation), second!(activation)) > 0
     case '_>=_':
-      return slots => compare(first!(slots), second!(slots)) >= 0
+      return activation => compare(first!(activation), second!(activation)) >= 0
     case '@in':
-      return slots => isIn(first!(slots), second!(slots))
+      return activation => isIn(first!(activation), second!(activation))
     case '_[_]':
-      return slots => {
-        const container = first!(slots)
-        const key = second!(slots)
+      return activation => {
+        const container = first!(activation)
+        const key = second!(activation)
         if (container instanceof Optional) return container.value === undefined ? container : indexed(container.value, key)
         const found = index(container, key)
         if (found !== undefined) return found
         throw new CelError(container instanceof ListValue ? `index out of bounds: ${formatKey(key)}` : `no such key: ${formatKey(key)}`)
       }
     case '_[?_]':
-      return slots => {
-        const container = first!(slots)
-        const key = second!(slots)
+      return activation => {
+        const container = first!(activation)
+        const key = second!(activation)
         if (container instanceof Optional) return container.value === undefined ? container : indexed(container.value, key)
         return indexed(container, key)
       }
   }
   const implementation = functions.get(name)
-  if (!implementation) throw new TypeError(`the CEL function ${name} is declared and not implemented`)
+  if (!implementation) throw new TypeError(`bug: the CEL function ${name} is declared but not implemented`)
   return invoke(implementation, args)
 }
 
 function invoke(implementation: Implementation, args: readonly Program[]): Program {
   const [first, second] = args
-  if (args.length === 1) return slots => implementation(first!(slots))
-  if (args.length === 2) return slots => implementation(first!(slots), second!(slots))
-  return slots => implementation(...args.map(arg => arg(slots)))
+  if (args.length === 1) return activation => implementation(first!(activation))
+  if (args.length === 2) return activation => implementation(first!(activation), second!(activation))
+  return activation => implementation(...args.map(arg => arg(activation)))
 }
 
-/** `decisive` from either side decides, even if the other side fails. */
+/** `decisive` on either side determines the result, even if the other side fails. */
 function logical(left: Program, right: Program, decisive: boolean): Program {
-  return slots => {
-    const first = attempt(left, slots)
+  return activation => {
+    const first = attempt(left, activation)
     if (first === decisive) return decisive
-    const second = first === !decisive ? right(slots) : attempt(right, slots)
+    const second = first === !decisive ? right(activation) : attempt(right, activation)
     if (second === decisive) return decisive
     if (typeof first !== 'boolean') throw first instanceof CelError ? first : noSuchOverload()
     if (typeof second !== 'boolean') throw second instanceof CelError ? second : noSuchOverload()

@@ -6,22 +6,23 @@ import { parse } from './parse.ts'
 import { formatIssues, type SourceIssue, SyntaxIssue } from './source-error.ts'
 import { type CelType, formatType } from './types.ts'
 
-/** An expression that passed its checks. */
+/** A compiled expression. */
 export type Expression = {
-  /** As people write it, such as `list(string)`. */
+  /** In CEL's notation, such as `list(string)`. */
   readonly type: string
+  /** The variables that the expression uses. */
   readonly used: ReadonlySet<string>
-  /** Takes the values of the variables in the order they were declared in. */
+  /** Takes the values of the variables in the order of their declaration. */
   readonly run: Program
 }
 
-/** Nobody writes rules this long by hand, and checking longer ones would hold up others. */
+/** Far above the length of any handwritten rule; checking longer ones would delay other requests. */
 const maxLength = 50_000
 
 /**
  * Parses, checks and compiles a CEL expression.
  * @param variables their names and types, in the order in which `run` takes their values.
- * @returns the expression, or what is wrong with it, in cel-go's words: `compilation failed: …`.
+ * @returns the expression, or its errors in cel-go's words: `compilation failed: …`.
  */
 export function compileExpression(source: string, variables: ReadonlyMap<string, CelType>): Expression | string {
   if (source.length > maxLength)

@@ -5,11 +5,11 @@ const segment = /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/sy
 const escapes: Record<string, string> = { a: '\x07', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v', "'": "'", '\\': '\\' }
 
 /**
- * Says the `fieldPath` of a rule, such as `.spec.ports['http']`, as paths are said in errors. Undefined when it is not a
- * path to a field of `schema`; items of lists have none.
+ * Converts the `fieldPath` of a rule, such as `.spec.ports['http']`, into the notation of error messages. Undefined if it is
+ * not a path to a field of `schema`; items of lists have no path.
  */
 export function fieldPathOf(path: string, schema: StructuralSchema): string | undefined {
-  let said = ''
+  let formatted = ''
   let at: StructuralSchema | undefined = schema
   let end = 0
   while (end < path.length) {
@@ -20,12 +20,12 @@ export function fieldPathOf(path: string, schema: StructuralSchema): string | un
     const name: string = match[1] ?? match[2]!.replace(/\\(.)/gs, (whole, character: string) => escapes[character] ?? whole)
     if (at.properties) {
       at = getOwn(at.properties, name)
-      said += said === '' ? name : `.${name}`
+      formatted += formatted === '' ? name : `.${name}`
     } else if (at.additionalProperties !== undefined) {
       at = typeof at.additionalProperties === 'object' ? at.additionalProperties : {}
-      said += `[${name}]`
+      formatted += `[${name}]`
     } else return undefined
     if (!at) return undefined
   }
-  return said
+  return formatted
 }

@@ -19,7 +19,7 @@ const maxInt = 2n ** 63n
 const maxUint = 2n ** 64n
 
 /**
- * Cuts CEL source into tokens, the last of kind `end`.
+ * Splits CEL source into tokens, the last of kind `end`.
  * @throws {SyntaxIssue}
  */
 export function lex(source: string): Token[] {
@@ -72,7 +72,7 @@ function readNumber(match: RegExpExecArray, at: number): Value {
     if (value >= maxUint) throw new SyntaxIssue(at, 'invalid uint literal')
     return new Uint(value)
   }
-  // 2^63 is let through for the minus sign before it; the parser looks again.
+  // 2^63 is accepted for a preceding minus sign; the parser checks it again.
   if (value > maxInt) throw new SyntaxIssue(at, 'invalid int literal')
   return value
 }
@@ -128,7 +128,7 @@ const simpleEscapes: Record<string, string> = {
 }
 const codeEscape = /\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2}))/y
 
-/** In bytes `\x` and octal escapes are bytes, in strings they are code points. */
+/** In bytes, `\x` and octal escapes are bytes; in strings they are code points. */
 function readEscape(source: string, at: number, isBytes: boolean): { value: string | number; length: number } {
   const simple = simpleEscapes[source[at + 1] ?? '']
   if (simple !== undefined) return { value: simple, length: 2 }

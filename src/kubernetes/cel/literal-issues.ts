@@ -4,7 +4,7 @@ import { conversions, parseGoDuration, parseTimestamp } from './functions/conver
 import type { SourceIssue } from './source-error.ts'
 import { CelError } from './values.ts'
 
-/** Patterns, durations and timestamps that are written out in an expression and are none: told when it is compiled. */
+/** Invalid literal patterns, durations and timestamps in an expression, which are reported when it is compiled. */
 export function literalIssues(expr: Expr): SourceIssue[] {
   const issues: SourceIssue[] = []
   walk(expr, node => {
@@ -22,7 +22,7 @@ export function literalIssues(expr: Expr): SourceIssue[] {
   return issues
 }
 
-/** Why a conversion of a literal, such as `int('x')`, can never succeed; undefined when all can. */
+/** Why the conversion of a literal, such as `int('x')`, can never succeed; undefined if none fails. */
 export function conversionIssue(expr: Expr): string | undefined {
   let issue: string | undefined
   walk(expr, node => {
@@ -67,7 +67,7 @@ function children(expr: Expr): readonly Expr[] {
       return expr.items
     case 'map':
       return expr.entries.flatMap(({ key, value }) => [key, value])
-    case 'loop':
+    case 'comprehension':
       return [expr.range, ...expr.body]
     case 'optMap':
       return [expr.target, expr.body]

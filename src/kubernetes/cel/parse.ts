@@ -1,15 +1,15 @@
-import { type Expr, type Loop, node } from './ast.ts'
+import { type ComprehensionMacro, type Expr, node } from './ast.ts'
 import { lex, type Token } from './lex.ts'
 import { SyntaxIssue } from './source-error.ts'
 
-/** As in cel-go, and well below what overflows the stack of those who walk the tree. */
+/** As in cel-go, and well below the depth at which walking the tree overflows the stack. */
 const maxDepth = 250
 
 const reserved = new Set('as break const continue else for function if import let loop package namespace return var void while'.split(' '))
 
 /**
- * Parses CEL with the macros that Kubernetes knows; `has`, `all`, `map` and the like become nodes of their own.
- * @throws {SyntaxIssue} at the first mistake.
+ * Parses CEL with the macros that Kubernetes supports; `has`, `all`, `map` and the like become nodes of their own.
+ * @throws {SyntaxIssue} at the first error.
  */
 export function parse(source: string): Expr {
   const parser = new Parser(lex(source))
@@ -58,9 +58,9 @@ class Parser {
   }
 
   #make(...parts: Parameters<typeof node>): Expr {
-    const made = node(...parts)
-    if (made.depth > maxDepth) throw new SyntaxIssue(made.at, `expression recursion limit exceeded: ${maxDepth}`)
-    return made
+    const created = node(...parts)
+    if (created.depth > maxDepth) throw new SyntaxIssue(created.at, `expression recursion limit exceeded: ${maxDepth}`)
+    return created
   }
 
   #call(at: number, name: string, ...args: Expr[]): Expr {
@@ -81,7 +81,7 @@ class Parser {
     return result
   }
 
-  /** Long chains become balanced trees, so that they do not nest. */
+  /** Long chains become balanced trees, so that they do not count as nesting. */
   #logical(operator: '||' | '&&', operand: () => Expr): Expr {
     const terms = [operand()]
     const places: number[] = []
@@ -136,7 +136,7 @@ class Parser {
       while (this.#accept(symbol)) count++
       if (count === 0) continue
       const literal = this.#token
-      // -9223372036854775808 is an int although 9223372036854775808 is none.
+      // -9223372036854775808 is an int although 9223372036854775808 is not.
       if (symbol === '-' && literal.kind === 'value' && (typeof literal.value === 'bigint' || typeof literal.value === 'number')) {
         const isNegative = count % 2 === 1
         const value = isNegative ? -literal.value : literal.value
@@ -226,7 +226,7 @@ class Parser {
     return this.#make({ ...field, at: opening.at, isTest: true }, field.operand)
   }
 
-  /** Expressions up to `closing`, which is taken. */
+  /** Expressions up to and including `closing`. */
   #list(closing: string): Expr[] {
     const items: Expr[] = []
     while (!this.#is(closing)) {
@@ -267,14 +267,14 @@ class Parser {
       const body = args[1]!
       return this.#make({ op: 'optMap', at, isFlat: name === 'optFlatMap', target, name: variable(args[0]!), body }, target, body)
     }
-    const found = loops.get(name)?.find(macro => macro.args === args.length)
+    const found = comprehensionMacros.get(name)?.find(macro => macro.args === args.length)
     if (!found) return this.#make({ op: 'call', at, name, target, args }, target, ...args)
     const names = args.slice(0, found.variables).map(variable)
     if (names.length === 2 && names[0] === names[1]) {
       throw new SyntaxIssue(args[1]!.at, `duplicate variable name: ${names[1]}`)
     }
     const body = args.slice(found.variables)
-    return this.#make({ op: 'loop', at, loop: found.loop, range: target, names, body }, target, ...body)
+    return this.#make({ op: 'comprehension', at, macro: found.macro, range: target, names, body }, target, ...body)
   }
 }
 
@@ -287,18 +287,18 @@ function variable(expr: Expr): string {
   return expr.name
 }
 
-const quantifier = (loop: Loop) => [0, 1].map(extra => ({ loop, args: 2 + extra, variables: 1 + extra }))
-const transform = (loop: Loop) => [0, 1].map(extra => ({ loop, args: 3 + extra, variables: 2 }))
+const quantifier = (macro: ComprehensionMacro) => [0, 1].map(extra => ({ macro, args: 2 + extra, variables: 1 + extra }))
+const transform = (macro: ComprehensionMacro) => [0, 1].map(extra => ({ macro, args: 3 + extra, variables: 2 }))
 
-/** Which macro a method is by its number of arguments, and how many of these are variables. */
-const loops: ReadonlyMap<string, readonly { loop: Loop; args: number; variables: number }[]> = new Map([
+/** The macro of a method name, by its number of arguments, and how many of these are variables. */
+const comprehensionMacros: ReadonlyMap<string, readonly { macro: ComprehensionMacro; args: number; variables: number }[]> = new Map([
   ['all', quantifier('all')],
   ['exists', quantifier('exists')],
   ['exists_one', quantifier('exists_one')],
-  ['existsOne', [{ loop: 'exists_one', args: 3, variables: 2 }]],
-  ['map', [2, 3].map(args => ({ loop: 'map' as const, args, variables: 1 }))],
-  ['filter', [{ loop: 'filter', args: 2, variables: 1 }]],
-  ['sortBy', [{ loop: 'sortBy', args: 2, variables: 1 }]],
+  ['existsOne', [{ macro: 'exists_one', args: 3, variables: 2 }]],
+  ['map', [2, 3].map(args => ({ macro: 'map' as const, args, variables: 1 }))],
+  ['filter', [{ macro: 'filter', args: 2, variables: 1 }]],
+  ['sortBy', [{ macro: 'sortBy', args: 2, variables: 1 }]],
   ['transformList', transform('transformList')],
   ['transformMap', transform('transformMap')],
   ['transformMapEntry', transform('transformMapEntry')],

@@ -8,24 +8,24 @@ import { typeOfSchema } from './schema-types.ts'
 
 const reasons = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired']
 
-/** A definition is checked while others wait: so many characters of rules take about 50 ms. */
+/** Compiling a definition blocks other requests: this many characters of rules take about 50 ms. */
 const maxSource = 50_000
 
 /**
- * Why the `x-kubernetes-validations` in a definition's schema cannot be served; empty when they can. What is not structural
- * may have any shape; then only the form of rules is looked at.
+ * Why the `x-kubernetes-validations` in the schema of a definition are invalid; empty if they are valid. A schema that is
+ * not structural may have any shape; then only the syntax of rules is checked.
  */
 export function ruleErrors(schema: StructuralSchema, path: string, isStructural: boolean): StatusCause[] {
   const found: { rule: ValidationRule; schema: StructuralSchema; at: string; isResource: boolean; uncorrelatable: string | undefined }[] =
     []
   collect(schema, path, true, undefined)
   const causes = found.flatMap(({ rule, schema: around, at }) => formErrors(rule, around, at))
-  // Rules are compiled only when all of them are well-formed: what is told then is about what the user wrote.
+  // Rules are compiled only if all of them are well-formed, so that errors refer to what the user wrote.
   if (causes.length > 0 || !isStructural) return causes
   const source = found.reduce((sum, { rule }) => sum + rule.rule.length + (rule.messageExpression?.length ?? 0), 0)
   if (source > maxSource) {
     return [
-      forbiddenField(path, `x-kubernetes-validations: all rules of a schema together may have ${maxSource} characters, got ${source}`),
+      forbiddenField(path, `x-kubernetes-validations: the rules of a schema must have at most ${maxSource} characters, got ${source}`),
     ]
   }
   for (const { rule, schema: around, at, isResource, uncorrelatable } of found) {
@@ -90,10 +90,10 @@ function formErrors(given: unknown, schema: StructuralSchema, at: string): Statu
   return causes
 }
 
-/** Kubernetes says the whole rule, with the names of its Go type and the escapes of its JSON encoder. */
+/** Kubernetes quotes the whole rule, with the field names of its Go type and the escapes of its JSON encoder. */
 function invalidRule(field: string, given: ValidationRule, why: string): StatusCause {
   const { rule, message = '', messageExpression = '', reason = null, fieldPath = '', optionalOldSelf = null } = given
-  const said = {
+  const quoted = {
     Rule: rule,
     Message: message,
     MessageExpression: messageExpression,
@@ -101,6 +101,6 @@ function invalidRule(field: string, given: ValidationRule, why: string): StatusC
     FieldPath: fieldPath,
     OptionalOldSelf: optionalOldSelf,
   }
-  const escaped = JSON.stringify(said).replace(/[<>&]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`)
+  const escaped = JSON.stringify(quoted).replace(/[<>&]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`)
   return { reason: 'FieldValueInvalid', message: `Invalid value: ${escaped}: ${why}`, field }
 }

@@ -11,23 +11,23 @@ import { CelError, Optional, type Value } from './values.ts'
 
 export type RuleResult = {
   readonly causes: StatusCause[]
-  /** What is wrong with values that are as they were before; told, but no reason to refuse. */
+  /** Failed rules on unchanged values, which do not reject the object. */
   readonly warnings: string[]
 }
 
-/** Steps of all rules of one object, about 50 ms: a write holds up the others no longer than this. */
-const maxSteps = 1_000_000
-/** What running a rule takes beside its own steps, and what telling that it failed takes. */
-const stepsPerRule = 20
-const stepsPerFailure = 100
+/** The cost limit of all rules of one object, about 50 ms: the longest time for which a write delays others. */
+const costLimit = 1_000_000
+/** The cost of running a rule in addition to its expression, and of reporting its failure. */
+const costPerRule = 20
+const costPerFailure = 100
 const maxCauses = 200
 const maxWarnings = 50
 const maxMessageBytes = 5 * 1024
 
 /**
- * Checks the `x-kubernetes-validations` of a schema, its own and those below, against a whole object that fits the schema.
- * @param oldValue the stored object: transition rules (those with `oldSelf`) run only where an old value corresponds, that
- * is, not below items of lists other than those of type map; and a rule that fails on a value that is as it was is a warning.
+ * Evaluates the `x-kubernetes-validations` of a schema, at every depth, on a whole object that is valid by the schema.
+ * @param oldValue the stored object: transition rules (those with `oldSelf`) run only where an old value correlates, that is,
+ * not below items of lists other than those of type map. A rule that fails on an unchanged value gives a warning.
  */
 export function checkRules(schema: StructuralSchema, value: unknown, oldValue: unknown): RuleResult {
   const result: RuleResult = { causes: [], warnings: [] }
@@ -37,7 +37,7 @@ export function checkRules(schema: StructuralSchema, value: unknown, oldValue: u
   return result
 }
 
-/** A value and the stored value it corresponds to. */
+/** A value and the stored value that correlates with it. */
 type Pair = { readonly value: unknown; readonly old: unknown; isSame?: boolean }
 
 function isSame(pair: Pair | undefined): boolean {
@@ -48,16 +48,16 @@ function isSame(pair: Pair | undefined): boolean {
 
 class RuleChecker {
   readonly #result: RuleResult
-  #left = maxSteps
+  #remainingCost = costLimit
 
   constructor(result: RuleResult) {
     this.#result = result
   }
 
   /**
-   * False when the steps are used up, and nothing more is checked.
-   * @param old what `oldSelf` is; undefined where nothing corresponds.
-   * @param pair this value and its old one; undefined where nothing corresponds.
+   * Returns false if the cost limit is exceeded or there are too many causes; nothing more is checked then.
+   * @param old the value of `oldSelf`; undefined if none correlates.
+   * @param pair this value and its old one; undefined if none correlates.
    * @param parent the nearest value above that has an old one.
    */
   check(tree: RuleTree, value: unknown, path: string, old: unknown, pair: Pair | undefined, parent: Pair | undefined): boolean {
@@ -105,10 +105,10 @@ class RuleChecker {
         return [toValue(value, seen), oldSelf]
       }
       const outcome = this.#run(program, read)
-      const said = rule.message?.trim() || rule.rule.trim()
+      const ruleText = rule.message?.trim() || rule.rule.trim()
       if (outcome instanceof CostLimitExceededError) {
-        const why = `'${outcome.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${said}`
-        const isFirst = this.#left === maxSteps
+        const why = `'${outcome.message}': no further validation rules will be run due to call cost exceeds limit for rule: ${ruleText}`
+        const isFirst = this.#remainingCost === costLimit
         refuse(isFirst ? why : 'validation failed due to running out of cost budget, no further validation rules will be run')
         return false
       }
@@ -117,15 +117,15 @@ class RuleChecker {
         const isOverload = outcome.message.startsWith('no such overload')
         refuse(
           isOverload
-            ? `'${outcome.message}': call arguments did not match a supported operator, function or macro signature for rule: ${said}`
-            : `${outcome.message} evaluating rule: ${said}`,
+            ? `'${outcome.message}': call arguments did not match a supported operator, function or macro signature for rule: ${ruleText}`
+            : `${outcome.message} evaluating rule: ${ruleText}`,
         )
         continue
       }
       const detail = this.#message(message, read, rule)
       const at = fieldPath === '' ? field : path === '' ? fieldPath : `${path}.${fieldPath}`
       const cause = causeFor(at, value, detail ?? 'messageExpression evaluation failed due to running out of cost budget', rule.reason)
-      this.#left -= stepsPerFailure
+      this.#remainingCost -= costPerFailure
       if (!usesOldSelf && isSame(pair)) this.#warn(`${cause.field}: ${cause.message}`)
       else this.#result.causes.push(cause)
       if (detail === undefined) return false
@@ -139,12 +139,12 @@ class RuleChecker {
 
   #run(program: Expression, read: () => Value[]): Value | CelError | CostLimitExceededError {
     try {
-      const { result, remaining } = withCostLimit(this.#left, () => {
-        chargeCost(stepsPerRule)
+      const { result, remaining } = withCostLimit(this.#remainingCost, () => {
+        chargeCost(costPerRule)
         return program.run(read())
       })
       if (result === undefined) return new CostLimitExceededError('operation cancelled: actual cost limit exceeded')
-      this.#left = remaining
+      this.#remainingCost = remaining
       return result
     } catch (error) {
       if (error instanceof CelError) return error
@@ -152,7 +152,7 @@ class RuleChecker {
     }
   }
 
-  /** What the user is told about a rule that failed; undefined when the steps are used up. */
+  /** The message of a failed rule; undefined if the cost limit is exceeded. */
   #message(message: Expression | undefined, read: () => Value[], { message: fixed, rule }: CompiledRule['rule']): string | undefined {
     const otherwise = fixed ? fixed.trim() : `failed rule: ${rule.trim()}`
     if (!message) return otherwise
@@ -164,7 +164,7 @@ class RuleChecker {
   }
 }
 
-/** Finds the old item that corresponds to a new one: the one with the same keys in lists of type map, none in others. */
+/** Finds the old item that correlates with a new one: that with the same keys in lists of type map, none in others. */
 function correlate(schema: StructuralSchema, old: unknown): (item: unknown) => unknown {
   const keys = schema['x-kubernetes-list-map-keys']
   if (schema['x-kubernetes-list-type'] !== 'map' || !keys || !Array.isArray(old)) return () => undefined
@@ -183,7 +183,7 @@ function causeFor(field: string, value: unknown, detail: string, reason: string 
     case 'FieldValueDuplicate':
       return isWhole ? { reason, message: 'Duplicate value', field } : duplicateValue(field, value)
     default:
-      // A whole object would make the message long and tell what may be secret.
+      // A whole object would make the message long and may contain secrets.
       return isWhole ? { reason: 'FieldValueInvalid', message: `Invalid value: ${detail}`, field } : invalidValue(field, value, detail)
   }
 }

@@ -4,8 +4,8 @@ import { escapeField } from './escape.ts'
 import { bool, bytes, type CelType, double, duration, dyn, int, list, map, type ObjectType, string, timestamp } from './types.ts'
 
 /**
- * The type that values of `schema` have in rules, as Kubernetes declares it; undefined for what rules cannot see: values
- * of no declared type, and lists and maps of these. `isResource` adds apiVersion, kind and the names in metadata.
+ * The CEL type of values of `schema`, as Kubernetes declares it; undefined for values without a declared type, which
+ * expressions cannot access, and for lists and maps of these. `isResource` adds apiVersion, kind and the names in metadata.
  */
 export function typeOfSchema(schema: StructuralSchema, isResource: boolean): CelType | undefined {
   const known = isResource ? resourceTypes : types
@@ -15,7 +15,7 @@ export function typeOfSchema(schema: StructuralSchema, isResource: boolean): Cel
   return type
 }
 
-// Each schema has one type, however many rules stand above it.
+// Each schema has a single type, shared by all rules that refer to it.
 const types = new WeakMap<StructuralSchema, CelType | undefined>()
 const resourceTypes = new WeakMap<StructuralSchema, CelType | undefined>()
 
@@ -69,7 +69,7 @@ function objectType(schema: StructuralSchema): ObjectType {
 
 const resources = new WeakMap<StructuralSchema, StructuralSchema>()
 
-/** The schema of a whole object, with what every object has. */
+/** The schema of a whole object, with the standard fields. */
 export function asResource(schema: StructuralSchema): StructuralSchema {
   let resource = resources.get(schema)
   if (!resource) {
@@ -81,7 +81,7 @@ export function asResource(schema: StructuralSchema): StructuralSchema {
   return resource
 }
 
-/** The schema of what stands at `name` in a value of `schema`. */
+/** The schema of the field or key `name` in a value of `schema`. */
 export function childSchema(schema: StructuralSchema, name: string): StructuralSchema | undefined {
   const { additionalProperties } = schema
   return getOwn(schema.properties, name) ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)

@@ -7,8 +7,8 @@ import { asResource, childSchema } from './schema-types.ts'
 import { CelError, equal, ListValue, MapValue, noSuchOverload, PlainList, type Value } from './values.ts'
 
 /**
- * A part of an object as rules see it. Lists and maps are not copied: their parts are converted when they are read.
- * @throws {CelError} for a value that does not fit the schema, as old values may.
+ * Converts a part of an object into a CEL value. Lists and maps are not copied: their parts are converted on access.
+ * @throws {CelError} for a value that does not match the schema, as old values may.
  */
 export function toValue(json: unknown, schema: StructuralSchema): Value {
   if (json === null || json === undefined) {
@@ -49,7 +49,7 @@ const dayUnits: Record<string, string> = { nanosecond: 'ns', microsecond: 'us', 
 function toText(text: string, format: string | undefined): Value {
   switch (format) {
     case 'duration': {
-      // The format also takes `3 days`.
+      // The format also allows `3 days`.
       const [, amount, unit = ''] = /^(\d{1,12}) ?([a-z]+?)s?$/.exec(text) ?? []
       if (amount !== undefined && unit === 'day') return parseGoDuration(`${BigInt(amount) * 24n}h`)
       if (amount !== undefined && unit === 'week') return parseGoDuration(`${BigInt(amount) * 168n}h`)
@@ -67,7 +67,7 @@ function toText(text: string, format: string | undefined): Value {
   }
 }
 
-/** A list of an object. Equality and `+` follow `x-kubernetes-list-type`: sets and maps have no order. */
+/** A list of an object. Equality and `+` depend on `x-kubernetes-list-type`: sets and maps are unordered. */
 class SchemaList extends ListValue {
   readonly #json: readonly unknown[]
   readonly #schema: StructuralSchema
@@ -122,7 +122,7 @@ function keyText(value: Value | undefined): string {
   return typeof value === 'object' && value !== null ? 'object' : `${typeof value} ${value}`
 }
 
-/** An object with fields, or a map. */
+/** An object with properties, or a map. */
 class SchemaMap extends MapValue {
   readonly #json: Record<string, unknown>
   readonly #schema: StructuralSchema
@@ -159,7 +159,7 @@ class SchemaMap extends MapValue {
       chargeCost(1)
       const schema = childSchema(this.#schema, name)
       if (!schema) {
-        // Fields that no schema knows can only be compared as they stand.
+        // Fields without a schema are compared as JSON.
         if (!(other instanceof SchemaMap)) throw noSuchOverload()
         const theirs = getOwn(other.#json, name)
         if (theirs !== undefined && !equalJson(this.#json[name], theirs)) return false
@@ -176,14 +176,14 @@ class SchemaMap extends MapValue {
   #find(key: string): { json: unknown; schema: StructuralSchema } | undefined {
     const name = this.#hasFields ? unescapeField(key) : key
     const json = getOwn(this.#json, name)
-    // In an object a null is as good as nothing; in a map it is a value.
+    // In an object null is the same as absent; in a map it is a value.
     if (json === undefined || (json === null && this.#hasFields)) return undefined
     const schema = childSchema(this.#schema, name)
     return schema && { json, schema }
   }
 }
 
-/** What rules can compare and nothing else: it has no declared type. */
+/** A value without a declared type, which can only be compared. */
 class UnknownValue extends MapValue {
   readonly #json: unknown
 

@@ -1,7 +1,7 @@
-/** Why an expression is not one: a place in its source and what is wrong there. */
+/** An error in an expression, with its offset in the source. */
 export type SourceIssue = { readonly at: number; readonly message: string }
 
-/** Thrown by lexer and parser, which stop at the first mistake. */
+/** Thrown by the lexer and the parser, which stop at the first error. */
 export class SyntaxIssue extends Error {
   readonly issue: SourceIssue
 
@@ -11,7 +11,7 @@ export class SyntaxIssue extends Error {
   }
 }
 
-/** Says issues as cel-go does: place, words, the line and a caret under it. */
+/** Formats issues as cel-go does: position, message, the line and a caret below it. */
 export function formatIssues(source: string, issues: readonly SourceIssue[]): string {
   return [...issues]
     .sort((a, b) => a.at - b.at)

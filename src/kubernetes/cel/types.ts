@@ -1,4 +1,4 @@
-/** The static types of CEL. Objects are equal by identity: each schema has its own. */
+/** The static types of CEL. Object types are equal by identity: each schema has its own. */
 export type CelType =
   | { readonly kind: 'simple'; readonly name: SimpleName }
   | { readonly kind: 'opaque'; readonly name: string }
@@ -27,7 +27,7 @@ export type SimpleName =
 const simple = (name: SimpleName): CelType => ({ kind: 'simple', name })
 
 export const dyn = simple('dyn')
-/** The type of what is already known to be wrong: it fits everywhere, so that one mistake is told once. */
+/** The type of an invalid expression. It is assignable to every type, so that each error is reported once. */
 export const errorType = simple('error')
 export const bool = simple('bool')
 export const int = simple('int')
@@ -46,7 +46,7 @@ export const typeOf = (of: CelType): CelType => ({ kind: 'type', of })
 
 const opaques = new Map<string, CelType>()
 
-/** Types that only functions know inside of, such as `net.IP`. */
+/** Types whose contents only their functions access, such as `net.IP`. */
 export function opaque(name: string): CelType {
   let found = opaques.get(name)
   if (!found) {
@@ -56,40 +56,40 @@ export function opaque(name: string): CelType {
   return found
 }
 
-/** A type as error messages name it. */
-export function formatType(type: CelType, bindings?: Bindings): string {
-  const resolved = bindings?.resolve(type) ?? type
-  const say = (inner: CelType) => formatType(inner, bindings)
+/** Formats a type as in error messages. */
+export function formatType(type: CelType, substitution?: TypeSubstitution): string {
+  const resolved = substitution?.resolve(type) ?? type
+  const format = (inner: CelType) => formatType(inner, substitution)
   switch (resolved.kind) {
     case 'simple':
       if (resolved.name === 'google.protobuf.Timestamp') return 'timestamp'
       if (resolved.name === 'google.protobuf.Duration') return 'duration'
       return resolved.name === 'null_type' ? 'null' : resolved.name === 'error' ? '!error!' : resolved.name
     case 'list':
-      return `list(${say(resolved.of)})`
+      return `list(${format(resolved.of)})`
     case 'map':
-      return `map(${say(resolved.key)}, ${say(resolved.value)})`
+      return `map(${format(resolved.key)}, ${format(resolved.value)})`
     case 'optional':
-      return `optional_type(${say(resolved.of)})`
+      return `optional_type(${format(resolved.of)})`
     case 'type':
-      return `type(${say(resolved.of)})`
+      return `type(${format(resolved.of)})`
     default:
       return resolved.name
   }
 }
 
-/** What type parameters stand for, as found so far in one expression. */
-export class Bindings {
+/** The types of type parameters, as inferred so far in one expression. */
+export class TypeSubstitution {
   readonly #bound = new Map<number, CelType>()
-  /** Parameters in the order they were bound, so that a failed attempt can be taken back. */
-  readonly #trail: number[] = []
+  /** Parameters in the order of their binding, so that a failed attempt can be undone. */
+  readonly #boundInOrder: number[] = []
   #count = 0
 
-  fresh(name: string): CelType {
+  newTypeParam(name: string): CelType {
     return { kind: 'param', id: this.#count++, name }
   }
 
-  /** The type with its outermost parameter replaced. */
+  /** The type with its outermost parameter substituted. */
   resolve(type: CelType): CelType {
     let resolved = type
     while (resolved.kind === 'param') {
@@ -100,8 +100,8 @@ export class Bindings {
     return resolved
   }
 
-  /** The type with all parameters replaced, those that stand for nothing by dyn. */
-  settle(type: CelType): CelType {
+  /** The type with all parameters substituted, unbound ones by dyn. */
+  substitute(type: CelType): CelType {
     const resolved = this.resolve(type)
     switch (resolved.kind) {
       case 'param':
@@ -109,23 +109,23 @@ export class Bindings {
       case 'list':
       case 'optional':
       case 'type':
-        return { kind: resolved.kind, of: this.settle(resolved.of) }
+        return { kind: resolved.kind, of: this.substitute(resolved.of) }
       case 'map':
-        return map(this.settle(resolved.key), this.settle(resolved.value))
+        return map(this.substitute(resolved.key), this.substitute(resolved.value))
       default:
         return resolved
     }
   }
 
-  /** Binds parameters so that each of `from` fits its `to`, or changes nothing. */
-  assign(pairs: readonly (readonly [to: CelType, from: CelType])[]): boolean {
-    const before = this.#trail.length
-    if (pairs.every(([to, from]) => this.#fits(to, from))) return true
-    while (this.#trail.length > before) this.#bound.delete(this.#trail.pop()!)
+  /** Binds parameters so that each `from` is assignable to its `to`; changes nothing if that is impossible. */
+  unify(pairs: readonly (readonly [to: CelType, from: CelType])[]): boolean {
+    const before = this.#boundInOrder.length
+    if (pairs.every(([to, from]) => this.#isAssignable(to, from))) return true
+    while (this.#boundInOrder.length > before) this.#bound.delete(this.#boundInOrder.pop()!)
     return false
   }
 
-  #fits(toType: CelType, fromType: CelType): boolean {
+  #isAssignable(toType: CelType, fromType: CelType): boolean {
     const to = this.resolve(toType)
     const from = this.resolve(fromType)
     if (to === from) return true
@@ -141,11 +141,11 @@ export class Bindings {
         return from.kind === 'opaque' && to.name === from.name
       case 'list':
       case 'optional':
-        return from.kind === to.kind && this.#fits(to.of, from.of)
+        return from.kind === to.kind && this.#isAssignable(to.of, from.of)
       case 'type':
         return from.kind === 'type'
       case 'map':
-        return from.kind === 'map' && this.#fits(to.key, from.key) && this.#fits(to.value, from.value)
+        return from.kind === 'map' && this.#isAssignable(to.key, from.key) && this.#isAssignable(to.value, from.value)
       case 'object':
         return false
     }
@@ -154,7 +154,7 @@ export class Bindings {
   #bind(param: CelType & { kind: 'param' }, type: CelType): boolean {
     if (this.#mentions(type, param.id)) return false
     this.#bound.set(param.id, type)
-    this.#trail.push(param.id)
+    this.#boundInOrder.push(param.id)
     return true
   }
 

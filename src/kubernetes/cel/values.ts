@@ -1,8 +1,8 @@
 import { chargeCost } from '../object/cost-limit.ts'
 
 /**
- * What expressions work on. An int is a bigint, a double a number; lists and maps are read through {@link ListValue} and
- * {@link MapValue}, so that those of a Kubernetes object are converted as far as they are looked at.
+ * The values of expressions. An int is a bigint, a double a number. Lists and maps are accessed through {@link ListValue} and
+ * {@link MapValue}, so that those of a Kubernetes object are converted on access only.
  */
 export type Value =
   | null
@@ -20,7 +20,7 @@ export type Value =
   | ListValue
   | MapValue
 
-/** A mistake while evaluating. `&&`, `||`, `all` and `exists` may still come to a result without the part that failed. */
+/** An evaluation error. `&&`, `||`, `all` and `exists` may have a result despite the part that failed. */
 export class CelError extends Error {}
 
 export const noSuchOverload = (): CelError => new CelError('no such overload')
@@ -74,7 +74,7 @@ export class TypeValue {
   }
 }
 
-/** A value that only its own functions look into, such as an IP address; `inner` is what they put there. */
+/** A value whose contents only its own functions access, such as an IP address; `inner` is what they store. */
 export class Opaque {
   readonly type: string
   readonly inner: unknown
@@ -127,11 +127,11 @@ export class PlainList extends ListValue {
 
 export abstract class MapValue {
   abstract readonly size: number
-  /** Undefined when there is no such key. */
+  /** Undefined if there is no such key. */
   abstract get(key: Value): Value | undefined
   abstract keys(): Value[]
 
-  /** The field of this name as `has` and a selection see it. */
+  /** The field of this name, as `has` and field selection access it. */
   field(name: string): Value | undefined {
     return this.get(name)
   }
@@ -168,7 +168,7 @@ export class PlainMap extends MapValue {
     this.#entries.set(keyText(key), { key, value })
   }
 
-  /** Like `set`; false when the key was there already. */
+  /** Like `set`, but returns false if the key exists. */
   insert(key: Value, value: Value): boolean {
     if (this.#entries.has(keyText(key))) return false
     this.set(key, value)
@@ -176,7 +176,7 @@ export class PlainMap extends MapValue {
   }
 }
 
-/** Keys that are equal get equal texts: 1, 1u and 1.0 are one key. */
+/** Equal keys have equal texts: 1, 1u and 1.0 are the same key. */
 function keyText(key: Value): string {
   if (typeof key === 'string') return `s${key}`
   if (typeof key === 'boolean') return `b${key}`
@@ -186,7 +186,7 @@ function keyText(key: Value): string {
   throw new CelError(`unsupported key type: ${typeName(key)}`)
 }
 
-/** The name that `type(value)` has. */
+/** The name of the type, as returned by `type(value)`. */
 export function typeName(value: Value): string {
   if (value === null) return 'null_type'
   switch (typeof value) {
@@ -209,7 +209,7 @@ export function typeName(value: Value): string {
   return value instanceof ListValue ? 'list' : 'map'
 }
 
-/** CEL's equality: numbers by value whatever their type, values of different types are not equal. */
+/** CEL's equality: numbers are compared by value across types; values of other different types are not equal. */
 export function equal(a: Value, b: Value): boolean {
   if (a === b) return true
   if (typeof a === 'string') {
@@ -235,7 +235,7 @@ export type NumberValue = bigint | number | Uint
 export const isNumber = (value: Value): value is NumberValue =>
   typeof value === 'bigint' || typeof value === 'number' || value instanceof Uint
 
-/** Below 0, 0 or above 0; NaN where there is no order. Beside a double an int counts as the double it is nearest to, as in Go. */
+/** Below 0, 0 or above 0; NaN if there is no order. Compared with a double, an int is converted to the nearest double, as in Go. */
 function compareNumbers(a: NumberValue, b: NumberValue): number {
   const left = a instanceof Uint ? a.value : a
   const right = b instanceof Uint ? b.value : b
@@ -245,8 +245,8 @@ function compareNumbers(a: NumberValue, b: NumberValue): number {
 }
 
 /**
- * The order of two values of types that have one.
- * @throws {CelError} for others.
+ * Compares two values of an ordered type.
+ * @throws {CelError} for other types.
  */
 export function compare(a: Value, b: Value): number {
   if (isNumber(a) && isNumber(b)) {
@@ -266,7 +266,7 @@ export function compare(a: Value, b: Value): number {
   throw noSuchOverload()
 }
 
-// By code point, as Go orders UTF-8; code units order surrogates below U+E000..U+FFFF.
+// By code point, as Go orders UTF-8. Code units would order surrogates below U+E000..U+FFFF.
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let index = 0; index < length; index++) {

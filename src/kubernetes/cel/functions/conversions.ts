@@ -4,7 +4,7 @@ import { type Functions, int64, uint64 } from './implementation.ts'
 
 const nanosPerSecond = 1_000_000_000n
 
-/** `int("3")` and the like. */
+/** Type conversions such as `int("3")`. */
 export const conversions: Functions = {
   dyn: value => value!,
   type: value => new TypeValue(typeName(value!)),
@@ -83,7 +83,7 @@ export const conversions: Functions = {
 }
 
 function parseInteger(text: string, type: 'int' | 'uint'): bigint {
-  // No int is longer, and BigInt is slow with long texts.
+  // No int is longer, and BigInt is slow for long strings.
   const isInteger = text.length <= 100 && (type === 'int' ? /^[+-]?\d+$/ : /^\d+$/).test(text)
   const value = isInteger ? BigInt(text.replace('+', '')) : -1n
   const isInRange = type === 'int' ? value === BigInt.asIntN(64, value) : value === BigInt.asUintN(64, value)
@@ -100,7 +100,7 @@ function parseDouble(text: string): number {
   throw notConvertible('double')
 }
 
-/** As Go's `strconv.FormatFloat(x, 'g', -1, 64)`. */
+/** Formats as Go's `strconv.FormatFloat(x, 'g', -1, 64)`. */
 export function formatDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf'
@@ -146,7 +146,7 @@ const units: Record<string, bigint> = {
 }
 
 /**
- * Reads `1h30m`, as Go does.
+ * Parses a duration such as `1h30m`, as Go does.
  * @throws {CelError}
  */
 export function parseGoDuration(text: string): Duration {
@@ -167,7 +167,7 @@ export function parseGoDuration(text: string): Duration {
 }
 
 /**
- * Reads RFC 3339 to the nanosecond.
+ * Parses RFC 3339 with nanoseconds.
  * @throws {CelError}
  */
 export function parseTimestamp(text: string): Timestamp {

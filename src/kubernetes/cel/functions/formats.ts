@@ -3,9 +3,9 @@ import { labelValueErrors, nameErrors, qualifiedNameErrors } from '../../object/
 import { hasStringFormat } from '../../object/string-format.ts'
 import { opaqueNames } from '../declarations.ts'
 import { Opaque, Optional, PlainList } from '../values.ts'
-import { asString, type Functions, inside } from './implementation.ts'
+import { asString, type Functions, unwrapOpaque } from './implementation.ts'
 
-/** What is wrong with a text, in people's words; empty when nothing is. */
+/** Returns the errors of a string; empty if it is valid. */
 type Check = (text: string) => readonly string[]
 
 const prefix = (text: string) => (text.endsWith('-') ? `${text.slice(0, -1)}a` : text)
@@ -32,12 +32,12 @@ const checks: Readonly<Record<string, Check>> = {
 
 const formatOf = (name: string) => new Opaque(opaqueNames.Format, checks[name], name)
 
-/** Named formats: `format.dns1123Label().validate(self)` is none when the text fits. */
+/** Named formats: `format.dns1123Label().validate(self)` is none if the string is valid. */
 export const formats: Functions = {
   ...Object.fromEntries(Object.keys(checks).map(name => [`format.${name}`, () => formatOf(name)])),
   'format.named': name => (Object.hasOwn(checks, asString(name)) ? new Optional(formatOf(asString(name))) : Optional.none),
   validate: (format, text) => {
-    const check = inside(format, opaqueNames.Format, (inner): inner is Check => typeof inner === 'function')
+    const check = unwrapOpaque(format, opaqueNames.Format, (inner): inner is Check => typeof inner === 'function')
     chargeCost(asString(text).length)
     const why = check(asString(text))
     return why.length === 0 ? Optional.none : new Optional(new PlainList([...why]))

@@ -1,12 +1,12 @@
 import { CelError, Duration, ListValue, noSuchOverload, Opaque, Timestamp, type Value } from '../values.ts'
 
-/** A function of CEL; a method's receiver is its first argument. It throws {@link CelError}. */
+/** The implementation of a function; the receiver of a method is its first argument. Throws {@link CelError}. */
 export type Implementation = (...args: Value[]) => Value
 
-/** A part of the library, by name. */
+/** A part of the library, by function name. */
 export type Functions = Readonly<Record<string, Implementation>>
 
-// Type checking lets dynamic values through, so that each function looks at what it gets.
+// The type checker accepts dynamic values anywhere, so each function checks the types of its arguments.
 
 export function asString(value: Value | undefined): string {
   if (typeof value !== 'string') throw noSuchOverload()
@@ -38,8 +38,8 @@ export function asDuration(value: Value | undefined): Duration {
   return value
 }
 
-/** The inside of an opaque value of this type. `isInner` is how its maker knows it again. */
-export function inside<T>(value: Value | undefined, type: string, isInner: (inner: unknown) => inner is T): T {
+/** The contents of an opaque value of this type. `isInner` is their type guard. */
+export function unwrapOpaque<T>(value: Value | undefined, type: string, isInner: (inner: unknown) => inner is T): T {
   if (!(value instanceof Opaque) || value.type !== type || !isInner(value.inner)) throw noSuchOverload()
   return value.inner
 }
@@ -54,8 +54,8 @@ export function uint64(value: bigint): bigint {
   return value
 }
 
-/** An int as a place in something of `size`, up to and including its end. */
-export function place(value: Value | undefined, size: number): number {
+/** An int as a position in a value of `size`, up to and including its end. */
+export function asPosition(value: Value | undefined, size: number): number {
   const index = asInt(value)
   if (index < 0n || index > BigInt(size)) throw new CelError(`index out of range: ${index}`)
   return Number(index)

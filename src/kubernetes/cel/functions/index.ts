@@ -1,4 +1,4 @@
-/** What the functions of `declarations.ts` do, by name: one implementation looks at its values and finds the right way. */
+/** The implementations of the functions in `declarations.ts`, by name: each selects the overload by the types of its arguments. */
 import { conversions } from './conversions.ts'
 import { formats } from './formats.ts'
 import type { Implementation } from './implementation.ts'
@@ -15,7 +15,7 @@ import { versions } from './versions.ts'
 
 export type { Implementation } from './implementation.ts'
 
-/** Names that two kinds of values share, such as `indexOf` of strings and of lists: the first that takes the value does it. */
+/** For names that several types share, such as `indexOf` of strings and lists: the first implementation that accepts the value is used. */
 function join(...groups: Readonly<Record<string, Implementation>>[]): ReadonlyMap<string, Implementation> {
   const joined = new Map<string, Implementation>()
   for (const group of groups) {

@@ -4,7 +4,7 @@ import { asInt, asList, type Functions } from './implementation.ts'
 import { operators } from './operators.ts'
 import { stringIndexOf, stringLastIndexOf } from './strings.ts'
 
-/** Lists and sets: Kubernetes' own library and cel-go's `lists` (version 3) and `sets`. */
+/** Lists and sets: Kubernetes' library and cel-go's `lists` (version 3) and `sets`. */
 export const lists: Functions = {
   isSorted: list => {
     const items = read(list!)

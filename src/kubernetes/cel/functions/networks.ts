@@ -1,6 +1,6 @@
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asString, type Functions, inside } from './implementation.ts'
+import { asString, type Functions, unwrapOpaque } from './implementation.ts'
 
 /** An address as a number of 32 or 128 bits. */
 class Address {
@@ -25,7 +25,7 @@ class Range {
 
 /** IP addresses and CIDR ranges. */
 export const networks: Functions = {
-  // Both a function, `ip(text)`, and a method, `cidr.ip()`.
+  // Both a function, `ip(string)`, and a method, `cidr.ip()`.
   ip: value => (value instanceof Opaque ? makeIp(cidr(value).address) : makeIp(readAddress(asString(value), 'IP Address'))),
   isIP: text => parseAddress(asString(text)) instanceof Address,
   'ip.isCanonical': text => {
@@ -62,8 +62,8 @@ export const networks: Functions = {
 
 const isAddress = (inner: unknown): inner is Address => inner instanceof Address
 const isRange = (inner: unknown): inner is Range => inner instanceof Range
-const ip = (value: Value) => inside(value, opaqueNames.IP, isAddress)
-const cidr = (value: Value) => inside(value, opaqueNames.CIDR, isRange)
+const ip = (value: Value) => unwrapOpaque(value, opaqueNames.IP, isAddress)
+const cidr = (value: Value) => unwrapOpaque(value, opaqueNames.CIDR, isRange)
 
 function makeIp(address: Address): Opaque {
   return new Opaque(opaqueNames.IP, address, formatAddress(address))
@@ -76,10 +76,10 @@ function makeRange(range: Range): Opaque {
 function readAddress(text: string, what: string): Address {
   const address = parseAddress(text)
   if (address instanceof Address) return address
-  const said = JSON.stringify(text.slice(0, 100))
-  if (address === 'zone') throw new CelError(`IP address ${said} with zone value is not allowed`)
-  if (address === 'mapped') throw new CelError(`IPv4-mapped IPv6 address ${said} is not allowed`)
-  throw new CelError(`${what} ${said} parse error during conversion from string: ParseAddr(${said}): unable to parse IP`)
+  const quoted = JSON.stringify(text.slice(0, 100))
+  if (address === 'zone') throw new CelError(`IP address ${quoted} with zone value is not allowed`)
+  if (address === 'mapped') throw new CelError(`IPv4-mapped IPv6 address ${quoted} is not allowed`)
+  throw new CelError(`${what} ${quoted} parse error during conversion from string: ParseAddr(${quoted}): unable to parse IP`)
 }
 
 function parseAddress(text: string): Address | 'zone' | 'mapped' | 'none' {
@@ -119,7 +119,7 @@ function parseIpv6(text: string): bigint | undefined {
   return all.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n)
 }
 
-/** RFC 5952: the longest run of two or more zero groups is left out. */
+/** RFC 5952: the longest run of two or more zero groups is omitted. */
 function formatAddress({ bits, value }: Address): string {
   if (bits === 32) return [24n, 16n, 8n, 0n].map(shift => (value >> shift) & 255n).join('.')
   const groups = Array.from({ length: 8 }, (_, index) => ((value >> BigInt(112 - 16 * index)) & 0xffffn).toString(16))

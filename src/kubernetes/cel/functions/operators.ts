@@ -2,7 +2,7 @@ import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, ListValue, MapValue, noSuchOverload, Timestamp, Uint, type Value } from '../values.ts'
 import { type Functions, int64, uint64 } from './implementation.ts'
 
-/** Arithmetic, `size`, and what is left of the operators. */
+/** Arithmetic, `size`, and the operators that `evaluate.ts` does not handle. */
 export const operators: Functions = {
   '_+_': add,
   '_-_': (a, b) => {
@@ -74,7 +74,7 @@ function divisor(value: bigint, otherwise: string): bigint {
   return value
 }
 
-/** CEL's size of a string. */
+/** The size of a string in CEL. */
 export function codePoints(text: string): number {
   chargeCost(text.length >> 4)
   let count = text.length

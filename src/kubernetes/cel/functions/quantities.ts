@@ -1,12 +1,12 @@
 import { addQuantities, compareQuantities, parseQuantity, type Quantity, quantityValue } from '../../object/quantity.ts'
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asString, type Functions, inside, int64 } from './implementation.ts'
+import { asString, type Functions, int64, unwrapOpaque } from './implementation.ts'
 import { semverLess } from './versions.ts'
 
 const nano = 1_000_000_000n
 
-/** Amounts such as `1.5Gi`. What quantities share with versions by name is here too. */
+/** Quantities such as `1.5Gi`. Includes the functions that share their names with those of versions. */
 export const quantities: Functions = {
   quantity: text => {
     const quantity = parse(asString(text))
@@ -53,7 +53,7 @@ function make(quantity: Quantity): Opaque {
 }
 
 function read(value: Value): Quantity {
-  return inside(value, opaqueNames.Quantity, isQuantity)
+  return unwrapOpaque(value, opaqueNames.Quantity, isQuantity)
 }
 
 function amount(value: Value): Quantity {

@@ -2,7 +2,7 @@ import { compileGoRegexp, type GoRegexp, goRegexpError } from '../../object/go-r
 import { CelError, PlainList, type Value } from '../values.ts'
 import { asInt, asString, type Functions } from './implementation.ts'
 
-/** Regular expressions in Go's notation, in linear time. */
+/** Regular expressions in Go's syntax, in linear time. */
 export const regexes: Functions = {
   matches: (text, pattern) => compile(pattern!).test(asString(text)),
   find: (text, pattern) => compile(pattern!).findAll(asString(text), 1)[0] ?? '',

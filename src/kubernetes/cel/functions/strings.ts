@@ -1,9 +1,9 @@
 import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, compare, Duration, ListValue, MapValue, PlainList, Timestamp, TypeValue, typeName, Uint, type Value } from '../values.ts'
 import { formatDouble, formatDuration, formatTimestamp } from './conversions.ts'
-import { asInt, asList, asString, type Functions, place } from './implementation.ts'
+import { asInt, asList, asPosition, asString, type Functions } from './implementation.ts'
 
-/** cel-go's `strings` in version 2; positions count code points. */
+/** cel-go's `strings`, version 2; positions count code points. */
 export const strings: Functions = {
   contains: (text, part) => {
     const [whole, wanted] = [asString(text), asString(part)]
@@ -20,7 +20,7 @@ export const strings: Functions = {
   },
   charAt: (text, index) => {
     const characters = runes(text!)
-    return characters[place(index, characters.length)] ?? ''
+    return characters[asPosition(index, characters.length)] ?? ''
   },
   lowerAscii: text => mapText(text!, whole => whole.replace(/[A-Z]+/g, part => part.toLowerCase())),
   upperAscii: text => mapText(text!, whole => whole.replace(/[a-z]+/g, part => part.toUpperCase())),
@@ -29,7 +29,7 @@ export const strings: Functions = {
     const [whole, wanted, by] = [asString(text), asString(old), asString(replacement)]
     const most = limit === undefined ? -1n : asInt(limit)
     if (most === 0n) return whole
-    // Counted before it is made: a short text may become a very long one.
+    // Charged in advance: a short string may become a very long one.
     const parts = cut(whole, wanted, most < 0n ? Number.POSITIVE_INFINITY : Number(most))
     chargeCost((parts.length * (by.length + 1)) >> 3)
     return parts.join(by)
@@ -47,8 +47,8 @@ export const strings: Functions = {
   },
   substring: (text, from, to) => {
     const characters = runes(text!)
-    const start = place(from, characters.length)
-    const end = to === undefined ? characters.length : place(to, characters.length)
+    const start = asPosition(from, characters.length)
+    const end = to === undefined ? characters.length : asPosition(to, characters.length)
     if (start > end) throw new CelError(`invalid substring range. start: ${start}, end: ${end}`)
     return characters.slice(start, end).join('')
   },
@@ -84,7 +84,7 @@ export function stringLastIndexOf(text: Value | undefined, part: Value | undefin
 
 type Search = (text: readonly string[], part: readonly string[], start: number) => number
 
-/** Finds `part` by code points. @param otherwise where to start when `from` is not given: the end of the text if undefined. */
+/** Finds `part` by code points. @param otherwise where to start without `from`: at the end of the string if undefined. */
 function search(
   text: Value | undefined,
   part: Value | undefined,
@@ -114,7 +114,7 @@ function mapText(text: Value, change: (text: string) => string): string {
   return change(whole)
 }
 
-/** The text between occurrences of `separator`, the first `times` of them; the empty separator is everywhere. */
+/** Splits at the first `times` occurrences of `separator`; the empty separator occurs between all characters. */
 function cut(text: string, separator: string, times: number): string[] {
   if (separator === '') {
     const characters = runes(text)
@@ -151,7 +151,7 @@ function quote(text: string): string {
   return `"${text.toWellFormed().replace(/[\p{Cc}\\"]/gu, character => escapes[character] ?? character)}"`
 }
 
-/** `%s %d %f %e %b %x %X %o %%`, the last five with a precision where Go has one. */
+/** `%s %d %f %e %b %x %X %o %%`, the last five with a precision where Go supports one. */
 function format(template: string, args: ListValue): string {
   chargeCost(template.length >> 2)
   let next = 0
@@ -178,7 +178,7 @@ function clause(verb: string, value: Value, precision: number): string {
   const refuse = () => new CelError(`error during formatting: ${kinds[verb]}, was given ${typeName(value)}`)
   switch (verb) {
     case 's':
-      return say(value)
+      return toText(value)
     case 'd':
       if (typeof value === 'bigint') return String(value)
       if (value instanceof Uint) return String(value.value)
@@ -198,8 +198,8 @@ function clause(verb: string, value: Value, precision: number): string {
     case 'x':
     case 'X': {
       const text = value instanceof Uint8Array ? hex(value) : typeof value === 'string' ? hex(new TextEncoder().encode(value)) : undefined
-      const said = text ?? toInteger(value, refuse).toString(16)
-      return verb === 'X' ? said.toUpperCase() : said
+      const digits = text ?? toInteger(value, refuse).toString(16)
+      return verb === 'X' ? digits.toUpperCase() : digits
     }
   }
   throw new CelError(`could not parse formatting clause: unrecognized formatting clause "${verb}"`)
@@ -221,7 +221,7 @@ function toInteger(value: Value, refuse: () => CelError): bigint {
   throw refuse()
 }
 
-// As Go's printer for English says numbers: 1,234.5.
+// As Go's printer for English formats numbers: 1,234.5.
 function fixed(value: number, precision: number): string {
   if (!Number.isFinite(value)) return formatDouble(value)
   const digits = Math.min(precision, 100)
@@ -234,11 +234,11 @@ function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex')
 }
 
-/** @param isInside a list or a map, where texts are quoted. */
-function say(value: Value, isInside = false): string {
+/** @param isNested within a list or a map, where strings are quoted. */
+function toText(value: Value, isNested = false): string {
   chargeCost(1)
   if (value === null) return 'null'
-  if (typeof value === 'string') return isInside ? quote(value) : value
+  if (typeof value === 'string') return isNested ? quote(value) : value
   if (typeof value === 'number') return formatDouble(value)
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (value instanceof Uint) return String(value.value)
@@ -246,10 +246,10 @@ function say(value: Value, isInside = false): string {
   if (value instanceof Timestamp) return formatTimestamp(value)
   if (value instanceof Duration) return formatDuration(value)
   if (value instanceof TypeValue) return value.name
-  if (value instanceof ListValue) return `[${[...value.values()].map(item => say(item, true)).join(', ')}]`
+  if (value instanceof ListValue) return `[${[...value.values()].map(item => toText(item, true)).join(', ')}]`
   if (value instanceof MapValue) {
     const entries = value.keys().sort(compare)
-    return `{${entries.map(key => `${say(key, true)}:${say(value.get(key)!, true)}`).join(', ')}}`
+    return `{${entries.map(key => `${toText(key, true)}:${toText(value.get(key)!, true)}`).join(', ')}}`
   }
   throw new CelError(
     `error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps`,

@@ -4,7 +4,7 @@ import { asDuration, asString, asTimestamp, type Functions } from './implementat
 const nanosPerMs = 1_000_000n
 const nanosPerSecond = 1_000_000_000n
 
-/** Parts of timestamps, in a time zone when one is named, and of durations. */
+/** Parts of timestamps, optionally in a time zone, and of durations. */
 export const times: Functions = {
   getFullYear: part(date => date.getUTCFullYear()),
   getMonth: part(date => date.getUTCMonth()),
@@ -35,7 +35,7 @@ function yearStart(date: Date): number {
   return start.getTime()
 }
 
-/** A date whose UTC fields are those that a clock in `zone` shows. */
+/** A date whose UTC fields are the local time in `zone`. */
 function local(value: Value, zone: Value | undefined): Date {
   if (!(value instanceof Timestamp)) throw noSuchOverload()
   const { nanos } = asTimestamp(value)

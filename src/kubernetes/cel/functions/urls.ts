@@ -1,9 +1,9 @@
 import { chargeCost } from '../../object/cost-limit.ts'
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, PlainList, PlainMap } from '../values.ts'
-import { asString, type Functions, inside } from './implementation.ts'
+import { asString, type Functions, unwrapOpaque } from './implementation.ts'
 
-/** URLs as Go's `url.ParseRequestURI` reads them: absolute, or an absolute path. */
+/** URLs as Go's `url.ParseRequestURI` parses them: absolute URLs or absolute paths. */
 export const urls: Functions = {
   url: text => {
     const source = asString(text)
@@ -55,10 +55,10 @@ class UrlParts {
   }
 }
 
-const url = (value: Parameters<typeof inside>[0]): UrlParts =>
-  inside(value, opaqueNames.URL, (inner): inner is UrlParts => inner instanceof UrlParts)
+const url = (value: Parameters<typeof unwrapOpaque>[0]): UrlParts =>
+  unwrapOpaque(value, opaqueNames.URL, (inner): inner is UrlParts => inner instanceof UrlParts)
 
-/** The parts, or why there are none. */
+/** The parts of a URL, or why it is invalid. */
 function parseUrl(text: string): UrlParts | string {
   if (text === '') return 'empty url'
   if (/\p{Cc}/u.test(text)) return 'net/url: invalid control character in URL'
@@ -75,7 +75,7 @@ function parseUrl(text: string): UrlParts | string {
   return new UrlParts(scheme.toLowerCase(), host, escapePath(path), query)
 }
 
-// Go escapes what may not stand in a path.
+// Go escapes characters that are not allowed in a path.
 function escapePath(path: string): string {
   return path.replace(/[^A-Za-z0-9\-_.~!$&'()*+,;=:@/%[\]]+/g, part => encodeURIComponent(part.toWellFormed()))
 }

@@ -1,6 +1,6 @@
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asBool, asString, type Functions, inside } from './implementation.ts'
+import { asBool, asString, type Functions, unwrapOpaque } from './implementation.ts'
 
 class Version {
   readonly numbers: readonly [bigint, bigint, bigint]
@@ -12,7 +12,7 @@ class Version {
   }
 }
 
-/** Semantic versions 2.0; their comparisons share names with quantities and are there. */
+/** Semantic versions 2.0. Their comparisons share names with those of quantities and are implemented there. */
 export const versions: Functions = {
   semver: (text, normalize) => {
     const source = asString(text)
@@ -26,7 +26,7 @@ export const versions: Functions = {
   patch: value => read(value!).numbers[2],
 }
 
-/** Below 0 when `a` comes before `b`. */
+/** Below 0 if `a` precedes `b`. */
 export function semverLess(a: Value, b: Value): number {
   const [left, right] = [read(a), read(b)]
   for (const [index, number] of left.numbers.entries()) {
@@ -45,12 +45,12 @@ export function semverLess(a: Value, b: Value): number {
   return left.pre.length - right.pre.length
 }
 
-const read = (value: Value): Version => inside(value, opaqueNames.Semver, (inner): inner is Version => inner instanceof Version)
+const read = (value: Value): Version => unwrapOpaque(value, opaqueNames.Semver, (inner): inner is Version => inner instanceof Version)
 
 const strict = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+([0-9A-Za-z.-]+))?$/
 const maxLength = 1_000
 
-/** The version, or why it is none. */
+/** The version, or why it is invalid. */
 function parse(text: string, isNormalized: boolean): Version | string {
   if (text === '') return 'Version string empty'
   const source = isNormalized ? normalize(text.slice(0, maxLength + 1)) : text
