@@ -21,7 +21,7 @@ const greetingResource = defineResource({
 const [dataDir = 'greetings-data', address = '127.0.0.1:7466'] = process.argv.slice(2)
 const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? []
 const server = await startServer({ dataDir, listen: { host, port: Number(port) }, log: consoleLog() }).catch(error => {
-  // Its message says what to do: the address is taken, another process has the data, the disk is full.
+  // Its message explains the cause: the address is in use, another process uses the data directory, the disk is full.
   console.error(error instanceof ServerStartError ? error.message : error)
   process.exit(1)
 })
@@ -39,7 +39,7 @@ manager.add(
   }),
 )
 console.log(`kubectl --kubeconfig ${server.kubeconfigPath} get greetings`)
-// Until SIGTERM or Ctrl-C: the controller stops first, the server it talks to last.
+// Runs until SIGTERM or Ctrl-C: the controller stops first, then its server.
 await manager.run()
 await client.close()
 await server.close()

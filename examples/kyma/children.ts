@@ -8,7 +8,7 @@ import type { FromOperator, Report, Synced, ToOperator } from './stats.ts'
 
 export type ServerProcess = { pid: number; kubeconfigPath: string; stop(): Promise<void> }
 
-/** Starts the embedded server on a data directory of its own, removed at the end. */
+/** Starts the embedded server on a temporary data directory, which is removed at the end. */
 export async function startServerProcess(flags: string[]): Promise<ServerProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-kyma-'))
   const child = spawn(process.execPath, [...flags, join(import.meta.dirname, 'server.ts'), dataDir], {
@@ -30,7 +30,7 @@ export async function startServerProcess(flags: string[]): Promise<ServerProcess
   }
 }
 
-/** An operator process and what it last said. */
+/** An operator process and its last report. */
 export class OperatorProcess {
   readonly #child: ChildProcess
   readonly #synced = Promise.withResolvers<Synced>()
@@ -72,7 +72,7 @@ export class OperatorProcess {
     return ((await done) as { seconds: number }).seconds
   }
 
-  /** As a crash. */
+  /** Simulates a crash. */
   async kill(): Promise<void> {
     await this.#end(() => this.#child.kill('SIGKILL'))
   }

@@ -5,15 +5,15 @@ import type { Renderer } from './renderer.ts'
 import type { Settings } from './settings.ts'
 import type { Counters } from './stats.ts'
 
-/** Walks each HelmComponent through its steps: one status write each, and a requeue in between instead of a sleeping worker. */
+/** Walks each HelmComponent through its steps: one status write each, with a requeue in between instead of a sleeping worker. */
 export function componentController(manager: Manager, settings: Settings, counters: Counters, renderer?: Renderer): Controller {
   const components = manager.client.resource(componentResource, { managedFields: false })
   return controller({
     name: 'helmcomponent',
     for: componentResource,
-    // Its own status writes come back as changes: they need no reconcile, the requeue is what goes on.
+    // Its own status writes come back as events and need no reconcile: the requeue continues the work.
     predicates: [predicates.generationChanged],
-    // Who still needs longest goes first when many are due: the last success comes earlier, and nothing else changes.
+    // Longest remaining work first: the last success comes earlier, and nothing else changes.
     priority: component => (settings.longestFirst ? leftSeconds(component.status?.status, component.spec.componentName) : 0),
     maxConcurrent: settings.workers,
     backoff: settings.backoff,
@@ -29,7 +29,7 @@ export function componentController(manager: Manager, settings: Settings, counte
       if (decision.step === 'started') renderer?.render(component.spec)
       const { name, namespace, resourceVersion } = component.metadata
       const status = { status: decision.step, lastReconciliation: new Date().toISOString() }
-      // With the version it was read at: a step can neither be written twice nor skipped by a reader of old news.
+      // With the version that was read: a step can neither be written twice nor skipped because of a stale cache.
       await components.patchStatus(name, { status }, { namespace, resourceVersion, signal })
       counters.componentStatusWrites++
       return decision.nextInMs === undefined ? undefined : { requeueAfterMs: decision.nextInMs, priority: priorityAfter(decision.step) }

@@ -1,6 +1,6 @@
 import { type ComponentStep, componentSteps } from './kinds.ts'
 
-/** What to do with a component now: write its next step, come back later, or nothing any more. */
+/** What to do with a component now: write its next step, requeue, or nothing. */
 export type StepDecision =
   | { kind: 'write'; step: ComponentStep; nextInMs: number | undefined }
   | { kind: 'wait'; ms: number }
@@ -8,7 +8,7 @@ export type StepDecision =
 
 /**
  * How long a component stays in a step: `started` comes after 1 s, each later step after as many seconds as its name has characters.
- * `secondMs` is how long a second of the simulation is.
+ * `secondMs` is the length of one simulated second.
  */
 export function stayMs(step: ComponentStep, componentName: string, secondMs = 1_000): number | undefined {
   switch (step) {
@@ -32,7 +32,7 @@ export function leftSeconds(step: string | undefined, componentName: string): nu
   return ms / 1_000
 }
 
-/** The simulated installation, exactly as the original did it. What is stored decides alone, so a restart changes nothing. */
+/** The simulated installation, exactly as in the original. It depends only on what is stored, so a restart changes nothing. */
 export function decideStep(
   componentName: string,
   status: { status?: string; lastReconciliation?: string } | undefined,
@@ -41,7 +41,7 @@ export function decideStep(
 ): StepDecision {
   if (!status?.status) return write('pending', componentName, secondMs)
   const at = componentSteps.indexOf(status.status as ComponentStep)
-  // A step nobody knows: someone else wrote it, so begin again.
+  // An unknown step, written by another client: start again.
   if (at < 0) return write('pending', componentName, secondMs)
   const stay = stayMs(componentSteps[at] as ComponentStep, componentName, secondMs)
   if (stay === undefined) return { kind: 'done' }

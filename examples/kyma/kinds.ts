@@ -4,7 +4,7 @@ import { defineResource, type ObjectOf, Type } from '../../src/kubernetes/index.
 const group = 'inventory.kyma-project.io'
 const version = 'v1alpha1'
 
-/** The steps of a component, in their order; a new one has none. */
+/** The steps of a component in order; a new one has none. */
 export const componentSteps = ['pending', 'started', 'failing', 'retrying', 'success'] as const
 export type ComponentStep = (typeof componentSteps)[number]
 
@@ -48,7 +48,7 @@ export const componentResource = defineResource({
   }),
   status: Type.Object({
     status: Type.Optional(Type.String({ description: `One of ${componentSteps.join(', ')}.` })),
-    lastReconciliation: Type.Optional(Type.String({ description: 'When the present step began.' })),
+    lastReconciliation: Type.Optional(Type.String({ description: 'When the current step started.' })),
   }),
   printerColumns: [
     { name: 'Component', jsonPath: '.spec.componentName' },
@@ -58,7 +58,7 @@ export const componentResource = defineResource({
 })
 export type HelmComponent = ObjectOf<typeof componentResource>
 
-/** What every Kyma of the experiment consists of. */
+/** The components of every Kyma in the experiment. */
 export const defaultComponents: readonly ComponentEntry[] = [
   ['istio', 'istio-system'],
   ['certificates', 'istio-system'],

@@ -14,21 +14,21 @@ import type { Counters } from './stats.ts'
 
 const chartVersion = '1.24.0'
 
-/** The owner's status changes when a component becomes a success, stops being one, or goes: the steps in between do not matter. */
+/** The owner's status changes when a component becomes successful, stops being so, or is deleted; intermediate steps do not matter. */
 const successChanged: Predicate = change => {
   if (change.type === 'added') return true
   const isSuccess = (object: unknown) => (object as HelmComponent).status?.status === 'success'
   return change.type === 'deleted' || isSuccess(change.old) !== isSuccess(change.object)
 }
 
-/** Makes one HelmComponent for each component of a Kyma, and tells in the Kyma's status which are not ready. */
+/** Creates one HelmComponent for each component of a Kyma, and lists in the Kyma's status which are not ready. */
 export function kymaController(manager: Manager, settings: Settings, counters: Counters): Controller {
   const { client } = manager
   const kymas = client.resource(kymaResource, { managedFields: false })
   const components = client.resource(componentResource, { managedFields: false })
   const componentCache = manager.informer(componentResource)
 
-  /** When the status of a Kyma that still waits was written last, by key: forgotten when it waits no more. */
+  /** Time of the last status write of a pending Kyma, by key; removed when it is no longer pending. */
   const toldAtMs = new Map<string, number>()
 
   const create = async (kyma: Kyma, { name, namespace }: ComponentEntry, signal: AbortSignal) => {
@@ -44,7 +44,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
       await components.create(object, { signal })
       counters.creates++
     } catch (error) {
-      // Made by us before, and the cache is behind: the watch brings it.
+      // Created by us earlier and not yet in the cache: the watch will deliver it.
       if (!isReason(error, 'AlreadyExists')) throw error
       counters.alreadyThere++
     }
@@ -55,11 +55,11 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
     for: kymaResource,
     predicates: [predicates.generationChanged],
     owns: [{ resource: componentResource, predicate: settings.noPredicates ? undefined : successChanged, delayMs: settings.collectMs }],
-    // Their creates stand in the way of the components' steps, which are as urgent.
+    // Creates compete with the components' steps, which are equally urgent.
     maxConcurrent: settings.kymaWorkers,
     backoff: settings.backoff,
     resyncMs: settings.resyncMs,
-    // Whose missing components take longest goes first; what only has a status to tell comes behind.
+    // Kymas whose missing components take longest come first; those that only need a status write come last.
     priority: kyma => (settings.longestFirst ? longest(kyma.spec.components) : 0),
     async reconcile({ key, object: kyma, signal }) {
       counters.reconciles++
@@ -74,7 +74,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
       const missing = wanted.filter(entry => !componentCache.has(keyOf(entry)))
       if (settings.longestFirst) missing.sort((left, right) => right.name.length - left.name.length)
       await Promise.all(missing.splice(0, settings.createsAtOnce).map(entry => create(kyma, entry, signal)))
-      // The rest in another turn, so that the slow components of every Kyma begin before the quick ones of any.
+      // The rest later, so that the slow components of every Kyma start before the quick ones of any.
       if (missing.length > 0) return { requeueAfterMs: 0, priority: settings.longestFirst ? longest(missing) : 0 }
 
       const keys = new Set(wanted.map(keyOf))
@@ -89,7 +89,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
       const succeeded = new Set(componentCache.indexKeys('succeeded', key))
       const waitingFor = wanted.filter(entry => !succeeded.has(keyOf(entry))).map(entry => entry.name)
       const isWaiting = waitingFor.length > 0
-      // Progress is told at intervals, however many components finish in between; the end at once.
+      // Progress is reported at intervals, however many components finish in between; completion immediately.
       const holdMs = isWaiting ? (toldAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + settings.progressMs - performance.now() : 0
       if (holdMs > 0) return { requeueAfterMs: holdMs }
       if (isWaiting) toldAtMs.set(key, performance.now())
@@ -105,7 +105,7 @@ export function kymaController(manager: Manager, settings: Settings, counters: C
   })
 }
 
-/** How many seconds the slowest of these components needs. */
+/** Seconds that the slowest of these components needs. */
 function longest(components: readonly ComponentEntry[]): number {
   return Math.max(0, ...components.map(({ name }) => leftSeconds(undefined, name)))
 }

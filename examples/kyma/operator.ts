@@ -1,4 +1,4 @@
-/** The operator in a process of its own: settings as JSON in argv[2]; reports to its parent over IPC. */
+/** The operator as a separate process: settings as JSON in argv[2]; reports to its parent over IPC. */
 import { type Client, createClient } from '../../src/kubernetes/client/index.ts'
 import { coerceError, type Log, lowPriority, Manager } from '../../src/kubernetes/controller/index.ts'
 import { objectKey } from '../../src/kubernetes/index.ts'
@@ -53,7 +53,7 @@ kymas.onChange({
   },
 })
 
-/** Loaded only where it is wanted: with it comes an API server. */
+/** Loaded only when needed, because it includes an API server. */
 async function faulty(): Promise<Client> {
   const { withFaults } = await import('../../src/kubernetes/testing/index.ts')
   return withFaults(client, { internalError: faults, filter: ({ method }) => method !== 'GET' })
@@ -76,7 +76,7 @@ const report = () =>
   })
 const reports = setInterval(report, 250)
 
-/** Reconciles everything once more, behind what is urgent; done when the queues are empty. */
+/** Reconciles everything once at low priority; done when the queues are empty. */
 async function resync(): Promise<number> {
   const began = performance.now()
   for (const object of components.list()) componentWalker.enqueue(objectKey(object), { priority: lowPriority })

@@ -2,7 +2,7 @@ import type { Report } from './stats.ts'
 
 const barWidth = 24
 
-/** One line that says how far it is: redrawn in a terminal, every 5 s elsewhere. */
+/** One line of progress: redrawn in a terminal, otherwise printed every 5 s. */
 export class Progress {
   readonly #total: number
   readonly #startedAt: number

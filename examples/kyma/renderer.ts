@@ -20,7 +20,7 @@ export class Renderer {
   readonly #keeps: boolean
   bytes = 0
 
-  /** @param keeps false renders anew each time, to see what that costs */
+  /** @param keeps false: render every time, to measure the cost */
   constructor(keeps = true) {
     this.#keeps = keeps
   }

@@ -1,6 +1,6 @@
 /**
- * `npm run kyma -- --kymas N`: starts the API server and the operator in processes of their own, creates N Kymas of 18
- * components, shows how they come up, and prints what it took. `--help` lists what else can be set.
+ * `npm run kyma -- --kymas N`: starts the API server and the operator as separate processes, creates N Kymas of 18
+ * components, shows progress, and prints the resources used. `--help` lists all settings.
  */
 import { writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
@@ -85,10 +85,10 @@ const count = positive('kymas', values.kymas)
 const namespace = 'default'
 const halfTimeMs = 34_000
 
-// What type stripping made is kept, so that neither process holds the stripper: 50 MB each from the second run on.
+// Keeps the result of type stripping, so that neither process loads the stripper: saves 50 MB each from the second run on.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'node')
 
-/** As for the operator below: without a bound V8 lets the server's heap grow to several times what is live while it is busy. */
+/** As for the operator below: without a bound V8 lets the server's heap grow to several times its live size under load. */
 const serverFlags = ['--max-semi-space-size=16', `--max-old-space-size=${Math.max(512, Math.ceil(count / 8))}`]
 const server = values.kubeconfig ? undefined : await startServerProcess([...serverFlags, ...flags(values['server-flags'])])
 const kubeconfig = values.kubeconfig ?? (server?.kubeconfigPath as string)
@@ -101,7 +101,7 @@ const settings: Settings = {
     : Math.max(4, Math.round(positive('workers', values.workers) / 2)),
   backoff: values.backoff ? parseBackoff(values.backoff) : {},
   pace: values.qps === undefined ? undefined : { qps: positive('qps', values.qps), burst: positive('burst', values.burst ?? values.qps) },
-  // The embedded server works on the requests of one connection at the same time; others may not.
+  // The embedded server handles the requests of one connection concurrently; other servers may not.
   connections: values.connections ? positive('connections', values.connections) : server ? 2 : undefined,
   render: values['render-each'] ? 'each' : values.render ? 'once' : 'no',
   faults: Number(values.faults),
@@ -116,8 +116,8 @@ const settings: Settings = {
 }
 
 /**
- * A small nursery, since much is held and little thrown away at a time; and a bound on the heap, from which V8 derives how
- * much garbage it lets gather: without one it waits until the heap is four times what is live.
+ * A small young generation, because most objects live long; and a bound on the heap, from which V8 derives how much garbage it
+ * tolerates: without one it waits until the heap is four times its live size.
  */
 const operatorFlags = [
   '--max-semi-space-size=8',
@@ -169,7 +169,7 @@ async function experiment(): Promise<number> {
   await creating
   await operator.until(report => report.succeeded >= count)
   progress.stop()
-  // One report later: peaks and counters are those of the end.
+  // One more report, so that peaks and counters are final.
   await operator.nextReport()
   const report = operator.report as Report
   const seconds = (report.lastSuccessAt - startedAt) / 1_000
@@ -216,7 +216,7 @@ async function experiment(): Promise<number> {
   return Number(summary.failed) + Number(summary.createdTwice) + (watcher ? watcher.skipped + watcher.madeTwice : 0)
 }
 
-/** 1% of the Kymas a minute lose a component, or get it back. */
+/** Every minute 1 % of the Kymas lose a component, or get it back. */
 async function churn(): Promise<Record<string, number>> {
   const minutes = 5
   const each = Math.max(1, Math.round(count / 100))
@@ -225,7 +225,7 @@ async function churn(): Promise<Record<string, number>> {
   let changed = 0
   for (let minute = 0; minute < minutes; minute++) {
     for (let index = 0; index < each; index++, changed++) {
-      // Every other minute gives back what the one before took.
+      // Every second minute restores what the previous one removed.
       const name = kymaName((Math.floor(minute / 2) * each + index) % count)
       const { spec } = await kymas.get(name, { namespace })
       const hasOry = spec.components.some(component => component.name === 'ory')
@@ -260,7 +260,7 @@ async function createKymas(client: Client, count: number): Promise<void> {
   await Promise.all(Array.from({ length: 128 }, worker))
 }
 
-/** Asks the server, not the operator, what there is in the end. */
+/** Reads the final state from the server, not from the operator. */
 async function verify(client: Client, count: number) {
   let succeeded = 0
   let components = 0

@@ -1,38 +1,38 @@
-/** What an operator process of the experiment can be told. */
+/** Settings of an operator process of the experiment. */
 export type Settings = {
   kubeconfig: string
-  /** Reconciles of components at once. */
+  /** Concurrent reconciles of components. */
   workers: number
-  /** Reconciles of Kymas at once. */
+  /** Concurrent reconciles of Kymas. */
   kymaWorkers: number
   backoff: { baseDelayMs?: number; maxDelayMs?: number }
-  /** Client-side pace; undefined is none. */
+  /** Client-side rate limit; undefined: none. */
   pace: { qps: number; burst: number } | undefined
-  /** Connections that writes spread over; undefined is the client's default. */
+  /** Connections that writes spread over; undefined: the client's default. */
   connections: number | undefined
-  /** Whether each component's chart is rendered, and if so whether the result is kept for the next with the same inputs. */
+  /** Whether charts are rendered, and if so whether the result is cached per inputs. */
   render: 'no' | 'once' | 'each'
-  /** How many of the operator's requests fail, from 0 to 1. */
+  /** Fraction of the operator's requests that fail, from 0 to 1. */
   faults: number
-  /** Reconciles everything again after this long; undefined is never. */
+  /** Resync interval; undefined: never. */
   resyncMs: number | undefined
-  /** How many components of a Kyma are created before another Kyma has its turn. */
+  /** Components of one Kyma that are created per reconcile. */
   createsAtOnce: number
-  /** Every change of a component reconciles its Kyma, as the original did. */
+  /** Every change of a component reconciles its Kyma, as in the original. */
   noPredicates: boolean
-  /** How long changes of components are collected before their Kyma is reconciled. */
+  /** How long changes of components are batched before their Kyma is reconciled. */
   collectMs: number
-  /** How long after one status write of a Kyma that still waits the next is held back; its success never is. */
+  /** Minimum interval between status writes of a pending Kyma; its success is written immediately. */
   progressMs: number
   /** How many objects of a cache are kept parsed. */
   hotObjects: number
-  /** Creates the components that take longest first, and lets those go first that still need longest. */
+  /** Creates the slowest components first, and reconciles the longest remaining work first. */
   longestFirst: boolean
-  /** How long a second of the simulated installation takes. */
+  /** Length of one second of the simulated installation. */
   secondMs: number
 }
 
-/** Parses `1s..1000s`, `5ms..1000s` or plain seconds `1..1000`. @throws {TypeError} saying what came. */
+/** Parses `1s..1000s`, `5ms..1000s` or plain seconds `1..1000`. @throws {TypeError} with the text that was given. */
 export function parseBackoff(text: string): { baseDelayMs: number; maxDelayMs: number } {
   const match = /^(\d+(?:\.\d+)?)(ms|s)?\.\.(\d+(?:\.\d+)?)(ms|s)?$/.exec(text)
   if (!match) throw new TypeError(`--backoff must be MIN..MAX such as 1s..1000s or 5ms..30s, got ${JSON.stringify(text)}`)

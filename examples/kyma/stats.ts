@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What the operator counts as it works. */
+/** The operator's counters. */
 export type Counters = {
   creates: number
   alreadyThere: number
@@ -21,7 +21,7 @@ export const newCounters = (): Counters => ({
   lastSuccessAt: 0,
 })
 
-/** What the operator tells the starter, several times a second. */
+/** Report of the operator to its parent, several times a second. */
 export type Report = Counters & {
   type: 'report'
   kymas: number
@@ -49,7 +49,7 @@ export function ownUsage(): { rssMb: number; peakRssMb: number; cpuSeconds: numb
   return { ...memoryOf(process.pid), cpuSeconds: (userCPUTime + systemCPUTime) / 1e6 }
 }
 
-/** Resident memory of a process now and at its peak. Outside Linux only our own is known, and the peak may include our parent's. */
+/** Resident memory of a process now and at its peak. Outside Linux only this process's own is known, and the peak may include its parent's. */
 export function memoryOf(pid: number): { rssMb: number; peakRssMb: number } {
   try {
     const text = readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -61,7 +61,7 @@ export function memoryOf(pid: number): { rssMb: number; peakRssMb: number } {
   }
 }
 
-/** CPU seconds another process has used, user and system; NaN where there is no /proc. */
+/** CPU seconds that another process has used, user and system; NaN without /proc. */
 export function cpuSecondsOf(pid: number): number {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -3,8 +3,8 @@ import { listWatch } from '../../src/kubernetes/client/index.ts'
 import { componentResource, componentSteps } from './kinds.ts'
 
 /**
- * A witness beside the operator: follows every HelmComponent by a watch of its own and counts steps that were skipped,
- * and components that were made twice (the same name with another uid).
+ * Independent verification: follows every HelmComponent with its own watch and counts skipped steps and components that were created
+ * twice (the same name with another UID).
  */
 export class StepWatcher {
   steps = 0

@@ -1,4 +1,4 @@
-/** The smallest useful operator: whoever asks for seats gets a crew. `node examples/operators/boats.ts [KUBECONFIG]` */
+/** The smallest useful operator: every Boat gets a crew for its seats. `node examples/operators/boats.ts [KUBECONFIG]` */
 import { createClient, installKinds } from '../../src/kubernetes/client/index.ts'
 import {
   type Controller,
@@ -16,7 +16,7 @@ export const boatResource = defineResource({
   kind: 'Boat',
   plural: 'boats',
   scope: 'Namespaced',
-  description: 'A boat and how many it seats.',
+  description: 'A boat and its number of seats.',
   spec: Type.Object({ seats: Type.Integer({ minimum: 1 }) }),
   status: Type.Object({ crew: Type.Optional(Type.Integer()) }),
 })

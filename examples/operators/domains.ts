@@ -24,10 +24,10 @@ export const domainResource = defineResource({
 })
 
 const finalizer = 'harbor.example/registry'
-/** How often the registry is looked at: it tells nobody when someone else changes it. */
+/** How often the registry is checked: it sends no events when another client changes it. */
 const lookEveryMs = 60_000
 
-/** The external system. Both calls may be made twice with the same effect, as every call of a reconcile must be. */
+/** The external system. Both calls are idempotent, as every call of a reconcile must be. */
 export type Registry = {
   set(name: string, address: string, signal: AbortSignal): Promise<void>
   remove(name: string, signal: AbortSignal): Promise<void>
@@ -44,13 +44,13 @@ export function domainController(registry: Registry): Controller {
       if (!domain) return
       const { name, address } = domain.spec
       if (domain.metadata.deletionTimestamp) {
-        // First there, then here: a failure in between is tried again.
+        // First the external system, then the finalizer: a failure in between is retried.
         await registry.remove(domain.status?.registered ?? name, signal)
         await removeFinalizer(client, domain, finalizer)
         return
       }
       if (!name.includes('.')) throw new TerminalError(`spec.name ${JSON.stringify(name)} must have a dot`)
-      // Before anything is made outside: whatever happens next, the deletion will come by here.
+      // Before anything is created externally: from now on a deletion always runs the cleanup.
       const held = await addFinalizer(client, domain, finalizer)
       if (held.status?.registered && held.status.registered !== name) await registry.remove(held.status.registered, signal)
       await registry.set(name, address, signal)

@@ -1,4 +1,4 @@
-/** Owned objects: a Fleet has one ConfigMap for each of its ships. `node examples/operators/fleets.ts [KUBECONFIG]` */
+/** Owned objects: a Fleet has one ConfigMap per ship. `node examples/operators/fleets.ts [KUBECONFIG]` */
 import { configMapResource, createClient, installKinds } from '../../src/kubernetes/client/index.ts'
 import {
   type Controller,
@@ -22,7 +22,7 @@ export const fleetResource = defineResource({
 })
 
 export function fleetController(manager: Manager): Controller {
-  // The cache holds only what is ours, however many ConfigMaps the cluster has.
+  // The cache holds only our own ConfigMaps, however many the cluster has.
   const selection = { labelSelector: 'harbor.example/fleet' }
   const orders = manager.informer(configMapResource, {
     ...selection,
@@ -31,7 +31,7 @@ export function fleetController(manager: Manager): Controller {
   return controller({
     name: 'fleets',
     for: fleetResource,
-    // Someone deletes or edits an order: its Fleet is reconciled and puts it right.
+    // If an owned ConfigMap is edited or deleted, its Fleet is reconciled and corrects it.
     owns: [{ resource: configMapResource, informer: selection }],
     async reconcile({ key, object: fleet, client }) {
       if (!fleet || fleet.metadata.deletionTimestamp) return
