@@ -1,4 +1,4 @@
-/** What 1,000 Ready Stacks cost while nothing happens. `--stacks N` for another number. */
+/** Memory and CPU of 1,000 idle Ready Stacks. `--stacks N` sets their number. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -47,7 +47,7 @@ export async function bench(args: string[]): Promise<Bench> {
     const cpuPercent = ((process.cpuSeconds() - cpuBefore) / (observeMs / 1_000)) * 100
     return {
       title: `${count} Ready Stacks, idle`,
-      about: `All-in-one process; each Stack really ran once (engine command, one-shot worker). CPU over ${observeMs / 1_000} s, ${settleMs / 1_000} s after the last became Ready, when the history of the burst is over.`,
+      about: `All-in-one process; each Stack really ran once (engine command, one-shot worker). CPU over ${observeMs / 1_000} s, ${settleMs / 1_000} s after the last became Ready, when the burst's history has expired.`,
       rows: [
         {
           stacks: count,

@@ -1,9 +1,9 @@
-/** What importing the library costs: RSS of a process that did, over one that did not. */
+/** Cost of importing the library: RSS of a process that imports it minus that of one that does not. */
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { Bench } from './run.ts'
 
-const rooms = ['controller', 'client'].map(room => join(import.meta.dirname, '..', 'src', 'kubernetes', room, 'index.ts'))
+const modules = ['controller', 'client'].map(module => join(import.meta.dirname, '..', 'src', 'kubernetes', module, 'index.ts'))
 const repeats = 7
 
 export async function bench(): Promise<Bench> {
@@ -25,11 +25,11 @@ export async function bench(): Promise<Bench> {
   const bare = measure('')
   const rows = [
     { what: 'bare Node', ...bare },
-    { what: 'import of controller + client', ...measure(rooms.map(room => `await import(${JSON.stringify(room)})`).join(';')) },
+    { what: 'import of controller + client', ...measure(modules.map(module => `await import(${JSON.stringify(module)})`).join(';')) },
     {
       what: 'import, and a client that sent a request',
       ...measure(
-        `const { createClient } = await import(${JSON.stringify(rooms[1])}); await import(${JSON.stringify(rooms[0])}); const client = await createClient({ cluster: { server: 'http://127.0.0.1:1' } }); await client.request({ method: 'GET', path: '/' }).catch(() => undefined); await client.close()`,
+        `const { createClient } = await import(${JSON.stringify(modules[1])}); await import(${JSON.stringify(modules[0])}); const client = await createClient({ cluster: { server: 'http://127.0.0.1:1' } }); await client.request({ method: 'GET', path: '/' }).catch(() => undefined); await client.close()`,
       ),
     },
   ].map(({ what, rssMb, ms }) => ({ what, 'RSS MB': rssMb, 'over bare MB': rssMb - bare.rssMb, 'ms to here': ms }))

@@ -1,4 +1,4 @@
-/** How many watch events a second an informer takes in, and what the objects it keeps cost. `--objects N --hot N` for other numbers. */
+/** Watch events per second that an informer processes, and memory per cached object. `--objects N --hot N` set the numbers. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ export async function bench(args: string[]): Promise<Bench> {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const used = () => {
-    // Twice: what a finished answer held is let go with the first.
+    // Twice: the first collection only releases what a finished response held.
     gc()
     gc()
     const { heapUsed, external } = process.memoryUsage()
@@ -54,7 +54,7 @@ export async function bench(args: string[]): Promise<Bench> {
 
     const done = Promise.withResolvers<void>()
     let seen = 0
-    // As a controller looks at changes of its own kind.
+    // Like a controller that watches its own kind.
     informer.onChange({
       changed: ({ type }) => {
         if (type === 'updated' && ++seen === events) done.resolve()
@@ -83,7 +83,7 @@ export async function bench(args: string[]): Promise<Bench> {
   }
   return {
     title: 'Informer',
-    about: `List and ${events} watch events over HTTP on the loopback interface, the sender in a process of its own.`,
+    about: `List and ${events} watch events over HTTP on the loopback interface, sender in a separate process.`,
     rows,
   }
 }

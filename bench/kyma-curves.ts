@@ -1,5 +1,5 @@
 /**
- * What each setting of an operator does to the Kyma experiment, in small: `npm run bench -- kyma-curves --json docs/images/kyma-curves.json`,
+ * The effect of each operator setting on a scaled-down Kyma experiment: `npm run bench -- kyma-curves --json docs/images/kyma-curves.json`,
  * then `node scripts/draw-kyma-curves.ts`. A second of the simulated installation takes 200 ms, so one Kyma takes 13.4 s.
  */
 import { spawn } from 'node:child_process'
@@ -15,10 +15,10 @@ const points: Point[] = [
   ...['100', '200', '400', '800', 'none'].map(qps => point('pace', qps, qps === 'none' ? '' : `--qps ${qps} --burst ${qps}`)),
   ...['5ms', '50ms', '200ms', '1s', '5s'].map(base => point('backoff', base, `--faults 0.1 --backoff ${base}..1000s`)),
   ...['250', '500', '1000', '2000', '5000', 'never'].map(ms => point('resync', ms, ms === 'never' ? '' : `--resync-every ${ms}`)),
-  point('predicates', 'with, collected 1s', '--collect 1000'),
-  point('predicates', 'with, collected 0.2s', ''),
-  point('predicates', 'with, not collected', '--collect 0'),
-  point('predicates', 'without, not collected', '--no-predicates --collect 0'),
+  point('predicates', 'with, batched 1s', '--collect 1000'),
+  point('predicates', 'with, batched 0.2s', ''),
+  point('predicates', 'with, not batched', '--collect 0'),
+  point('predicates', 'without, not batched', '--no-predicates --collect 0'),
   point('rendering', 'none', ''),
   point('rendering', 'once per chart', '--render'),
   point('rendering', 'for each component', '--render-each'),
@@ -62,7 +62,7 @@ async function run(args: string[]): Promise<Record<string, string | number>> {
     const script = join(import.meta.dirname, '..', 'examples', 'kyma', 'run.ts')
     const child = spawn(process.execPath, [script, ...args, '--json', file], { stdio: 'ignore' })
     const [code] = await once(child, 'exit')
-    if (code !== 0) throw new Error(`kyma ${args.join(' ')} ended with ${code}`)
+    if (code !== 0) throw new Error(`kyma ${args.join(' ')} exited with code ${code}`)
     return JSON.parse(readFileSync(file, 'utf8'))
   } finally {
     rmSync(directory, { recursive: true, force: true })

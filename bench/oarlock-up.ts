@@ -15,7 +15,7 @@ export type Up = {
   kill(): Promise<void>
 }
 
-/** Starts `oarlock up` on free ports in its own process; resolves when its API answers. Times count from before the spawn. */
+/** Starts `oarlock up` on free ports in its own process; resolves when its API responds. Times are measured from before the spawn. */
 export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const startedAtMs = performance.now()
   const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
@@ -30,7 +30,7 @@ export async function up(dataDir: string, args: string[] = []): Promise<Up> {
   const kubeconfig = join(dataDir, 'kubeconfig')
   let client: Client | undefined
   while (!client) {
-    if (child.exitCode !== null) throw new Error(`oarlock up ended with ${child.exitCode}`)
+    if (child.exitCode !== null) throw new Error(`oarlock up exited with code ${child.exitCode}`)
     await sleep(10)
     if (!existsSync(kubeconfig)) continue
     const candidate = await createClient({ kubeconfig }).catch(() => undefined)

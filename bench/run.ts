@@ -4,7 +4,7 @@ import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { printTable } from './table.ts'
 
-/** What a bench returns: rows of one table. Numbers keep their units in the column's name. */
+/** Result of a bench: rows of one table. Units are in the column names. */
 export type Bench = { title: string; about: string; rows: Record<string, string | number>[] }
 
 const benches: Record<string, () => Promise<{ bench(args: string[]): Promise<Bench> }>> = {
@@ -31,7 +31,7 @@ const [name = ''] = positionals
 const load = benches[name]
 if (!load) {
   console.error(
-    `bench ${JSON.stringify(name)} is not one of ${Object.keys(benches).join(', ')}. Usage: npm run bench -- NAME [--json FILE]`,
+    `unknown bench ${JSON.stringify(name)}: must be one of ${Object.keys(benches).join(', ')}; usage: npm run bench -- NAME [--json FILE]`,
   )
   process.exit(2)
 }

@@ -1,4 +1,4 @@
-/** A controller under faults in a hundredth of its requests, for `--minutes N` (default 10): what does it keep? */
+/** Memory growth of a controller with faults in 1 % of its requests, for `--minutes N` (default 10). */
 import { parseArgs } from 'node:util'
 import { growthPerRound, soak } from '../test/support/soak.ts'
 import type { Bench } from './run.ts'
@@ -22,7 +22,7 @@ export async function bench(args: string[]): Promise<Bench> {
       faults,
       'heap first, MB': heapMb[0] ?? 0,
       'heap last, MB': heapMb.at(-1) ?? 0,
-      // What grows only at first (compiled code, caches up to their bound) is no leak: the second half tells.
+      // Growth at the start only (compiled code, bounded caches) is not a leak; growth in the second half is.
       'growth per 100 rounds, MB': growthPerRound(heapMb) * 100,
       'in the second half': growthPerRound(heapMb.slice(heapMb.length >> 1)) * 100,
       'open resources, most': Math.max(...settled.map(({ resources }) => resources)),

@@ -1,4 +1,4 @@
-/** From process start to the API answering, to the first Ready sample Stack, to the last. */
+/** Time from process start until the API responds, until the first sample Stack is Ready, and until the last one is. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Prints rows as an aligned table; numbers to the right. */
+/** Prints rows as an aligned table; numbers are right-aligned. */
 export function printTable(rows: Record<string, string | number>[]): void {
   const columns = Object.keys(rows[0] ?? {})
   const text = (value: string | number | undefined) => (typeof value === 'number' ? formatNumber(value) : (value ?? ''))

@@ -1,6 +1,6 @@
 /**
- * Draws the figures of `npm run bench -- kyma-curves --json docs/images/kyma-curves.json` as pictures for
- * docs/operators-at-scale.md: one SVG for each setting, beside the figures. `node scripts/draw-kyma-curves.ts`
+ * Draws the figures of `npm run bench -- kyma-curves --json docs/images/kyma-curves.json` as charts for
+ * docs/operators-at-scale.md: one SVG per setting, next to the figures. `node scripts/draw-kyma-curves.ts`
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const cpu: Panel = { column: 'operator CPU s', title: 'CPU seconds of the operat
 const memory: Panel = { column: 'operator RSS MB', title: 'operator RSS at the end, MB' }
 
 const pictures: Picture[] = [
-  { setting: 'pace', title: 'Client pace', unit: 'requests a second', shape: 'line', panels: [seconds, cpu] },
+  { setting: 'pace', title: 'Request rate limit', unit: 'requests a second', shape: 'line', panels: [seconds, cpu] },
   {
     setting: 'backoff',
     title: 'Backoff, when one write in ten fails',
@@ -41,8 +41,8 @@ const pictures: Picture[] = [
     ],
   },
   { setting: 'rendering', title: 'Rendering', unit: '', shape: 'bars', panels: [cpu, memory] },
-  { setting: 'workers', title: 'Workers', unit: 'components reconciled at once', shape: 'line', panels: [seconds, cpu] },
-  { setting: 'hot', title: 'Compact cache', unit: 'objects kept parsed', shape: 'line', panels: [memory, cpu] },
+  { setting: 'workers', title: 'Concurrency', unit: 'components reconciled concurrently', shape: 'line', panels: [seconds, cpu] },
+  { setting: 'hot', title: 'Packed cache', unit: 'objects kept parsed', shape: 'line', panels: [memory, cpu] },
 ]
 
 const width = 860
@@ -142,7 +142,7 @@ function text(x: number, y: number, words: string, size: number, fill: string, a
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${size}" fill="${fill}" text-anchor="${anchor}" font-weight="${weight}">${escaped(words)}</text>`
 }
 
-/** A number over a line: with a white rim, so that the line does not cross it. */
+/** A number above a line, with a white outline so that the line does not cross it. */
 function halo(x: number, y: number, words: string): string {
   return text(x, y, words, 10, ink.text, 'middle').replace('<text ', '<text paint-order="stroke" stroke="#ffffff" stroke-width="3" ')
 }

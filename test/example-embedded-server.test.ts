@@ -8,7 +8,7 @@ import { createClient } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { makeDataDir, removeDirectory } from './support/oarlock-process.ts'
 
-test('greetings.ts: a program serves an API of its own, answers in it, and stops in good order', async () => {
+test('greetings.ts serves its own API, reconciles its kind, and stops gracefully', async () => {
   const dataDir = makeDataDir()
   const example = join(import.meta.dirname, '..', 'examples', 'embedded-server', 'greetings.ts')
   const child = spawn(process.execPath, [example, dataDir, '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] })

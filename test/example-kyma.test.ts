@@ -7,7 +7,7 @@ import { parseBackoff } from '../examples/kyma/settings.ts'
 
 const at = (ms: number) => new Date(ms).toISOString()
 
-test('the steps of a component, and when each comes', () => {
+test('a component goes through its steps at the expected times', () => {
   const walk = (name: string) => {
     const steps: string[] = []
     let status: { status: string; lastReconciliation: string } | undefined
@@ -31,7 +31,7 @@ test('the steps of a component, and when each comes', () => {
     step: 'failing',
     nextInMs: 3_000,
   })
-  // A clock that stepped back waits at most one stay.
+  // A clock that stepped back delays by one step at most.
   deepEqual(decideStep('ory', { status: 'started', lastReconciliation: at(60_000) }, 0), { kind: 'wait', ms: 3_000 })
   deepEqual(
     [undefined, 'pending', 'started', 'retrying', 'success'].map(step => leftSeconds(step, 'ory')),
@@ -44,7 +44,7 @@ test('18 components, of which the slowest needs 67 s', () => {
   equal(Math.max(...defaultComponents.map(({ name }) => leftSeconds(undefined, name))), 67)
 })
 
-test('settings are read, and a chart is rendered once per digest', () => {
+test('settings are parsed, and a chart is rendered once per digest', () => {
   deepEqual(parseBackoff('1s..1000s'), { baseDelayMs: 1_000, maxDelayMs: 1_000_000 })
   deepEqual(parseBackoff('5ms..30'), { baseDelayMs: 5, maxDelayMs: 30_000 })
   throws(() => parseBackoff('fast'), /--backoff must be MIN..MAX/)

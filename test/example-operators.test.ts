@@ -25,7 +25,7 @@ async function running(prepare: (manager: Manager) => void, run: (manager: Manag
   }
 }
 
-test('boats.ts: a boat gets its crew, and another one after its spec changes', async () => {
+test('boats.ts: a boat gets its crew, and a different one after its spec changes', async () => {
   await running(
     manager => manager.add(boatController()),
     async manager => {
@@ -39,32 +39,32 @@ test('boats.ts: a boat gets its crew, and another one after its spec changes', a
   )
 })
 
-test('fleets.ts: orders are made, put right, and removed with their ship', async () => {
+test('fleets.ts: ConfigMaps are created, corrected, and deleted with their ship', async () => {
   await running(
     manager => manager.add(fleetController(manager)),
     async manager => {
       const fleets = api.client.resource(fleetResource)
       const maps = api.client.resource(configMapResource)
       const orders = manager.informer(configMapResource, { labelSelector: 'harbor.example/fleet' })
-      const says = () =>
+      const configMaps = () =>
         orders
           .list()
           .map(({ metadata, data }) => `${metadata.name}:${data?.port}`)
           .sort()
           .join()
       await fleets.create({ metadata: { name: 'north' }, spec: { ships: ['a', 'b'], port: 'Kiel' } })
-      await eventually(() => says() === 'north-a:Kiel,north-b:Kiel', 'two orders')
+      await eventually(() => configMaps() === 'north-a:Kiel,north-b:Kiel', 'two orders')
       await maps.delete('north-a')
       await maps.patch('north-b', { data: { port: 'Rome' } }, { type: 'merge' })
-      await eventually(() => says() === 'north-a:Kiel,north-b:Kiel', 'both are put right')
+      await eventually(() => configMaps() === 'north-a:Kiel,north-b:Kiel', 'both are corrected')
       await fleets.patch('north', { spec: { ships: ['b', 'c'] } }, { type: 'merge' })
-      await eventually(() => says() === 'north-b:Kiel,north-c:Kiel', 'a went, c came')
+      await eventually(() => configMaps() === 'north-b:Kiel,north-c:Kiel', 'a was deleted, c was created')
       await eventually(() => manager.informer(fleetResource).get('default/north')?.status?.ready === 2, 'two are ready')
     },
   )
 })
 
-test('domains.ts: the record outside follows, and is gone before the object is; a bad name is not tried again', async () => {
+test('domains.ts: the external record follows and is deleted before the object; an invalid name is not retried', async () => {
   const records = new Map<string, string>()
   let failures = 2
   const registry = {

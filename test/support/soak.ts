@@ -36,16 +36,15 @@ export type SoakReport = {
   rounds: SoakRound[]
   reconciles: number
   faults: number
-  /** Open resources of the process before the client was made and after all was stopped. */
+  /** Open resources of the process before the client was created and after everything was stopped. */
   resourcesBefore: number
   resourcesAfter: number
   warnings: string[]
 }
 
 /**
- * Rounds of the same work (objects made, changed, reconciled with a finalizer and a status, deleted) with every kind of
- * fault in a hundredth of the requests, until `isOver`. After each round all is idle and garbage is collected, so that
- * what is left is what is kept.
+ * Rounds of the same work (objects created, changed, reconciled with a finalizer and a status, deleted) with every kind of fault in 1 %
+ * of the requests, until `isOver`. After each round everything is idle and garbage is collected, so that what remains is retained.
  */
 export async function soak(
   isOver: (rounds: SoakRound[]) => boolean,
@@ -111,7 +110,11 @@ export async function soak(
       await Promise.all(names.map(name => handle.patch(name, { spec: { depth: 2 } }, { type: 'merge' })))
       await eventually(() => areSeen(2), 'all are seen again', 30_000)
       await Promise.all(names.map(name => handle.delete(name)))
-      await eventually(() => buoys.size === 0 && made.depth.running + made.depth.waiting + made.depth.delayed === 0, 'all are gone', 30_000)
+      await eventually(
+        () => buoys.size === 0 && made.depth.running + made.depth.waiting + made.depth.delayed === 0,
+        'all are deleted',
+        30_000,
+      )
       gc()
       const { heapUsed, external } = process.memoryUsage()
       rounds.push({
@@ -129,7 +132,7 @@ export async function soak(
     process.off('warning', onWarning)
     rmSync(dataDir, { recursive: true, force: true })
   }
-  await eventually(() => process.getActiveResourcesInfo().length <= resourcesBefore, 'sockets and timers are gone', 5_000).catch(
+  await eventually(() => process.getActiveResourcesInfo().length <= resourcesBefore, 'sockets and timers are closed', 5_000).catch(
     () => undefined,
   )
   return {
@@ -143,8 +146,8 @@ export async function soak(
 }
 
 /**
- * Growth of a figure per round: the median of the slopes between all pairs of rounds (Theil and Sen), so that rounds in which
- * something was late do not count, and a leak does.
+ * Growth per round: the median of the slopes between all pairs of rounds (Theil-Sen estimator), which ignores single outliers and
+ * detects a leak.
  */
 export function growthPerRound(figures: readonly number[]): number {
   const slopes = figures.flatMap((figure, index) => figures.slice(index + 1).map((later, distance) => (later - figure) / (distance + 1)))
