@@ -29,13 +29,13 @@ after(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-test('the same answers as over the network', async () => {
+test('returns the same responses as over the network', async () => {
   const maps = client.resource(configMaps)
-  const made = await maps.create({ metadata: { name: 'a', ...at }, data: { text: 'žluťoučký 🐎 \u2028' } })
+  const created = await maps.create({ metadata: { name: 'a', ...at }, data: { text: 'žluťoučký 🐎 \u2028' } })
   assert.deepEqual((await maps.get('a', at)).data, { text: 'žluťoučký 🐎 \u2028' })
   await assert.rejects(maps.create({ metadata: { name: 'a', ...at } }), error => isReason(error, 'AlreadyExists'))
   await maps.patch('a', { data: { text: 'b' } }, { type: 'merge', ...at })
-  const { resourceVersion } = made.metadata
+  const { resourceVersion } = created.metadata
   await assert.rejects(maps.patch('a', { data: {} }, { type: 'merge', ...at, resourceVersion }), error => isReason(error, 'Conflict'))
   const applied = await maps.apply({ metadata: { name: 'a', ...at }, data: { text: 'c' } }, { force: true })
   assert.equal(applied.data?.text, 'c')
@@ -44,7 +44,7 @@ test('the same answers as over the network', async () => {
   await assert.rejects(maps.get('a', at), error => isReason(error, 'NotFound'))
 })
 
-test('a list larger than what is held back', async () => {
+test('returns a list that is larger than the backpressure limit', async () => {
   const maps = client.resource(configMaps)
   const text = 'x'.repeat(100_000)
   await Promise.all(Array.from({ length: 30 }, (_, i) => maps.create({ metadata: { name: `large-${i}`, ...at }, data: { text } })))
@@ -52,15 +52,15 @@ test('a list larger than what is held back', async () => {
   assert.equal(items.filter(({ data }) => data?.text === text).length, 30)
 })
 
-test('a list that is read slowly is held back, whatever it is long', async () => {
+test('a slow reader delays a list of any length (backpressure)', async () => {
   const local = server.connect()
-  let handedOver = 0
+  let sentBytes = 0
   const counted: typeof local = {
     call: (request, sink) =>
       local.call(request, {
         head: (status, headers) => sink.head(status, headers),
         data(chunk) {
-          handedOver += chunk.length
+          sentBytes += chunk.length
           sink.data(chunk)
         },
         end: () => sink.end(),
@@ -72,19 +72,19 @@ test('a list that is read slowly is held back, whatever it is long', async () =>
   const { body } = await slow.stream({ method: 'GET', path: '/api/v1/namespaces/default/configmaps' })
   let before = -1
   await eventually(() => {
-    const isStill = handedOver > 0 && handedOver === before
-    before = handedOver
-    return isStill
-  }, 'the server to wait')
-  assert.ok(handedOver < 2_000_000, `${handedOver} bytes were handed over to a reader that took none`)
-  let taken = 0
-  for await (const chunk of body) taken += chunk.length
-  assert.ok(taken > 3_000_000)
-  assert.equal(taken, handedOver)
+    const hasStopped = sentBytes > 0 && sentBytes === before
+    before = sentBytes
+    return hasStopped
+  }, 'the server to pause')
+  assert.ok(sentBytes < 2_000_000, `${sentBytes} bytes were sent to a reader that consumed none`)
+  let readBytes = 0
+  for await (const chunk of body) readBytes += chunk.length
+  assert.ok(readBytes > 3_000_000)
+  assert.equal(readBytes, sentBytes)
   await slow.close()
 })
 
-test('a reader that leaves is forgotten at once, not when its signal aborts', async () => {
+test('a reader that leaves the loop cancels its request immediately', async () => {
   const local = server.connect()
   let cancels = 0
   const counted: typeof local = {
@@ -98,63 +98,63 @@ test('a reader that leaves is forgotten at once, not when its signal aborts', as
     },
   }
   const token = server.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
-  const leaving = await createClient({ cluster: { server: server.url, token }, local: counted })
+  const other = await createClient({ cluster: { server: server.url, token }, local: counted })
   const stop = new AbortController()
   const before = server.stats().watchers
-  for await (const _ of leaving.resource(configMaps).watch({ ...at, signal: stop.signal })) break
+  for await (const _ of other.resource(configMaps).watch({ ...at, signal: stop.signal })) break
   assert.deepEqual([cancels, server.stats().watchers], [1, before])
   stop.abort()
-  await leaving.close()
+  await other.close()
   assert.equal(cancels, 1)
 })
 
-test('a watch: what happens, its end by the reader, and what it leaves', async () => {
+test('a watch delivers events and is removed from the server when its signal aborts', async () => {
   const maps = client.resource(configMaps)
-  const seen: string[] = []
+  const events: string[] = []
   const stop = new AbortController()
   const before = server.stats().watchers
   const watching = (async () => {
     for await (const { type, object } of maps.watch({ ...at, labelSelector: 'watched', signal: stop.signal })) {
-      seen.push(`${type} ${object.metadata.name}`)
+      events.push(`${type} ${object.metadata.name}`)
     }
   })()
   await eventually(() => server.stats().watchers === before + 1, 'the watch')
   await maps.create({ metadata: { name: 'seen', ...at, labels: { watched: 'yes' } } })
   await maps.delete('seen', at)
-  await eventually(() => seen.length === 2, 'both events')
-  assert.deepEqual(seen, ['ADDED seen', 'DELETED seen'])
+  await eventually(() => events.length === 2, 'both events')
+  assert.deepEqual(events, ['ADDED seen', 'DELETED seen'])
   stop.abort()
   await watching
   await eventually(() => server.stats().watchers === before, 'the end of the watch')
 })
 
-test('who asks is told by the token, and may do no more than over the network', async () => {
-  const nobody = await connect('not-a-token')
-  await assert.rejects(nobody.resource(configMaps).list(at), error => isReason(error, 'Unauthorized'))
+test('authenticates by token and authorizes as over the network', async () => {
+  const unauthenticated = await connect('not-a-token')
+  await assert.rejects(unauthenticated.resource(configMaps).list(at), error => isReason(error, 'Unauthorized'))
   const eve = await connect(server.issueToken({ name: 'eve', groups: [], ttlMs: 600_000 }))
   await assert.rejects(eve.resource(configMaps).list(at), error => isReason(error, 'Forbidden'))
-  await Promise.all([nobody.close(), eve.close()])
+  await Promise.all([unauthenticated.close(), eve.close()])
 })
 
-test('what is too large is refused; mounts are for the network; an abort before and during a request', async () => {
+test('rejects an object that is too large, a path of a mount, and requests whose signal aborts', async () => {
   const maps = client.resource(configMaps)
   const tooLarge = { metadata: { name: 'huge', ...at }, data: { text: 'x'.repeat(3_200_000) } }
   await assert.rejects(maps.create(tooLarge), error => isReason(error, 'RequestEntityTooLarge'))
   await assert.rejects(client.request({ method: 'GET', path: '/mounted/a' }), /\/mounted\/a is served to the network only/)
   await assert.rejects(client.request({ method: 'GET', path: '/version', signal: AbortSignal.abort(new Error('before')) }), /before/)
   const during = new AbortController()
-  const asked = client.request({ method: 'GET', path: '/version', signal: during.signal })
+  const pending = client.request({ method: 'GET', path: '/version', signal: during.signal })
   during.abort(new Error('during'))
-  await assert.rejects(asked, /during/)
+  await assert.rejects(pending, /during/)
 })
 
-test('a server that stops ends watches and answers nothing more; a closed client says so', async () => {
+test('a stopped server ends watches and rejects requests; a closed client rejects requests with its own error', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-local-'))
   const other = await startServer({ dataDir: directory, listen: { port: 0 } })
   const token = other.issueToken({ name: 'root', groups: ['system:masters'], ttlMs: 600_000 })
   const late = await createClient({ cluster: { server: other.url, caCertificate: other.caCertificate, token }, local: other.connect() })
   const watching = (async () => {
-    for await (const _ of late.resource(configMaps).watch({ ...at, labelSelector: 'none' })) assert.fail('nothing happens here')
+    for await (const _ of late.resource(configMaps).watch({ ...at, labelSelector: 'none' })) assert.fail('unexpected event')
   })().catch((error: unknown) => error)
   await eventually(() => other.stats().watchers > 0, 'the watch')
   await other.close()
