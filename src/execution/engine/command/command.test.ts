@@ -27,7 +27,7 @@ const run = async (context: EngineContext, options = {}) => {
 
 test('a command reads its inputs from the environment, writes outputs and a state, and reports progress', async t => {
   const script = `
-echo "::progress 1/2 rowing"
+echo "::progress 1/2 building"
 printf '{"greeting": "%s %s", "token": {"value": "%s", "sensitive": true}}' "$OARLOCK_VAR_greeting" "$OARLOCK_VAR_sizes" "$OARLOCK_VAR_token" > "$OARLOCK_OUTPUTS"
 printf '{"runs": %s}' "$OARLOCK_EPOCH" > "$OARLOCK_STATE"
 cp "$OARLOCK_VARIABLES" vars.json
@@ -38,19 +38,19 @@ echo "$OARLOCK_NAMESPACE/$OARLOCK_STACK $OARLOCK_RUN $OARLOCK_RUN_TYPE"
     { 'apply.sh': script },
     {
       spec: spec({ apply: ['sh', 'apply.sh'] }),
-      variables: { greeting: 'ahoy', sizes: [1, 2], token: 'hunter2secret' },
+      variables: { greeting: 'hello', sizes: [1, 2], token: 'hunter2secret' },
       sensitiveNames: ['token'],
     },
   )
   assert.deepEqual(await run(harness.context), {
-    outputs: { greeting: { value: 'ahoy [1,2]', sensitive: false }, token: { value: 'hunter2secret', sensitive: true } },
+    outputs: { greeting: { value: 'hello [1,2]', sensitive: false }, token: { value: 'hunter2secret', sensitive: true } },
     resources: 1,
     changed: true,
   })
-  assert.deepEqual(harness.progress, [{ done: 1, total: 2, current: 'rowing' }])
+  assert.deepEqual(harness.progress, [{ done: 1, total: 2, current: 'building' }])
   assert.deepEqual(harness.log, ['default/app app-uid-1-1 apply'])
   assert.equal(await readFile(harness.context.statePath ?? '', 'utf8'), '{"runs": 1}')
-  assert.match(await readFile(`${harness.context.directory}/vars.json`, 'utf8'), /"greeting": "ahoy"/)
+  assert.match(await readFile(`${harness.context.directory}/vars.json`, 'utf8'), /"greeting": "hello"/)
 })
 
 test('when plan exits with 0, nothing is applied and the outputs of the last apply are returned', async t => {
@@ -141,7 +141,7 @@ test('an apply that is interrupted fails with reason Interrupted', async t => {
 })
 
 for (const { line, want } of [
-  { line: '::progress 3/12 the hull', want: { done: 3, total: 12, current: 'the hull' } },
+  { line: '::progress 3/12 step three', want: { done: 3, total: 12, current: 'step three' } },
   { line: '::progress 0/1', want: { done: 0, total: 1 } },
   { line: '::progress 9/3 too far', want: { done: 3, total: 3, current: 'too far' } },
   { line: '::progress x/3', want: undefined },

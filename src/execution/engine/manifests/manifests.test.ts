@@ -135,21 +135,21 @@ test('one Run applies a CRD, a Namespace and objects that need them, and a destr
   const suffix = `${process.pid}-${++namespaces}`
   const files = {
     'all.yaml': `apiVersion: example.test/v1
-kind: Boat
-metadata: { name: skiff, namespace: harbour-${suffix} }
-spec: { oars: 2 }
+kind: Widget
+metadata: { name: sample, namespace: created-${suffix} }
+spec: { size: 2 }
 ---
 apiVersion: v1
 kind: Namespace
-metadata: { name: harbour-${suffix} }
+metadata: { name: created-${suffix} }
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: { name: boats.example.test }
+metadata: { name: widgets.example.test }
 spec:
   group: example.test
   scope: Namespaced
-  names: { kind: Boat, plural: boats, singular: boat, listKind: BoatList }
+  names: { kind: Widget, plural: widgets, singular: widget, listKind: WidgetList }
   versions:
     - name: v1
       served: true
@@ -158,16 +158,16 @@ spec:
         openAPIV3Schema:
           type: object
           properties:
-            spec: { type: object, properties: { oars: { type: integer } } }
+            spec: { type: object, properties: { size: { type: integer } } }
 `,
   }
   const { harness } = await harnessFor(t, files)
   const { plan, result } = await run(harness)
   assert.deepEqual([plan.add, result.resources], [3, 3])
-  const boats = client.resource(await client.discover('example.test/v1', 'Boat'))
-  assert.deepEqual((await boats.get('skiff', { namespace: `harbour-${suffix}` })).spec, { oars: 2 })
+  const widgets = client.resource(await client.discover('example.test/v1', 'Widget'))
+  assert.deepEqual((await widgets.get('sample', { namespace: `created-${suffix}` })).spec, { size: 2 })
   await run(harness, { destroy: true })
-  await assert.rejects(boats.get('skiff', { namespace: `harbour-${suffix}` }))
+  await assert.rejects(widgets.get('sample', { namespace: `created-${suffix}` }))
 })
 
 test('an object without a controller fails with WaitTimeout, and the message names that cause', async t => {
