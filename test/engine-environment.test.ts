@@ -1,6 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell parameters look like JavaScript templates
 /** Which credentials reach engines: those of the worker's environment that the pool lists, and those of Secrets that the Stack names. */
 import { deepEqual, doesNotMatch, equal, match, rejects } from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type StackSpec, workerPoolResource } from '../src/api/index.ts'
 import { secretResource } from '../src/kubernetes/client/index.ts'
@@ -8,6 +11,7 @@ import { makeDataDir, type OarlockProcess, removeDirectory, startOarlock } from 
 import { runOarlock } from './support/run-program.ts'
 import { StackFixture } from './support/stacks.ts'
 
+const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const accessKey = 'worker-access-key-1234'
 const password = 'stack-database-password'
 
@@ -76,6 +80,33 @@ describe('environment of engines', () => {
     match(log, /password=\*\*\*/)
     doesNotMatch(log, new RegExp(password), 'invariant 9')
     deepEqual(outputs, { keyLength: password.length, passwordLength: password.length })
+  })
+
+  test('a worker that joined an External pool applies the setting of the pool to its own environment', async t => {
+    const spec = { mode: 'External' as const, engineEnvironment: ['AWS_*'] }
+    await oarlock.client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec })
+    const { stdout: token } = await runOarlock(['token', 'create', '--pool', 'edge', '--kubeconfig', oarlock.kubeconfig])
+    const args = [launcher, 'worker', '--server', oarlock.client.server, '--name', 'edge-1']
+    const home = join(dataDir, 'edge')
+    const worker = spawn(process.execPath, args, {
+      stdio: 'ignore',
+      env: {
+        PATH: process.env.PATH,
+        OARLOCK_TOKEN: token.trim(),
+        OARLOCK_RUNS_DIR: join(home, 'runs'),
+        OARLOCK_CACHE_DIR: join(home, 'cache'),
+        AWS_SECRET_ACCESS_KEY: 'edge-access-key',
+        AWS_REGION: 'us-east-1',
+        GOOGLE_PROJECT: 'acme',
+      },
+    })
+    t.after(async () => {
+      worker.kill('SIGTERM')
+      if (worker.exitCode === null && worker.signalCode === null) await once(worker, 'exit')
+    })
+    const { log, outputs } = await environmentIn('edge', { pool: 'edge' })
+    match(log, /key=\*\*\* region=us-east-1 project=unset/)
+    deepEqual(outputs, { keyLength: 'edge-access-key'.length, passwordLength: 0 })
   })
 
   for (const [pattern, message] of [
