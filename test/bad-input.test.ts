@@ -510,7 +510,7 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
     const dataDir = makeDataDir()
     const { code, stderr } = await up(dataDir, '--listen', '192.0.2.1:0')
     equal(code, exitCodes.listen, stderr)
-    match(stderr, /192\.0\.2\.1:0.* cannot be listened on \(EADDRNOTAVAIL\)/)
+    match(stderr, /cannot listen on 192\.0\.2\.1:0, .*\(EADDRNOTAVAIL\)/)
     removeDirectory(dataDir)
   })
 })

@@ -42,11 +42,11 @@ describe('without a server', () => {
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
     ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
     ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
-    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
+    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" is invalid: HOST:PORT/],
     ['a missing kubeconfig', ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'], 5, /cannot read kubeconfig \/nowhere\/kubeconfig/],
     ['a descending range of workers', ['simulate', '--workers', '20..10'], 2, /A range such as 20\.\.200, the smaller number first/],
-    ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6: there are only 5 Stacks/],
-    ['a missing profile', ['simulate', '--profile', '/nowhere.json'], 2, /--profile \/nowhere\.json cannot be read/],
+    ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6 must not exceed --stacks 5/],
+    ['a missing profile', ['simulate', '--profile', '/nowhere.json'], 2, /cannot read --profile \/nowhere\.json/],
     ['a worker without settings', ['worker', '--once'], 2, /OARLOCK_SERVER is not set/],
   ] as const) {
     test(`${name} exits with ${code}`, async () => {
@@ -67,7 +67,7 @@ describe('without a server', () => {
     equal(table.code, 0, table.stderr)
     match(
       table.stdout,
-      /^100 Stacks: \d+ Runs in 2h, .*EUR\/day.*\nRecommendation: set max: \d .*a pod per Stack, 100 × 24h × 0\.05, is 120\n$/s,
+      /^100 Stacks: \d+ Runs in 2h, .*EUR\/day.*\nRecommendation: set max: \d .*a Pod per Stack, 100 × 24h × 0\.05, costs 120\n$/s,
     )
     match(readFileSync(svg, 'utf8'), /^<svg /)
     const json = await oarlock([...args, '-o', 'json'])
@@ -175,7 +175,7 @@ describe('with a server', () => {
     match(shown.stdout, /TENANT +WEIGHT +QUEUED +RUNNING +USED\ndefault +1 +1 +0 /)
     const { stdout } = await oarlock(['queue', '--pool', 'nowhere', '-o', 'json'])
     equal(JSON.parse(stdout).runs[0].message, 'WorkerPool nowhere not found; existing: default')
-    match((await oarlock(['queue', '--limit', '9000'])).stderr, /limit must be a whole number from 0 to 5000, got "9000"/)
+    match((await oarlock(['queue', '--limit', '9000'])).stderr, /limit must be an integer from 0 to 5000, got "9000"/)
     equal((await oarlock(['delete', 'stack', 'waits'])).code, 0)
   })
 

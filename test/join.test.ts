@@ -1,4 +1,4 @@
-/** Workers of other machines: they join with a token, get what their own Runs need, and nothing else. */
+/** Workers on other machines: they join with a token, and can access only what their own Runs need. */
 import { deepEqual, equal, match, ok, rejects } from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -44,7 +44,7 @@ describe('workers that join', () => {
     return stdout.trim()
   }
 
-  /** `oarlock worker` as on another machine: it knows the address and the token, and has no certificate. */
+  /** `oarlock worker` as on another machine: with the server's address and a token, without a certificate. */
   function startWorker(token: string, name: string, ...more: string[]) {
     const file = join(dataDir, `${name}.token`)
     writeFileSync(file, `${token}\n`, { mode: 0o600 })
@@ -55,10 +55,10 @@ describe('workers that join', () => {
       env,
     })
     started.push(child)
-    let said = ''
-    child.stderr.setEncoding('utf8').on('data', text => (said += text))
+    let output = ''
+    child.stderr.setEncoding('utf8').on('data', text => (output += text))
     const exited = once(child, 'exit').then(([code]) => code as number | null)
-    return { child, exited, said: () => said }
+    return { child, exited, output: () => output }
   }
 
   const joinedWorker = (name: string) =>
@@ -71,7 +71,7 @@ describe('workers that join', () => {
       30_000,
     )
 
-  /** A worker of the test's own: what somebody could do who has taken over a machine. */
+  /** A client with a worker's credential: what an attacker on the machine of a worker could do. */
   async function captured(
     name: string,
     terms: string[] = [],
@@ -84,8 +84,8 @@ describe('workers that join', () => {
     return { worker, client, credential }
   }
 
-  /** A Run that is the worker's, or that of another one, as dispatch would have made it. */
-  async function giveRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
+  /** Creates a Run that is assigned to the worker, as dispatch does. */
+  async function assignRun(namespace: string, stack: string, workerName: string, secret: string): Promise<Run> {
     const spec: StackSpec = { engine: 'command', source: { inline: { files: { a: '' } } }, command: { apply: ['true'] }, suspend: true }
     const { metadata } = await new StackFixture(admin, namespace).create(stack, spec)
     const run = await admin.resource(runResource).create({
@@ -116,28 +116,28 @@ describe('workers that join', () => {
     })
   }
 
-  test('a worker joins with nothing but an address and a token, does Runs with their Secrets, two at once, and leaves nothing', async () => {
+  test('a worker joins with only an address and a token, executes two Runs concurrently with their Secrets, and removes its Worker', async () => {
     const token = await newToken('--ttl', '1h')
     match(token, /^oarlock1\.[a-z0-9]{10}\.[\w-]{43}\.[\w-]{43}$/)
-    // Stored is a hash: who reads every Secret cannot join with what is there.
-    const kept = await admin.resource(secretResource).listAll({ namespace: systemNamespace, labelSelector: 'oarlock.dev/join-token' })
-    const texts = kept.items.flatMap(({ data = {} }) => Object.values(data).map(value => Buffer.from(value, 'base64').toString()))
+    // Only a hash is stored: the Secrets are not enough to join.
+    const stored = await admin.resource(secretResource).listAll({ namespace: systemNamespace, labelSelector: 'oarlock.dev/join-token' })
+    const texts = stored.items.flatMap(({ data = {} }) => Object.values(data).map(value => Buffer.from(value, 'base64').toString()))
     ok(!texts.some(text => text.includes(token.split('.')[2]!)))
 
-    const { child, exited, said } = startWorker(token, 'vm1')
+    const { child, exited, output } = startWorker(token, 'vm1')
     const worker = await joinedWorker('vm1')
     deepEqual([worker.spec.pool, worker.spec.slots, worker.spec.lifecycle], ['edge', 2, 'Warm'])
     await admin.resource(secretResource).create({ metadata: { name: 'login', namespace: 'shop' }, stringData: { password: 'hunter22' } })
-    const rig = new StackFixture(admin, 'shop')
-    const meet = join(dataDir, 'meet')
-    // Each waits for the other: one after the other they would never end.
+    const stacks = new StackFixture(admin, 'shop')
+    const barrier = join(dataDir, 'barrier')
+    // Each Run waits for the other, so they finish only if they run concurrently.
     const apply = (own: string, other: string) =>
-      `touch ${meet}-${own}; while [ ! -e ${meet}-${other} ]; do sleep 0.02; done; echo "{\\"length\\":\${#OARLOCK_VAR_password}}" > $OARLOCK_OUTPUTS`
+      `touch ${barrier}-${own}; while [ ! -e ${barrier}-${other} ]; do sleep 0.02; done; echo "{\\"length\\":\${#OARLOCK_VAR_password}}" > $OARLOCK_OUTPUTS`
     for (const [own, other] of [
       ['left', 'right'],
       ['right', 'left'],
     ] as const) {
-      await rig.create(own, {
+      await stacks.create(own, {
         engine: 'command',
         pool: 'edge',
         source: { inline: { files: { a: '' } } },
@@ -152,21 +152,21 @@ describe('workers that join', () => {
           const run = items.find(({ spec, status }) => spec.stackRef.name === name && status?.phase === 'Succeeded')
           return run?.status?.outputs
         },
-        `${name} to be applied: ${said()}`,
+        `${name} to be applied: ${output()}`,
         60_000,
       )
       deepEqual(outputs, { length: 8 })
     }
-    ok(!said().includes('hunter22'))
+    ok(!output().includes('hunter22'))
     child.kill('SIGTERM')
-    equal(await exited, 0, said())
+    equal(await exited, 0, output())
     equal(await admin.resource(workerResource).getOrUndefined(worker.metadata.name), undefined)
   })
 
-  test('a captured worker sees only what its own Runs name', async () => {
+  test('a compromised worker can access only what its own Runs reference', async () => {
     const { worker, client, credential } = await captured('spy')
-    const own = await giveRun('shop', 'own', worker, 'own-secret')
-    const foreign = await giveRun('shop', 'foreign', 'somebody-else', 'foreign-secret')
+    const own = await assignRun('shop', 'own', worker, 'own-secret')
+    const foreign = await assignRun('shop', 'foreign', 'other-worker', 'foreign-secret')
     const secrets = client.resource(secretResource)
     const runs = client.resource(runResource)
     await eventually(async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined), 'its own Secret')
@@ -177,7 +177,7 @@ describe('workers that join', () => {
     await refused('join tokens', () => secrets.listAll({ namespace: systemNamespace }))
     await refused('another Run', () => runs.get(foreign.metadata.name, { namespace: 'shop' }))
     await refused('all Runs', () => runs.listAll())
-    await refused("another's Runs", () => runs.listAll({ fieldSelector: 'spec.workerName=somebody-else' }))
+    await refused("another's Runs", () => runs.listAll({ fieldSelector: 'spec.workerName=other-worker' }))
     await refused("another Run's status", () =>
       runs.patchStatus(foreign.metadata.name, { status: { phase: 'Succeeded' } }, { namespace: 'shop' }),
     )
@@ -201,7 +201,7 @@ describe('workers that join', () => {
       }),
     )
     const asked = (path: string, body?: unknown) => client.request({ method: body === undefined ? 'GET' : 'POST', path, body })
-    /** The stores answer in words of their own: here the number counts. */
+    /** The stores have other messages, so only the status code is compared. */
     const forbidden = async (path: string) => {
       const headers = { authorization: `Bearer ${credential}`, 'oarlock-epoch': '1' }
       equal((await answerOf(path, headers)).status, 403, path)
@@ -222,16 +222,16 @@ describe('workers that join', () => {
     await client.close()
   })
 
-  test('labels are the token’s to give and to allow, and a worker cannot change its own', async () => {
+  test('the join token decides about labels, and a worker cannot change its own', async () => {
     const terms = ['--label', 'site=west', '--allow-label', 'gpu', '--allow-label', 'disk=ssd']
     const wrong = startWorker(await newToken(...terms), 'greedy', '--label', 'gpu=a100', '--label', 'secrets=all')
     equal(await wrong.exited, 5)
-    match(wrong.said(), /403: the join token does not allow the label secrets=all; it gives site=west and allows gpu, disk=ssd/)
-    const { child, exited, said } = startWorker(await newToken(...terms), 'modest', '--label', 'gpu=a100')
+    match(wrong.output(), /403: the join token does not allow label secrets=all: it sets site=west and allows gpu, disk=ssd/)
+    const { child, exited, output } = startWorker(await newToken(...terms), 'modest', '--label', 'gpu=a100')
     const { metadata } = await joinedWorker('modest')
     deepEqual(metadata.labels, { 'oarlock.dev/pool': 'edge', site: 'west', gpu: 'a100' })
     child.kill('SIGTERM')
-    equal(await exited, 0, said())
+    equal(await exited, 0, output())
 
     const { worker, client } = await captured('spy-of-labels', terms, { disk: 'ssd' })
     const workers = client.resource(workerResource)
@@ -245,17 +245,17 @@ describe('workers that join', () => {
     for (const labels of [{ gpu: 'a100' }, { site: null }, { site: 'east' }])
       await refused('other labels', () => workers.patch(worker, { metadata: { labels } }, { type: 'merge' }))
     await workers.delete(worker)
-    await refused('other labels by registering anew', () => workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }))
+    await refused('other labels by registering again', () => workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }))
     await client.close()
 
     const { code, stderr } = await cli('token', 'create', '--pool', 'edge', '--label', 'oarlock.dev/pool=default')
     equal(code, 2)
-    match(stderr, /the label oarlock\.dev\/pool is set by the pool of the token/)
+    match(stderr, /the pool of the token sets the label oarlock\.dev\/pool/)
   })
 
-  test('a Secret is open to a worker only while its Run goes on', async () => {
+  test('a worker can read a Secret only until its Run has ended', async () => {
     const { worker, client } = await captured('late')
-    const run = await giveRun('other', 'brief', worker, 'brief-secret')
+    const run = await assignRun('other', 'brief', worker, 'brief-secret')
     const read = () => client.resource(secretResource).get('brief-secret', { namespace: 'other' })
     await eventually(async () => await read().catch(() => undefined), 'its Secret')
     const status = { phase: 'Succeeded' as const }
@@ -266,26 +266,26 @@ describe('workers that join', () => {
           () => false,
           error => isReason(error, 'Forbidden'),
         ),
-      'the Secret to be closed',
+      'access to the Secret to end',
     )
     await client.close()
   })
 
-  test('revoking takes effect at once, on connections that are open, and ends the worker', async () => {
+  test('revoking takes effect immediately, also on open connections, and the worker exits', async () => {
     const token = await newToken()
-    const { exited, said } = startWorker(token, 'leaver')
+    const { exited, output } = startWorker(token, 'leaver')
     const worker = await joinedWorker('leaver')
     const spy = await captured('other')
     const list = await cli('token', 'list')
-    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +any +1 +it gives none and allows no others\\n`))
+    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +unlimited +1 +it sets none and allows no other\\n`))
     const { code, stdout } = await cli('token', 'revoke', token.split('.')[1]!)
     equal(code, 0)
-    match(stdout, new RegExp(`worker/${worker.metadata.name} has no credential any more`))
-    // Its Lease cannot be renewed: it ends as a worker does that was cut off (invariant 2).
-    equal(await exited, 3, said())
+    match(stdout, new RegExp(`worker/${worker.metadata.name}: credential revoked`))
+    // It cannot renew its Lease, and exits as after a network partition (invariant 2).
+    equal(await exited, 3, output())
     const again = startWorker(token, 'again')
     equal(await again.exited, 5)
-    match(again.said(), /the join token is wrong, over, used up or revoked/)
+    match(again.output(), /join token is invalid, expired, exhausted or revoked/)
 
     await spy.client.resource(workerPoolResource).get('edge')
     equal((await cli('token', 'revoke', '--worker', spy.worker)).code, 0)
@@ -294,7 +294,7 @@ describe('workers that join', () => {
     await spy.client.close()
   })
 
-  test('tokens end, are used up, and are refused by a server they are not for', async () => {
+  test('rejects expired and exhausted tokens, and tokens of another server', async () => {
     const { bootstrapWorker, fetchPinnedCa, parseJoinToken } = await joinTokens()
     const once = await newToken('--uses', '1')
     const both = await Promise.allSettled([
@@ -309,15 +309,15 @@ describe('workers that join', () => {
           () => false,
           () => true,
         ),
-      'its end',
+      'the token to expire',
     )
     const forged = { ...parseJoinToken(once)!, pin: 'x'.repeat(43) }
-    await rejects(fetchPinnedCa(admin.server, forged), /is not the server that the token is for/)
+    await rejects(fetchPinnedCa(admin.server, forged), /is not the server of the join token/)
     const [, id, , pin] = once.split('.')
-    await rejects(bootstrapWorker(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, { name: 'c' }), /answered 401/)
+    await rejects(bootstrapWorker(admin.server, ca, `oarlock1.${id}.${'y'.repeat(43)}.${pin}`, { name: 'c' }), /returned 401/)
     const cut = startWorker(once.slice(0, -3), 'cut')
     equal(await cut.exited, 2)
-    match(cut.said(), /the join token is not whole/)
+    match(cut.output(), /join token is incomplete/)
   })
 
   async function codeOfRenewal(credential: string): Promise<number> {
@@ -331,7 +331,7 @@ describe('workers that join', () => {
     }
   }
 
-  test('no token and no credential is in the log of the server (invariant 9)', async () => {
+  test('writes no token and no credential to the server log (invariant 9)', async () => {
     const token = await newToken()
     const { client, credential } = await captured('quiet')
     await client.request({ method: 'POST', path: '/join', body: { token: token.replace(/.$/, '!') } }).catch(() => undefined)

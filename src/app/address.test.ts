@@ -8,14 +8,14 @@ for (const [text, want] of [
   ['[::1]:7466', { host: '::1', port: 7466 }],
   ['7466', { host: '127.0.0.1', port: 7466 }],
 ] as const) {
-  test(`${text} is ${want.host} port ${want.port}`, () => {
+  test(`parses ${text} as host ${want.host}, port ${want.port}`, () => {
     deepEqual(parseAddress(text), want)
     deepEqual(parseAddress(formatAddress(want)), want)
   })
 }
 
 for (const text of ['', 'localhost', ':7466', 'a:b', '127.0.0.1:70000', '::1:7466', 'http://x:1']) {
-  test(`${JSON.stringify(text)} is no address`, () => throws(() => parseAddress(text), RangeError))
+  test(`rejects ${JSON.stringify(text)}`, () => throws(() => parseAddress(text), RangeError))
 }
 
 for (const [host, want] of [

@@ -1,19 +1,21 @@
 export type Address = { host: string; port: number }
 
 /**
- * Reads `HOST:PORT`, `[IPV6]:PORT`, or `PORT` alone, which means loopback.
+ * Parses `HOST:PORT`, `[IPV6]:PORT`, or `PORT` alone, which means loopback.
  * @throws {RangeError} for anything else.
  */
 export function parseAddress(text: string): Address {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]+):)?(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)
   if (digits === undefined || port > 65_535) {
-    throw new RangeError(`address ${JSON.stringify(text)} must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:7466`)
+    throw new RangeError(
+      `address ${JSON.stringify(text)} is invalid: HOST:PORT with a port from 0 to 65535 is expected, such as 127.0.0.1:7466`,
+    )
   }
   return { host: bracketed ?? plain ?? '127.0.0.1', port }
 }
 
 export const formatAddress = ({ host, port }: Address) => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
-/** Addresses that only this machine can reach. */
+/** Whether only this machine can reach the address. */
 export const isLoopback = ({ host }: Address) => host === 'localhost' || host === '::1' || /^127\./.test(host)

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { cpus } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { delimiter, join, resolve } from 'node:path'
 import {
   apiGroup,
@@ -11,49 +10,50 @@ import {
   stackResource,
   systemNamespace,
   type Worker,
-  type WorkerPool,
-  workerPoolResource,
   workerResource,
 } from '../api/index.ts'
 import { renderStatusPage } from '../console/index.ts'
 import { addDispatchController } from '../controllers/dispatch/index.ts'
 import { addStackController } from '../controllers/stack/index.ts'
-import { gitCredentials, resolveRevision, SourceError, validateSource } from '../execution/workspace/index.ts'
-import { type Client, createClient, installKinds, namespaceResource, secretResource } from '../kubernetes/client/index.ts'
+import { validateSource } from '../execution/workspace/index.ts'
+import { type Client, createClient, installKinds, namespaceResource } from '../kubernetes/client/index.ts'
 import { type Informer, type Log, Manager, silentLog } from '../kubernetes/controller/index.ts'
 import { type ApiServer, startServer } from '../kubernetes/server/index.ts'
 import { createLogHandler, openLogStore } from '../stores/log/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../stores/state/index.ts'
 import { type Address, formatAddress } from './address.ts'
+import { startOnPreviousPort } from './api-port.ts'
 import { type AuthorizerFacts, makeAuthorizer, workerOf, workersGroup, workerUserName } from './authorize.ts'
 import { joinedAdmission } from './authorize-joined.ts'
+import { ensureDefaultPool } from './default-pool.ts'
 import { HostCapabilities } from './host-capabilities.ts'
 import { startHttpListener } from './http-listener.ts'
 import { collectGarbageWhenIdle } from './idle-gc.ts'
 import { anyLabel, createJoinHandler, createJoinToken, credentialLabels, JoinService, workerCredentialName } from './join/index.ts'
 import { readStateKey } from './keys.ts'
-import { makeRegistry, recoveredLocks } from './metrics.ts'
+import { makeRegistry, recoveredLocksCounter } from './metrics.ts'
 import { ProcessPool } from './process-pool.ts'
 import { createQueueHandler, queueResponse } from './queue-endpoint.ts'
+import { currentRevision } from './source-revision.ts'
 import { authorizeLog, authorizeState, lockAbandonedCheck, type StoreFacts } from './store-access.ts'
 import { toAppStartError } from './to-app-start-error.ts'
 
 export type AllInOneOptions = {
-  /** Everything that outlives the process; made when missing. */
+  /** Holds everything that outlives the process; created if missing. */
   dataDir: string
-  /** Of the API, over TLS. Default 127.0.0.1:7466; with port 0 the port of the last time is taken again if it is free. */
+  /** Address of the API server (TLS). Default 127.0.0.1:7466. Port 0 means the port of the previous process if it is free, else any. */
   listen?: Address
-  /** Of the status page, metrics and health. Default 127.0.0.1:7467. */
+  /** Address of the status page, metrics and health endpoints. Default 127.0.0.1:7467. */
   http?: Address
-  /** Further names and addresses that workers of other machines reach the API by; the certificate is made for them too. */
+  /** Additional host names and IP addresses for the TLS certificate, for workers on other machines. */
   names?: readonly string[]
-  /** Directories below which Stacks may name a `source.path` or a file:// repository. Default: none. */
+  /** Directories below which Stacks may use `source.path` and file:// repositories. Default: none. */
   allowPaths?: readonly string[]
-  /** `max`: how many Runs at once. Default: one per core, at least 2. Only for a WorkerPool `default` that does not exist yet, unless given. */
+  /** `max`: maximum size of the WorkerPool `default`. Default: one per core, at least 2, for a new pool; an existing pool is kept. */
   pool?: { max?: number }
-  /** Never more Runs at once, over all pools. Default: no limit. */
+  /** Maximum concurrent Runs over all pools. Default: unlimited. */
   maxRunning?: number
-  /** The program and first arguments that start a worker, such as Node and bin/oarlock.js. */
+  /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js. */
   launcher: readonly string[]
   version: string
   log?: Log
@@ -64,33 +64,33 @@ export type AllInOne = {
   readonly apiUrl: string
   readonly httpUrl: string
   readonly kubeconfigPath: string
-  /** An administrator's connection to the API. */
+  /** A client with the rights of an administrator. */
   readonly client: Client
   readonly stacks: Informer<Pick<Stack, 'spec' | 'status'>>
   readonly runs: Informer<Pick<Run, 'spec' | 'status'>>
   /**
-   * Ends in good order: no new Runs, workers finish theirs for `graceMs` (default 30,000), then their engines are interrupted so
-   * that they save their state; then everything is closed. Calling `interrupt` shortens the wait.
+   * Shuts down gracefully: starts no Run, lets workers finish for `graceMs` (default 30,000), then interrupts their engines so that they
+   * save their state, and closes everything. `interrupt` ends the wait early.
    */
   stop(options?: { graceMs?: number; onProgress?: (running: number) => void }): Promise<void>
-  /** While stopping: interrupt the engines now. */
+  /** Interrupts the engines immediately during `stop`. */
   interrupt(): void
 }
 
-/** A worker's token outlives the longest Run; it opens nothing but what its Worker is assigned (authorize.ts, store-access.ts). */
+/** A worker's token outlives the longest Run. It grants access only to the Runs of its Worker (authorize.ts, store-access.ts). */
 const workerTokenTtlMs = 30 * 24 * 3_600_000
-/** A Pod that has not registered by then is given up before (10 minutes, unless its pool says otherwise). */
+/** Longer than dispatch waits for a Pod to register (10 minutes, unless its pool has another limit). */
 const podTokenTtlMs = 60 * 60_000
 const controllerTokenTtlMs = 10 * 365 * 24 * 3_600_000
-/** After an interrupt: the ladder of the engines (SIGINT, after 60 s SIGTERM, after 10 more SIGKILL) and some time to report. */
-const afterInterruptMs = 80_000
-const quietMs = 500
+/** An interrupted engine gets SIGINT, after 60 s SIGTERM and after 10 more SIGKILL; then its worker reports. */
+const interruptTimeoutMs = 80_000
+/** Workers that have finished exit within this time, so that they are not reported as running. */
+const exitDelayMs = 500
 const controllersGraceMs = 5_000
-const revisionTimeoutMs = 60_000
 
 /**
- * Starts everything in this process: API server, stores, controllers, status page; workers are its child processes.
- * @throws {AppStartError} for what a person can put right: data directory, addresses.
+ * Starts API server, stores, controllers and status page in this process. Workers are its child processes.
+ * @throws {AppStartError} if the data directory or an address cannot be used.
  */
 export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne> {
   const { log = silentLog, launcher, version } = options
@@ -98,60 +98,61 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
   const listen = options.listen ?? { host: '127.0.0.1', port: 7466 }
   const http = options.http ?? { host: '127.0.0.1', port: 7467 }
   const allowPaths = (options.allowPaths ?? []).map(path => resolve(path))
-  /** What to undo when the start fails half-way, and at the end: the newest first. */
-  const undo: (() => Promise<void> | void)[] = []
+  /** Run in reverse order when the start fails, and on shutdown. */
+  const cleanups: (() => Promise<void> | void)[] = []
   const cleanUp = async () => {
-    for (const step of undo.splice(0).reverse()) await step()
+    for (const step of cleanups.splice(0).reverse()) await step()
   }
 
   try {
-    // Handlers are mounted before what they serve exists: they answer once it does.
-    const late: {
+    // Handlers are mounted before the parts that they serve have started; until then they respond with 503.
+    const parts: {
       stateHandler?: Mounted
       logHandler?: Mounted
       queueHandler?: ReturnType<typeof createQueueHandler>
       joinHandler?: ReturnType<typeof createJoinHandler>
-      peek?: ApiServer['getObject']
+      getObject?: ApiServer['getObject']
       runs?: Informer<Pick<Run, 'spec' | 'status'>>
     } = {}
-    const known: AuthorizerFacts = {
-      assignedTo: (namespace, name) => late.runs?.get(`${namespace}/${name}`)?.spec.workerName,
-      run: (namespace, name) => (name === undefined ? undefined : (late.peek?.(`runs.${apiGroup}`, namespace, name) as Run | undefined)),
-      labelsOf: worker => credentialLabels(late.peek?.('secrets', systemNamespace, workerCredentialName(worker))),
-      runsOf: worker => late.runs?.byIndex('ofWorker', worker) ?? [],
+    const authorizerFacts: AuthorizerFacts = {
+      assignedTo: (namespace, name) => parts.runs?.get(`${namespace}/${name}`)?.spec.workerName,
+      run: (namespace, name) =>
+        name === undefined ? undefined : (parts.getObject?.(`runs.${apiGroup}`, namespace, name) as Run | undefined),
+      labelsOf: worker => credentialLabels(parts.getObject?.('secrets', systemNamespace, workerCredentialName(worker))),
+      runsOf: worker => parts.runs?.byIndex('ofWorker', worker) ?? [],
     }
-    const startingServer = startOnPort(listen, join(dataDir, 'kubeconfig'), address =>
+    const startingServer = startOnPreviousPort(listen, join(dataDir, 'kubeconfig'), address =>
       startServer({
         dataDir,
         listen: address,
         log,
         tlsNames: options.names,
-        authorize: makeAuthorizer(known),
-        admissionPlugins: joinedAdmission(workerOf, known),
+        authorize: makeAuthorizer(authorizerFacts),
+        admissionPlugins: joinedAdmission(workerOf, authorizerFacts),
         mounts: [
-          { prefix: '/state/', handler: (request, response, { user }) => serve(late.stateHandler, request, response, user) },
-          { prefix: '/logs/', handler: (request, response, { user }) => serve(late.logHandler, request, response, user) },
+          { prefix: '/state/', handler: (request, response, { user }) => serveWhenReady(parts.stateHandler, request, response, user) },
+          { prefix: '/logs/', handler: (request, response, { user }) => serveWhenReady(parts.logHandler, request, response, user) },
           {
             prefix: '/queue',
             handler: async (request, response, { user }) => {
-              if (late.queueHandler) await late.queueHandler(request, response, user)
+              if (parts.queueHandler) await parts.queueHandler(request, response, user)
               else response.writeHead(503, { 'Retry-After': '1' }).end()
             },
           },
-          { prefix: '/join', handler: (request, response, { user }) => serve(late.joinHandler, request, response, user) },
+          { prefix: '/join', handler: (request, response, { user }) => serveWhenReady(parts.joinHandler, request, response, user) },
         ],
       }),
     )
     const openingState = openState(dataDir)
     const [serverStart, stateStart] = await Promise.allSettled([startingServer, openingState])
-    if (serverStart.status === 'fulfilled') undo.push(() => serverStart.value.close())
-    if (stateStart.status === 'fulfilled') undo.push(() => stateStart.value.close())
-    // Where both fail, as on a directory that is in use, the server says it better.
+    if (serverStart.status === 'fulfilled') cleanups.push(() => serverStart.value.close())
+    if (stateStart.status === 'fulfilled') cleanups.push(() => stateStart.value.close())
+    // If both fail, for example on a data directory in use, the error of the server is the more helpful one.
     const server = await startingServer
-    late.peek = server.getObject
+    parts.getObject = server.getObject
     const stateStore = await openingState
     const logStore = openLogStore({ directory: join(dataDir, 'logs') })
-    undo.push(() => logStore.close())
+    cleanups.push(() => logStore.close())
 
     const token = server.issueToken({ name: 'oarlock:controllers', groups: ['system:masters'], ttlMs: controllerTokenTtlMs })
     const client = await createClient({
@@ -159,16 +160,16 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       local: server.connect(),
       userAgent: 'oarlock-controllers',
     })
-    undo.push(() => client.close())
+    cleanups.push(() => client.close())
     await Promise.all([
       installKinds(client, oarlockResources),
       client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true }),
     ])
-    await ensurePool(client, options.pool?.max)
-    const desk = new JoinService({ client, issueToken: user => server.issueToken(user) })
-    late.joinHandler = createJoinHandler({ desk, caCertificate: server.caCertificate })
+    await ensureDefaultPool(client, options.pool?.max)
+    const joinService = new JoinService({ client, issueToken: user => server.issueToken(user) })
+    parts.joinHandler = createJoinHandler({ joinService, caCertificate: server.caCertificate })
 
-    const host = new HostCapabilities()
+    const hostCapabilities = new HostCapabilities()
     const pool = new ProcessPool({
       launcher,
       outputDirectory: join(dataDir, 'workers'),
@@ -186,22 +187,23 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         OARLOCK_RUNS_DIR: join(dataDir, 'runs'),
         OARLOCK_CACHE_DIR: join(dataDir, 'cache'),
         OARLOCK_ALLOW_PATHS: allowPaths.join(delimiter),
-        ...host.environment(),
+        ...hostCapabilities.environment(),
       }),
     })
     const registry = makeRegistry({ workers: () => pool.running().length })
-    const locks = recoveredLocks(registry)
+    const locks = recoveredLocksCounter(registry)
     const manager = new Manager({ client, log, registry })
     addStackController(manager, {
       checkSource: stack => validateSource(stack.spec.source),
-      resolveRevision: stack => revisionOf(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
+      resolveRevision: stack => currentRevision(client, stack, { allowPaths, cacheDir: join(dataDir, 'cache') }),
       removeStackData: stackUid => stateStore.deleteStack(stackUid),
     })
     const dispatch = addDispatchController(manager, {
       poolDriver: pool,
       podWorkers: {
         environment: { OARLOCK_SERVER: server.url, OARLOCK_STORE_URL: server.url },
-        // Its labels stand in the template of its pool. For one use and one name, and soon over: what stands in a Secret beside the Pod opens nothing once the worker has joined.
+        // The token is in a Secret of the Pod, so it is valid for one use, one name and an hour: once the worker has joined it is useless.
+        // It allows any label, because the template of the pool sets them.
         credentialOf: async ({ metadata }, worker) =>
           (
             await createJoinToken(client, server.caCertificate, {
@@ -222,7 +224,7 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       indexes: { ofWorker: ({ spec, status }) => (spec.workerName && !isEnded({ status }) ? [spec.workerName] : []) },
     })
     const workers = manager.informer(workerResource)
-    runs.onChange({ deleted: run => void forgetLog(run) })
+    runs.onChange({ deleted: run => void removeLog(run) })
 
     const facts: StoreFacts = {
       client,
@@ -230,22 +232,22 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       cachedStack: (namespace, name) => stacks.get(`${namespace}/${name}`),
       checkStackToken: (stackUid, token) => stateStore.checkStackToken(stackUid, token),
     }
-    late.queueHandler = createQueueHandler(client, dispatch.queue)
-    late.runs = runs
-    late.stateHandler = createStateHandler({
+    parts.queueHandler = createQueueHandler(client, dispatch.queue)
+    parts.runs = runs
+    parts.stateHandler = createStateHandler({
       store: stateStore,
       authorize: request => authorizeState(facts, request),
       isLockAbandoned: lockAbandonedCheck(client),
-      onError: error => log.error({ err: error }, 'a request to the state store failed'),
+      onError: error => log.error({ err: error }, 'request to the state store failed'),
       onLockBroken: () => locks.inc(),
     })
-    late.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
+    parts.logHandler = createLogHandler({ store: logStore, authorize: request => authorizeLog(facts, request) })
 
     let hasStarted = false
     let isStopping = false
     const readiness = (): string[] => {
-      // Whoever asks is to send its work elsewhere from the moment on when nothing new is begun here.
-      const reasons = isStopping ? ['oarlock stops'] : manager.readyz().reasons
+      // Load balancers must stop sending requests as soon as the shutdown begins.
+      const reasons = isStopping ? ['oarlock is shutting down'] : manager.readyz().reasons
       hasStarted ||= reasons.length === 0
       return reasons
     }
@@ -266,23 +268,23 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
         }),
       queue: url => queueResponse(url, dispatch.queue),
       mounts: [
-        { prefix: '/state/', handler: (request, response, context) => late.stateHandler!(request, response, context) },
-        { prefix: '/logs/', handler: (request, response, context) => late.logHandler!(request, response, context) },
+        { prefix: '/state/', handler: (request, response, context) => parts.stateHandler!(request, response, context) },
+        { prefix: '/logs/', handler: (request, response, context) => parts.logHandler!(request, response, context) },
       ],
       adminToken: server.adminToken,
-      onError: error => log.error({ err: error }, 'a request to the status page failed'),
+      onError: error => log.error({ err: error }, 'request to the status page failed'),
     })
-    undo.push(() => listener.close())
-    undo.push(() => manager.stop({ graceMs: controllersGraceMs }))
+    cleanups.push(() => listener.close())
+    cleanups.push(() => manager.stop({ graceMs: controllersGraceMs }))
     await manager.start()
-    undo.push(collectGarbageWhenIdle())
-    log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is up')
+    cleanups.push(collectGarbageWhenIdle())
+    log.info({ api: server.url, http: formatAddress(listener.address), dataDir }, 'oarlock is ready')
 
-    async function forgetLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
+    async function removeLog({ metadata }: { metadata: { namespace?: string; name: string } }): Promise<void> {
       try {
         await logStore.remove({ namespace: metadata.namespace ?? '', run: metadata.name })
       } catch (error) {
-        log.warn({ err: error, run: metadata.name }, 'the log of a deleted run could not be removed')
+        log.warn({ err: error, run: metadata.name }, 'cannot remove the log of a deleted Run')
       }
     }
 
@@ -299,15 +301,14 @@ export async function startAllInOne(options: AllInOneOptions): Promise<AllInOne>
       stop: ({ graceMs = 30_000, onProgress } = {}) => {
         isStopping = true
         stopping ??= (async () => {
-          // Controllers first: nothing new is assigned. The API stays until the workers have reported.
+          // Controllers stop first, so that no Run is assigned. The API server runs until the workers have reported.
           const controllers = manager.stop({ graceMs: controllersGraceMs })
           pool.drain()
-          // A worker that has just reported needs a moment to exit; that is nothing to tell.
-          if (!(await pool.whenEmpty(Math.min(graceMs, quietMs)))) onProgress?.(pool.running().length)
-          if (!(await pool.whenEmpty(Math.max(0, graceMs - quietMs)))) {
+          if (!(await pool.whenEmpty(Math.min(graceMs, exitDelayMs)))) onProgress?.(pool.running().length)
+          if (!(await pool.whenEmpty(Math.max(0, graceMs - exitDelayMs)))) {
             pool.interrupt()
-            if (!(await pool.whenEmpty(afterInterruptMs)))
-              log.error({ workers: pool.running() }, 'workers are left behind; their leases will end them')
+            if (!(await pool.whenEmpty(interruptTimeoutMs)))
+              log.error({ workers: pool.running() }, 'workers did not exit in time; they end when their Leases expire')
           }
           await controllers
           await cleanUp()
@@ -329,7 +330,8 @@ async function openState(dataDir: string): Promise<StateStore> {
 type Mounted = ReturnType<typeof createStateHandler>
 type HandlerArguments = Parameters<Mounted>
 
-async function serve(
+/** Responds with 503 as long as there is no handler. */
+async function serveWhenReady(
   handler: Mounted | undefined,
   request: HandlerArguments[0],
   response: HandlerArguments[1],
@@ -340,50 +342,4 @@ async function serve(
     return
   }
   await handler(request, response, { user: user && { name: user.name, groups: [...user.groups] } })
-}
-
-/**
- * With port 0, tries the port of the last time first: workers and kubeconfigs of before a crash then still find us. Any free
- * port will do when it is taken.
- */
-async function startOnPort(listen: Address, kubeconfigPath: string, start: (address: Address) => Promise<ApiServer>): Promise<ApiServer> {
-  const last = listen.port === 0 ? lastPort(kubeconfigPath) : undefined
-  if (last === undefined) return await start(listen)
-  try {
-    return await start({ ...listen, port: last })
-  } catch (error) {
-    if ((error as { code?: string }).code !== 'AddressInUse') throw error
-    return await start(listen)
-  }
-}
-
-function lastPort(kubeconfigPath: string): number | undefined {
-  if (!existsSync(kubeconfigPath)) return undefined
-  const [, port] = /server: "?https:\/\/\S+:(\d+)"?\s/.exec(readFileSync(kubeconfigPath, 'utf8')) ?? []
-  return port === undefined ? undefined : Number(port)
-}
-
-/** The WorkerPool `default`: made once; afterwards it is the user's, and only a given `max` changes it. */
-async function ensurePool(client: Client, max: number | undefined): Promise<void> {
-  const pools = client.resource(workerPoolResource)
-  const existing = await pools.getOrUndefined('default')
-  if (!existing) {
-    const spec: WorkerPool['spec'] = { mode: 'Process', max: max ?? Math.max(2, cpus().length) }
-    await pools.create({ metadata: { name: 'default' }, spec })
-  } else if (max !== undefined && existing.spec.max !== max) {
-    await pools.patch('default', { spec: { max } }, { type: 'merge' })
-  }
-}
-
-/** What a Stack's source is right now; asked again and again, so it may take only so long. */
-async function revisionOf(client: Client, stack: Stack, options: { allowPaths: readonly string[]; cacheDir: string }): Promise<string> {
-  const { source } = stack.spec
-  const { namespace } = stack.metadata
-  const signal = AbortSignal.timeout(revisionTimeoutMs)
-  const secretName = source.git?.secretRef?.name
-  if (secretName === undefined) return await resolveRevision(source, { ...options, signal })
-  const secret = await client.resource(secretResource).getOrUndefined(secretName, { namespace })
-  if (!secret) throw new SourceError('SourceAuthFailed', 'spec.source.git.secretRef', `Secret ${namespace}/${secretName} does not exist`)
-  const credentials = gitCredentials(secret.data ?? {}, `${namespace}/${secretName}`)
-  return await resolveRevision(source, { ...options, credentials, signal })
 }

@@ -1,7 +1,7 @@
-/** What is in the way: the data directory, or an address to listen on. */
+/** The cause: the data directory, or an address to listen on. */
 export type AppStartErrorKind = 'DataDirectory' | 'Listen'
 
-/** Why the all-in-one process did not start. The message says what is wrong, `hint` what to do. */
+/** The all-in-one process cannot start. The message states the cause, `hint` the remedy. */
 export class AppStartError extends Error {
   override readonly name = 'AppStartError'
   readonly kind: AppStartErrorKind

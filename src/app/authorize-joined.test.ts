@@ -74,7 +74,7 @@ for (const [request, isAllowed] of [
   ['patch coordination.k8s.io/leases oarlock-system/w2', false],
   ['list coordination.k8s.io/leases oarlock-system/', false],
   ['create coordination.k8s.io/leases shop/', false],
-  // What its Runs name
+  // What its Runs reference
   ['get /secrets shop/git', true],
   ['get /secrets shop/env', true],
   ['get /secrets shop/vars', true],
@@ -95,7 +95,7 @@ for (const [request, isAllowed] of [
   ['get /configmaps shop/region', true],
   ['get /configmaps shop/other', false],
   ['patch /configmaps shop/region', false],
-  // Everything else is left to RBAC, which gives nothing by itself
+  // Everything else is left to RBAC, which grants nothing by default
   ['get oarlock.dev/workerpools /edge', true],
   ['get oarlock.dev/workerpools /default', false],
   ['get oarlock.dev/stacks shop/network', false],
@@ -115,7 +115,7 @@ const passes = (table: string, written: KubeObject, who = user, before?: KubeObj
 const worker = (name: string, pool: string, own: object = { gpu: 'a100' }) =>
   ({ metadata: { name, labels: { 'oarlock.dev/pool': pool, ...own } }, spec: { pool } }) as unknown as KubeObject
 
-test('what it writes is of its own name, of its own pool, or outputs of its own Runs', () => {
+test('can only write objects with its own name and pool, and outputs of its own Runs', () => {
   equal(passes('workers.oarlock.dev', worker('w1', 'edge')), true)
   equal(passes('workers.oarlock.dev', worker('w2', 'edge')), false)
   equal(passes('workers.oarlock.dev', worker('w1', 'default')), false)
@@ -126,7 +126,7 @@ test('what it writes is of its own name, of its own pool, or outputs of its own 
   equal(passes('secrets', object('network-outputs', { type: 'kubernetes.io/service-account-token' })), false)
 })
 
-test('its labels are those that it was admitted with, and only an administrator changes them', () => {
+test('must keep the labels that it joined with; an administrator can change them', () => {
   for (const own of [{}, { gpu: 'h100' }, { gpu: 'a100', zone: 'west' }])
     equal(passes('workers.oarlock.dev', worker('w1', 'edge', own)), false)
   const given = worker('w1', 'edge', { gpu: 'a100', rack: '7' })
@@ -136,14 +136,14 @@ test('its labels are those that it was admitted with, and only an administrator 
   equal(passes('workers.oarlock.dev', given, admin, worker('w1', 'edge')), true)
 })
 
-test('it does not take back that it was told to drain', () => {
+test('cannot undo a drain', () => {
   const drained = { ...worker('w1', 'edge'), spec: { pool: 'edge', drain: true } } as unknown as KubeObject
   equal(passes('workers.oarlock.dev', worker('w1', 'edge'), user, drained), false)
   equal(passes('workers.oarlock.dev', drained, user, drained), true)
   equal(passes('workers.oarlock.dev', worker('w1', 'edge'), { name: 'admin', groups: ['system:masters'] }, drained), true)
 })
 
-test('the guards say nothing about anybody else', () => {
+test('does not restrict other users', () => {
   const local = { name: workerUserName('w3'), groups: [workersGroup] }
   equal(passes('workers.oarlock.dev', object('w9', { spec: { pool: 'default' } }), local), true)
   equal(passes('secrets', object('x', { type: 'Opaque' }), { name: 'admin', groups: ['system:masters'] }), true)

@@ -10,47 +10,57 @@ const authorize = makeAuthorizer({
 })
 const admin = { name: 'admin', groups: ['system:masters', 'system:authenticated'] }
 const worker = { name: workerUserName('w1'), groups: [workersGroup, 'system:authenticated'] }
-const stranger = { name: 'somebody', groups: ['system:authenticated'] }
-const imposter = { name: workerUserName('w1'), groups: ['system:authenticated'] }
+const otherUser = { name: 'alice', groups: ['system:authenticated'] }
+const impostor = { name: workerUserName('w1'), groups: ['system:authenticated'] }
 
 type Case = [name: string, user: typeof admin, request: string, allowed: boolean]
 /** `verb group/resource[/subresource] [namespace/name]`, or `verb PATH`. */
 const cases: Case[] = [
-  ['an administrator may do anything', admin, 'delete oarlock.dev/stacks shop/network', true],
-  ['a stranger may do nothing', stranger, 'get oarlock.dev/stacks shop/network', false],
-  ['the name of a worker without its group is a stranger', imposter, 'get oarlock.dev/runs shop/a', false],
+  ['an administrator has every permission', admin, 'delete oarlock.dev/stacks shop/network', true],
+  ['another user has no permission', otherUser, 'get oarlock.dev/stacks shop/network', false],
+  ['the name of a worker without its group has no permission', impostor, 'get oarlock.dev/runs shop/a', false],
   ['a worker watches Runs', worker, 'watch oarlock.dev/runs', true],
-  ['a worker reports', worker, 'patch oarlock.dev/runs/status shop/a', true],
-  ['a worker does not report for another', worker, 'patch oarlock.dev/runs/status shop/of-w2', false],
+  ['a worker patches the status of its Run', worker, 'patch oarlock.dev/runs/status shop/a', true],
+  ['a worker does not patch the status of another Run', worker, 'patch oarlock.dev/runs/status shop/of-w2', false],
   ['a worker does not assign Runs', worker, 'patch oarlock.dev/runs shop/a', false],
-  ['a worker does not make Runs', worker, 'create oarlock.dev/runs shop/', false],
+  ['a worker does not create Runs', worker, 'create oarlock.dev/runs shop/', false],
   ['a worker does not change Stacks', worker, 'patch oarlock.dev/stacks shop/a', false],
   ['a worker does not change a Stack’s status', worker, 'patch oarlock.dev/stacks/status shop/a', false],
-  ['a worker keeps its own Worker', worker, 'patch oarlock.dev/workers/status /w1', true],
-  ['a worker leaves other Workers alone', worker, 'delete oarlock.dev/workers /w2', false],
+  ['a worker patches the status of its own Worker', worker, 'patch oarlock.dev/workers/status /w1', true],
+  ['a worker does not delete other Workers', worker, 'delete oarlock.dev/workers /w2', false],
   ['a worker renews its Lease', worker, 'patch coordination.k8s.io/leases oarlock-system/w1', true],
-  ['a worker leaves other Leases alone', worker, 'patch coordination.k8s.io/leases oarlock-system/w2', false],
+  ['a worker does not patch other Leases', worker, 'patch coordination.k8s.io/leases oarlock-system/w2', false],
   ['a worker reads a Secret by name', worker, 'get /secrets shop/credentials', true],
   ['a worker does not list Secrets', worker, 'list /secrets shop/', false],
   ['a worker writes outputs', worker, 'patch /secrets shop/network-outputs', true],
   ['a worker applies manifests', worker, 'patch /configmaps platform/web', true],
-  ['a worker prunes', worker, 'delete shop.example/backups platform/nightly', true],
+  ['a worker deletes applied objects', worker, 'delete shop.example/backups platform/nightly', true],
   ['a worker does not delete in bulk', worker, 'deletecollection /configmaps platform/', false],
-  ['a worker applies definitions', worker, 'patch apiextensions.k8s.io/customresourcedefinitions /backups.shop.example', true],
-  ['a worker leaves our definitions alone', worker, 'patch apiextensions.k8s.io/customresourcedefinitions /stacks.oarlock.dev', false],
-  ['a worker leaves our namespace alone', worker, 'patch /configmaps oarlock-system/a', false],
-  ['a worker does not delete our namespace', worker, 'delete /namespaces /oarlock-system', false],
-  ['a worker sees which kinds there are', worker, 'get /apis/apps/v1', true],
-  ['a worker sees nothing else by path', worker, 'get /metrics', false],
+  [
+    'a worker applies CustomResourceDefinitions',
+    worker,
+    'patch apiextensions.k8s.io/customresourcedefinitions /backups.shop.example',
+    true,
+  ],
+  [
+    'a worker does not change the definitions of Oarlock',
+    worker,
+    'patch apiextensions.k8s.io/customresourcedefinitions /stacks.oarlock.dev',
+    false,
+  ],
+  ['a worker writes nothing else in oarlock-system', worker, 'patch /configmaps oarlock-system/a', false],
+  ['a worker does not delete oarlock-system', worker, 'delete /namespaces /oarlock-system', false],
+  ['a worker uses discovery', worker, 'get /apis/apps/v1', true],
+  ['a worker uses no other path', worker, 'get /metrics', false],
 ]
 
 for (const [name, user, request, allowed] of cases) {
   test(name, () => equal(authorize({ user, ...parse(request) }) === true, allowed))
 }
 
-test('workerOf() takes name and group together', () => {
+test('workerOf() requires both name and group', () => {
   equal(workerOf(worker), 'w1')
-  equal(workerOf(imposter), undefined)
+  equal(workerOf(impostor), undefined)
   equal(workerOf(undefined), undefined)
 })
 

@@ -7,7 +7,7 @@ const workerUserPrefix = 'system:oarlock:worker:'
 
 export const workerUserName = (workerName: string) => `${workerUserPrefix}${workerName}`
 
-/** The Worker that a user is, or undefined for anybody else. Name and group must both say so. */
+/** The name of the Worker, if the user is one. Both name and group must match. */
 export function workerOf(user: { name: string; groups: readonly string[] } | undefined): string | undefined {
   if (!user?.groups.includes(workersGroup) || !user.name.startsWith(workerUserPrefix)) return undefined
   return user.name.slice(workerUserPrefix.length)
@@ -17,16 +17,15 @@ const reads = ['get', 'list', 'watch']
 const writes = ['create', 'update', 'patch', 'delete']
 
 export type AuthorizerFacts = JoinedWorkerFacts & {
-  /** The Worker that a Run is assigned to, as far as is known; undefined when not assigned or not seen yet. */
+  /** The Worker that a Run is assigned to; undefined if it is not assigned, or not in the cache yet. */
   assignedTo(namespace: string | undefined, runName: string | undefined): string | undefined
 }
 
 /**
- * Who may do what on the embedded server: administrators everything, a Worker what its table says; everyone else is left to RBAC.
- * Workers of other machines have a narrower table of their own, `authorize-joined.ts`. For those of this one, cluster and worker
- * machine are one: whoever may write a Stack may run commands as the user of this process. So the
- * table does not make Stacks safe from each other; it keeps a Worker from what decides about Runs, from the Runs of others, and
- * from reading Secrets in bulk. SECURITY.md says the same in words.
+ * Who can do what on the embedded server: administrators everything, local Workers what the rules below allow, Workers that joined from
+ * other machines less (`authorize-joined.ts`); RBAC decides about all other users. A user who can write a Stack can run commands as the
+ * user of this process, so the rules do not isolate Stacks from each other. They keep a Worker from changing objects that decide about
+ * Runs, from the Runs of other Workers, and from reading Secrets in bulk. See SECURITY.md.
  */
 export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
   return attributes => {
@@ -35,32 +34,32 @@ export function makeAuthorizer(facts: AuthorizerFacts): AuthorizerPlugin {
     const worker = workerOf(user)
     if (worker === undefined) return undefined
     if (user.groups.includes(joinedGroup)) return authorizeJoined(attributes, worker, facts)
-    if (!allowWorker(attributes, worker)) return 'a worker may not do that'
+    if (!allowWorker(attributes, worker)) return 'a worker has no permission for this request'
     if (group === apiGroup && resource === 'runs' && subresource === 'status') {
-      // A Run keeps its Worker for life, so what is known cannot be wrong, only missing: then the Run itself decides, by its phase.
+      // A Run never changes its Worker, so a cached assignment is right. If it is missing, the Run's validation decides by its phase.
       const assigned = facts.assignedTo(namespace, name)
-      if (assigned !== undefined && assigned !== worker) return `the run is assigned to worker ${assigned}`
+      if (assigned !== undefined && assigned !== worker) return `the Run is assigned to worker ${assigned}`
     }
     return true
   }
 }
 
 function allowWorker({ verb, group, resource, subresource, namespace, name, path }: Attributes, worker: string): boolean {
-  // Discovery: which kinds there are is needed to apply manifests.
+  // Discovery is required to apply manifests.
   if (path !== undefined) return verb === 'get' && /^\/(api|apis|openapi|version)(\/|$)/.test(path)
   if (group === apiGroup) return allowOwnKinds(verb, resource, subresource, name, worker)
   if (group === 'coordination.k8s.io' && resource === 'leases' && namespace === systemNamespace) {
-    // The name of what is created stands in the body; that a Lease is not taken over is for its holder and resourceVersion to see to.
+    // A create request has its name in the body only. The holder and the resourceVersion protect existing Leases.
     return verb === 'create' || (name === worker && [...reads, ...writes].includes(verb))
   }
   if (group === '' && resource === 'events') return verb === 'create' || verb === 'patch' || verb === 'update' || reads.includes(verb)
-  // From here on: what the manifests engine applies for a Stack.
+  // The rest is for the manifests engine.
   if (namespace === systemNamespace || (group === '' && resource === 'namespaces' && name === systemNamespace)) return false
   if (group === 'apiextensions.k8s.io' && name?.endsWith(`.${apiGroup}`)) return reads.includes(verb)
-  // To act as somebody else, or to ask about others, is not a Worker's business.
+  // A Worker must not impersonate users or review their permissions.
   if (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') return verb === 'create' && resource.startsWith('selfsubject')
   if (group === '' && resource === 'serviceaccounts' && subresource === 'token') return false
-  // One Secret at a time and by name: no Worker needs to see all of them.
+  // Single Secrets by name only: no Worker needs to list them.
   if (group === '' && resource === 'secrets') return verb === 'get' || writes.includes(verb)
   return reads.includes(verb) || writes.includes(verb)
 }

@@ -2,27 +2,27 @@ import { detectEngines } from '../execution/engine/index.ts'
 import { engineVersions } from '../execution/worker/index.ts'
 import { availableIsolationLevels } from '../execution/workspace/index.ts'
 
-/** Found out anew this often, when a worker is started: somebody may have installed something. */
-const everyMs = 5 * 60_000
+/** Detection is repeated this often, when a worker starts: an engine may have been installed meanwhile. */
+const detectEveryMs = 5 * 60_000
 
-/** Engines and isolation of this machine, for the workers that are started here: found out once for all of them, in the background. */
+/** Engines and isolation levels of this machine, detected in the background once for all workers that are started here. */
 export class HostCapabilities {
   #engines: string | undefined
   #levels: string | undefined
-  #sinceMs = -Infinity
+  #detectedAtMs = -Infinity
 
   constructor() {
-    this.#look()
+    this.#detect()
   }
 
-  /** For the environment of a worker; without what is being found out still: workers do without, or look for themselves. */
+  /** Variables for the environment of a worker. Undefined until detected: the worker then detects them itself. */
   environment(): { OARLOCK_ENGINES: string | undefined; OARLOCK_ISOLATION_LEVELS: string | undefined } {
-    if (performance.now() - this.#sinceMs > everyMs) this.#look()
+    if (performance.now() - this.#detectedAtMs > detectEveryMs) this.#detect()
     return { OARLOCK_ENGINES: this.#engines, OARLOCK_ISOLATION_LEVELS: this.#levels }
   }
 
-  #look(): void {
-    this.#sinceMs = performance.now()
+  #detect(): void {
+    this.#detectedAtMs = performance.now()
     detectEngines(process.env, { isFresh: true }).then(
       found => {
         const pairs = Object.entries(engineVersions(found)).map(([name, version]) => `${name}=${version}`)

@@ -12,18 +12,18 @@ export type HttpMount = {
 
 export type HttpListenerOptions = {
   address: Address
-  /** Empty when all is well, else why not. */
+  /** The reasons why the process is unhealthy; empty if it is healthy. */
   healthz(): string[]
   readyz(): string[]
-  /** Like `readyz` until that was empty once; from then on empty. */
+  /** Like `readyz` until the process was ready for the first time, then always empty. */
   startupz(): string[]
   metrics(): Promise<{ contentType: string; text: string }>
   page(): string
-  /** `/queue` as JSON, for scripts; gets the path with its query. */
+  /** `/queue` as JSON; gets the path with its query. */
   queue(url: string): { status: number; body: object }
-  /** Further routes; they see to their own permissions. */
+  /** Additional routes, which check permissions themselves. */
   mounts: readonly HttpMount[]
-  /** Who has this password, if it is a known one. */
+  /** Password or bearer token of an administrator. */
   adminToken: string
   onError(error: unknown): void
 }
@@ -31,13 +31,13 @@ export type HttpListenerOptions = {
 export type HttpListener = { address: Address; close(): Promise<void> }
 
 /**
- * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot use our certificate authority.
- * On loopback page, metrics and queue are open: they show no secret. Anywhere else they ask for the admin token as password.
+ * The plain HTTP listener: health, metrics, the status page, and the state store for tools that cannot trust our certificate authority.
+ * On loopback, page, metrics and queue need no password, as they show no secrets. On other addresses they require the admin token.
  */
 export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
   const { address, onError } = options
   const needsPassword = !isLoopback(address)
-  // An import of node:http reads all that it exports, WebSocket too, which loads undici and node:http2.
+  // An import of node:http evaluates all its exports, among them WebSocket, which loads undici and node:http2.
   const { createServer } = process.getBuiltinModule('node:http')
   const server = createServer((request, response) => {
     response.on('error', () => {})
@@ -82,13 +82,14 @@ async function handleRequest(
   if (path === '/healthz' || path === '/livez') return sendHealth(response, options.healthz())
   if (path === '/readyz') return sendHealth(response, options.readyz())
   if (path === '/startupz') return sendHealth(response, options.startupz())
-  // A name we are not called by means a page elsewhere that had its name point at us (DNS rebinding).
-  if (!isOwnHost(request.headers.host, options.address)) return sendText(response, 421, 'this server is not known by that name')
+  // Another host name means DNS rebinding: a foreign page made its name resolve to this address.
+  if (!isOwnHost(request.headers.host, options.address))
+    return sendText(response, 421, 'misdirected request: use localhost or a loopback address')
   if (path !== '/' && path !== '/metrics' && path !== '/queue')
-    return sendText(response, 404, 'not found: there is /, /healthz, /readyz, /metrics, /queue and /state/')
+    return sendText(response, 404, 'not found: use /, /healthz, /livez, /readyz, /startupz, /metrics, /queue, /state/ or /logs/')
   if (needsPassword && !isAdmin) {
     response.setHeader('WWW-Authenticate', 'Basic realm="oarlock: any user, the admin token as password"')
-    return sendText(response, 401, 'the admin token is needed: it is in the kubeconfig of the data directory')
+    return sendText(response, 401, 'unauthorized: the admin token of <data>/kubeconfig is required')
   }
   if (path === '/metrics') {
     const { contentType, text } = await options.metrics()

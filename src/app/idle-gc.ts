@@ -3,15 +3,15 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const checkIntervalMs = 10_000
-/** Below this share of busy time nobody waits for the pause. */
+/** Below this event loop utilization no request waits for the pause. */
 const idleUtilization = 0.05
-/** What must be free inside the heap to be worth a pause of some 50 ms. */
+/** Free memory inside the heap that is worth a pause of about 50 ms. */
 const minFreeBytes = 16 * 1024 * 1024
 
 /**
- * Gives memory that a burst of work needed back to the machine once the process is idle. V8 collects when something is
- * allocated, and an idle process allocates nothing: measured with 1,000 Stacks, 60 MB would stay until the next burst.
- * Returns how to end it.
+ * Collects garbage when the process is idle, so that memory from a burst of work is returned to the operating system. V8 collects on
+ * allocation, and an idle process allocates nothing: measured with 1,000 Stacks, 60 MB stayed until the next burst.
+ * Returns a function that stops it.
  */
 export function collectGarbageWhenIdle(): () => void {
   setFlagsFromString('--expose-gc')

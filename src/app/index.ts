@@ -1,8 +1,9 @@
 /**
- * @module hub: puts the rooms together into processes. Start reading at `all-in-one.ts`; the worker's process is `worker-process.ts`.
- * In: a data directory, addresses, limits. Out: a running control plane, or an error that says what is in the way.
- * Not done here: any decision about Stacks, Runs or Workers. What this room decides is who may do what (`authorize.ts`,
- * `authorize-joined.ts`, `store-access.ts`), how workers of other machines get in (`join/`), how worker processes are started (`process-pool.ts`), and in which order things start and stop.
+ * @module app: composes modules into processes. Start reading at `all-in-one.ts`; the worker's process is `worker-process.ts`.
+ * In: a data directory, addresses, limits. Out: a running control plane, or an error with its cause and a remedy.
+ * This module decides who may do what (`authorize.ts`, `authorize-joined.ts`, `store-access.ts`), how workers on other machines join
+ * (`join/`), how worker processes are started (`process-pool.ts`), and the order of startup and shutdown.
+ * Out of scope: any decision about Stacks, Runs or Workers.
  */
 
 export { type Address, parseAddress } from './address.ts'

@@ -5,7 +5,7 @@ import { AppStartError } from './app-start-error.ts'
 
 const keyBytes = 32
 
-/** The key that states are encrypted with, in `<data>/keys/state.key`; made at the first start, readable by its owner only. */
+/** The encryption key of states, in `<data>/keys/state.key`. Created at the first start, readable only by its owner. */
 export function readStateKey(dataDir: string): Buffer {
   const directory = join(dataDir, 'keys')
   const path = join(directory, 'state.key')
@@ -15,19 +15,19 @@ export function readStateKey(dataDir: string): Buffer {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    text = makeKey(path)
+    text = createKey(path)
   }
   const key = Buffer.from(text.trim(), 'hex')
   if (key.length === keyBytes) return key
   throw new AppStartError(
     'DataDirectory',
-    `${path} must hold ${keyBytes} bytes as hex, got ${key.length}`,
-    'put the file back from a backup: without it the states cannot be read',
+    `${path} must contain ${keyBytes} bytes in hexadecimal, got ${key.length}`,
+    'restore the file from a backup: states cannot be decrypted without it',
   )
 }
 
-/** A crash leaves no file or a whole one: half a key would lose every state that is written with it. */
-function makeKey(path: string): string {
+/** Written atomically: every state that is encrypted with a truncated key would be lost. */
+function createKey(path: string): string {
   const text = `${randomBytes(keyBytes).toString('hex')}\n`
   const file = openSync(`${path}.tmp`, 'w', 0o600)
   try {

@@ -1,9 +1,9 @@
 import { closeSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 
-/** One file and one before it: never more than twice this on disk (invariant 10). */
+/** Limit of each of two files (invariant 10). */
 const maxBytes = 10 * 1024 * 1024
 
-/** A stream for pino that keeps `path` below 10 MiB, and the part before it as `path.1`. A full disk loses lines, never the process. */
+/** A stream for pino that rotates `path` to `path.1` at 10 MiB. A full disk loses lines and does not end the process. */
 export function openLogFile(path: string): { write(line: string): void; close(): void } {
   let file = openSync(path, 'a', 0o600)
   let size = statSync(path).size
@@ -18,7 +18,7 @@ export function openLogFile(path: string): { write(line: string): void; close():
         }
         size += writeSync(file, line)
       } catch {
-        // A log that cannot be written must not stop the work that it is about.
+        // A log that cannot be written must not stop the process.
       }
     },
     close: () => closeSync(file),

@@ -2,14 +2,14 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 
 export type MetricSources = { workers(): number }
 
-/** The registry behind `/metrics`: the process and the worker processes; controllers add theirs to it. */
+/** The registry of `/metrics`, with metrics of the process and of worker processes. Controllers add their own. */
 export function makeRegistry(sources: MetricSources): Registry {
   const registry = new Registry()
-  // The lag of the event loop is looked at ten times a second, not a hundred: an idle process is woken by little else.
+  // The event loop lag is sampled 10 times a second instead of 100: little else wakes an idle process.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 })
   new Gauge({
     name: 'oarlock_worker_processes',
-    help: 'Worker processes of this process that run.',
+    help: 'Running worker processes of this process.',
     registers: [registry],
     collect() {
       this.set(sources.workers())
@@ -18,8 +18,8 @@ export function makeRegistry(sources: MetricSources): Registry {
   return registry
 }
 
-/** State locks that were taken over from a holder that is gone (invariant 4). */
-export function recoveredLocks(registry: Registry): Counter {
-  const help = 'State locks taken over from Runs that had ended or whose worker was gone.'
+/** State locks that were broken because their holder is proven gone (invariant 4). */
+export function recoveredLocksCounter(registry: Registry): Counter {
+  const help = 'State locks broken because their Run had ended or its worker was lost.'
   return new Counter({ name: 'oarlock_locks_recovered_total', help, registers: [registry] })
 }

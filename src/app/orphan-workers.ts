@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
-/** A worker's process that an earlier `oarlock up` on the same data directory started, and that goes on. */
+/** A running worker process that an earlier `oarlock up` on the same data directory started. */
 export type OrphanWorker = { readonly name: string; readonly pool: string; readonly pid: number; readonly output: string }
 
 /**
- * Finds them by what each has from the moment it exists: its output goes to `<outputDirectory>/<name>.log`, and it leads a session of its
- * own. So nothing has to be written down that a crash could keep from being written. Linux only: elsewhere there are none to be found.
+ * Finds them by properties that each has from its start: its output is `<outputDirectory>/<name>.log`, and it leads a session. So there
+ * is no record that a crash could prevent from being written. Linux only: on other systems none is found.
  */
 export function findOrphanWorkers(outputDirectory: string): OrphanWorker[] {
   const directory = realpathSync(outputDirectory)
@@ -21,7 +21,7 @@ export function findOrphanWorkers(outputDirectory: string): OrphanWorker[] {
   })
 }
 
-/** Whether the process is still that worker, and not another one that got its number. */
+/** Whether the process is still that worker, and not another process with the same id. */
 export function isRunning({ pid, output }: OrphanWorker): boolean {
   return outputOf(pid) === output
 }
@@ -31,7 +31,7 @@ export function signalOrphan(worker: OrphanWorker, signal: NodeJS.Signals): void
   try {
     process.kill(worker.pid, signal)
   } catch {
-    // It has just ended.
+    // The process has just ended.
   }
 }
 
@@ -45,17 +45,17 @@ function pids(): number[] {
   }
 }
 
-/** Undefined for processes of others, and for those that have ended. */
+/** Undefined for processes of other users, and for those that have ended. */
 function outputOf(pid: number): string | undefined {
   try {
-    // A file that was removed meanwhile is marked so.
+    // Linux marks a file that was removed.
     return readlinkSync(`/proc/${pid}/fd/1`).replace(/ \(deleted\)$/, '')
   } catch {
     return undefined
   }
 }
 
-/** proc(5): `pid (comm) state ppid pgrp session …`; comm may hold anything. */
+/** proc(5): `pid (comm) state ppid pgrp session …`; comm may contain any character. */
 function isSessionLeader(pid: number): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -7,35 +7,35 @@ import type { Log } from '../kubernetes/controller/index.ts'
 import { findOrphanWorkers, isRunning, type OrphanWorker, signalOrphan } from './orphan-workers.ts'
 
 export type ProcessPoolOptions = {
-  /** The program that starts a worker, such as Node and bin/oarlock.js; `worker …` is added. */
+  /** Program and leading arguments that start a worker, such as Node and bin/oarlock.js; `worker …` is appended. */
   launcher: readonly string[]
-  /** Where the server is, and a credential; how the pool wants its workers is added. */
+  /** Server address and credential of a worker; the settings of the pool are added. */
   environmentOf(workerName: string, pool: WorkerPool): NodeJS.ProcessEnv
-  /** Where what a worker prints is kept while it is of use. */
+  /** For the output of workers while it is useful. */
   outputDirectory: string
   log: Log
 }
 
-/** Outputs of workers that failed: the newest are kept, by number and by how much of each is read (invariant 10). */
-const keptOutputs = 20
-const shownBytes = 4_096
+/** How many outputs of failed workers are kept, and how much of one is logged (invariant 10). */
+const maxOutputs = 20
+const maxLoggedBytes = 4_096
 
-/** How often workers are looked after that are no children of this process. */
-const lookEveryMs = 250
+/** How often orphans, which are not children of this process, are checked. */
+const orphanCheckMs = 250
 
-type OwnWorker = { readonly pool: string; isEnding: boolean; kill(signal: NodeJS.Signals): void }
+type WorkerProcess = { readonly pool: string; isEnding: boolean; kill(signal: NodeJS.Signals): void }
 
 /**
- * Workers as child processes, each in a session of its own: a terminal's Ctrl-C reaches this process only, which then lets them
- * finish. They outlive this process for as long as their Lease lets them, and one that starts again takes them on: also those that had
- * not registered, so that there are never more than a pool may have.
+ * Runs workers as child processes, each in its own session: a terminal's Ctrl-C reaches only this process, which lets them finish. They
+ * outlive this process until their Lease expires. A restarted process adopts them, also those that have not registered, so that a pool
+ * never exceeds its maximum.
  */
 export class ProcessPool implements PoolDriver {
   readonly #options: ProcessPoolOptions
-  readonly #workers = new Map<string, OwnWorker>()
-  /** Of those, the ones that an earlier process started: their ends have to be looked for. */
-  readonly #left: OrphanWorker[]
-  readonly #looking: NodeJS.Timeout | undefined
+  readonly #workers = new Map<string, WorkerProcess>()
+  /** Those that an earlier process started. Their exits must be polled. */
+  readonly #orphans: OrphanWorker[]
+  readonly #orphanTimer: NodeJS.Timeout | undefined
   #listener: DriverListener | undefined
   #isClosed = false
   #whenEmpty = Promise.withResolvers<void>()
@@ -43,21 +43,21 @@ export class ProcessPool implements PoolDriver {
   constructor(options: ProcessPoolOptions) {
     this.#options = options
     mkdirSync(options.outputDirectory, { recursive: true, mode: 0o700 })
-    this.#left = findOrphanWorkers(options.outputDirectory)
-    for (const worker of this.#left) {
+    this.#orphans = findOrphanWorkers(options.outputDirectory)
+    for (const worker of this.#orphans) {
       const { name, pool } = worker
       this.#workers.set(name, { pool, isEnding: false, kill: signal => signalOrphan(worker, signal) })
     }
-    if (this.#left.length > 0) {
-      options.log.info({ workers: this.#left.map(({ name }) => name) }, 'workers of before go on')
-      this.#looking = setInterval(() => this.#lookForEnds(), lookEveryMs).unref()
+    if (this.#orphans.length > 0) {
+      options.log.info({ workers: this.#orphans.map(({ name }) => name) }, 'adopted workers of the previous process')
+      this.#orphanTimer = setInterval(() => this.#checkOrphans(), orphanCheckMs).unref()
     }
-    this.#forgetOldOutputs()
+    this.#removeOldOutputs()
   }
 
-  /** Resolves when the process runs. @throws {Error} when it cannot be started, or when the pool is closed. */
+  /** Resolves when the process is running. @throws {Error} if it cannot be started, or the pool is draining. */
   async start(pool: WorkerPool, workerName: string): Promise<void> {
-    if (this.#isClosed) throw new Error('this process stops and starts no more workers')
+    if (this.#isClosed) throw new Error('the process pool is draining and starts no worker')
     const { launcher, environmentOf, outputDirectory } = this.#options
     const [command = process.execPath, ...args] = launcher
     const path = join(outputDirectory, `${workerName}.log`)
@@ -65,7 +65,7 @@ export class ProcessPool implements PoolDriver {
     let child: ChildProcess
     try {
       child = spawn(command, [...args, 'worker', '--name', workerName, '--pool', pool.metadata.name], {
-        // A session of its own. A file, not a pipe: a worker that writes when we are gone must not die of it.
+        // Starts a session. The output is a file instead of a pipe, so that a worker can write after this process has exited.
         detached: true,
         stdio: ['ignore', output, output],
         env: { ...environmentOf(workerName, pool), ...workerEnvironment(pool, workerName) },
@@ -90,7 +90,7 @@ export class ProcessPool implements PoolDriver {
     return [...this.#workers].map(([name, { pool }]) => ({ name, pool }))
   }
 
-  /** With `force` its Lease has ended, and its supervisor has ended its engines (invariant 2). */
+  /** With `force` its Lease has expired, and its supervisor has ended its engines (invariant 2). */
   stop(workerName: string, { force }: { force: boolean }): void {
     const found = this.#workers.get(workerName)
     if (!found) return
@@ -102,19 +102,19 @@ export class ProcessPool implements PoolDriver {
     this.#listener = listener
   }
 
-  /** From now on no worker is started; those that run are asked to finish their Run and exit. */
+  /** Starts no further worker. Running workers finish their Runs and exit. */
   drain(): void {
     this.#isClosed = true
     this.#signal('SIGTERM')
   }
 
-  /** Asks the workers to interrupt their engines now, in the way that saves state. */
+  /** Makes the workers interrupt their engines, so that they save their state and exit. */
   interrupt(): void {
     this.#isClosed = true
     this.#signal('SIGINT')
   }
 
-  /** True when no worker runs any more; false after `timeoutMs`. */
+  /** Resolves with true once no worker is running, or with false after `timeoutMs`. */
   async whenEmpty(timeoutMs: number): Promise<boolean> {
     if (this.#workers.size === 0) return true
     const timer = Promise.withResolvers<false>()
@@ -132,30 +132,30 @@ export class ProcessPool implements PoolDriver {
 
   #exited(workerName: string, path: string, code: number | null, signal: NodeJS.Signals | null): void {
     const { log } = this.#options
-    // One that is told to stop before it listens for that ends by the signal: no failure.
-    const isAsked = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
-    if (code === 0 || (isAsked && signal !== null)) rmSync(path, { force: true })
+    // A worker that is stopped before it handles signals ends by the signal, which is not a failure.
+    const isExpected = this.#isClosed || this.#workers.get(workerName)?.isEnding === true
+    if (code === 0 || (isExpected && signal !== null)) rmSync(path, { force: true })
     else {
-      log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'a worker process failed')
-      this.#forgetOldOutputs()
+      log.warn({ worker: workerName, code, signal, output: tailOf(path) }, 'worker process failed')
+      this.#removeOldOutputs()
     }
     this.#remove(workerName)
     this.#listener?.exited(workerName, code ?? undefined)
   }
 
-  #lookForEnds(): void {
+  #checkOrphans(): void {
     const { outputDirectory, log } = this.#options
-    for (const worker of this.#left.filter(each => !isRunning(each))) {
+    for (const worker of this.#orphans.filter(each => !isRunning(each))) {
       const { name } = worker
-      this.#left.splice(this.#left.indexOf(worker), 1)
-      log.info({ worker: name }, 'a worker of before has ended')
+      this.#orphans.splice(this.#orphans.indexOf(worker), 1)
+      log.info({ worker: name }, 'worker of the previous process exited')
       rmSync(join(outputDirectory, `${name}.log`), { force: true })
       this.#remove(name)
-      // Nobody knows how: only one that had not registered has failed for sure.
-      const message = `worker ${name}, which was started before oarlock was started again, ended before it registered`
+      // The exit code of an orphan is unknown. Only one that had not registered has certainly failed.
+      const message = `worker ${name}, started by the previous oarlock process, exited before it registered`
       this.#listener?.exited(name, 0, { reason: 'CrashedOnStartup', message })
     }
-    if (this.#left.length === 0) clearInterval(this.#looking)
+    if (this.#orphans.length === 0) clearInterval(this.#orphanTimer)
   }
 
   #remove(workerName: string): void {
@@ -165,18 +165,18 @@ export class ProcessPool implements PoolDriver {
     this.#whenEmpty = Promise.withResolvers()
   }
 
-  #forgetOldOutputs(): void {
+  #removeOldOutputs(): void {
     const { outputDirectory } = this.#options
-    const files = namesIn(outputDirectory)
+    const files = filesIn(outputDirectory)
       .filter(name => !this.#workers.has(name.replace(/\.log$/, '')))
       .map(name => ({ path: join(outputDirectory, name), changedMs: modifiedMs(join(outputDirectory, name)) }))
       .sort((a, b) => b.changedMs - a.changedMs)
-    for (const { path } of files.slice(keptOutputs)) rmSync(path, { force: true })
+    for (const { path } of files.slice(maxOutputs)) rmSync(path, { force: true })
   }
 }
 
-/** None where somebody has removed it. */
-function namesIn(directory: string): string[] {
+/** Empty if the directory was removed. */
+function filesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch {
@@ -194,7 +194,7 @@ function modifiedMs(path: string): number {
 
 function tailOf(path: string): string {
   try {
-    return readFileSync(path).subarray(-shownBytes).toString('utf8').trim()
+    return readFileSync(path).subarray(-maxLoggedBytes).toString('utf8').trim()
   } catch {
     return ''
   }

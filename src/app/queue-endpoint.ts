@@ -16,8 +16,8 @@ const reviewResource = describeResource<{ spec: object; status?: { allowed?: boo
 })
 
 /**
- * `GET /queue[?pool=&namespace=&limit=]` of the API's address, for `oarlock queue`: the queue as JSON. For who may list Runs: in
- * all namespaces, or in the one that is asked for, and then no other one's Runs and tenants are shown.
+ * `GET /queue[?pool=&namespace=&limit=]` on the address of the API server, for `oarlock queue`: the queue as JSON. The user must have
+ * the permission to list Runs in all namespaces, or in `namespace`; then only Runs and tenants of that namespace are shown.
  */
 export function createQueueHandler(client: Client, read: ReadQueue) {
   return async (request: IncomingMessage, response: ServerResponse, user: HttpUser | undefined): Promise<void> => {
@@ -36,7 +36,7 @@ export function createQueueHandler(client: Client, read: ReadQueue) {
   }
 }
 
-/** What `/queue` of the plain listener answers; who may ask is settled there, as for metrics. */
+/** The response of `/queue` on the plain HTTP listener, which has checked access as for metrics. */
 export function queueResponse(url: string, read: ReadQueue): { status: number; body: object } {
   try {
     return { status: 200, body: read(readOptions(url)) }
@@ -50,11 +50,11 @@ const parameters = ['pool', 'namespace', 'limit']
 
 function readOptions(url: string): QueueReportOptions {
   const query = new URL(url, 'http://localhost').searchParams
-  const stranger = [...query.keys()].find(key => !parameters.includes(key))
-  if (stranger !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(stranger)}: there are ${parameters.join(', ')}`)
+  const unknown = [...query.keys()].find(key => !parameters.includes(key))
+  if (unknown !== undefined) throw badRequest(`unknown parameter ${JSON.stringify(unknown)}: allowed are ${parameters.join(', ')}`)
   const limit = query.get('limit')
   if (limit !== null && !(/^\d{1,6}$/.test(limit) && Number(limit) <= maxReportedRuns))
-    throw badRequest(`limit must be a whole number from 0 to ${maxReportedRuns}, got ${JSON.stringify(limit)}`)
+    throw badRequest(`limit must be an integer from 0 to ${maxReportedRuns}, got ${JSON.stringify(limit)}`)
   return {
     pool: query.get('pool') ?? undefined,
     namespace: query.get('namespace') ?? undefined,
@@ -62,14 +62,14 @@ function readOptions(url: string): QueueReportOptions {
   }
 }
 
-/** @throws {StatusError} Forbidden, unless the user may. */
+/** @throws {StatusError} Forbidden, if the user has no permission. */
 async function authorizeListRuns(client: Client, user: HttpUser, namespace: string | undefined): Promise<void> {
   const resourceAttributes = { verb: 'list', group: apiGroup, resource: 'runs', ...(namespace !== undefined && { namespace }) }
   const spec = { user: user.name, groups: [...user.groups], resourceAttributes }
   const review = await client.resource(reviewResource).create({ metadata: { name: '' }, spec })
   if (review.status?.allowed === true) return
-  const where = namespace === undefined ? 'in all namespaces; name one with ?namespace=' : `in namespace ${namespace}`
-  throw new StatusError('Forbidden', `user ${JSON.stringify(user.name)} may not list runs ${where}`)
+  const where = namespace === undefined ? 'in all namespaces: choose one with ?namespace=' : `in namespace ${namespace}`
+  throw new StatusError('Forbidden', `user ${JSON.stringify(user.name)} cannot list runs ${where}`)
 }
 
 function send(response: ServerResponse, status: number, body: object): void {

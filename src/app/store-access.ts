@@ -5,7 +5,7 @@ import type { LogAccess, LogAccessRequest } from '../stores/log/index.ts'
 import type { IsLockAbandoned, StateAccess, StateAccessRequest } from '../stores/state/index.ts'
 import { workerOf } from './authorize.ts'
 
-/** What access to state and logs is decided by. Caches may be behind: what they miss is asked of the server. */
+/** The data that decides about access to states and logs. What the caches do not have yet is requested from the server. */
 export type StoreFacts = {
   client: Client
   cachedRun(namespace: string, name: string): Run | undefined
@@ -13,7 +13,7 @@ export type StoreFacts = {
   checkStackToken(stackUid: string, token: string): boolean
 }
 
-/** May this Run be worked on by that user? A Run keeps its Worker, Stack and epoch for life, so a cached yes stays a yes. */
+/** The Run, if it is assigned to the worker. A Run never changes its Worker, Stack and epoch, so a cached match is final. */
 async function findRunOfWorker(
   facts: StoreFacts,
   worker: string,
@@ -26,46 +26,46 @@ async function findRunOfWorker(
 }
 
 /**
- * State is open to the Worker that `spec.workerName` names, for its own Run and epoch (invariant 3: the store fences older
- * ones); and to people: administrators, and whoever has the token of the Stack.
+ * Grants access to state to the Worker in `spec.workerName`, for its own Run and epoch (invariant 3: the store fences older ones), to
+ * administrators, and to users with the token of the Stack.
  */
 export async function authorizeState(facts: StoreFacts, request: StateAccessRequest): Promise<StateAccess> {
   const { user, namespace, stack: stackName, runName, epoch, basicPassword } = request
   const worker = workerOf(user)
   if (runName !== undefined) {
-    if (worker === undefined) return denied(user ? 403 : 401, 'only the worker of a run may use its paths')
+    if (worker === undefined) return denied(user ? 403 : 401, 'only the worker of a Run can use its paths')
     const run = await findRunOfWorker(facts, worker, { namespace, runName })
-    if (!run) return denied(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
+    if (!run) return denied(403, `Run ${namespace}/${runName} is not assigned to worker ${worker}`)
     if (run.spec.stackRef.name !== stackName)
-      return denied(403, `run ${namespace}/${runName} is of stack ${run.spec.stackRef.name}, not of ${stackName}`)
-    if (run.spec.epoch !== epoch) return denied(403, `run ${namespace}/${runName} has epoch ${run.spec.epoch}, not ${epoch}`)
+      return denied(403, `Run ${namespace}/${runName} belongs to Stack ${run.spec.stackRef.name}, not to ${stackName}`)
+    if (run.spec.epoch !== epoch) return denied(403, `Run ${namespace}/${runName} has epoch ${run.spec.epoch}, not ${epoch}`)
     return { allowed: true, stackUid: run.spec.stackRef.uid, access: 'run' }
   }
   const isAdmin = user?.groups.includes(adminsGroup) === true
-  if (!isAdmin && basicPassword === undefined) return denied(401, 'the token of the stack is missing: send it as password or bearer token')
+  if (!isAdmin && basicPassword === undefined) return denied(401, 'the token of the Stack is required: send it as password or bearer token')
   const stack =
     facts.cachedStack(namespace, stackName) ?? (await facts.client.resource(stackResource).getOrUndefined(stackName, { namespace }))
   if (!stack)
-    return denied(isAdmin ? 404 : 401, isAdmin ? `stack ${namespace}/${stackName} does not exist` : 'the token is not that of this stack')
+    return denied(isAdmin ? 404 : 401, isAdmin ? `Stack ${namespace}/${stackName} does not exist` : 'the token is not valid for this Stack')
   const stackUid = stack.metadata.uid
   if (isAdmin || facts.checkStackToken(stackUid, basicPassword ?? '')) return { allowed: true, stackUid, access: 'user' }
-  return denied(401, 'the token is not that of this stack')
+  return denied(401, 'the token is not valid for this Stack')
 }
 
-/** A log is written by the Worker of its Run, and read by administrators. */
+/** The Worker of a Run writes its log; administrators read it. */
 export async function authorizeLog(facts: StoreFacts, { user, namespace, run: runName, verb }: LogAccessRequest): Promise<LogAccess> {
   if (user?.groups.includes(adminsGroup)) return { allowed: true }
   const worker = workerOf(user)
-  if (worker === undefined) return denied(user ? 403 : 401, 'logs are for administrators and for the worker of the run')
-  if (verb === 'read') return denied(403, 'a worker writes logs and does not read them')
+  if (worker === undefined) return denied(user ? 403 : 401, 'only administrators and the worker of the Run can use its log')
+  if (verb === 'read') return denied(403, 'a worker can write logs but not read them')
   const run = await findRunOfWorker(facts, worker, { namespace, runName })
-  return run ? { allowed: true } : denied(403, `run ${namespace}/${runName} is not assigned to worker ${worker}`)
+  return run ? { allowed: true } : denied(403, `Run ${namespace}/${runName} is not assigned to worker ${worker}`)
 }
 
 /**
- * Is the Run that holds a lock gone for good (invariant 4)? It is when it has ended: dispatch calls it Lost only after its Worker's
- * Lease has expired. A Run that was deleted is gone when no Worker says that it works on it. The server is asked, not a cache:
- * a lock broken too early cannot be mended. Names of Runs carry a part of the Stack's UID; where two share one, both must be gone.
+ * Whether the Run that holds a lock is proven gone (invariant 4): it has ended, and dispatch sets Lost only after the Lease of its
+ * Worker has expired, or it was deleted and no Worker reports it. The server is queried instead of a cache, because breaking a lock too
+ * early cannot be undone. Names of Runs contain a part of the Stack's UID; if two Runs share a name, both must be gone.
  */
 export function lockAbandonedCheck(client: Client): IsLockAbandoned {
   return async ({ runName, epoch }) => {

@@ -16,17 +16,17 @@ import { looksLikeJoinToken } from './join/join-token.ts'
 export type WorkerProcessOptions = WorkerOverrides & {
   env: Readonly<Record<string, string | undefined>>
   version: string
-  /** Gets one line of JSON per event, and what keeps the worker from starting. */
+  /** Prints one line: a log entry as JSON, or the error that keeps the worker from starting. */
   print(line: string): void
 }
 
-/** How the worker gets in: what it is called there, and a credential that may change. */
+/** The worker's identity on the server, and its credential, which may be renewed. */
 type WorkerAccess = Pick<WorkerSettings, 'name' | 'pool' | 'caCertificate' | 'capabilities'> & {
   token: string | (() => string)
   close(): void
 }
 
-/** The worker's process: reads its environment, takes Runs until it is done or a signal says so. Returns the exit code. */
+/** Runs a worker with the settings of its environment until it has finished or a signal ends it. Returns the exit code. */
 export async function runWorkerProcess(options: WorkerProcessOptions): Promise<number> {
   const { env, version, print, ...overrides } = options
   const { signal, interruptSignal, dispose } = workerSignals()
@@ -41,7 +41,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     const { server } = settings
     const { caCertificate, token } = access
     if (caCertificate !== undefined) skipRootCertificates()
-    // A worker asks for little at a time; each connection more is a TLS handshake before its first Run.
+    // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
     const client = await createClient({
       cluster: { server, caCertificate, token },
       userAgent: 'oarlock-worker',
@@ -52,11 +52,21 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
     let endpoint: { close(): void } | undefined
     try {
       if (settings.health !== undefined) endpoint = await serveHealth(settings.health, () => health())
-      const way = await lifecycleSettings(client, settings, access.pool)
+      const lifecycle = await lifecycleSettings(client, settings, access.pool)
       const onHealth = (now: () => WorkerHealth) => {
         health = now
       }
-      const { exitCode } = await runWorker({ ...settings, ...access, ...way, client, version, log, signal, interruptSignal, onHealth })
+      const { exitCode } = await runWorker({
+        ...settings,
+        ...access,
+        ...lifecycle,
+        client,
+        version,
+        log,
+        signal,
+        interruptSignal,
+        onHealth,
+      })
       return exitCode
     } finally {
       endpoint?.close()
@@ -73,13 +83,13 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
   }
 }
 
-/** Undefined for what nobody foresaw. */
+/** Undefined for an unexpected error. */
 function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof WorkerOptionError) return workerExitCodes.invalidSetting
   const isRefused = isReason(error, 'Unauthorized', 'Forbidden') || (error as { isRefused?: unknown }).isRefused === true
   if (isRefused) return workerExitCodes.accessDenied
-  const isUnreached = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
-  return isUnreached ? workerExitCodes.notRegistered : undefined
+  const isUnreachable = error instanceof StatusError || error instanceof ConnectionError || (error as Error).name === 'JoinError'
+  return isUnreachable ? workerExitCodes.notRegistered : undefined
 }
 
 const accessFromSettings = ({ name, pool, caCertificate, token, capabilities }: WorkerSettings): WorkerAccess => ({
@@ -91,28 +101,27 @@ const accessFromSettings = ({ name, pool, caCertificate, token, capabilities }: 
   close: () => undefined,
 })
 
-/** Exchanges a join token for a credential of its own, and keeps that fresh. */
+/** Exchanges the join token for a credential, which is renewed until `close` is called. */
 async function joinPool(
   { server, token: text, pool, capabilities }: WorkerSettings,
-  wanted: string | undefined,
+  requestedName: string | undefined,
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void },
 ): Promise<WorkerAccess> {
-  // Loaded only here: a worker that this process's own server starts has its credential already.
+  // Loaded only here: a worker that `oarlock up` starts already has a credential.
   const { bootstrapWorker, Credential, fetchPinnedCa, parseJoinToken } = await import('./join/index.ts')
   const token = parseJoinToken(text)
-  if (!token) throw new WorkerOptionError('the join token is not whole: it has four parts, as "oarlock token create" printed it')
-  if (!server.startsWith('https://')) throw new WorkerOptionError(`the server ${server} must be an https:// URL to be joined with a token`)
+  if (!token) throw new WorkerOptionError('join token is incomplete: use the whole token as "oarlock token create" printed it')
+  if (!server.startsWith('https://')) throw new WorkerOptionError(`server URL ${server} must start with https:// to join with a token`)
   const caCertificate = await fetchPinnedCa(server, token)
-  const admission = await bootstrapWorker(server, caCertificate, text, { name: wanted, labels: capabilities.labels })
-  log.info({ worker: admission.worker, pool: admission.pool, server }, 'joined')
-  if (pool !== defaults.pool && pool !== admission.pool)
-    log.warn({ pool }, `the join token is for pool ${admission.pool}, whatever --pool says`)
-  const onError = (error: Error) => log.warn({ worker: admission.worker, error: error.message }, 'the credential could not be renewed')
-  const credential = new Credential({ server, caCertificate, admission, onError })
-  const { worker: name, labels } = admission
+  const response = await bootstrapWorker(server, caCertificate, text, { name: requestedName, labels: capabilities.labels })
+  log.info({ worker: response.worker, pool: response.pool, server }, 'joined')
+  if (pool !== defaults.pool && pool !== response.pool) log.warn({ pool }, `ignored --pool: the join token is for pool ${response.pool}`)
+  const onError = (error: Error) => log.warn({ worker: response.worker, error: error.message }, 'cannot renew the credential')
+  const credential = new Credential({ server, caCertificate, response, onError })
+  const { worker: name, labels } = response
   return {
     name,
-    pool: admission.pool,
+    pool: response.pool,
     caCertificate,
     token: credential.get,
     capabilities: { ...capabilities, labels },
@@ -123,7 +132,7 @@ async function joinPool(
 const notRegistered = ['the worker has not registered yet']
 
 async function serveHealth(text: string, health: () => WorkerHealth): Promise<{ close(): void }> {
-  // Loaded only for who asks for it.
+  // Loaded only if it is used.
   const [{ parseAddress }, { startWorkerHealth }] = await Promise.all([import('./address.ts'), import('./worker-health.ts')])
   try {
     return await startWorkerHealth(parseAddress(text), health)
@@ -140,12 +149,14 @@ type LifecycleSettings = {
   engineEnvironment: readonly string[]
 }
 
-/** How the worker lives: as its driver or its command line says, else as its pool does, else warm with one slot. */
+/** From the driver or the command line, else from the pool; without a pool, Warm with one slot. */
 async function lifecycleSettings(client: Client, settings: WorkerSettings, pool: string): Promise<LifecycleSettings> {
   const { lifecycle, slots, drainGraceMs, recycleAfterRuns, recycleAboveBytes, engineEnvironment } = settings
-  // Who started it for a pool has said it all: no question before a one-shot worker's Run.
-  const isTold = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
-  const spec: WorkerPool['spec'] | undefined = isTold ? undefined : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
+  // A driver passes all settings of a one-shot worker, which then needs no request before its Run.
+  const isComplete = lifecycle !== undefined && engineEnvironment !== undefined && (slots !== undefined || lifecycle === 'OneShot')
+  const spec: WorkerPool['spec'] | undefined = isComplete
+    ? undefined
+    : (await client.resource(workerPoolResource).getOrUndefined(pool))?.spec
   const afterRuns = recycleAfterRuns ?? spec?.recycle?.afterRuns
   const aboveMemory = spec?.recycle?.aboveMemory
   const aboveMemoryBytes = recycleAboveBytes ?? (aboveMemory === undefined ? undefined : quantityValue(parseQuantity(aboveMemory)))

@@ -1,6 +1,6 @@
 /**
  * @module console: the web page of an installation. Start reading at `status-page.ts`.
- * In: Stacks, Runs and Workers as they are now. Out: HTML. It shows no outputs and no variables (invariant 9).
- * Not done here: serving it and reading the objects (`app/`).
+ * In: the current Stacks, Runs and Workers. Out: HTML, without outputs and variables (invariant 9).
+ * Out of scope: reading the objects, and serving the page (`app/`).
  */
 export { renderStatusPage, type StatusPageFacts } from './status-page.ts'

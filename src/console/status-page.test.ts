@@ -17,19 +17,19 @@ const stack = (name: string, message: string): Stack => ({
 const page = (stacks: Stack[], runs: Run[] = []) =>
   renderStatusPage({ stacks, runs, workers: [], version: '1', apiUrl: 'https://x', nowMs: Date.parse('2026-01-01T00:01:00Z') })
 
-test('what comes from objects is escaped', () => {
+test('escapes text from objects', () => {
   const html = page([stack('a', evil)])
   ok(!html.includes(evil))
   ok(html.includes(escapeHtml(evil)))
   match(html, /<td class="bad">PlanFailed<\/td>/)
 })
 
-test('outputs and variables do not appear', () => ok(!page([stack('a', '')]).includes('hunter2')))
+test('shows no outputs and no variables', () => ok(!page([stack('a', '')]).includes('hunter2')))
 
-test('a large fleet makes no large page', () => {
+test('limits the rows of a large fleet', () => {
   const html = page(Array.from({ length: 2_000 }, (_, index) => stack(`s${index}`, '')))
   equal(html.match(/<tr><td>shop/g)?.length, 500)
   ok(html.includes('… and 1500 more'))
 })
 
-test('an empty fleet says so', () => match(page([]), /<b>0<\/b> of <b>0<\/b> Stacks ready/))
+test('shows zero Stacks for an empty fleet', () => match(page([]), /<b>0<\/b> of <b>0<\/b> Stacks ready/))

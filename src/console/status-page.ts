@@ -11,11 +11,11 @@ export type StatusPageFacts = {
   nowMs: number
 }
 
-/** Rows per table: the page stays small however large the fleet is, and says what it leaves out. */
+/** Limit of rows per table, so that the page of a large fleet stays small. It shows how many rows are hidden. */
 const maxRows = 500
 const refreshSeconds = 3
 
-/** The plain status page: Stacks, Runs, Workers, as they are now. It shows no outputs and no variables (invariant 9). */
+/** The status page: the current Stacks, Runs and Workers, without outputs and variables (invariant 9). */
 export function renderStatusPage(facts: StatusPageFacts): string {
   const { stacks, runs, workers, version, apiUrl, nowMs } = facts
   const age = (time: string | undefined) => (time ? formatDuration(Math.max(0, nowMs - Date.parse(time))) : '')
@@ -23,14 +23,14 @@ export function renderStatusPage(facts: StatusPageFacts): string {
   const active = runs.filter(run => !isEnded(run)).length
   const stackRows = [...stacks].sort(byName).map(stack => {
     const { metadata, spec, status } = stack
-    const word = stackState(stack)
+    const state = stackState(stack)
     return [
       metadata.namespace,
       metadata.name,
       spec.engine,
-      { text: word.text, tone: word.tone },
+      { text: state.text, tone: state.tone },
       status?.resources ?? '',
-      word.message,
+      state.message,
       age(metadata.creationTimestamp),
     ]
   })
@@ -68,7 +68,7 @@ export function renderStatusPage(facts: StatusPageFacts): string {
 <style>${style}</style>
 </head>
 <body>
-<header><h1>Oarlock</h1><p><b>${ready}</b> of <b>${stacks.length}</b> Stacks ready · <b>${active}</b> Runs under way · <b>${workers.length}</b> Workers</p></header>
+<header><h1>Oarlock</h1><p><b>${ready}</b> of <b>${stacks.length}</b> Stacks ready · <b>${active}</b> active Runs · <b>${workers.length}</b> Workers</p></header>
 ${table('Stacks', ['Namespace', 'Name', 'Engine', 'State', 'Resources', 'Message', 'Age'], stackRows)}
 ${table('Runs', ['Namespace', 'Name', 'Type', 'Phase', 'Progress', 'Worker', 'Message', 'Age'], runRows)}
 ${table('Workers', ['Name', 'Pool', 'Phase', 'Runs', 'Host', 'Age'], workerRows)}
@@ -78,22 +78,22 @@ ${table('Workers', ['Name', 'Pool', 'Phase', 'Runs', 'Host', 'Age'], workerRows)
 `
 }
 
-type Tone = 'good' | 'bad' | 'ask' | 'busy' | 'idle'
+type Tone = 'good' | 'bad' | 'attention' | 'busy' | 'idle'
 type Cell = string | number | undefined | { text: string; tone: Tone }
 
 function stackState({ status }: Stack): { text: string; tone: Tone; message: string } {
   const conditions = status?.conditions
   const of = (type: string, text: string, tone: Tone) => ({ text, tone, message: findCondition(conditions, type)?.message ?? '' })
   if (isConditionTrue(conditions, 'Stalled')) return of('Stalled', findCondition(conditions, 'Stalled')?.reason ?? 'Stalled', 'bad')
-  if (isConditionTrue(conditions, 'AwaitingApproval')) return of('AwaitingApproval', 'AwaitingApproval', 'ask')
-  if (isConditionTrue(conditions, 'Drifted')) return of('Drifted', 'Drifted', 'ask')
+  if (isConditionTrue(conditions, 'AwaitingApproval')) return of('AwaitingApproval', 'AwaitingApproval', 'attention')
+  if (isConditionTrue(conditions, 'Drifted')) return of('Drifted', 'Drifted', 'attention')
   if (isConditionTrue(conditions, 'Ready')) return of('Ready', 'Ready', 'good')
   if (isConditionTrue(conditions, 'Reconciling'))
     return of('Reconciling', findCondition(conditions, 'Reconciling')?.reason ?? 'Reconciling', 'busy')
   return of('Ready', findCondition(conditions, 'Ready')?.reason ?? 'Pending', 'idle')
 }
 
-const phaseTones: Record<string, Tone> = { Queued: 'idle', Succeeded: 'good', Failed: 'bad', Lost: 'bad', Canceled: 'ask' }
+const phaseTones: Record<string, Tone> = { Queued: 'idle', Succeeded: 'good', Failed: 'bad', Lost: 'bad', Canceled: 'attention' }
 
 function table(title: string, headers: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const body = rows.slice(0, maxRows).map(row => `<tr>${row.map(cellHtml).join('')}</tr>`)
@@ -128,5 +128,5 @@ th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px so
 td:nth-last-child(2) { white-space: normal; min-width: 20rem }
 th { color: var(--soft); font-weight: 500 } footer { margin-top: 2rem }
 .good { color: light-dark(#11702f, #5fd38a) } .bad { color: light-dark(#b3261e, #ff8a80); font-weight: 600 }
-.ask { color: light-dark(#8a5a00, #ffcc66); font-weight: 600 } .busy { color: light-dark(#0b5cad, #7cb7ff) } .idle { color: var(--soft) }
+.attention { color: light-dark(#8a5a00, #ffcc66); font-weight: 600 } .busy { color: light-dark(#0b5cad, #7cb7ff) } .idle { color: var(--soft) }
 `

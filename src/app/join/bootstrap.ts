@@ -3,12 +3,12 @@ import type { JoinResponse } from './join-service.ts'
 import { type JoinToken, publicKeyPin } from './join-token.ts'
 
 const timeoutMs = 15_000
-const maxAnswerBytes = 64 * 1_024
+const maxResponseBytes = 64 * 1_024
 
-/** Why a server did not let a worker in. */
+/** Joining, or renewing a credential, failed. */
 export class JoinError extends Error {
   override readonly name = 'JoinError'
-  /** The server said no: trying again with the same token is of no use. */
+  /** The server rejected the request: retrying with the same token cannot succeed. */
   readonly isRefused: boolean
 
   constructor(message: string, isRefused: boolean, options?: ErrorOptions) {
@@ -18,26 +18,26 @@ export class JoinError extends Error {
 }
 
 /**
- * The certificate authority of a server, believed only if its key is the one that the token names: the connection it comes over
- * could be anybody's, and nothing secret is sent over it.
+ * The certificate authority of a server, trusted only if its key matches the pin in the token. The connection that it is fetched over
+ * is not authenticated, so nothing secret is sent.
+ * @throws {JoinError}
  */
 export async function fetchPinnedCa(server: string, { pin }: JoinToken): Promise<string> {
   const { status, text } = await send(server, { method: 'GET', path: '/join/ca', isTrusted: false })
-  if (status !== 200)
-    throw new JoinError(`${server} answered ${status} when it was asked for its certificate authority: is it an oarlock server?`, false)
+  if (status !== 200) throw new JoinError(`${server} returned ${status} for /join/ca: is it an oarlock server?`, false)
   let found: string
   try {
     found = publicKeyPin(text)
   } catch (error) {
-    throw new JoinError(`${server} gave no certificate when it was asked for its certificate authority: is it an oarlock server?`, false, {
+    throw new JoinError(`${server} returned no certificate for /join/ca: is it an oarlock server?`, false, {
       cause: error,
     })
   }
   if (found === pin) return text
-  throw new JoinError(`${server} is not the server that the token is for: the key of its certificate authority is another`, true)
+  throw new JoinError(`${server} is not the server of the join token: its certificate authority has another key`, true)
 }
 
-/** @throws {JoinError} */
+/** Exchanges a join token for a credential. @throws {JoinError} */
 export async function bootstrapWorker(
   server: string,
   caCertificate: string,
@@ -47,7 +47,7 @@ export async function bootstrapWorker(
   return await requestCredential(server, { path: '/join', caCertificate, body: { token, name, labels } })
 }
 
-/** @throws {JoinError} */
+/** Exchanges a credential for a new one. @throws {JoinError} */
 export async function renewCredential(server: string, caCertificate: string, credential: string): Promise<JoinResponse> {
   return await requestCredential(server, { path: '/join/renew', caCertificate, credential, body: {} })
 }
@@ -59,7 +59,7 @@ async function requestCredential(server: string, { path, caCertificate, credenti
   const parsed = parseObject(text)
   if (status === 200 && isJoinResponse(parsed)) return parsed
   const message = typeof parsed?.message === 'string' ? parsed.message : text.slice(0, 200)
-  throw new JoinError(`${server} answered ${status}: ${message}`, status >= 400 && status < 500 && status !== 429)
+  throw new JoinError(`${server} returned ${status}: ${message}`, status >= 400 && status < 500 && status !== 429)
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {
@@ -89,7 +89,7 @@ function send(
     ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
   }
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => reject(new JoinError(`${server} cannot be reached: ${error.message}`, false, { cause: error }))
+    const fail = (error: Error) => reject(new JoinError(`cannot reach ${server}: ${error.message}`, false, { cause: error }))
     const options = {
       method,
       headers,
@@ -111,7 +111,7 @@ function send(
       response.on('error', fail)
       response.on('data', (chunk: string) => {
         text += chunk
-        if (text.length > maxAnswerBytes) response.destroy(new Error('the answer is too long'))
+        if (text.length > maxResponseBytes) response.destroy(new Error('the response is too long'))
       })
       response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
     })

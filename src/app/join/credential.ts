@@ -1,30 +1,32 @@
 import { JoinError, renewCredential } from './bootstrap.ts'
 import type { JoinResponse } from './join-service.ts'
 
-/** After a third of its life a credential is renewed; when that fails, again after this. */
+/** The share of its lifetime after which a credential is renewed. */
 const renewAfter = 1 / 3
-const retryMs = 30_000
+/** A failed renewal is retried after this time, or a tenth of the lifetime if that is shorter. */
+const maxRetryMs = 30_000
 
 export type CredentialOptions = {
   server: string
   caCertificate: string
-  admission: JoinResponse
+  /** The response to the join request. */
+  response: JoinResponse
   onError(error: Error): void
 }
 
-/** A worker's credential, renewed in time for as long as the worker lives. */
+/** A worker's credential, which is renewed before it expires until `stop` is called. */
 export class Credential {
   readonly #options: CredentialOptions
-  #present: string
+  #current: string
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: CredentialOptions) {
     this.#options = options
-    this.#present = options.admission.credential
-    this.#schedule(options.admission.ttlMs * renewAfter)
+    this.#current = options.response.credential
+    this.#schedule(options.response.ttlMs * renewAfter)
   }
 
-  readonly get = (): string => this.#present
+  readonly get = (): string => this.#current
 
   stop(): void {
     clearTimeout(this.#timer)
@@ -35,15 +37,15 @@ export class Credential {
   }
 
   async #renew(): Promise<void> {
-    const { server, caCertificate, admission, onError } = this.#options
+    const { server, caCertificate, response, onError } = this.#options
     try {
-      const { credential, ttlMs } = await renewCredential(server, caCertificate, this.#present)
-      this.#present = credential
+      const { credential, ttlMs } = await renewCredential(server, caCertificate, this.#current)
+      this.#current = credential
       this.#schedule(ttlMs * renewAfter)
     } catch (error) {
       onError(error as Error)
-      // Refused means revoked: its Lease cannot be renewed either, and the worker ends by that (invariant 2).
-      if (!(error instanceof JoinError && error.isRefused)) this.#schedule(Math.min(retryMs, admission.ttlMs / 10))
+      // Rejected means revoked: the worker cannot renew its Lease either, and stops because of that (invariant 2).
+      if (!(error instanceof JoinError && error.isRefused)) this.#schedule(Math.min(maxRetryMs, response.ttlMs / 10))
     }
   }
 }

@@ -1,8 +1,9 @@
 /**
- * join: how workers of other machines get in. A join token (`join-token.ts`, made by `oarlock token create` through
- * `manage-tokens.ts`) is exchanged at the server (`join-desk.ts`) for a credential of one worker, which that worker keeps
- * fresh (`credential.ts`). Its labels are the token's to say (`worker-labels.ts`).
- * In: a token. Out: a name, a pool, labels, a credential for some hours. What it opens stands in `../authorize-joined.ts`.
+ * @module app/join: how workers on other machines join. Start reading at `join-service.ts`, which exchanges a join token
+ * (`join-token.ts`, created by `oarlock token create` through `manage-tokens.ts`) for the credential of one worker. The worker renews
+ * it (`credential.ts`). The token decides about the labels of the worker (`worker-labels.ts`).
+ * In: a join token. Out: a name, a pool, labels, and a credential for some hours.
+ * Out of scope: what the credential permits (`../authorize-joined.ts`).
  */
 export { bootstrapWorker, fetchPinnedCa, JoinError } from './bootstrap.ts'
 export { Credential } from './credential.ts'

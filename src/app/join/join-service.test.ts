@@ -14,11 +14,11 @@ import { JoinService } from './join-service.ts'
 import { createJoinToken } from './manage-tokens.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-join-'))
-/** So short that it is renewed while the test looks on. */
+/** Short enough to be renewed during the test. */
 const ttlMs = 3_000
 let server: ApiServer
 let client: Client
-let desk: JoinService
+let joinService: JoinService
 
 before(async () => {
   let handler: ReturnType<typeof createJoinHandler> | undefined
@@ -37,8 +37,8 @@ before(async () => {
   await installKinds(client, oarlockResources)
   await client.resource(namespaceResource).apply({ metadata: { name: systemNamespace } }, { force: true })
   await client.resource(workerPoolResource).create({ metadata: { name: 'edge' }, spec: { mode: 'External' } })
-  desk = new JoinService({ client, issueToken: user => server.issueToken(user), ttlMs })
-  handler = createJoinHandler({ desk, caCertificate: server.caCertificate })
+  joinService = new JoinService({ client, issueToken: user => server.issueToken(user), ttlMs })
+  handler = createJoinHandler({ joinService, caCertificate: server.caCertificate })
 })
 after(async () => {
   await client?.close()
@@ -48,34 +48,34 @@ after(async () => {
 
 const token = async (options: { uses?: number; worker?: string; nowMs?: number } = {}) =>
   (await createJoinToken(client, server.caCertificate, { pool: 'edge', ttlMs: 60_000, ...options })).text
-const join_ = async (text: unknown, name?: unknown) => {
-  const outcome = await desk.join(text, name)
+const joinWith = async (text: unknown, name?: unknown) => {
+  const outcome = await joinService.join(text, name)
   if ('code' in outcome) throw new Error(`${outcome.code}: ${outcome.message}`)
   return outcome
 }
 const refusal = async (text: unknown, name?: unknown) => {
-  const outcome = await desk.join(text, name)
+  const outcome = await joinService.join(text, name)
   return 'code' in outcome ? outcome.code : 200
 }
 
-test('the name is the one that was wanted and six letters more: nobody joins as a worker that is there', async () => {
+test('assigns the requested name with a random suffix, so that no worker takes the name of another', async () => {
   const text = await token()
-  const [one, other] = [await join_(text, 'vm'), await join_(text, 'vm')]
+  const [one, other] = [await joinWith(text, 'vm'), await joinWith(text, 'vm')]
   match(one.worker, /^vm-[a-z0-9]{6}$/)
   notEqual(one.worker, other.worker)
-  match((await join_(text)).worker, /^edge-[a-z0-9]{6}$/)
-  equal((await join_(await token({ worker: 'pod-1' }), 'another')).worker, 'pod-1')
+  match((await joinWith(text)).worker, /^edge-[a-z0-9]{6}$/)
+  equal((await joinWith(await token({ worker: 'pod-1' }), 'another')).worker, 'pod-1')
   equal(await refusal(await token({ worker: 'pod-1' })), 409)
 })
 
-test('what is refused, and with which number', async () => {
+test('rejects invalid tokens with 401, invalid names with 422, and expired tokens with 401', async () => {
   const text = await token()
   deepEqual(await Promise.all([undefined, 7, '', 'x', text.slice(0, -1)].map(wrong => refusal(wrong))), [401, 401, 401, 401, 401])
   deepEqual(await Promise.all(['Not Good', 'a'.repeat(201), 7, {}].map(name => refusal(text, name))), [422, 422, 422, 422])
   equal(await refusal(await token({ nowMs: Date.now() - 61_000 })), 401)
 })
 
-test('guessing is slow: after twenty wrong ones in a second even a right one waits', async () => {
+test('rejects a valid token with 429 after twenty invalid ones in a second', async () => {
   const nowMs = Date.now()
   const own = new JoinService({ client, issueToken: user => server.issueToken(user), nowMs: () => nowMs })
   const text = await token()
@@ -83,14 +83,14 @@ test('guessing is slow: after twenty wrong ones in a second even a right one wai
   equal(((await own.join(text, 'vm')) as { code: number }).code, 429)
 })
 
-test('a credential is kept fresh beyond its end, until it is revoked; the old one ends by itself', async () => {
-  const admission = await join_(await token(), 'fresh')
+test('renews a credential until it is revoked, while the previous one expires', async () => {
+  const response = await joinWith(await token(), 'fresh')
   const errors: Error[] = []
   const { caCertificate, url } = server
-  const credential = new Credential({ server: url, caCertificate, admission, onError: error => errors.push(error) })
+  const credential = new Credential({ server: url, caCertificate, response, onError: error => errors.push(error) })
   const own = await createClient({ cluster: { server: url, caCertificate, token: credential.get } })
-  const mayAsk = async (asker: Client) =>
-    await asker
+  const isAccepted = async (user: Client) =>
+    await user
       .request({
         method: 'POST',
         path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
@@ -100,15 +100,15 @@ test('a credential is kept fresh beyond its end, until it is revoked; the old on
         () => true,
         () => false,
       )
-  ok(await mayAsk(own))
-  const old = await createClient({ cluster: { server: url, caCertificate, token: admission.credential } })
-  await eventually(async () => !(await mayAsk(old)), 'the old credential to end')
-  notEqual(credential.get(), admission.credential)
-  ok(await mayAsk(own))
-  await client.resource(secretResource).delete(workerCredentialName(admission.worker), { namespace: systemNamespace })
-  equal(await mayAsk(own), false)
-  await eventually(() => errors.length > 0, 'the refusal to be told')
-  match(errors[0]!.message, /answered 401/)
+  ok(await isAccepted(own))
+  const old = await createClient({ cluster: { server: url, caCertificate, token: response.credential } })
+  await eventually(async () => !(await isAccepted(old)), 'the previous credential to expire')
+  notEqual(credential.get(), response.credential)
+  ok(await isAccepted(own))
+  await client.resource(secretResource).delete(workerCredentialName(response.worker), { namespace: systemNamespace })
+  equal(await isAccepted(own), false)
+  await eventually(() => errors.length > 0, 'the error to be reported')
+  match(errors[0]!.message, /returned 401/)
   credential.stop()
   await Promise.all([own.close(), old.close()])
 })

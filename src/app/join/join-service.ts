@@ -18,11 +18,11 @@ import {
 import { parseJoinToken, verifySecret } from './join-token.ts'
 import { allowedLabels, credentialLabels } from './worker-labels.ts'
 
-/** A credential is renewed after a third of this: a Run that begins then still has most of it before it. */
+/** A credential is renewed after a third of this, so a Run that starts just before has two thirds left. */
 const credentialTtlMs = 12 * 3_600_000
-/** Invariant 10: workers that joined and whose credentials have not ended. */
+/** Unexpired credentials of workers that joined (invariant 10). */
 const maxCredentials = 10_000
-/** Attempts that fail, from all the world: one more after that is refused until a second has passed. */
+/** Failed attempts from all clients together; further ones within the same second are rejected unchecked. */
 const maxFailuresPerSecond = 20
 const sweepEveryMs = 10 * 60_000
 
@@ -41,11 +41,11 @@ export type JoinServiceOptions = {
   ttlMs?: number
 }
 
-/** What a worker is told when it may join, or goes on. */
+/** The response to a worker that joins, or renews its credential. */
 export type JoinResponse = {
   readonly worker: string
   readonly pool: string
-  /** Of its Worker, which can have no others. */
+  /** The labels of its Worker, which can have no others. */
   readonly labels: Readonly<Record<string, string>>
   readonly credential: string
   readonly expiresAt: string
@@ -55,8 +55,8 @@ export type JoinResponse = {
 export type JoinRejection = { readonly code: 401 | 403 | 404 | 409 | 422 | 429; readonly message: string }
 
 /**
- * Exchanges join tokens for credentials of single workers, and old credentials for new ones. A credential opens what
- * `authorize.ts` says a joined worker may do, for some hours, and hangs on a Secret: that deleted, it is worth nothing any more.
+ * Exchanges join tokens for credentials of single workers, and credentials for new ones. A credential is valid for some hours, grants
+ * what `authorize-joined.ts` permits, and is bound to a Secret: deleting the Secret revokes it.
  */
 export class JoinService {
   readonly #options: JoinServiceOptions
@@ -64,7 +64,7 @@ export class JoinService {
   readonly #ttlMs: number
   #failures = { sinceMs: 0, count: 0 }
   #sweptAtMs = Number.NEGATIVE_INFINITY
-  /** Credentials that have not ended, as far as is known. */
+  /** Unexpired credentials, counted at the last sweep and since. */
   #credentials = 0
 
   constructor(options: JoinServiceOptions) {
@@ -74,39 +74,39 @@ export class JoinService {
   }
 
   /**
-   * The worker that shows `token` becomes one of the token's pool. Its name is `wanted` and six letters more, so that nobody joins
-   * under the name, and with the rights, of a worker that is there; a token made for one name gives that name. Its labels are those
-   * of the token, and of `wantedLabels` what that allows.
+   * A worker with a valid `token` joins the pool of the token. Its name is `requestedName` with a random suffix of six characters, so
+   * that it cannot take the name, and with it the permissions, of an existing worker. A token for one name assigns that name. Its labels
+   * are those of the token, and those of `requestedLabels` that the token allows.
    */
-  async join(token: unknown, wanted: unknown, wantedLabels?: unknown): Promise<JoinResponse | JoinRejection> {
-    if (this.#isFlooded()) return { code: 429, message: 'too many join tokens were wrong just now; try again in a second' }
+  async join(token: unknown, requestedName: unknown, requestedLabels?: unknown): Promise<JoinResponse | JoinRejection> {
+    if (this.#isOverFailureLimit()) return { code: 429, message: 'too many attempts with invalid join tokens: try again in a second' }
     const record = typeof token === 'string' ? await this.#find(token) : undefined
-    if (!record) return this.#failed('the join token is wrong, over, used up or revoked; make one with: oarlock token create')
-    const base = wanted === undefined || wanted === '' ? record.pool : wanted
+    if (!record) return this.#failed('join token is invalid, expired, exhausted or revoked: create one with "oarlock token create"')
+    const base = requestedName === undefined || requestedName === '' ? record.pool : requestedName
     if (typeof base !== 'string' || base.length > 200 || nameErrors(base, 'dns1123Subdomain').length > 0) {
       return { code: 422, message: 'name must be a lowercase RFC 1123 subdomain of at most 200 characters' }
     }
-    const admitted = allowedLabels(record, wantedLabels)
-    if ('refused' in admitted) return { code: 403, message: admitted.refused }
+    const outcome = allowedLabels(record, requestedLabels)
+    if ('rejected' in outcome) return { code: 403, message: outcome.rejected }
     if (!(await this.#options.client.resource(workerPoolResource).getOrUndefined(record.pool))) {
-      return { code: 404, message: `the join token is for WorkerPool ${record.pool}, which does not exist` }
+      return { code: 404, message: `WorkerPool ${record.pool} of the join token does not exist` }
     }
     await this.#sweep()
-    if (this.#credentials >= maxCredentials) return { code: 429, message: `${maxCredentials} workers have joined; no more are let in` }
-    if (!(await this.#use(record))) return this.#failed('the join token is used up; make one with: oarlock token create')
-    return await this.#admit(record.worker ?? `${base}-${randomSuffix(6)}`, record, admitted.labels)
+    if (this.#credentials >= maxCredentials) return { code: 429, message: `the limit of ${maxCredentials} joined workers is reached` }
+    if (!(await this.#consume(record))) return this.#failed('join token is exhausted: create one with "oarlock token create"')
+    return await this.#createCredential(record.worker ?? `${base}-${randomSuffix(6)}`, record, outcome.labels)
   }
 
-  /** A worker that has joined gets a fresh credential; `user` is who the old one says it is. */
+  /** Issues a new credential to a worker that has joined; `user` is the user of the current credential. */
   async renew(user: { name: string; groups: readonly string[] } | undefined): Promise<JoinResponse | JoinRejection> {
     const worker = workerOf(user)
     if (worker === undefined || !user?.groups.includes(joinedGroup)) {
-      return { code: 401, message: 'only a worker that joined, with a credential that still holds, can have it renewed' }
+      return { code: 401, message: 'only a worker that joined can renew its credential, while it is valid' }
     }
     const secrets = this.#options.client.resource(secretResource)
     const found = await secrets.getOrUndefined(workerCredentialName(worker), { namespace: systemNamespace })
     const pool = found?.metadata.labels?.[labels.pool]
-    if (found?.type !== workerCredentialType || !pool) return { code: 401, message: 'the credential was revoked' }
+    if (found?.type !== workerCredentialType || !pool) return { code: 401, message: 'the credential is revoked' }
     const patch = { metadata: { annotations: { [expiresAtAnnotation]: rfc3339(this.#nowMs() + this.#ttlMs) } } }
     await secrets.patch(found.metadata.name, patch, { type: 'merge', namespace: systemNamespace })
     return this.#issue(worker, pool, found)
@@ -123,19 +123,19 @@ export class JoinService {
     return record.expiresAtMs > this.#nowMs() && record.uses !== 0 ? record : undefined
   }
 
-  /** Counts one use, at the version that was read: two who come at once do not both get the last one. */
-  async #use({ id, uses }: JoinTokenRecord): Promise<boolean> {
+  /** Consumes one use at the resourceVersion that was read, so that two concurrent requests cannot both get the last one. */
+  async #consume({ id, uses }: JoinTokenRecord): Promise<boolean> {
     if (uses === undefined) return true
     const secrets = this.#options.client.resource(secretResource)
     for (let attempt = 0; attempt < 10; attempt++) {
-      const present = await secrets.getOrUndefined(joinTokenName(id), { namespace: systemNamespace })
-      const left = (present && readJoinToken(present)?.uses) ?? 0
-      if (!present || left <= 0) return false
+      const secret = await secrets.getOrUndefined(joinTokenName(id), { namespace: systemNamespace })
+      const remaining = (secret && readJoinToken(secret)?.uses) ?? 0
+      if (!secret || remaining <= 0) return false
       try {
-        const { name, resourceVersion } = present.metadata
+        const { name, resourceVersion } = secret.metadata
         await secrets.patch(
           name,
-          { stringData: { uses: String(left - 1) } },
+          { stringData: { uses: String(remaining - 1) } },
           { type: 'merge', namespace: systemNamespace, resourceVersion },
         )
         return true
@@ -146,15 +146,19 @@ export class JoinService {
     return false
   }
 
-  async #admit(worker: string, { pool, id }: JoinTokenRecord, own: Record<string, string>): Promise<JoinResponse | JoinRejection> {
+  async #createCredential(
+    worker: string,
+    { pool, id }: JoinTokenRecord,
+    labels: Record<string, string>,
+  ): Promise<JoinResponse | JoinRejection> {
     const secrets = this.#options.client.resource(secretResource)
-    const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels: own })
+    const record = workerCredentialSecret({ worker, pool, tokenId: id, expiresAtMs: this.#nowMs() + this.#ttlMs, labels })
     try {
       this.#credentials++
       const made = await secrets.create({ ...record, metadata: { ...record.metadata, namespace: systemNamespace } })
       return this.#issue(worker, pool, made)
     } catch (error) {
-      if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} has joined already` }
+      if (isReason(error, 'AlreadyExists')) return { code: 409, message: `worker ${worker} has already joined` }
       throw error
     }
   }
@@ -174,7 +178,7 @@ export class JoinService {
     }
   }
 
-  /** Forgets tokens and credentials that have ended, and credentials whose workers have. */
+  /** Deletes expired tokens and credentials, and credentials whose Workers no longer exist. */
   async #sweep(): Promise<void> {
     const nowMs = this.#nowMs()
     if (nowMs - this.#sweptAtMs < sweepEveryMs) return
@@ -185,22 +189,22 @@ export class JoinService {
       secrets.listAll({ namespace: systemNamespace, labelSelector: joinTokenLabel }),
       client.resource(workerResource).listAll(),
     ])
-    const present = new Set(workers.items.map(({ metadata }) => workerCredentialName(metadata.name)))
-    const isOver = (secret: KubeObject<SecretBody>): boolean => {
+    const existing = new Set(workers.items.map(({ metadata }) => workerCredentialName(metadata.name)))
+    const isExpired = (secret: KubeObject<SecretBody>): boolean => {
       if (secret.type !== workerCredentialType) return (readJoinToken(secret)?.expiresAtMs ?? nowMs) < nowMs
-      const isYoung = nowMs - Date.parse(secret.metadata.creationTimestamp) < sweepEveryMs
-      return credentialExpiresAtMs(secret) < nowMs || (!isYoung && !present.has(secret.metadata.name))
+      const isRecent = nowMs - Date.parse(secret.metadata.creationTimestamp) < sweepEveryMs
+      return credentialExpiresAtMs(secret) < nowMs || (!isRecent && !existing.has(secret.metadata.name))
     }
-    const over = items.filter(isOver)
-    for (const { metadata } of over) {
+    const expired = items.filter(isExpired)
+    for (const { metadata } of expired) {
       await secrets.delete(metadata.name, { namespace: systemNamespace, preconditions: { uid: metadata.uid } }).catch((error: unknown) => {
         if (!isReason(error, 'NotFound', 'Conflict')) throw error
       })
     }
-    this.#credentials = items.filter(secret => secret.type === workerCredentialType && !isOver(secret)).length
+    this.#credentials = items.filter(secret => secret.type === workerCredentialType && !isExpired(secret)).length
   }
 
-  #isFlooded(): boolean {
+  #isOverFailureLimit(): boolean {
     return this.#nowMs() - this.#failures.sinceMs < 1_000 && this.#failures.count >= maxFailuresPerSecond
   }
 

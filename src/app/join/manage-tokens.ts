@@ -16,18 +16,18 @@ import { labelPolicyError } from './worker-labels.ts'
 export type NewJoinToken = {
   pool: string
   ttlMs: number
-  /** How often it may be used. Default: as often as wanted. */
+  /** Maximum number of uses. Default: unlimited. */
   uses?: number
-  /** The one name it may be used for. Default: any that the server chooses. */
+  /** The only name that a worker can join under. Default: the server chooses the name. */
   worker?: string
-  /** Labels that every worker of it has. Default: none. */
+  /** Labels of every worker that joins. Default: none. */
   labels?: Readonly<Record<string, string>>
-  /** Labels that a worker may choose: `key`, `key=value`, or `*` for any. Default: none. */
+  /** Labels that a worker can choose: `key`, `key=value`, or `*` for any. Default: none. */
   allowLabels?: readonly string[]
   nowMs?: number
 }
 
-/** Makes a join token. The text that is returned is nowhere else: only its hash is kept. @throws {RangeError} for labels that are none. */
+/** Creates a join token. The returned text cannot be read again: only its hash is stored. @throws {RangeError} for invalid labels. */
 export async function createJoinToken(
   client: Client,
   caCertificate: string,
@@ -35,17 +35,17 @@ export async function createJoinToken(
 ): Promise<{ text: string; id: string; expiresAtMs: number }> {
   const token = makeJoinToken(caCertificate)
   const expiresAtMs = nowMs + ttlMs
-  const terms = { labels, allowLabels }
-  const wrong = labelPolicyError(terms)
-  if (wrong) throw new RangeError(wrong)
-  const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker, ...terms })
+  const policy = { labels, allowLabels }
+  const error = labelPolicyError(policy)
+  if (error) throw new RangeError(error)
+  const secret = joinTokenSecret({ id: token.id, hash: hashSecret(token.secret), pool, expiresAtMs, uses, worker, ...policy })
   await client.resource(secretResource).create({ ...secret, metadata: { ...secret.metadata, namespace: systemNamespace } })
   return { text: formatJoinToken(token), id: token.id, expiresAtMs }
 }
 
 export type ListedJoinToken = JoinTokenRecord & { readonly workers: readonly string[] }
 
-/** Every join token, with the workers that joined with it and whose credentials hold. Tokens that are gone are named by their workers. */
+/** Every join token, with the workers that joined with it and have a valid credential. */
 export async function listJoinTokens(client: Client): Promise<ListedJoinToken[]> {
   const secrets = await listJoinSecrets(client)
   const workersOf = Map.groupBy(
@@ -59,8 +59,8 @@ export async function listJoinTokens(client: Client): Promise<ListedJoinToken[]>
 }
 
 /**
- * Revokes a join token: nobody joins with it any more, and unless `keepWorkers` those who did lose their credentials at once.
- * Returns undefined when there is no such token, nor anybody who joined with it.
+ * Revokes a join token and, unless `keepWorkers`, immediately the credentials of the workers that joined with it. Returns undefined if
+ * neither the token nor such a worker exists.
  */
 export async function revokeJoinToken(
   client: Client,
@@ -69,17 +69,17 @@ export async function revokeJoinToken(
 ): Promise<{ workers: string[] } | undefined> {
   const secrets = (await listJoinSecrets(client)).filter(({ metadata }) => metadata.labels?.[joinTokenLabel] === id)
   if (secrets.length === 0) return undefined
-  // The token first: nobody comes in while the others are shown out.
+  // The token first, so that no worker joins meanwhile.
   await remove(client, joinTokenName(id))
   const credentials = keepWorkers ? [] : secrets.filter(({ type }) => type === workerCredentialType)
-  // Who was being let in while the token went has a credential by now.
-  const late = keepWorkers ? [] : (await listJoinSecrets(client)).filter(isCredentialOf(id))
-  const all = new Map([...credentials, ...late].map(secret => [secret.metadata.name, secret]))
+  // A worker that was joining while the token was deleted has a credential by now.
+  const joinedMeanwhile = keepWorkers ? [] : (await listJoinSecrets(client)).filter(isCredentialOf(id))
+  const all = new Map([...credentials, ...joinedMeanwhile].map(secret => [secret.metadata.name, secret]))
   for (const name of all.keys()) await remove(client, name)
   return { workers: [...all.values()].map(workerNameOf) }
 }
 
-/** Revokes the credential of one worker. Returns false when it has none. */
+/** Revokes the credential of a worker. Returns false if it has none. */
 export async function revokeWorker(client: Client, worker: string): Promise<boolean> {
   return await remove(client, workerCredentialName(worker))
 }

@@ -2,49 +2,48 @@ import { labels as ownLabels } from '../../api/index.ts'
 import { isJsonObject, type KubeObject, labelErrors } from '../../kubernetes/object/index.ts'
 
 /**
- * Which labels the workers of a join token have: they decide which Runs a worker gets (`spec.placement.workerLabels`), and with
- * them which Secrets, so it is not for the machine that joins to choose them.
+ * Which labels the workers of a join token can have. Labels decide which Runs a worker gets (`spec.placement.workerLabels`), and thus
+ * which Secrets it can read. A machine that joins must not choose them freely.
  */
 export type LabelPolicy = {
-  /** Every worker has these. */
+  /** The labels of every worker. */
   readonly labels: Readonly<Record<string, string>>
-  /** What a worker may choose: `key` with any value, `key=value`, or `*` for everything. */
+  /** The labels that a worker can choose: `key` with any value, `key=value`, or `*` for any label. */
   readonly allowLabels: readonly string[]
 }
 
 export const anyLabel = '*'
 
-/** What is wrong with the terms, for who makes a token; undefined: nothing. */
+/** Why the policy is invalid; undefined if it is valid. */
 export function labelPolicyError({ labels, allowLabels }: LabelPolicy): string | undefined {
   const pairs = allowLabels.filter(each => each !== anyLabel).map(each => parseLabel(each))
-  const [wrong] = [labels, ...pairs.map(([key, value]) => ({ [key]: value ?? '' }))].flatMap(each => labelErrors(each, 'labels'))
-  if (wrong) return `label ${wrong.field}: ${wrong.message}`
+  const [error] = [labels, ...pairs.map(([key, value]) => ({ [key]: value ?? '' }))].flatMap(each => labelErrors(each, 'labels'))
+  if (error) return `label ${error.field}: ${error.message}`
   const keys = [...Object.keys(labels), ...pairs.map(([key]) => key)]
-  return keys.includes(ownLabels.pool) ? `the label ${ownLabels.pool} is set by the pool of the token` : undefined
+  return keys.includes(ownLabels.pool) ? `the pool of the token sets the label ${ownLabels.pool}` : undefined
 }
 
-/** The labels of a worker that asks for `wanted`, or why it may not have them. */
+/** The labels of a worker that requests `requested`, or why it cannot have them. */
 export function allowedLabels(
   { labels, allowLabels }: LabelPolicy,
-  wanted: unknown,
-): { labels: Record<string, string> } | { refused: string } {
-  if (wanted !== undefined && !isJsonObject(wanted)) return { refused: 'labels must be an object' }
-  const [wrong] = labelErrors(wanted, 'labels')
-  if (wrong) return { refused: `label ${wrong.field}: ${wrong.message}` }
-  for (const [key, value] of Object.entries((wanted ?? {}) as Record<string, string>)) {
+  requested: unknown,
+): { labels: Record<string, string> } | { rejected: string } {
+  if (requested !== undefined && !isJsonObject(requested)) return { rejected: 'labels must be an object' }
+  const [error] = labelErrors(requested, 'labels')
+  if (error) return { rejected: `label ${error.field}: ${error.message}` }
+  for (const [key, value] of Object.entries((requested ?? {}) as Record<string, string>)) {
     const isAllowed = labels[key] === undefined ? key !== ownLabels.pool && isLabelAllowed(allowLabels, key, value) : labels[key] === value
     if (!isAllowed)
-      return { refused: `the join token does not allow the label ${key}=${value}; ${formatLabelPolicy({ labels, allowLabels })}` }
+      return { rejected: `the join token does not allow label ${key}=${value}: ${formatLabelPolicy({ labels, allowLabels })}` }
   }
-  return { labels: { ...(wanted as Record<string, string> | undefined), ...labels } }
+  return { labels: { ...(requested as Record<string, string> | undefined), ...labels } }
 }
 
-/** For people. */
 export function formatLabelPolicy({ labels, allowLabels }: LabelPolicy): string {
-  const given = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
-  const gives = given.length > 0 ? `it gives ${given.join(', ')}` : 'it gives none'
-  const allows = allowLabels.length === 0 ? 'allows no others' : `allows ${allowLabels.includes(anyLabel) ? 'any' : allowLabels.join(', ')}`
-  return `${gives} and ${allows}`
+  const fixed = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
+  const sets = fixed.length > 0 ? `it sets ${fixed.join(', ')}` : 'it sets none'
+  const allows = allowLabels.length === 0 ? 'allows no other' : `allows ${allowLabels.includes(anyLabel) ? 'any' : allowLabels.join(', ')}`
+  return `${sets} and ${allows}`
 }
 
 const isLabelAllowed = (allowLabels: readonly string[], key: string, value: string) =>
@@ -59,7 +58,7 @@ const labelsAnnotationKey = 'oarlock.dev/worker-labels'
 
 export const workerLabelsAnnotation = (labels: Readonly<Record<string, string>>) => ({ [labelsAnnotationKey]: JSON.stringify(labels) })
 
-/** The labels that were admitted, as its credential's Secret has them; none where it says nothing. */
+/** The labels that a worker joined with, from the Secret of its credential; none without the annotation. */
 export function credentialLabels(secret: Pick<KubeObject, 'metadata'> | undefined): Record<string, string> {
   const text = secret?.metadata.annotations?.[labelsAnnotationKey]
   return text === undefined ? {} : (JSON.parse(text) as Record<string, string>)
