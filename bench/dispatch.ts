@@ -1,6 +1,6 @@
 /**
- * Time from a change of a Stack to its Run being assigned to a Worker. `--hollow`: at a pace, with Runs that are reported to their end:
- * `--workers N`, `--runs-per-second R`, `--stacks N`, `--duration S`.
+ * Time from a change of a Stack until its Run is assigned to a Worker. `--hollow`: at a constant rate, with hollow workers that report Runs to their
+ * end: `--workers N`, `--runs-per-second R`, `--stacks N`, `--duration S`.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -21,31 +21,31 @@ export async function bench(args: string[]): Promise<Bench> {
   return args.includes('--hollow') ? await benchHollow(args) : await benchIdle()
 }
 
-/** Everything of Oarlock in one process, the hollow workers and the changes of Stacks in another. */
+/** All roles of Oarlock in one process; the hollow workers and the changes of Stacks in another. */
 async function benchHollow(args: string[]): Promise<Bench> {
   const text = (value: string) => ({ type: 'string', default: value }) as const
   const options = { workers: text('2000'), 'runs-per-second': text('1000'), stacks: text('4000'), duration: text('60') } as const
   const { values } = parseArgs({ args, strict: false, allowPositionals: true, options })
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
-  const hub = await up(dataDir)
+  const app = await up(dataDir)
   try {
-    const beforeMb = hub.rssMb()
-    const cpuBefore = hub.cpuSeconds()
+    const beforeMb = app.rssMb()
+    const cpuBefore = app.cpuSeconds()
     const fleet = startHollow([
       ...['--kubeconfig', join(dataDir, 'kubeconfig'), '--workers', String(values.workers), '--stacks', String(values.stacks)],
       ...['--runs-per-second', String(values['runs-per-second']), '--duration', `${values.duration}s`, '--connections', '2', '-o', 'json'],
     ])
     let highestMb = 0
-    const looking = setInterval(() => {
-      highestMb = Math.max(highestMb, hub.rssMb())
+    const sampling = setInterval(() => {
+      highestMb = Math.max(highestMb, app.rssMb())
     }, 500)
-    const { workers, runs, renewals, loadSeconds, errors } = await fleet.ended.finally(() => clearInterval(looking))
+    const { workers, runs, renewals, loadSeconds, errors } = await fleet.ended.finally(() => clearInterval(sampling))
     if (!runs) throw new Error('bug: oarlock hollow was asked for Runs and reports none')
     return {
-      title: `Stack change → Run assigned → Succeeded, ${values['runs-per-second']} changes a second wanted`,
+      title: `Stack change → Run assigned → Succeeded, ${values['runs-per-second']} changes per second requested`,
       about:
         `${workers.registered} hollow workers; every write durable and over TLS. A change that is due while all ${values.stacks} Stacks have a Run is skipped. ` +
-        'Runs/s: those that succeeded, from the first change to the end of the last Run. Memory is that of the hub: before, the highest, after.',
+        'Runs/s: succeeded Runs, from the first change to the end of the last Run. Memory of the process of Oarlock: before, peak, after.',
       rows: [
         {
           changes: runs.changes,
@@ -61,21 +61,21 @@ async function benchHollow(args: string[]): Promise<Bench> {
           errors,
           'before MB': beforeMb,
           'highest MB': highestMb,
-          'after MB': hub.rssMb(),
-          'hub cpu ms/run': ((hub.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded),
+          'after MB': app.rssMb(),
+          'server cpu ms/run': ((app.cpuSeconds() - cpuBefore) * 1_000) / Math.max(1, runs.succeeded),
           load: loadavg()[0] ?? 0,
         },
       ],
     }
   } finally {
-    await hub.stop()
+    await app.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
 }
 
 /**
- * The workers here are registrations with a Lease that never do anything, in a pool of mode External:
- * what is measured is the two controllers and the server, with every write durable and over TLS.
+ * The workers are registrations with a Lease in a pool of mode External and execute nothing. This measures the two controllers and the server, with
+ * every write durable and over TLS.
  */
 async function benchIdle(): Promise<Bench> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
@@ -86,7 +86,7 @@ async function benchIdle(): Promise<Bench> {
       const latencies = await measure(process.client, concurrency)
       latencies.sort((a, b) => a - b)
       const at = (share: number) => latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] as number
-      rows.push({ 'changes at once': concurrency, changes: latencies.length, 'p50 ms': at(0.5), 'p99 ms': at(0.99), 'max ms': at(1) })
+      rows.push({ 'concurrent changes': concurrency, changes: latencies.length, 'p50 ms': at(0.5), 'p99 ms': at(0.99), 'max ms': at(1) })
     }
     return {
       title: 'Stack change → Run assigned',

@@ -1,4 +1,4 @@
-/** Many workers' Leases on the embedded server. `--workers N`, `--duration S`, `--renew S` (seconds). */
+/** Renewals of the Leases of many workers on the embedded server. `--workers N`, `--duration S`, `--renew S` (seconds). */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { isReason } from '../src/kubernetes/object/index.ts'
 import type { Bench } from './run.ts'
 import { rssMbOf, startServerProcess } from './server-process.ts'
 
-/** The server alone, every write durable and over TLS; all workers in one other process. The server's memory is the highest seen. */
+/** The server alone, every write durable and over TLS; all workers in another process. Memory is the highest sample. */
 export async function bench(args: string[]): Promise<Bench> {
   const { workers, seconds, renew } = optionsOf(args)
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
@@ -28,19 +28,19 @@ export async function bench(args: string[]): Promise<Bench> {
     let fleetMb = 0
     let bothMb = 0
     const cpuBefore = server.cpuSeconds()
-    const looking = setInterval(() => {
+    const sampling = setInterval(() => {
       const [one, other] = [server.rssMb(), rssMbOf(fleet.pid)]
       serverMb = Math.max(serverMb, one)
       fleetMb = Math.max(fleetMb, other)
       bothMb = Math.max(bothMb, one + other)
     }, 500)
-    const report = await fleet.ended.finally(() => clearInterval(looking))
+    const report = await fleet.ended.finally(() => clearInterval(sampling))
     const { renewals } = report
     return {
       title: `${workers.toLocaleString('en-US')} workers' Leases, each renewed every ${renew} s`,
       about:
-        'Time from when a renewal was due until its answer, for the renewals after all had registered; the embedded server alone, the workers in one process. ' +
-        'Memory is the highest that was seen, registering and taking away included.',
+        'Time from the due time of a renewal until its response, after all workers have registered; the embedded server alone, the workers in one process. ' +
+        'Memory is the highest sample, including registration and removal.',
       rows: [
         {
           workers: report.workers.registered,
@@ -76,7 +76,7 @@ function optionsOf(args: string[]): { workers: number; seconds: number; renew: n
   })
   const [workers = 0, seconds = 0, renew = 0] = [values.workers, values.duration, values.renew].map(Number)
   if (workers > 0 && seconds > 0 && renew > 0) return { workers, seconds, renew }
-  throw new Error('--workers, --duration and --renew must be numbers above 0; duration and renew in seconds')
+  throw new Error('--workers, --duration and --renew must be numbers > 0; duration and renew are in seconds')
 }
 
 async function prepare(kubeconfig: string): Promise<void> {
@@ -91,18 +91,18 @@ async function prepare(kubeconfig: string): Promise<void> {
   await client.close()
 }
 
-/** `oarlock hollow` in a process of its own. */
+/** Starts `oarlock hollow` in its own process. */
 export function startHollow(args: string[]): { pid: number; ended: Promise<HollowReport> } {
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'bin', 'oarlock.js'), 'hollow', ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  // A bench that fails or is interrupted leaves nothing behind.
+  // A benchmark that fails or is interrupted leaves no process.
   process.once('exit', () => child.kill('SIGKILL'))
   const ended = (async () => {
     let text = ''
     child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part))
     const [code] = await once(child, 'close')
-    if (text === '') throw new Error(`oarlock hollow ended with ${code}, and printed nothing`)
+    if (text === '') throw new Error(`oarlock hollow exited with code ${code} and printed nothing`)
     return JSON.parse(text) as HollowReport
   })()
   return { pid: child.pid as number, ended }

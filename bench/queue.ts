@@ -1,4 +1,4 @@
-/** How many keys a second pass through the controllers' work queue: add, get, done. */
+/** Keys per second through the work queue of controllers: add, get, done. */
 import { WorkQueue } from '../src/kubernetes/controller/index.ts'
 import type { Bench } from './run.ts'
 
@@ -8,27 +8,27 @@ export async function bench(): Promise<Bench> {
   const rows: Bench['rows'] = []
   const measure = async (what: string, run: () => Promise<number>) => {
     await run()
-    const began = performance.now()
+    const startedMs = performance.now()
     let operations = 0
-    while (performance.now() - began < 2_000) operations += await run()
-    rows.push({ what, 'per second': operations / ((performance.now() - began) / 1_000) })
+    while (performance.now() - startedMs < 2_000) operations += await run()
+    rows.push({ what, 'per second': operations / ((performance.now() - startedMs) / 1_000) })
   }
   await measure('add all, then get and done each', async () => {
     const queue = new WorkQueue()
     for (const key of keys) queue.add(key)
-    for (let left = keys.length; left > 0; left--) queue.done((await queue.get()) as string)
+    for (let remaining = keys.length; remaining > 0; remaining--) queue.done((await queue.get()) as string)
     return keys.length
   })
   await measure('the same, each key added three times', async () => {
     const queue = new WorkQueue()
     for (let times = 0; times < 3; times++) for (const key of keys) queue.add(key)
-    for (let left = keys.length; left > 0; left--) queue.done((await queue.get()) as string)
+    for (let remaining = keys.length; remaining > 0; remaining--) queue.done((await queue.get()) as string)
     return keys.length
   })
   await measure('with 10 priorities', async () => {
     const queue = new WorkQueue()
     for (const [index, key] of keys.entries()) queue.add(key, { priority: index % 10 })
-    for (let left = keys.length; left > 0; left--) queue.done((await queue.get()) as string)
+    for (let remaining = keys.length; remaining > 0; remaining--) queue.done((await queue.get()) as string)
     return keys.length
   })
   await measure('add with a delay (heap of 50,000)', async () => {

@@ -15,8 +15,8 @@ import type { Bench } from './run.ts'
 const startMs = Date.parse('2026-06-01T00:00:00Z')
 const classes = ['Interactive', 'Change', 'Change', 'Change', 'Drift', 'Drift'] as const
 
-/** A whole number below `below`, the same ones in each run of the bench. */
-function dice(): (below: number) => number {
+/** Random whole numbers below `below`, the same in each run of the benchmark. */
+function seededRandom(): (below: number) => number {
   let seed = 20_260_601
   return below => {
     seed = (seed * 48_271) % 2_147_483_647
@@ -24,8 +24,8 @@ function dice(): (below: number) => number {
   }
 }
 
-function makeRun(number: number, tenants: number, roll: (below: number) => number): Run {
-  const tenant = roll(tenants)
+function makeRun(number: number, tenants: number, random: (below: number) => number): Run {
+  const tenant = random(tenants)
   return {
     apiVersion: 'oarlock.dev/v1alpha1',
     kind: 'Run',
@@ -34,20 +34,20 @@ function makeRun(number: number, tenants: number, roll: (below: number) => numbe
       namespace: `tenant-${tenant}`,
       uid: `uid-${number}`,
       resourceVersion: String(1_000_000 + number),
-      creationTimestamp: rfc3339(startMs + roll(3_600) * 1_000),
+      creationTimestamp: rfc3339(startMs + random(3_600) * 1_000),
     },
     spec: {
       type: 'Apply',
       stackRef: { name: `stack-${number}`, uid: `s-${number}`, generation: 1 },
       epoch: 1,
-      // One in five shares a provider account with others of its tenant; one in ten has a priority.
-      stack: { engine: 'terraform', source: {}, ...(roll(5) === 0 && { concurrencyKey: `account-${roll(10)}`, concurrencyLimit: 3 }) },
+      // One in five shares a provider account with other Runs of its tenant; one in ten has a priority.
+      stack: { engine: 'terraform', source: {}, ...(random(5) === 0 && { concurrencyKey: `account-${random(10)}`, concurrencyLimit: 3 }) },
       revision: 'r',
       inputsDigest: 'i',
       reason: 'NewGeneration',
       pool: 'default',
-      priorityClass: classes[roll(classes.length)] ?? 'Change',
-      priority: roll(10) === 0 ? roll(5) : 0,
+      priorityClass: classes[random(classes.length)] ?? 'Change',
+      priority: random(10) === 0 ? random(5) : 0,
     },
   }
 }
@@ -63,19 +63,19 @@ export async function bench(): Promise<Bench> {
   return {
     title: 'Ranking the queue',
     about:
-      'A queue of so many Runs of so many tenants, in three classes. One change: a Run ends, the one whose turn it is starts, a new one is queued. ' +
-      'Filled: from nothing, as after a restart. Preview: the first 200 in order, as for /queue.',
+      'Runs of several tenants in three classes. One change: a Run ends, the next one starts, a new one is queued. ' +
+      'Filled: an empty queue, as after a restart. Preview: the first 200 Runs in order, as for /queue.',
     rows,
   }
 }
 
 function measure(runs: number, tenants: number): Bench['rows'] {
-  const roll = dice()
+  const random = seededRandom()
   global.gc?.()
   const heapBefore = process.memoryUsage().heapUsed
   const queue = new RunQueue()
   queue.setTenants(new TenantIndex())
-  const requests = Array.from({ length: runs }, (_, i) => requestOf(makeRun(i, tenants, roll)))
+  const requests = Array.from({ length: runs }, (_, i) => requestOf(makeRun(i, tenants, random)))
   const fillingMs = performance.now()
   const fillingCpu = process.cpuUsage()
   for (const request of requests) queue.put(request)
@@ -96,18 +96,18 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   for (let i = 0; i < 200; i++) start()
 
   const changes = 20_000
-  const took = new Float64Array(changes)
+  const durations = new Float64Array(changes)
   for (let i = 0; i < changes; i++) {
-    const request = requestOf(makeRun(runs + i, tenants, roll))
+    const request = requestOf(makeRun(runs + i, tenants, random))
     nowMs += 50
-    const beganMs = performance.now()
-    queue.end(running.splice(roll(running.length), 1)[0]!, nowMs)
+    const startedMs = performance.now()
+    queue.end(running.splice(random(running.length), 1)[0]!, nowMs)
     start()
     queue.put(request)
-    took[i] = performance.now() - beganMs
+    durations[i] = performance.now() - startedMs
   }
-  took.sort()
-  const at = (share: number) => took[Math.min(changes - 1, Math.floor(changes * share))] ?? 0
+  durations.sort()
+  const at = (share: number) => durations[Math.min(changes - 1, Math.floor(changes * share))] ?? 0
   const row = (what: string, p50: number, p99: number, max: number) => ({
     runs,
     tenants,
@@ -126,8 +126,8 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   }))
   const state = new SchedulerState()
   const decisionMs = times(2_000, () => {
-    const [given] = decidePlacement({ queue, state, inventory: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
-    if (given) queue.end(given.key, nowMs)
+    const [assigned] = decidePlacement({ queue, state, inventory: WorkerInventory.of(workers, new Map(), () => 0.5), nowMs })
+    if (assigned) queue.end(assigned.key, nowMs)
   })
   const bytes = Math.max(0, process.memoryUsage().heapUsed - heapBefore) / runs
   return [
@@ -143,10 +143,10 @@ function measure(runs: number, tenants: number): Bench['rows'] {
 }
 
 function times(count: number, act: () => unknown): [p50: number, p99: number, max: number] {
-  const took = Array.from({ length: count }, () => {
-    const beganMs = performance.now()
+  const durations = Array.from({ length: count }, () => {
+    const startedMs = performance.now()
     act()
-    return performance.now() - beganMs
+    return performance.now() - startedMs
   }).sort((a, b) => a - b)
-  return [took[count >> 1] ?? 0, took[Math.floor(count * 0.99)] ?? 0, took[count - 1] ?? 0]
+  return [durations[count >> 1] ?? 0, durations[Math.floor(count * 0.99)] ?? 0, durations[count - 1] ?? 0]
 }

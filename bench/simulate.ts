@@ -1,4 +1,4 @@
-/** `oarlock simulate`: how fast it is, and whether a small fleet of real processes does what it says. */
+/** `oarlock simulate`: its speed, and its accuracy against a small fleet of real processes. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,23 +15,23 @@ const shortestMs = 2_000
 const longestMs = 3_000
 
 /**
- * Real: 12 new Stacks at once whose engine sleeps 2 to 3 s, on a Process pool of 4. Measured there, and told to the simulation: how long a
- * worker takes to start, and what a Run takes beside its sleep until its place is free. Not told: who waits how long, and when all is done.
+ * Real: 12 new Stacks at the same time whose engine sleeps 2 to 3 s, on a Process pool of 4. The simulation gets two measured values: the start time
+ * of a worker, and the overhead of a Run until its slot is free. Compared are the waits and the time until all Runs have finished.
  */
 export async function bench(): Promise<Bench> {
   const rows: Bench['rows'] = [speed(), ...(await realRows('OneShot')), ...(await realRows('Warm'))]
   return {
     title: 'Simulated and real',
-    about: `A day of 10,000 Stacks (1h, max 200) by itself; ${stacks} Stacks of 2 to 3 s on a pool of ${max}, simulated (mean of ${seeds} seeds) and real.`,
+    about: `A simulated day of 10,000 Stacks (1h, max 200); ${stacks} Stacks of 2 to 3 s on a pool of ${max}, simulated (mean of ${seeds} seeds) and real.`,
     rows,
   }
 }
 
 function speed(): Bench['rows'][number] {
-  const beganMs = performance.now()
+  const startedMs = performance.now()
   const cpu = process.cpuUsage()
   const { runEnded } = simulateFleet({ stacks: 10_000, intervalMs: 3_600_000, profile: defaultProfile }, { max: 200 })
-  const tookMs = performance.now() - beganMs
+  const tookMs = performance.now() - startedMs
   const { user, system } = process.cpuUsage(cpu)
   const what = `10,000 Stacks, 24h, ${runEnded} Runs: s`
   return { what, simulated: tookMs / 1_000, real: '', 'difference %': '', note: `${((user + system) / 1e6).toFixed(1)} s of CPU` }
@@ -48,12 +48,12 @@ async function realRows(lifecycle: 'OneShot' | 'Warm'): Promise<Bench['rows']> {
     await play(client, 'warm-up', lifecycle, max)
     const real = await play(client, 'real', lifecycle, stacks)
     const simulated = predict(real, lifecycle)
-    const row = (what: string, said: number, was: number) => ({
+    const row = (what: string, simulatedMs: number, realMs: number) => ({
       what: `${lifecycle}: ${what}`,
-      simulated: said / 1_000,
-      real: was / 1_000,
-      'difference %': 100 * (said / was - 1),
-      note: `start ${Math.round(real.startMs)} ms, beside the sleep ${Math.round(real.extraMs)} ms`,
+      simulated: simulatedMs / 1_000,
+      real: realMs / 1_000,
+      'difference %': 100 * (simulatedMs / realMs - 1),
+      note: `start ${Math.round(real.startMs)} ms, overhead ${Math.round(real.extraMs)} ms`,
     })
     return [
       row('mean wait s', simulated.waitMs, mean(real.waitsMs)),
@@ -83,19 +83,19 @@ function predict({ startMs, extraMs }: Round, lifecycle: 'OneShot' | 'Warm'): { 
   }
 }
 
-/** What is seen of a Run by who watches: when it was there, had a worker, ended; when a one-shot worker was gone. */
-type Seen = { madeMs: number; assignedMs: number; endedMs: number; worker: string }
+/** Times at which a watcher observed a Run: creation, assignment and end. */
+type Observation = { madeMs: number; assignedMs: number; endedMs: number; worker: string }
 
 async function play(client: Client, name: string, lifecycle: 'OneShot' | 'Warm', count: number): Promise<Round> {
   const pool = `${lifecycle.toLowerCase()}-${name}`
   await client.resource(workerPoolResource).create({ metadata: { name: pool }, spec: { mode: 'Process', lifecycle, max } })
-  const seen = new Map<string, Seen>()
-  const goneMs = new Map<string, number>()
+  const seen = new Map<string, Observation>()
+  const deletedMs = new Map<string, number>()
   const abort = new AbortController()
   const isDone = () => {
     const runs = [...seen.values()]
-    const areGone = lifecycle === 'Warm' || runs.every(({ worker }) => goneMs.has(worker))
-    return runs.length === count && runs.every(({ endedMs }) => endedMs > 0) && areGone
+    const areDeleted = lifecycle === 'Warm' || runs.every(({ worker }) => deletedMs.has(worker))
+    return runs.length === count && runs.every(({ endedMs }) => endedMs > 0) && areDeleted
   }
   const watching = Promise.all([
     watchAll(client.resource(runResource).watch({ signal: abort.signal }), ({ object }) => {
@@ -110,14 +110,14 @@ async function play(client: Client, name: string, lifecycle: 'OneShot' | 'Warm',
       if (isDone()) abort.abort()
     }),
     watchAll(client.resource(workerResource).watch({ signal: abort.signal }), ({ type, object }) => {
-      if (type === 'DELETED') goneMs.set(object.metadata.name, performance.now())
+      if (type === 'DELETED') deletedMs.set(object.metadata.name, performance.now())
       if (isDone()) abort.abort()
     }),
   ]).catch((error: unknown) => {
     if (!abort.signal.aborted) throw error
   })
   const sleepMs = (index: number) => shortestMs + ((longestMs - shortestMs) * (index + 0.5)) / count
-  const beganMs = performance.now()
+  const startedMs = performance.now()
   await Promise.all(
     Array.from({ length: count }, (_, index) =>
       client.resource(stackResource).create({
@@ -134,17 +134,17 @@ async function play(client: Client, name: string, lifecycle: 'OneShot' | 'Warm',
   await watching
   const runs = Array.from({ length: count }, (_, index) => ({ ...seen.get(`${pool}-${index}`)!, sleepMs: sleepMs(index) }))
   const assignedMs = ascending(runs.map(run => run.assignedMs))
-  // The place of a one-shot worker in the pool is free again when it is gone.
-  const freeMs = ascending(runs.map(({ endedMs, worker }) => goneMs.get(worker) ?? endedMs))
+  // The slot of a one-shot worker is free when its Worker has been deleted.
+  const freeMs = ascending(runs.map(({ endedMs, worker }) => deletedMs.get(worker) ?? endedMs))
   const firstMs = ascending(runs.map(run => run.assignedMs - run.madeMs)).slice(0, max)
   const handoverMs = assignedMs.slice(max).map((atMs, index) => atMs - freeMs[index]!)
-  const occupiedMs = mean(runs.map(({ assignedMs, endedMs, worker, sleepMs }) => (goneMs.get(worker) ?? endedMs) - assignedMs - sleepMs))
+  const occupiedMs = mean(runs.map(({ assignedMs, endedMs, worker, sleepMs }) => (deletedMs.get(worker) ?? endedMs) - assignedMs - sleepMs))
   const isWarm = lifecycle === 'Warm'
   return {
     waitsMs: runs.map(run => run.assignedMs - run.madeMs),
     startMs: mean(isWarm ? firstMs : [...firstMs, ...handoverMs]),
     extraMs: occupiedMs + (isWarm && handoverMs.length > 0 ? mean(handoverMs) : 0),
-    spanMs: freeMs.at(-1)! - beganMs,
+    spanMs: freeMs.at(-1)! - startedMs,
   }
 }
 

@@ -3,7 +3,7 @@
  * changed for a whole lease duration since the observer last SAW it change (invariant 2). Wall clocks, and the times written in the Lease, are
  * never compared.
  *
- * `isExpired` is not final, because a stalled watch cannot be told apart from a stalled worker. Before acting on it, read the Lease from the
+ * `isExpired` is not final, because a stalled watch looks the same as a stalled worker. Before acting on it, read the Lease from the
  * server, `observe` it, and check again.
  */
 export class LeaseObserver {
