@@ -1,11 +1,11 @@
-import { constants } from 'node:fs'
-import { lstat, readFile, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import { SpawnError } from '../../workspace/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError, type EngineErrorReason, interruptedError } from '../engine-error.ts'
 import { jsonDigest } from '../json-digest.ts'
+import { fileSize, readRegularFile } from '../read-regular-file.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { directoryDigest } from './directory-digest.ts'
 import { maxOutputsBytes, outputsTooLarge, parseOutputs } from './parse-outputs.ts'
@@ -178,29 +178,18 @@ function outputsPath({ scratch }: EngineContext): string {
   return join(scratch, 'outputs.json')
 }
 
-/** A command may have replaced the file with a symlink that leaves its sandbox, or with a pipe that has no writer. */
-const regularFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
 async function readOutputsFile(context: EngineContext): Promise<Record<string, Output>> {
   const path = outputsPath(context)
-  const { size } = await lstat(path).catch(ifMissing({ size: 0 }))
+  const size = (await fileSize(path)) ?? 0
   if (size > maxOutputsBytes) throw outputsTooLarge(size)
-  return size === 0 ? {} : parseOutputs(await readFile(path, { encoding: 'utf8', flag: regularFileFlags }))
+  return size === 0 ? {} : parseOutputs((await readRegularFile(path)) ?? '')
 }
 
 async function stateText({ statePath, spec }: EngineContext): Promise<string | undefined> {
-  if (spec.state === 'External' || statePath === undefined) return undefined
-  return await readFile(statePath, { encoding: 'utf8', flag: regularFileFlags }).catch(ifMissing(undefined))
+  return spec.state === 'External' || statePath === undefined ? undefined : await readRegularFile(statePath)
 }
 
 async function readRecord(context: EngineContext): Promise<CommandRecord | undefined> {
   const value = await context.inventory.read()
   return isJsonObject(value) && value.engine === 'command' && isJsonObject(value.outputs) ? (value as CommandRecord) : undefined
-}
-
-function ifMissing<T>(value: T): (error: NodeJS.ErrnoException) => T {
-  return error => {
-    if (error.code === 'ENOENT') return value
-    throw error
-  }
 }

@@ -3,8 +3,9 @@ import { join, relative } from 'node:path'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import type { EngineContext } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
+import { readRegularFile } from '../read-regular-file.ts'
 import type { Flavor } from './flavor.ts'
-import { readIfPresent, readState } from './read-state.ts'
+import { readState } from './read-state.ts'
 
 /** An override file replaces the backend (or cloud) block of the user's files without changing them. */
 const overrideFile = 'oarlock_override.tf.json'
@@ -41,7 +42,7 @@ export function rejectEnv({ env }: EngineContext, names: string[]): void {
  * @throws {EngineError} InvalidConfiguration
  */
 export async function checkBackend({ directory, statePath }: EngineContext): Promise<void> {
-  const text = await readIfPresent(join(directory, '.terraform', 'terraform.tfstate'))
+  const text = await readRegularFile(join(directory, '.terraform', 'terraform.tfstate'))
   const expectedPath = relative(directory, statePath ?? '')
   const initialized: unknown = text === undefined ? undefined : JSON.parse(text)
   const backend = isJsonObject(initialized) && isJsonObject(initialized.backend) ? initialized.backend : {}
@@ -65,7 +66,7 @@ export async function recoverErroredState(
   pushState: (file: string) => Promise<{ exitCode: number | null }>,
 ): Promise<string | undefined> {
   const file = 'errored.tfstate'
-  const text = await readIfPresent(join(context.directory, file))
+  const text = await readRegularFile(join(context.directory, file))
   if (text === undefined) return undefined
   if (isManaged(context) && context.statePath !== undefined) {
     await writeFile(context.statePath, text, { mode: 0o600 })

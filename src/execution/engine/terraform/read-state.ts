@@ -1,5 +1,3 @@
-import { constants } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { isJsonObject } from '../../../kubernetes/object/index.ts'
 import type { SnapshotMeta } from './read-plan-json.ts'
 
@@ -21,17 +19,4 @@ export function readState(text: string | undefined): StateSummary {
   const managed = resources.filter(({ mode }) => mode === 'managed')
   const count = managed.reduce((sum, { instances }) => sum + (Array.isArray(instances) ? instances.length : 0), 0)
   return { meta: { serial: state.serial, lineage: typeof state.lineage === 'string' ? state.lineage : '' }, resources: count }
-}
-
-/** An engine may have replaced the file with a symlink that leaves its sandbox, or with a pipe that has no writer. */
-const regularFileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
-/** The content of a regular file, or undefined if it does not exist. */
-export async function readIfPresent(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, { encoding: 'utf8', flag: regularFileFlags })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
 }

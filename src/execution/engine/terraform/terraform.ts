@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import { isJsonObject, type Json } from '../../../kubernetes/object/index.ts'
 import type { ApplyResult, Detection, Engine, EngineContext, Output, PlanOptions, PlanResult } from '../engine.ts'
 import { EngineError } from '../engine-error.ts'
+import { readRegularFile } from '../read-regular-file.ts'
 import { maskSecrets, secretValues } from '../secret-values.ts'
 import { declaredVariables } from './declared-variables.ts'
 import type { Flavor } from './flavor.ts'
 import { checkBackend, isManaged, overrideBackend, recoverErroredState, rejectEnv } from './managed-state.ts'
 import { preparePluginCache, sharePlugins } from './plugin-cache.ts'
 import { readPlanJson, type SnapshotMeta } from './read-plan-json.ts'
-import { readIfPresent, readState } from './read-state.ts'
+import { readState } from './read-state.ts'
 import { runPluginDirectory, TerraformCli, type VariablesFilePath } from './terraform-cli.ts'
 import { createUiProgress } from './ui-progress.ts'
 import { variablesFile } from './variables-file.ts'
@@ -105,7 +106,7 @@ class TerraformEngine implements Engine {
 
   async #results(context: EngineContext, binary: { path: string; version: string }): Promise<Omit<ApplyResult, 'changed'>> {
     const outputs = readOutputs(await this.#cli.capture(context, binary, ['output', '-json'], 'ApplyFailed'))
-    const local = isManaged(context) ? await readIfPresent(context.statePath ?? '') : undefined
+    const local = isManaged(context) ? await readRegularFile(context.statePath ?? '') : undefined
     // An encrypted state (OpenTofu) and the user's own backend are read through the engine.
     const isReadable = isManaged(context) && !local?.includes('"encrypted_data"')
     const text = isReadable ? local : JSON.stringify(await this.#cli.capture(context, binary, ['state', 'pull'], 'ApplyFailed'))
@@ -129,7 +130,7 @@ async function rootModuleFiles(directory: string): Promise<{ name: string; text:
 
 async function snapshotMeta(context: EngineContext): Promise<SnapshotMeta> {
   if (!isManaged(context) || context.statePath === undefined) return undefined
-  return readState(await readIfPresent(context.statePath)).meta
+  return readState(await readRegularFile(context.statePath)).meta
 }
 
 function parallelism({ spec }: EngineContext): string[] {
