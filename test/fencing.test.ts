@@ -1,6 +1,6 @@
 /**
- * Invariants 2 and 3 where it hurts: an event loop that stands still, a whole tree that was stopped and goes on, a network that drops
- * packets, a disk that stands still. Workers are real processes; server and stores are in this one.
+ * Invariants 2 and 3 under faults: a blocked event loop, a process tree that is paused and resumed, a network that drops packets, a
+ * frozen disk. Workers are real processes; server and stores run in the process of the test.
  */
 import { equal, match, ok } from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -19,35 +19,35 @@ import type { StateStore } from '../src/stores/state/index.ts'
 import { eventually } from './support/eventually.ts'
 import { processesOfRun } from './support/processes.ts'
 import type { WorkerChildSettings } from './support/worker-child.ts'
-import { keptAs, startWorkerFixture, type WorkerFixture } from './support/worker-fixture.ts'
+import { stackUidOf, startWorkerFixture, type WorkerFixture } from './support/worker-fixture.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'oarlock-fencing-'))
 const lease = { durationMs: 5_000, renewMs: 500, interruptMs: 3_900, terminateMs: 4_250, killMs: 4_600 }
-const network = whyNoNetwork()
-/** The server listens where the other namespace reaches it, too. */
-const hostAddress = network.why === undefined ? network.host : '127.0.0.1'
-let rig: WorkerFixture
+const network = createNetwork()
+/** The server listens at an address that the other network namespace can reach. */
+const hostAddress = network.skipReason === undefined ? network.host : '127.0.0.1'
+let fixture: WorkerFixture
 let server: ApiServer
 let client: Client
 let states: StateStore
 
 before(async () => {
-  rig = await startWorkerFixture(base, { host: hostAddress, isHolderGone: true })
-  ;({ server, client, states } = rig)
+  fixture = await startWorkerFixture(base, { host: hostAddress, isLockAbandoned: true })
+  ;({ server, client, states } = fixture)
 })
 after(async () => {
-  await rig?.close()
+  await fixture?.close()
   disk.remove()
   network.remove()
   rmSync(base, { recursive: true, force: true })
 })
 
 type Network =
-  | { why: undefined; host: string; namespace: string; cut(): void; mend(): void; remove(): void }
-  | { why: string; remove(): void }
+  | { skipReason: undefined; host: string; namespace: string; cut(): void; restore(): void; remove(): void }
+  | { skipReason: string; remove(): void }
 
-/** A network namespace whose only wire leads here, and can be cut so that packets vanish. */
-function whyNoNetwork(): Network {
+/** A network namespace that is connected only to this one, over a link that can be cut so that packets are dropped. */
+function createNetwork(): Network {
   const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' })
   const id = process.pid % 50_000
   const [namespace, here, there] = [`oarlock-${id}`, `oa${id}`, `ob${id}`]
@@ -60,7 +60,7 @@ function whyNoNetwork(): Network {
       try {
         ip(...args)
       } catch {
-        // Not made.
+        // It was not created.
       }
     }
   }
@@ -76,24 +76,24 @@ function whyNoNetwork(): Network {
       ['link', 'set', 'lo', 'up'],
     ])
       ip('-n', namespace, ...args)
-    // Down at this end: what the other end sends goes nowhere, and nobody tells it.
+    // Down at this end: packets from the other end are dropped without an error.
     const set = (state: string) => () => void ip('link', 'set', here, state)
-    return { why: undefined, host: `${subnet}.1`, namespace, cut: set('down'), mend: set('up'), remove }
+    return { skipReason: undefined, host: `${subnet}.1`, namespace, cut: set('down'), restore: set('up'), remove }
   } catch (error) {
     remove()
-    return { why: `a network namespace cannot be made here: ${(error as Error).message.split('\n')[0]}`, remove }
+    return { skipReason: `cannot create a network namespace: ${(error as Error).message.split('\n')[0]}`, remove }
   }
 }
 
 type Started = { worker: ChildProcess; run: Run; supervisorPids(): number[]; name: string; runsDir: string }
 
-/** A worker with a Run whose engine says in `marks` that it has begun. */
+/** Starts a worker process with a Run whose engine is running. */
 async function start(t: TestContext, script: string, more: { namespace?: string; runsDir?: string } = {}): Promise<Started> {
   const id = randomUUID().slice(0, 8)
   const name = `w-${id}`
   const cacheDir = join(base, `cache-${id}`)
   const runsDir = more.runsDir ?? join(base, `runs-${id}`)
-  const token = server.issueToken({ name: `system:oarlock:worker:${name}`, groups: ['system:masters'], ttlMs: 600_000 })
+  const token = fixture.issueWorkerToken(name)
   const settings: WorkerChildSettings = { name, server: server.url, caCertificate: server.caCertificate, token, runsDir, cacheDir, lease }
   const args = [join(import.meta.dirname, 'support', 'worker-child.ts'), JSON.stringify(settings)]
   const command = more.namespace ? ['ip', 'netns', 'exec', more.namespace, process.execPath, ...args] : [process.execPath, ...args]
@@ -119,21 +119,21 @@ async function start(t: TestContext, script: string, more: { namespace?: string;
   })
   await client.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace: 'apps' })
   await eventually(async () => (await get(run)).status?.phase === 'Applying', 'the engine to start', 30_000)
-  return { worker, run, name, runsDir, supervisorPids: () => keepersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
+  return { worker, run, name, runsDir, supervisorPids: () => ownersOf(join(runsDir, run.metadata.uid)).filter(pid => pid !== worker.pid) }
 }
 
-/** Worker and supervisor leave their ids in the Run's directory. */
-function keepersOf(directory: string): number[] {
+/** Worker and supervisor record their process ids in the Run's directory. */
+function ownersOf(directory: string): number[] {
   return execFileSync('ls', [directory], { encoding: 'utf8' })
     .split('\n')
-    .filter(entry => entry.startsWith('keeper-'))
-    .map(entry => Number(entry.slice('keeper-'.length)))
+    .filter(entry => entry.startsWith('owner-'))
+    .map(entry => Number(entry.slice('owner-'.length)))
 }
 
 const get = (run: Run) => client.resource(runResource).get(run.metadata.name, { namespace: 'apps' })
 const renewedAt = async (name: string) =>
   Date.parse((await client.resource(leaseResource).get(name, { namespace: systemNamespace })).spec?.renewTime ?? '')
-/** A child of the engine may have ended since it was looked for. */
+/** A child of the engine may have exited since it was listed. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
@@ -143,7 +143,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 }
 const exitOf = async (worker: ChildProcess) => worker.exitCode ?? ((await once(worker, 'exit')) as [number | null])[0]
 
-test('an event loop that stands still for twice the Lease loses nothing: the heartbeat has its own thread, and the supervisor hears it', async t => {
+test('a worker whose event loop is blocked for twice the Lease keeps its Lease and its Run: the heartbeat has a thread of its own', async t => {
   const done = join(base, `done-${randomUUID()}`)
   const { worker, run, name } = await start(t, `while [ ! -e ${done} ]; do sleep 0.02; done; echo '{"made":1}' > $OARLOCK_STATE`)
   await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
@@ -152,26 +152,26 @@ test('an event loop that stands still for twice the Lease loses nothing: the hea
   for (const endMs = performance.now() + 2 * lease.durationMs; performance.now() < endMs; await sleep(100))
     longestMs = Math.max(longestMs, Date.now() - (await renewedAt(name)))
   ok(longestMs < lease.durationMs, `the Lease was not renewed for ${longestMs} ms`)
-  ok(processesOfRun(run.metadata.uid).length > 0, 'the engine was ended')
+  ok(processesOfRun(run.metadata.uid).length > 0, 'the engine was stopped')
   execFileSync('touch', [done])
   equal(await exitOf(worker), 0)
   equal((await get(run)).status?.phase, 'Succeeded')
-  match((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString() ?? '', /made/)
+  match((await states.readVersion({ stackUid: stackUidOf(run) }))?.bytes.toString() ?? '', /made/)
 })
 
-test('invariant 3: worker, supervisor and engine were all stopped past the Lease and go on: no write of theirs is accepted, nothing survives', async t => {
+test('invariant 3: after worker, supervisor and engine were all paused past the Lease, none of their writes is accepted and none survives', async t => {
   const { worker, run, supervisorPids, runsDir } = await start(
     t,
-    // Renamed into place: a file that is written where it lies may be cut off by the kill, and then there is nothing to keep.
+    // Renamed into place: the kill may truncate a file that is written in place, and then there is no state to keep as an orphan.
     `trap '' INT TERM; i=0; while :; do i=$((i+1)); echo "{\\"old\\":$i}" > next; mv next $OARLOCK_STATE; sleep 0.02; done`,
   )
-  const stackUid = keptAs(run)
+  const stackUid = stackUidOf(run)
   await eventually(async () => (await states.readVersion({ stackUid })) !== undefined, 'a state')
   const engine = findRunProcesses(run.metadata.uid)
   const tree = [...supervisorPids(), worker.pid!, ...engine]
   for (const pid of tree) signal(pid, 'SIGSTOP')
   await sleep(lease.durationMs + 300)
-  // What the controllers do: the Run is Lost, its lock is broken, the next epoch begins and writes.
+  // As the controllers do: the Run is Lost, its lock is broken, the next epoch starts and writes.
   await client
     .resource(runResource)
     .patchStatus(run.metadata.name, { status: { phase: 'Lost', reason: 'WorkerLost' } }, { namespace: 'apps' })
@@ -186,47 +186,49 @@ test('invariant 3: worker, supervisor and engine were all stopped past the Lease
     kind: 'terraform',
   })
   equal(written.kind, 'accepted')
-  // What an engine wrote before it was stopped and nobody has uploaded.
+  // State that the engine wrote before the pause and that was not uploaded.
   writeFileSync(join(runsDir, run.metadata.uid, 'scratch', 'terraform.tfstate'), '{"late":1}')
   for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
-  await eventually(() => findRunProcesses(run.metadata.uid).every(pid => readStartTime(pid) === undefined), 'the engine to be gone')
+  await eventually(() => findRunProcesses(run.metadata.uid).every(pid => readStartTime(pid) === undefined), 'the engine to exit')
   await exitOf(worker)
-  await eventually(() => !existsSync(join(runsDir, run.metadata.uid)), 'the directory to go')
+  await eventually(() => !existsSync(join(runsDir, run.metadata.uid)), 'the directory to be removed')
   equal((await states.readVersion({ stackUid }))?.bytes.toString(), '{"new":1}', 'a write of the old worker was accepted')
-  equal((await get(run)).status?.phase, 'Lost', 'its status was written over')
-  // What the engine made before is not lost: it is kept aside, for "oarlock state recover".
+  equal((await get(run)).status?.phase, 'Lost', 'its status was overwritten')
+  // What the engine created is not lost: it is kept as an orphan, for "oarlock state recover".
   const orphans = await states.orphans(stackUid)
   ok(
     orphans.every(({ epoch, reason }) => epoch === 1 && reason === 'StaleEpoch'),
     JSON.stringify(orphans),
   )
-  ok(orphans.length > 0, 'the last state of the old Run is kept aside')
+  ok(orphans.length > 0, 'the last state of the old Run was not kept as an orphan')
 })
 
-test('invariant 2: packets vanish: the engine is interrupted, then gone, before the Lease can expire', {
-  skip: network.why ?? false,
+test('invariant 2: a worker whose packets are dropped stops its engine before the Lease can expire', {
+  skip: network.skipReason ?? false,
 }, async t => {
-  if (network.why !== undefined) return
+  if (network.skipReason !== undefined) return t.skip(network.skipReason)
   const { worker, run, name } = await start(t, `trap 'exit 1' INT; while :; do sleep 0.02; done`, { namespace: network.namespace })
   await eventually(async () => (await renewedAt(name)) > Date.parse(run.metadata.creationTimestamp) + lease.renewMs, 'a renewal')
   network.cut()
   const cutAt = performance.now()
-  t.after(() => network.mend())
-  await eventually(() => findRunProcesses(run.metadata.uid).length === 0, 'the engine to be gone')
+  t.after(() => network.restore())
+  await eventually(() => findRunProcesses(run.metadata.uid).length === 0, 'the engine to exit')
   const tookMs = performance.now() - cutAt
-  ok(tookMs < lease.durationMs, `gone after ${tookMs} ms`)
+  ok(tookMs < lease.durationMs, `exited after ${tookMs} ms`)
   await sleep(Math.max(0, lease.durationMs - tookMs))
-  network.mend()
+  network.restore()
   equal(await exitOf(worker), 3)
-  equal((await get(run)).status?.phase, 'Applying', 'a Run that may be Lost is not written')
+  equal((await get(run)).status?.phase, 'Applying', 'a Run that may be Lost was written')
 })
 
-const disk = whyNoDisk()
+const disk = createDisk()
 
-type FrozenDisk = { why: undefined; path: string; freeze(): void; thaw(): void; remove(): void } | { why: string; remove(): void }
+type FrozenDisk =
+  | { skipReason: undefined; path: string; freeze(): void; thaw(): void; remove(): void }
+  | { skipReason: string; remove(): void }
 
-/** A file system of its own that can be frozen: writes to it wait in the kernel, where no signal reaches them. */
-function whyNoDisk(): FrozenDisk {
+/** A file system that can be frozen: writes to it block in the kernel, where no signal reaches them. */
+function createDisk(): FrozenDisk {
   const image = join(base, 'disk.img')
   const path = join(base, 'disk')
   const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' })
@@ -238,7 +240,7 @@ function whyNoDisk(): FrozenDisk {
       try {
         run(command, ...args)
       } catch {
-        // Not frozen, or not mounted.
+        // It was not frozen or not mounted.
       }
     }
   }
@@ -247,17 +249,23 @@ function whyNoDisk(): FrozenDisk {
     run('truncate', '-s', '32M', image)
     run('mkfs.ext4', '-q', image)
     run('mount', '-o', 'loop', image, path)
-    return { why: undefined, path, freeze: () => void run('fsfreeze', '-f', path), thaw: () => void run('fsfreeze', '-u', path), remove }
+    return {
+      skipReason: undefined,
+      path,
+      freeze: () => void run('fsfreeze', '-f', path),
+      thaw: () => void run('fsfreeze', '-u', path),
+      remove,
+    }
   } catch (error) {
     remove()
-    return { why: `a disk that can be frozen cannot be made here: ${(error as Error).message.split('\n')[0]}`, remove }
+    return { skipReason: `cannot create a file system that can be frozen: ${(error as Error).message.split('\n')[0]}`, remove }
   }
 }
 
-test('a disk that stands still for twice the Lease loses nothing: the Lease is renewed, and the Run goes on when the disk does', {
-  skip: disk.why ?? false,
+test('a worker whose disk is frozen for twice the Lease keeps its Lease, and its Run continues when the disk does', {
+  skip: disk.skipReason ?? false,
 }, async t => {
-  if (disk.why !== undefined) return
+  if (disk.skipReason !== undefined) return t.skip(disk.skipReason)
   const runsDir = join(disk.path, 'runs')
   const done = join(base, `done-${randomUUID()}`)
   const script = `i=0; while [ ! -e ${done} ]; do i=$((i+1)); echo "{\\"at\\":$i}" > $OARLOCK_STATE; sleep 0.05; done; echo '{"at":"end"}' > $OARLOCK_STATE`
@@ -274,11 +282,11 @@ test('a disk that stands still for twice the Lease loses nothing: the Lease is r
   execFileSync('touch', [done])
   equal(await exitOf(worker), 0)
   equal((await get(run)).status?.phase, 'Succeeded')
-  equal((await states.readVersion({ stackUid: keptAs(run) }))?.bytes.toString().trim(), '{"at":"end"}')
+  equal((await states.readVersion({ stackUid: stackUidOf(run) }))?.bytes.toString().trim(), '{"at":"end"}')
   ok(!existsSync(join(runsDir, run.metadata.uid)))
 })
 
-test('the supervisor’s record of a Run, which holds a credential, is for its owner only', async t => {
+test('only its owner can read the supervisor’s record of a Run, which contains a credential', async t => {
   const { run, runsDir } = await start(t, 'sleep 20')
   const directory = join(runsDir, run.metadata.uid)
   const mode = execFileSync('stat', ['-c', '%a', directory, join(directory, 'supervised-run.json')], { encoding: 'utf8' })

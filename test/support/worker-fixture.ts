@@ -1,47 +1,81 @@
 import { join } from 'node:path'
-import { oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
+import { apiGroup, oarlockResources, type Run, systemNamespace } from '../../src/api/index.ts'
+import { type AuthorizerFacts, makeAuthorizer, workersGroup, workerUserName } from '../../src/app/authorize.ts'
+import { authorizeLog, authorizeState, type StoreFacts } from '../../src/app/store-access.ts'
 import { type Client, createClient, installKinds, namespaceResource } from '../../src/kubernetes/client/index.ts'
 import { type ApiServer, startServer } from '../../src/kubernetes/server/index.ts'
 import { createLogHandler, type LogStore, openLogStore } from '../../src/stores/log/index.ts'
 import { createStateHandler, openStateStore, type StateStore } from '../../src/stores/state/index.ts'
 
-/** What a worker needs around it; no controllers: a test gives the Runs itself. */
-export type WorkerFixture = { server: ApiServer; client: Client; states: StateStore; logs: LogStore; close(): Promise<void> }
+/** The environment of a worker: API server, stores and authorization as in the all-in-one. No controllers: a test assigns the Runs. */
+export type WorkerFixture = {
+  server: ApiServer
+  /** An administrator. */
+  client: Client
+  states: StateStore
+  logs: LogStore
+  /** The credential that a worker of this name gets in the all-in-one. */
+  issueWorkerToken(name: string): string
+  close(): Promise<void>
+}
 
-/** Starts an API server with Oarlock's kinds, the namespace `apps` and the stores of states and logs, all kept in `directory`. */
+/**
+ * Starts an API server with Oarlock's kinds, the namespace `apps` and the stores of states and logs, all kept in `directory`.
+ * @param isLockAbandoned whether the holder of any state lock counts as ended.
+ */
 export async function startWorkerFixture(
   directory: string,
-  { host = '127.0.0.1', isHolderGone }: { host?: string; isHolderGone: boolean },
+  { host = '127.0.0.1', isLockAbandoned }: { host?: string; isLockAbandoned: boolean },
 ): Promise<WorkerFixture> {
   const states = await openStateStore({ directory: join(directory, 'state'), key: Buffer.alloc(32, 7) })
   const logs = openLogStore({ directory: join(directory, 'logs') })
+  const started: { server?: ApiServer; client?: Client } = {}
+  const runOf = (namespace: string | undefined, name: string | undefined) =>
+    name === undefined ? undefined : (started.server?.getObject(`runs.${apiGroup}`, namespace, name) as Run | undefined)
+  const facts: AuthorizerFacts = {
+    assignedTo: (namespace, name) => runOf(namespace, name)?.spec.workerName,
+    run: runOf,
+    labelsOf: () => ({}),
+    runsOf: () => [],
+  }
+  const storeFacts = (): StoreFacts => ({
+    client: started.client as Client,
+    cachedRun: () => undefined,
+    cachedStack: () => undefined,
+    checkStackToken: () => false,
+  })
   const stateHandler = createStateHandler({
     store: states,
-    authorize: async ({ namespace, stack }) => ({ allowed: true, stackUid: `${namespace}-${stack}`, access: 'run' }),
-    isLockAbandoned: async () => isHolderGone,
+    authorize: request => authorizeState(storeFacts(), request),
+    isLockAbandoned: async () => isLockAbandoned,
   })
-  const logHandler = createLogHandler({ store: logs, authorize: async () => ({ allowed: true }) })
+  const logHandler = createLogHandler({ store: logs, authorize: request => authorizeLog(storeFacts(), request) })
   const userOf = (user: { name: string; groups: readonly string[] } | undefined) => user && { name: user.name, groups: [...user.groups] }
   const server = await startServer({
     dataDir: join(directory, 'server'),
     listen: { host, port: 0 },
     storage: { synchronous: 'OFF' },
+    authorize: makeAuthorizer(facts),
     mounts: [
       { prefix: '/state/', handler: (request, response, { user }) => stateHandler(request, response, { user: userOf(user) }) },
       { prefix: '/logs/', handler: (request, response, { user }) => logHandler(request, response, { user: userOf(user) }) },
     ],
   })
   const client = await createClient({ kubeconfig: server.kubeconfigPath })
+  Object.assign(started, { server, client })
   await installKinds(client, oarlockResources)
   for (const name of [systemNamespace, 'apps']) await client.resource(namespaceResource).apply({ metadata: { name } }, { force: true })
-  const close = async () => {
-    await client.close()
-    await server.close()
-    await states.close()
-    await logs.close()
+  return {
+    ...{ server, client, states, logs },
+    issueWorkerToken: name => server.issueToken({ name: workerUserName(name), groups: [workersGroup], ttlMs: 600_000 }),
+    close: async () => {
+      await client.close()
+      await server.close()
+      await states.close()
+      await logs.close()
+    },
   }
-  return { server, client, states, logs, close }
 }
 
-/** Under which name the state of the Run's Stack is kept here. */
-export const keptAs = (run: Run) => `apps-${run.spec.stackRef.name}`
+/** The key of the state store for a Run's Stack. */
+export const stackUidOf = (run: Run): string => run.spec.stackRef.uid

@@ -1,21 +1,21 @@
 import type { WorkerIdentity } from '../supervisor/index.ts'
 
-/** What the heartbeat's thread is given. */
+/** The start data of the heartbeat's thread. */
 export type HeartbeatData = {
-  /** Of the Lease itself. */
+  /** URL of the Lease. */
   leaseUrl: string
   leaseUid: string
   token: string
   caCertificate: string | undefined
   worker: WorkerIdentity
   renewMs: number
-  /** A main thread that has not moved for so long does not hold its Lease any more. */
+  /** The Lease is no longer renewed when the main thread has been blocked for this long. */
   stuckMs: number
-  /** Two numbers of 64 bits, see {@link sharedIndex}. */
+  /** Two 64-bit integers, see {@link sharedIndex}. */
   shared: SharedArrayBuffer
 }
 
-/** Whole milliseconds by `bootMs`: before the last renewal that succeeded was sent; when the main thread's event loop last turned. */
+/** Milliseconds by `bootMs`: before the last successful renewal was sent; when the main thread's event loop last ran. */
 export const sharedIndex = { renewedAtMs: 0, aliveAtMs: 1 } as const
 
 export type ToHeartbeat = { kind: 'stop' } | { kind: 'token'; token: string } | { kind: 'supervisor'; path: string }

@@ -1,7 +1,7 @@
 /**
- * The thread that renews a worker's Lease: no event loop, however busy with an engine's output, and no thread pool full of a disk that
- * stands still can starve it (it asks for no file and, with a numeric address, for no name). It has its own connection to the API, and
- * one to the supervisor, which hears of each renewal from here.
+ * The thread that renews a worker's Lease. Neither an event loop that is busy with an engine's output nor a thread pool that is blocked by
+ * a frozen disk can starve it: it reads no file and, with a numeric address, resolves no name. It has its own connections to the API
+ * server and to the supervisor, to which it reports each renewal.
  */
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { connect, type Socket } from 'node:net'
@@ -23,7 +23,7 @@ const agent = isTls
   : new HttpAgent({ keepAlive: true, maxSockets: 1 })
 let supervisor: Socket | undefined
 
-const tell = (message: FromHeartbeat): void => parentPort?.postMessage(message)
+const post = (message: FromHeartbeat): void => parentPort?.postMessage(message)
 
 parentPort?.on('message', (message: ToHeartbeat) => {
   if (message.kind === 'stop') {
@@ -46,7 +46,7 @@ function reportRenewal(): void {
   supervisor?.write(`${JSON.stringify(message)}\n`)
 }
 
-/** The status of the answer. Rejects with what went wrong on the way. */
+/** Sends one renewal; resolves with the response, rejects if there is none. */
 function renew(): Promise<{ status: number; text: string }> {
   const body = JSON.stringify(leaseRenewal(leaseUid, Date.now()))
   const headers = {
@@ -56,7 +56,7 @@ function renew(): Promise<{ status: number; text: string }> {
     'user-agent': 'oarlock-worker-heartbeat',
   }
   return new Promise((resolve, reject) => {
-    // A bound on every silence, and one on the whole.
+    // Bounds the whole request; `stop` ends it immediately.
     const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(renewMs)])
     const sent = (isTls ? httpsRequest : httpRequest)(leaseUrl, { method: 'PATCH', agent, headers, signal })
     sent.on('error', reject)
@@ -73,14 +73,14 @@ function renew(): Promise<{ status: number; text: string }> {
   })
 }
 
-async function beat(): Promise<void> {
-  // Since the registration, which was a while ago.
+async function renewForever(): Promise<void> {
+  // The registration counts as the first renewal, and was a while ago.
   for (let waitMs = Math.max(0, renewMs - (bootMs() - Number(Atomics.load(times, sharedIndex.renewedAtMs)))); ; ) {
     await delay(waitMs, undefined, { signal: stop.signal }).catch(() => {})
     if (stop.signal.aborted) return
-    const standsStillMs = bootMs() - Number(Atomics.load(times, sharedIndex.aliveAtMs))
-    if (standsStillMs > stuckMs) {
-      // Better another worker does it than that a Lease is kept for one that does nothing: the supervisor ends the engine.
+    const blockedMs = bootMs() - Number(Atomics.load(times, sharedIndex.aliveAtMs))
+    if (blockedMs > stuckMs) {
+      // Let the Lease expire, so that another worker takes over; the supervisor stops the engine.
       waitMs = renewMs
       continue
     }
@@ -88,20 +88,20 @@ async function beat(): Promise<void> {
     try {
       const { status, text } = await renew()
       if (status === 404 || status === 409) {
-        tell({ kind: 'lost' })
+        post({ kind: 'lost' })
         return
       }
-      if (status !== 200) throw new Error(`the Lease could not be renewed: ${status} ${text.slice(0, 300)}`)
+      if (status !== 200) throw new Error(`failed to renew the Lease: ${status} ${text.slice(0, 300)}`)
       Atomics.store(times, sharedIndex.renewedAtMs, BigInt(Math.floor(sentAtMs)))
       reportRenewal()
-      tell({ kind: 'renewed' })
+      post({ kind: 'renewed' })
       waitMs = Math.max(0, renewMs - (bootMs() - sentAtMs))
     } catch (error) {
       if (stop.signal.aborted) return
-      tell({ kind: 'error', message: (error as Error).message })
+      post({ kind: 'error', message: (error as Error).message })
       waitMs = renewMs / 4
     }
   }
 }
 
-void beat()
+void renewForever()

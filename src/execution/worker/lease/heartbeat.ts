@@ -12,7 +12,7 @@ import { deregister, patchWorkerStatus, type Registration, register, type Worker
 
 export type HeartbeatOptions = {
   client: Client
-  /** A function, where it is renewed: asked about once a second. */
+  /** A function if it is renewed; called about once a second. */
   token: string | (() => string)
   caCertificate: string | undefined
   name: string
@@ -22,45 +22,44 @@ export type HeartbeatOptions = {
   capabilities: WorkerCapabilities
   version: string | undefined
   timings: LeaseTimings
-  /** This process, as the supervisor knows it. */
+  /** The identity of this process for the supervisor. */
   worker: WorkerIdentity
-  /** A main thread that stands still for longer lets its Lease run out. Default: 120,000. */
+  /** The Lease is no longer renewed when the main thread has been blocked for longer. Default: 120,000. */
   stuckMs?: number
-  /** Lease and Worker are made; nobody has been told yet that it is ready. */
+  /** Lease and Worker are created; the worker has not reported Ready yet. */
   onRegistered?(): void
   /** `atMs` is when the renewal was sent, by `bootMs`. */
   onRenewed(atMs: number): void
-  /** The Lease is gone or another's: somebody has already decided that this worker is dead. */
+  /** The Lease was deleted or replaced: this worker was declared lost. */
   onLeaseLost(): void
   onError(error: unknown): void
 }
 
-/** What a worker says of itself is worth this long. */
+/** Timeout of a status report. */
 const statusTimeoutMs = 10_000
 
-/** How often the main thread shows that it turns. */
-const aliveEveryMs = 1_000
+/** How often the main thread records that its event loop runs. */
+const progressIntervalMs = 1_000
 
 /**
- * The worker's Lease and Worker object: makes them, has the Lease renewed on a thread of its own, says what the worker does, takes
- * both away.
+ * The worker's Lease and Worker object: creates them, renews the Lease on a thread of its own, reports the status, deletes both.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
-  /** Invariant 2: from before the last successful renewal was sent. */
+  /** Shared with the thread, see {@link sharedIndex}. */
   readonly #times = new BigInt64Array(new SharedArrayBuffer(16))
   #registration: Registration | undefined
   #thread: Thread | undefined
   #supervisorSocket: string | undefined
-  #alive: NodeJS.Timeout | undefined
-  #isOver = false
+  #progressTimer: NodeJS.Timeout | undefined
+  #isStopped = false
   #token = ''
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
   }
 
-  /** Also right while this thread has had no time to hear of a renewal. */
+  /** When the last successful renewal was sent, by `bootMs` (invariant 2); current even while this thread's event loop is blocked. */
   get renewedAtMs(): number {
     return Number(Atomics.load(this.#times, sharedIndex.renewedAtMs))
   }
@@ -84,14 +83,14 @@ export class Heartbeat {
     this.#options.onRenewed(sentAtMs)
     this.#options.onRegistered?.()
     this.#recordProgress()
-    this.#alive = setInterval(() => {
+    this.#progressTimer = setInterval(() => {
       this.#recordProgress()
       const token = this.#currentToken()
       if (token !== this.#token) this.#post({ kind: 'token', token })
       this.#token = token
-    }, aliveEveryMs)
-    // A little later: the first Run may be here in a moment, and the first renewal is not due yet.
-    setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4).unref()
+    }, progressIntervalMs)
+    // Delayed in favor of the first Run, which may arrive at any moment; the first renewal is not due yet.
+    setTimeout(() => this.#isStopped || this.#startThread(), timings.renewMs / 4).unref()
     const { engines, capacity, isolation } = capabilities
     const known = { ...(engines && { engines }), ...(capacity && { capacity }), ...(isolation && { isolation }) }
     await this.reportStatus({
@@ -107,27 +106,27 @@ export class Heartbeat {
 
   /** Sets the Worker's status. */
   async reportStatus(status: WorkerStatusPatch): Promise<void> {
-    // Where packets vanish, a worker that is fenced must not wait for its last words.
+    // Bounded: where packets are dropped, a fenced worker must not wait for its last report.
     await patchWorkerStatus(this.#options.client, this.#options.name, status, AbortSignal.timeout(statusTimeoutMs))
   }
 
-  /** The supervisor listens there now: it hears of each renewal from the thread itself. */
+  /** The thread reports each renewal to the supervisor that listens at this path. */
   useSupervisor(path: string): void {
     this.#supervisorSocket = path
     this.#post({ kind: 'supervisor', path })
   }
 
-  /** Stops renewing, then takes away Worker and Lease, in this order: no Run is given to a worker without a Lease. */
+  /** Stops renewing, then deletes Worker and Lease. */
   async deregister(): Promise<void> {
     await this.stopRenewing()
     const { client, name, onError } = this.#options
     if (this.#registration) await deregister(client, name, this.#registration, { signal: AbortSignal.timeout(5_000), onError })
   }
 
-  /** Stops renewing and leaves everything as it is. */
+  /** Stops renewing; Worker and Lease stay. */
   async stopRenewing(): Promise<void> {
-    this.#isOver = true
-    clearInterval(this.#alive)
+    this.#isStopped = true
+    clearInterval(this.#progressTimer)
     this.#post({ kind: 'stop' })
     await this.#thread?.terminate()
   }
@@ -154,8 +153,8 @@ export class Heartbeat {
     thread.on('message', (message: FromHeartbeat) => this.#onMessage(message))
     thread.on('error', onError)
     thread.on('exit', () => {
-      // A bug in it costs a heartbeat and not the Run.
-      if (!this.#isOver && this.#thread === thread) setTimeout(() => this.#isOver || this.#startThread(), timings.renewMs / 4)
+      // A bug in the thread costs a renewal, not the Run.
+      if (!this.#isStopped && this.#thread === thread) setTimeout(() => this.#isStopped || this.#startThread(), timings.renewMs / 4)
     })
     if (this.#supervisorSocket) this.#post({ kind: 'supervisor', path: this.#supervisorSocket })
   }
@@ -164,7 +163,7 @@ export class Heartbeat {
     const { onRenewed, onLeaseLost, onError } = this.#options
     if (message.kind === 'renewed') onRenewed(this.renewedAtMs)
     else if (message.kind === 'lost') {
-      this.#isOver = true
+      this.#isStopped = true
       onLeaseLost()
     } else onError(new Error(message.message))
   }

@@ -2,10 +2,10 @@ import { labels, systemNamespace, type Worker, type WorkerStatus, workerResource
 import { type Client, leaseResource } from '../../../kubernetes/client/index.ts'
 import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 
-/** Why a worker could not register. */
+/** The worker could not register. */
 export class RegistrationError extends Error {
   override readonly name = 'RegisterError'
-  /** The API answered, and does not let this worker in: trying again with the same credential is of no use. */
+  /** The API server denied access: a retry with the same credential would fail too. */
   readonly isRefused: boolean
 
   constructor(message: string, options: { cause: unknown }) {
@@ -14,20 +14,20 @@ export class RegistrationError extends Error {
   }
 }
 
-/** What a worker registers as. */
+/** What a worker registers with. */
 export type RegistrationRequest = Pick<Worker['spec'], 'pool' | 'slots' | 'lifecycle'> & {
   readonly name: string
-  /** Of the Worker, besides the one that names its pool. */
+  /** Labels of the Worker object, in addition to the label of its pool. */
   readonly labels: Readonly<Record<string, string>>
   readonly leaseDurationMs: number
 }
 
-/** The objects that a registration made: renewals and the end are theirs, and no later ones' of the same name. */
+/** The objects that a registration created. Renewal and deletion apply to these, not to later objects of the same name. */
 export type Registration = { readonly leaseUid: string; readonly workerUid: string }
 
 /**
- * Makes the Lease and the Worker. It takes no Run before it has said that it is Ready.
- * @throws {RegistrationError} when the name is taken or the API refuses.
+ * Creates the Lease and the Worker. No Run is assigned before the worker has reported Ready.
+ * @throws {RegistrationError} if the name is taken or the API server rejects the request.
  */
 export async function register(client: Client, entry: RegistrationRequest): Promise<Registration> {
   const { name, pool, slots, lifecycle, leaseDurationMs } = entry
@@ -49,14 +49,14 @@ export async function register(client: Client, entry: RegistrationRequest): Prom
     ])
     return { leaseUid: lease.metadata.uid, workerUid: worker.metadata.uid }
   } catch (error) {
-    const why = isReason(error, 'AlreadyExists')
-      ? `worker name ${JSON.stringify(name)} is taken; choose another with --name, or wait until its Lease in ${systemNamespace} is removed`
-      : `worker ${JSON.stringify(name)} could not register at ${client.server}: ${(error as Error).message}`
-    throw new RegistrationError(why, { cause: error })
+    const message = isReason(error, 'AlreadyExists')
+      ? `worker ${JSON.stringify(name)} already exists; choose another with --name, or wait until its Lease in ${systemNamespace} is deleted`
+      : `failed to register worker ${JSON.stringify(name)} at ${client.server}: ${(error as Error).message}`
+    throw new RegistrationError(message, { cause: error })
   }
 }
 
-/** What a worker says of itself; null takes back what it said before. */
+/** A partial status; null removes a field. */
 export type WorkerStatusPatch = { readonly [Field in keyof Omit<WorkerStatus, 'engines'>]?: Readonly<WorkerStatus[Field]> | null } & {
   readonly engines?: Readonly<Record<string, string | null>> | null
 }
@@ -66,22 +66,22 @@ export async function patchWorkerStatus(client: Client, name: string, status: Wo
   await client.resource(workerResource).patchStatus(name, { status }, { signal })
 }
 
-/** Takes away Worker and Lease, in this order: no Run is given to a worker without a Lease. What is gone already is no error. */
+/** Deletes the Worker, then its Lease: no Run is assigned to a worker without a Lease. An object that no longer exists is no error. */
 export async function deregister(
   client: Client,
   name: string,
   { leaseUid, workerUid }: Registration,
   { signal, onError }: { signal?: AbortSignal; onError(error: unknown): void },
 ): Promise<void> {
-  const gone = (error: unknown): void => {
+  const ignoreMissing = (error: unknown): void => {
     if (!isReason(error, 'NotFound', 'Conflict')) onError(error)
   }
   await client
     .resource(workerResource)
     .delete(name, { preconditions: { uid: workerUid }, signal })
-    .catch(gone)
+    .catch(ignoreMissing)
   await client
     .resource(leaseResource)
     .delete(name, { namespace: systemNamespace, preconditions: { uid: leaseUid }, signal })
-    .catch(gone)
+    .catch(ignoreMissing)
 }

@@ -27,7 +27,7 @@ export async function createIsolation({ run, directory, cacheDir, sandboxBinds, 
   }
   const available = await probeIsolation(level)
   if (!available.available) {
-    throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} cannot be had on this worker: ${available.reason}`)
+    throw new InputError('IsolationUnavailable', 'spec.isolation.level', `${level} is not available on this worker: ${available.reason}`)
   }
   const limits = readLimits(resources)
   return new RunIsolation({

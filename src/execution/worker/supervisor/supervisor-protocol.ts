@@ -48,7 +48,7 @@ export type SupervisorReply =
   | { kind: 'finished'; uid: string }
 
 /** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
-export const ownerPrefix = 'keeper-'
+export const ownerPrefix = 'owner-'
 /** In a Run's directory: the supervisor could not save the state file, a person may want it. */
 export const unsavedMarkerName = 'unsaved-state'
 /** In a Run's directory, for its owner only: what a later supervisor has to know when worker and supervisor died at once. Goes with the Run. */

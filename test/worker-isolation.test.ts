@@ -1,0 +1,88 @@
+/** Limits and isolation of a Run, as its worker enforces and reports them. */
+import { deepEqual, equal, match, ok } from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { findRunProcesses, probeIsolation } from '../src/execution/workspace/index.ts'
+import { eventually } from './support/eventually.ts'
+import { createWorkerHarness, shell } from './support/worker-harness.ts'
+
+const harness = createWorkerHarness()
+const { directory, runsDir, startWorker, execute, getWorker, readLog, readState, newPath } = harness
+const sandbox = await probeIsolation('Sandbox')
+const needsSandbox = { skip: sandbox.available ? false : sandbox.reason }
+
+test('the status reports the limits in force and the resources used', async t => {
+  const { run } = await execute(t, {
+    stack: {
+      resources: { cpu: '500m', memory: '256Mi', pids: 50, disk: '64Mi' },
+      command: { apply: shell('i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done') },
+    },
+  })
+  const { status } = run
+  equal(status?.phase, 'Succeeded', JSON.stringify(status))
+  const { level, limits } = status?.isolation ?? {}
+  equal(level, 'Process')
+  deepEqual(Object.keys(limits ?? {}).sort(), ['cpu', 'disk', 'memory', 'pids'])
+  equal(limits?.disk, 'Watched')
+  ok((status?.usage?.cpuSeconds ?? 0) > 0, JSON.stringify(status?.usage))
+})
+
+test('a Run that exceeds its memory limit ends as OutOfMemory, with peak, limit and remedy, and its state is saved', async t => {
+  const apply = shell(`echo '{"half":1}' > $OARLOCK_STATE; head -c 400000000 /dev/zero | tail; sleep 20`)
+  const [fixed, raised] = await Promise.all([
+    execute(t, { stack: { resources: { memory: '48Mi' }, command: { apply } } }),
+    execute(t, { stack: { resources: { memory: '48Mi', autoRaise: { memory: '1Gi' } }, command: { apply } } }),
+  ])
+  equal(fixed.run.status?.reason, 'OutOfMemory', JSON.stringify(fixed.run.status))
+  match(
+    fixed.run.status?.message ?? '',
+    /peak \d+Mi, limit 48Mi; raise spec\.resources\.memory to \d+Mi or more, or set spec\.resources\.autoRaise/,
+  )
+  equal(fixed.run.status?.retryable, false)
+  match(await readState(fixed.run), /half/)
+  equal(raised.run.status?.retryable, true)
+  match(raised.run.status?.message ?? '', /the next Run gets 96Mi/)
+  deepEqual(findRunProcesses(fixed.run.metadata.uid), [])
+})
+
+test('a sandboxed Run has inputs, outputs and state, and sees neither the worker nor other Runs', needsSandbox, async t => {
+  const spy = `ls ${runsDir} ${directory}; cat /proc/${process.pid}/environ; kill -9 ${process.pid}; ln -s ${join(directory, 'server')} $TMPDIR/out; true`
+  const apply = `echo '{"url":"http://x"}' > $OARLOCK_OUTPUTS; echo '{"made":1}' > $OARLOCK_STATE; ${spy}`
+  const { run } = await execute(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply: shell(apply) } } })
+  equal(run.status?.phase, 'Succeeded', JSON.stringify(run.status))
+  deepEqual(run.status?.outputs, { url: 'http://x' })
+  equal(run.status?.isolation?.level, 'Sandbox')
+  equal(await readState(run), '{"made":1}')
+  const log = await readLog(run)
+  match(log, /No such file/)
+  ok(!log.includes('server'), log)
+})
+
+test('a symlink at the path of the state file is not followed', needsSandbox, async t => {
+  const secret = join(directory, 'only-for-the-worker.json')
+  writeFileSync(secret, '{"token":"of-the-worker"}')
+  const apply = shell(`ln -sf ${secret} $OARLOCK_STATE`)
+  const { run } = await execute(t, { stack: { isolation: { level: 'Sandbox' }, command: { apply } } })
+  equal(run.status?.phase, 'Failed', JSON.stringify(run.status))
+  ok(!(await readState(run)).includes('of-the-worker'))
+})
+
+for (const once of [true, false]) {
+  test(`a ${once ? 'one-shot' : 'warm'} worker reports its isolation levels`, async t => {
+    const { name, drain, done } = startWorker(t, { once })
+    const levels = await eventually(async () => (await getWorker(name))?.status?.isolation, 'the isolation levels')
+    deepEqual(levels, sandbox.available ? ['Process', 'Sandbox'] : ['Process'])
+    drain.abort()
+    equal(await done, 0)
+  })
+}
+
+test('rejects an isolation level that the worker lacks, with the reason, instead of using a weaker one', async t => {
+  const started = newPath()
+  const { run } = await execute(t, { stack: { isolation: { level: 'Pod' }, command: { apply: ['touch', started] } } })
+  equal(run.status?.reason, 'IsolationUnavailable')
+  match(run.status?.message ?? '', /^spec\.isolation\.level: Pod is not available on this worker: /)
+  equal(run.status?.retryable, false)
+  equal(existsSync(started), false)
+})
