@@ -179,7 +179,9 @@ test('a Run that was deleted by force stops the engine; its state stays in its d
     .filter(name => name.startsWith('owner-'))
     .map(name => Number(name.slice('owner-'.length)))
     .filter(pid => pid !== process.pid)
-  t.after(() => supervisorPids.forEach(pid => process.kill(pid, 'SIGKILL')))
+  t.after(() => {
+    for (const pid of supervisorPids) process.kill(pid, 'SIGKILL')
+  })
   // Only without the finalizer of dispatch, which keeps a Run until it has ended.
   await harness.client.resource(runResource).delete(run.metadata.name, { namespace: 'apps' })
   equal(await worker.done, 3, worker.logLines.join('\n'))

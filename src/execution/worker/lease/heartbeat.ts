@@ -65,8 +65,8 @@ export class Heartbeat {
   }
 
   /**
-   * Registers and begins to renew.
-   * @throws {RegisterError} when the name is taken or the API refuses.
+   * Registers the worker and starts to renew its Lease.
+   * @throws {RegistrationError} if the name is taken or the API server rejects the request.
    */
   async start(): Promise<void> {
     const { client, name, pool, once, slots, version, timings, capabilities } = this.#options
