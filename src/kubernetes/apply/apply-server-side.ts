@@ -111,7 +111,7 @@ function liveEntries({ live, schema, apiVersion, nowMs }: ApplyInput): ManagedFi
   return trackUpdate({ before: undefined, after: withoutManagedFields(live), manager: 'before-first-apply', schema, apiVersion, nowMs })
 }
 
-/** Fields that no apply removes, whoever owns them. */
+/** Fields that no apply removes, regardless of their owner. */
 const identity: FieldSet = { 'f:apiVersion': {}, 'f:kind': {}, 'f:metadata': { '.': {}, 'f:name': {}, 'f:namespace': {} } }
 
 /**

@@ -13,7 +13,7 @@ const execLeewayMs = 60_000
 /** Keeps the credentials of one cluster up to date: token files are read again every minute, exec plugins run again before expiry. */
 export class Authenticator {
   readonly #access: ClusterAccess
-  #current: { authentication: Authentication; freshUntilMs: number } | undefined
+  #current: { authentication: Authentication; validUntilMs: number } | undefined
   #renewal: Promise<Authentication> | undefined
 
   constructor(access: ClusterAccess) {
@@ -26,7 +26,7 @@ export class Authenticator {
     if (credentials.kind === 'dynamic-token' && this.#current?.authentication.authorization !== `Bearer ${credentials.get().trim()}`) {
       this.#current = undefined
     }
-    if (this.#current && Date.now() < this.#current.freshUntilMs) return this.#current.authentication
+    if (this.#current && Date.now() < this.#current.validUntilMs) return this.#current.authentication
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined
     })
@@ -71,32 +71,32 @@ export class Authenticator {
     const fixed = Number.POSITIVE_INFINITY
     switch (credentials.kind) {
       case 'none':
-        return this.#keep(undefined, undefined, fixed)
+        return this.#store(undefined, undefined, fixed)
       case 'token':
-        return this.#keep(`Bearer ${credentials.token.trim()}`, undefined, fixed)
+        return this.#store(`Bearer ${credentials.token.trim()}`, undefined, fixed)
       case 'dynamic-token':
-        return this.#keep(`Bearer ${credentials.get().trim()}`, undefined, fixed)
+        return this.#store(`Bearer ${credentials.get().trim()}`, undefined, fixed)
       case 'basic': {
         const pair = Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')
-        return this.#keep(`Basic ${pair}`, undefined, fixed)
+        return this.#store(`Basic ${pair}`, undefined, fixed)
       }
       case 'token-file': {
         const token = await readFile(credentials.path, 'utf8').catch(error => {
-          throw new Error(`token file ${credentials.path} of ${source} cannot be read (${error.code})`, { cause: error })
+          throw new Error(`cannot read token file ${credentials.path} of ${source} (${error.code})`, { cause: error })
         })
         if (token.trim() === '') throw new Error(`token file ${credentials.path} of ${source} is empty`)
-        return this.#keep(`Bearer ${token.trim()}`, undefined, Date.now() + tokenFileMs)
+        return this.#store(`Bearer ${token.trim()}`, undefined, Date.now() + tokenFileMs)
       }
       case 'exec': {
         const credential = await runExecPlugin(credentials.plugin, this.#access)
-        return this.#keep(credential.token && `Bearer ${credential.token}`, certificateOf(credential), expiryOf(credential))
+        return this.#store(credential.token && `Bearer ${credential.token}`, certificateOf(credential), expiryOf(credential))
       }
     }
   }
 
-  #keep(authorization: string | undefined, certificate: Authentication['certificate'], freshUntilMs: number): Authentication {
+  #store(authorization: string | undefined, certificate: Authentication['certificate'], validUntilMs: number): Authentication {
     const authentication = { authorization, certificate }
-    this.#current = { authentication, freshUntilMs }
+    this.#current = { authentication, validUntilMs }
     return authentication
   }
 }

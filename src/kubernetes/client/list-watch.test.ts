@@ -110,9 +110,9 @@ test('recovers from malformed data, HTML, 403 and 500, reports each, and deliver
         response => response.writeHead(200).end('{"items":7}'),
       ]
       api.intercept = (_request, response) => {
-        const answer = bad.shift()
-        answer?.(response)
-        return answer !== undefined
+        const respond = bad.shift()
+        respond?.(response)
+        return respond !== undefined
       }
       api.sendRaw('this is not JSON\n')
       api.put(path('y'))
@@ -191,11 +191,11 @@ test('delivers a line of 4 MB', async () => {
   })
 })
 
-for (const { name, answer } of [
-  { name: 'refuses it', answer: (response: ServerResponse) => respondStatus(response, 422, 'Invalid') },
-  { name: 'closes it early', answer: (response: ServerResponse) => response.writeHead(200).end(added('early')) },
-  { name: 'never ends it', answer: (response: ServerResponse) => response.writeHead(200).write(added('early')) },
-  { name: 'sends HTML', answer: (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n') },
+for (const { name, respond } of [
+  { name: 'refuses it', respond: (response: ServerResponse) => respondStatus(response, 422, 'Invalid') },
+  { name: 'closes it early', respond: (response: ServerResponse) => response.writeHead(200).end(added('early')) },
+  { name: 'never ends it', respond: (response: ServerResponse) => response.writeHead(200).write(added('early')) },
+  { name: 'sends HTML', respond: (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n') },
 ]) {
   test(`falls back to pages when the server of a streaming list ${name}`, async () => {
     const api = await InMemoryApi.start()
@@ -211,7 +211,7 @@ for (const { name, answer } of [
       }
       const isStream = request.query.has('sendInitialEvents')
       requested.push(isStream ? 'stream' : request.query.has('watch') ? 'watch' : 'list')
-      if (isStream) answer(response)
+      if (isStream) respond(response)
       return isStream
     }
     const running = listWatch(client, configMapResource, {

@@ -199,13 +199,13 @@ export class ResourceClient<Body = { [field: string]: unknown }> {
         },
       }),
     })
-    const answer = (await response.json()) as { kind?: string; metadata?: { uid?: string }; details?: { uid?: string } }
-    if (answer.kind === 'Status' || !answer.metadata?.uid) {
-      const uid = answer.details?.uid
+    const result = (await response.json()) as { kind?: string; metadata?: { uid?: string }; details?: { uid?: string } }
+    if (result.kind === 'Status' || !result.metadata?.uid) {
+      const uid = result.details?.uid
       if (uid && !dryRun) this.#observer?.deleted(objectKey({ metadata: { name, namespace: this.#namespace(namespace) } }), uid)
       return undefined
     }
-    const object = answer as KubeObject<Body>
+    const object = result as KubeObject<Body>
     if (object.metadata.deletionTimestamp && !dryRun) this.#observer?.written(object)
     return object
   }

@@ -28,6 +28,11 @@ export class VirtualTimers implements Timers {
     return this.#next()?.atMs
   }
 
+  /** Advances time without calling callbacks, as for a process that was stopped (SIGSTOP) for `ms`. */
+  jump(ms: number): void {
+    this.#nowMs += ms
+  }
+
   /** Advances time by `ms`, calls each callback that becomes due in order, and lets promises settle after each. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
