@@ -1,7 +1,7 @@
 /** The bundle of a checkout: it runs while it is as new as the sources, and never after one of them has changed. */
 import { deepEqual, equal, match } from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -12,7 +12,10 @@ const repository = join(import.meta.dirname, '..')
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'oarlock-bundle-')))
 after(() => rmSync(root, { recursive: true, force: true }))
 
-const { bundleCheckout } = (await import(join(repository, 'scripts', 'bundle.mjs'))) as { bundleCheckout(root: string): Promise<void> }
+const { bundleCheckout, workerModules } = (await import(join(repository, 'scripts', 'bundle.mjs'))) as {
+  bundleCheckout(root: string): Promise<void>
+  workerModules: readonly string[]
+}
 
 const write = (path: string, text: string) => writeFileSync(join(root, path), text)
 type Output = { text: string; isBundled: boolean; sourceDirectory: string; moduleExtension: string }
@@ -92,4 +95,11 @@ test('reports sources that cannot be bundled, and runs them unbundled', async t 
   await bundleCheckout(root)
   match(String(errors.mock.calls[0]?.arguments[0]), /cannot bundle the sources, so they run unbundled: .*missing\.ts/s)
   equal(bundles().length <= 3, true)
+})
+
+test('every module of the worker chunk exists', () => {
+  deepEqual(
+    workerModules.filter(path => !existsSync(join(repository, 'src', `${path}.ts`))),
+    [],
+  )
 })

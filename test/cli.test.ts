@@ -42,7 +42,7 @@ describe('without a server', () => {
     ['a missing argument', ['describe'], 2, /missing required argument 'type'/],
     ['a wrong output format', ['get', 'stacks', '-o', 'xml'], 2, /Allowed choices are json, yaml, wide, name/],
     ['a wrong duration', ['run', 'a', '--timeout', 'soon'], 2, /A duration is expected, such as 90s/],
-    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" is invalid: HOST:PORT/],
+    ['a wrong address', ['up', '--listen', 'nowhere'], 2, /address "nowhere" must be HOST:PORT/],
     ['a missing kubeconfig', ['get', 'stacks', '--kubeconfig', '/nowhere/kubeconfig'], 5, /cannot read kubeconfig \/nowhere\/kubeconfig/],
     ['a descending range of workers', ['simulate', '--workers', '20..10'], 2, /A range such as 20\.\.200, the smaller number first/],
     ['more tenants than Stacks', ['simulate', '--stacks', '5', '--tenants', '6'], 2, /--tenants 6 must not exceed --stacks 5/],

@@ -8,9 +8,7 @@ export function parseAddress(text: string): Address {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]:|([^:[\]]+):)?(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)
   if (digits === undefined || port > 65_535) {
-    throw new RangeError(
-      `address ${JSON.stringify(text)} is invalid: HOST:PORT with a port from 0 to 65535 is expected, such as 127.0.0.1:7466`,
-    )
+    throw new RangeError(`address ${JSON.stringify(text)} must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:7466`)
   }
   return { host: bracketed ?? plain ?? '127.0.0.1', port }
 }
