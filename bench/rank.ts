@@ -82,12 +82,12 @@ function measure(runs: number, tenants: number): Bench['rows'] {
   const filledMs = performance.now() - fillingMs
   const filledCpuMs = process.cpuUsage(fillingCpu).user / 1_000
 
-  const [shape] = queue.equivalenceClasses()
-  if (!shape) throw new Error('bug: the queue is empty')
+  const [equivalenceClass] = queue.equivalenceClasses()
+  if (!equivalenceClass) throw new Error('bug: the queue is empty')
   let nowMs = startMs + 3_600_000
   const running: string[] = []
   const start = () => {
-    const entry = queue.next(shape)
+    const entry = queue.next(equivalenceClass)
     if (!entry) return
     const { key, namespace, concurrency } = entry.request
     queue.start({ key, namespace, pool: 'default', concurrencyKey: concurrency?.key, sinceMs: nowMs })

@@ -136,7 +136,7 @@ describe('a Tenant', () => {
       metadata: { name: 'shop' },
       spec: { namespaces: ['b'], weight: 3, limits: { maxRunning: 0 } },
     })
-    await make('b', 'held')
+    await make('b', 'blocked')
     const [run] = await eventually(
       () => runsOf('b'),
       ([first]) => first?.status?.reason === 'TenantLimit',
@@ -159,7 +159,7 @@ describe('a Tenant', () => {
     )
     assert.deepEqual(
       body.runs.map(({ stack, position }) => ({ stack, position })),
-      [{ stack: 'held', position: null }],
+      [{ stack: 'blocked', position: null }],
     )
   })
 
@@ -177,7 +177,7 @@ describe('a Tenant', () => {
 
 test('a queued Run is superseded when its Stack changes, and the new Run keeps its age', async () => {
   const [before] = await runsOf('b')
-  await client.resource(stackResource).patch('held', { spec: { timeout: '2h' } }, { type: 'merge', namespace: 'b' })
+  await client.resource(stackResource).patch('blocked', { spec: { timeout: '2h' } }, { type: 'merge', namespace: 'b' })
   const runs = await eventually(
     () => runsOf('b'),
     all => all.length === 2,

@@ -217,17 +217,17 @@ describe('from a Stack to Ready', () => {
 describe('failures', () => {
   test('a worker crashes during an apply: its Run is Lost, and a new Run recovers without intervention', async () => {
     workers.script = run => (run.spec.epoch === 1 ? 'crash' : succeeds())
-    await make('bereft')
-    const taken = await inPhase('bereft', 'Applying')
+    await make('crashed')
+    const lostRun = await inPhase('crashed', 'Applying')
     const startedMs = performance.now()
-    const lost = await inPhase('bereft', 'Lost')
+    const lost = await inPhase('crashed', 'Lost')
     const tookMs = performance.now() - startedMs
     assert.ok(tookMs > leaseDurationMs - 400, `invariant 2: declared lost after ${Math.round(tookMs)} ms of ${leaseDurationMs}`)
     assert.equal(lost.status?.reason, 'WorkerLost')
-    await ready('bereft')
-    const [, next] = await runsOf('bereft')
-    assert.deepEqual([next?.spec.reason, next?.spec.recoveredFrom, next?.spec.epoch], ['RecoveredFrom', taken.metadata.name, 2])
-    const worker = taken.spec.workerName!
+    await ready('crashed')
+    const [, next] = await runsOf('crashed')
+    assert.deepEqual([next?.spec.reason, next?.spec.recoveredFrom, next?.spec.epoch], ['RecoveredFrom', lostRun.metadata.name, 2])
+    const worker = lostRun.spec.workerName!
     assert.equal(await client.resource(workerResource).getOrUndefined(worker), undefined)
     assert.equal(await client.resource(leaseResource).getOrUndefined(worker, { namespace: systemNamespace }), undefined)
   })
@@ -344,7 +344,7 @@ describe('deletion', () => {
 
 test('50 Stacks at the same time: every Run is assigned exactly once', async () => {
   const names = Array.from({ length: 50 }, (_, i) => `many-${i}`)
-  const takenBefore = workers.accepted.length
+  const acceptedBefore = workers.accepted.length
   await Promise.all(names.map(name => make(name)))
   await eventually(
     async () =>
@@ -352,9 +352,9 @@ test('50 Stacks at the same time: every Run is assigned exactly once', async () 
     count => count === 50,
     30_000,
   )
-  const taken = workers.accepted.slice(takenBefore).map(run => run.metadata.name)
-  assert.equal(taken.length, 50)
-  assert.equal(new Set(taken).size, 50)
+  const accepted = workers.accepted.slice(acceptedBefore).map(run => run.metadata.name)
+  assert.equal(accepted.length, 50)
+  assert.equal(new Set(accepted).size, 50)
   const all = (await runs().list({ namespace: 'default' })).items
   assert.ok(all.filter(run => names.includes(run.spec.stackRef.name)).every(isEnded))
 })

@@ -77,7 +77,7 @@ export function leaseVersionOf(lease: KubeObject<LeaseBody>): string {
   return `${lease.metadata.uid}/${lease.metadata.resourceVersion}`
 }
 
-/** False when the Stack that a Run belongs to is gone, or was replaced by another of its name. */
+/** Reports whether the Stack of a Run exists; another Stack of the same name does not count. */
 export function hasStack({ stacks }: Caches, run: Run): boolean {
   const stack = stacks.get(`${run.metadata.namespace}/${run.spec.stackRef.name}`)
   return stack?.metadata.uid === run.spec.stackRef.uid

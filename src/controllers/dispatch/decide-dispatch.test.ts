@@ -44,7 +44,7 @@ const summarize = (input: Input) => {
 
 describe('assignments', () => {
   const busy: WorkerLoad = { active: 1, total: 1 }
-  for (const [what, input, want] of [
+  for (const [name, input, expected] of [
     ['no worker: nothing is assigned', { queued: runs(1) }, ''],
     ['a free worker gets the oldest Run', { queued: runs(2), workers: [testWorker('w')] }, 'r0→w'],
     ['a busy worker gets no Run', { queued: runs(1), workers: [testWorker('w')], load: new Map([['w', busy]]) }, ''],
@@ -82,12 +82,12 @@ describe('assignments', () => {
       '',
     ],
   ] as [string, Input, string][]) {
-    test(what, () => assert.equal(summarize(input).to, want))
+    test(name, () => assert.equal(summarize(input).to, expected))
   }
 })
 
 describe('pool size: clamp(busy + ceil(queued / slots), min, max)', () => {
-  for (const [what, input, want] of [
+  for (const [name, input, expected] of [
     ['no Runs: no workers', {}, { start: '', desired: 0 }],
     ['one worker per Run', { queued: runs(3) }, { start: '3 default', desired: 3 }],
     ['at most max', { queued: runs(9) }, { start: '4 default', desired: 4 }],
@@ -132,9 +132,9 @@ describe('pool size: clamp(busy + ceil(queued / slots), min, max)', () => {
       { start: '', desired: 3 },
     ],
   ] as [string, Input, { start: string; desired: number }][]) {
-    test(what, () => {
+    test(name, () => {
       const { start, desired } = summarize(input)
-      assert.deepEqual({ start, desired }, want)
+      assert.deepEqual({ start, desired }, expected)
     })
   }
 })
@@ -221,7 +221,7 @@ describe('surplus idle one-shot workers', () => {
 })
 
 describe('pending reasons', () => {
-  for (const [what, input, want] of [
+  for (const [name, input, expected] of [
     ['an unknown pool', { queued: runs(1, { pool: 'gpu' }) }, 'PoolNotFound: WorkerPool gpu not found; existing: default'],
     ['no pool at all', { queued: runs(1), pools: [] }, 'PoolNotFound: WorkerPool default not found; there are no WorkerPools'],
     [
@@ -236,10 +236,10 @@ describe('pending reasons', () => {
     ],
     ['all workers busy or starting', { queued: runs(1) }, 'NoWorkerAvailable: every worker of pool default is busy or starting'],
   ] as [string, Input, string][]) {
-    test(what, () =>
+    test(name, () =>
       assert.deepEqual(
         decide(input).waiting.map(({ reason, message }) => `${reason}: ${message}`),
-        [want],
+        [expected],
       ),
     )
   }
@@ -273,9 +273,9 @@ test('property: agrees with a naive dispatcher, in which each free slot takes th
         const freeSlots = members
           .filter(({ gpu }) => poolOf(gpu) === pool)
           .reduce((sum, { slots, active }) => sum + Math.max(0, slots - active), 0)
-        const want = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, freeSlots)
+        const expected = queueOrder(queued.filter(run => run.spec.pool === pool)).slice(0, freeSlots)
         const got = decision.assignments.filter(({ run }) => run.spec.pool === pool).map(({ run }) => `ns/${run.metadata.name}`)
-        assert.deepEqual(got, want)
+        assert.deepEqual(got, expected)
         const started = decision.start.find(one => one.pool === pool)?.count ?? 0
         const memberCount = members.filter(({ gpu }) => poolOf(gpu) === pool).length
         assert.ok(started === 0 || memberCount + started <= max, `${memberCount} + ${started} > ${max}`)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { reconcileLoop } from './reconcile-loop.ts'
 
 /** Starts a loop. `wake` wakes it, `stop` ends it. */
@@ -34,7 +35,8 @@ test('runs one pass at the start and one for any number of wake-ups in one event
   passed = Promise.withResolvers()
   for (let i = 0; i < 100; i++) loop.wake()
   await passed.promise
-  await new Promise(resolve => setTimeout(resolve, 30))
+  // A pass that was requested too often would run in one of these iterations.
+  for (let i = 0; i < 20; i++) await nextIteration()
   assert.equal(passes, 2)
   await loop.stop()
 })
@@ -63,15 +65,46 @@ test('runs a pass again after the delay that it returned', async () => {
   await loop.stop()
 })
 
-test('stops while waiting, while pausing, and during a pass', async () => {
-  const waiting = start(async () => undefined)
-  await new Promise(resolve => setTimeout(resolve, 5))
-  await waiting.stop()
-  const slow = start(async () => {
-    await new Promise(resolve => setTimeout(resolve, 20))
+test('stops while it waits for a wake-up', async () => {
+  const passed = Promise.withResolvers<void>()
+  const loop = start(async () => {
+    passed.resolve()
     return undefined
   })
-  await new Promise(resolve => setTimeout(resolve, 5))
-  slow.wake()
-  await slow.stop()
+  await passed.promise
+  await nextIteration()
+  await loop.stop()
+})
+
+test('stops after the pass in progress', async () => {
+  const started = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  let isFinished = false
+  const loop = start(async () => {
+    started.resolve()
+    await released.promise
+    isFinished = true
+    return undefined
+  })
+  await started.promise
+  const stopped = loop.stop()
+  released.resolve()
+  await stopped
+  assert.equal(isFinished, true)
+})
+
+test('stops during the pause after a long pass', async () => {
+  let passes = 0
+  const passed = Promise.withResolvers<void>()
+  const loop = start(async () => {
+    passes++
+    await sleep(20)
+    loop.wake()
+    passed.resolve()
+    return undefined
+  })
+  await passed.promise
+  await nextIteration()
+  await loop.stop()
+  assert.equal(passes, 1)
 })

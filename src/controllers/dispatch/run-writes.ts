@@ -28,7 +28,7 @@ export class RunWrites {
     this.#dependencies = dependencies
   }
 
-  has(run: Run): boolean {
+  isInFlight(run: Run): boolean {
     return this.#inFlight.has(objectKey(run))
   }
 

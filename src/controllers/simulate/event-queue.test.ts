@@ -15,7 +15,7 @@ test('returns events by time, and events of the same time in insertion order', (
     } else {
       pending = pending.toSorted((a, b) => a.atMs - b.atMs)
       equal(queue.nextMs, pending[0]?.atMs ?? Number.POSITIVE_INFINITY)
-      deepEqual(queue.take(), pending.shift())
+      deepEqual(queue.pop(), pending.shift())
     }
     equal(queue.size, pending.length)
   }

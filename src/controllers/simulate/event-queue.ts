@@ -20,7 +20,7 @@ export class EventQueue<Event> {
     this.#heap.push({ atMs, order: this.#order++, event })
   }
 
-  take(): Event | undefined {
+  pop(): Event | undefined {
     return this.#heap.pop()?.event
   }
 }

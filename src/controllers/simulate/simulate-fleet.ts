@@ -113,7 +113,7 @@ class Simulation {
       this.#nowMs = this.#events.nextMs
       this.#measurements.advanceTo(this.#nowMs, this.#workers)
       // All events of the same time share one pass, as in dispatch.
-      while (this.#events.nextMs === this.#nowMs) this.#handle(this.#events.take()!)
+      while (this.#events.nextMs === this.#nowMs) this.#handle(this.#events.pop()!)
       this.#pass()
     }
     this.#measurements.advanceTo(this.#endMs, this.#workers)

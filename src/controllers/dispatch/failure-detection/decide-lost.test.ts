@@ -6,10 +6,10 @@ import { testRun, testWorker } from '../objects.testing.ts'
 import { decideLost } from './decide-lost.ts'
 import { LeaseObserver } from './lease-observer.ts'
 
-type World = { workers?: Worker[]; runs?: Run[]; leases?: Record<string, string> }
+type Objects = { workers?: Worker[]; runs?: Run[]; leases?: Record<string, string> }
 
 /** Decides at the given times with the given objects. Returns which workers were declared lost, and when. */
-function observeAll(...observations: [atMs: number, World][]): string[] {
+function observeAll(...observations: [atMs: number, Objects][]): string[] {
   const observer = new LeaseObserver(10_000)
   return observations.flatMap(([atMs, { workers = [], runs = [], leases = {} }]) =>
     decideLost({ workers, runs, leases: new Map(Object.entries(leases)), observer, nowMs: atMs }).lost.map(
@@ -22,7 +22,7 @@ const workers = [testWorker('w')]
 const runs = [testRun('r', { worker: 'w', phase: 'Applying' })]
 
 describe('invariant 2: a Lease expires a whole lease duration after it was last seen to change', () => {
-  for (const [what, looks, want] of [
+  for (const [name, observations, expected] of [
     [
       'a worker that renews its Lease is not lost',
       [
@@ -110,18 +110,18 @@ describe('invariant 2: a Lease expires a whole lease duration after it was last 
       ],
       [],
     ],
-  ] as [string, [number, World][], string[]][]) {
-    test(what, () => assert.deepEqual(observeAll(...looks), want))
+  ] as [string, [number, Objects][], string[]][]) {
+    test(name, () => assert.deepEqual(observeAll(...observations), expected))
   }
 })
 
 test('property: a worker is lost exactly when its Lease was not seen to change for a lease duration', () => {
-  const looks = fc.array(fc.record({ afterMs: fc.nat(12_000), renewed: fc.boolean(), hasLease: fc.boolean() }), {
+  const observations = fc.array(fc.record({ afterMs: fc.nat(12_000), renewed: fc.boolean(), hasLease: fc.boolean() }), {
     minLength: 1,
     maxLength: 30,
   })
   fc.assert(
-    fc.property(looks, steps => {
+    fc.property(observations, steps => {
       const observer = new LeaseObserver(10_000)
       let nowMs = 0
       let version = 0

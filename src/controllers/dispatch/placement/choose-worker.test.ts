@@ -50,7 +50,7 @@ test('draws sampleSize distinct Workers of a large pool, and all of a small one'
 describe('unmetRequirement', () => {
   const requirements = (stack: object) => requirementsOf(testRun('r', { stack }).spec)
   const has = (status: object, labels?: Record<string, string>) => testWorker('w', { status, ...(labels && { labels }) })
-  for (const [what, stack, worker, want] of [
+  for (const [name, stack, worker, expected] of [
     ['no requirements', {}, has({}), undefined],
     ['a missing label', { placement: { workerLabels: { gpu: 'a100' } } }, has({}), 'label gpu=a100'],
     [
@@ -90,6 +90,6 @@ describe('unmetRequirement', () => {
     ['cpu', { resources: { cpu: '1.5' } }, has({ capacity: { cpu: '1' } }), 'cpu 1500m (its capacity is 1)'],
     ['enough cpu and memory', { resources: { cpu: '1', memory: '4Gi' } }, has({ capacity: { cpu: '1', memory: '4Gi' } }), undefined],
   ] as const) {
-    test(what, () => assert.equal(unmetRequirement(requirements(stack), worker, new Set(['terraform', 'opentofu'])), want))
+    test(name, () => assert.equal(unmetRequirement(requirements(stack), worker, new Set(['terraform', 'opentofu'])), expected))
   }
 })

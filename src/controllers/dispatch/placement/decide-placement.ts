@@ -70,7 +70,7 @@ export function decidePlacement(input: PlacementInput): Assignment[] {
   return assignments
 }
 
-/** Uses a reservation when its Run fits, drops it when its Run or Worker is gone, and reserves a Worker for a starved Run that fits none. */
+/** Uses a reservation when its Run fits, drops it when its Run is no longer queued or its Worker was deleted, and reserves a Worker for a starved Run that fits none. */
 function reserveForStarved(
   { queue, state, inventory, nowMs }: PlacementInput,
   assign: (entry: RunQueueEntry, worker: string) => void,

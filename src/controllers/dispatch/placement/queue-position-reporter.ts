@@ -44,7 +44,7 @@ export class QueuePositionReporter {
       return [...ordered, ...blocked].flatMap(previewed => {
         if (nowMs - previewed.entry.request.sinceMs < reportAfterMs) return []
         const run = this.#context.caches.runs.get(previewed.entry.request.key)
-        if (!run || this.#context.writes.has(run)) return []
+        if (!run || this.#context.writes.isInFlight(run)) return []
         const status = statusOf(previewed, reasons.of(previewed.entry.fifo))
         const isReasonChanged = run.status?.reason !== status.reason || run.status.message !== status.message
         const hasMoved = (run.status?.queuePosition ?? null) !== status.queuePosition

@@ -2,7 +2,7 @@ import { deepEqual } from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideOrphans, type OrphanSince } from './decide-orphans.ts'
 
-const look = (nowMs: number, since: ReadonlyMap<string, OrphanSince>, { alive = false, registered = false, starting = false } = {}) =>
+const decide = (nowMs: number, since: ReadonlyMap<string, OrphanSince>, { alive = false, registered = false, starting = false } = {}) =>
   decideOrphans({
     running: [{ name: 'w', pool: 'p' }],
     isRegistered: () => registered,
@@ -13,22 +13,22 @@ const look = (nowMs: number, since: ReadonlyMap<string, OrphanSince>, { alive = 
   })
 
 test('a process without a Worker is asked to stop after 30 s and killed after another 30 s', () => {
-  const seen = look(0, new Map())
-  deepEqual([seen.stop, seen.requeueAfterMs], [[], 30_000])
-  deepEqual(look(29_999, seen.since).stop, [])
-  const asked = look(30_000, seen.since)
-  deepEqual(asked.stop, [{ name: 'w', force: false }])
-  deepEqual(look(59_999, asked.since).stop, [])
-  deepEqual(look(60_000, asked.since).stop, [{ name: 'w', force: true }])
+  const first = decide(0, new Map())
+  deepEqual([first.stop, first.requeueAfterMs], [[], 30_000])
+  deepEqual(decide(29_999, first.since).stop, [])
+  const second = decide(30_000, first.since)
+  deepEqual(second.stop, [{ name: 'w', force: false }])
+  deepEqual(decide(59_999, second.since).stop, [])
+  deepEqual(decide(60_000, second.since).stop, [{ name: 'w', force: true }])
 })
 
 test('a worker that renews its Lease or has a Run is asked to stop and never killed (invariant 8)', () => {
-  const asked = look(30_000, look(0, new Map(), { alive: true }).since, { alive: true })
-  deepEqual(look(60_000, asked.since, { alive: true }).stop, [{ name: 'w', force: false }])
+  const second = decide(30_000, decide(0, new Map(), { alive: true }).since, { alive: true })
+  deepEqual(decide(60_000, second.since, { alive: true }).stop, [{ name: 'w', force: false }])
 })
 
 test('a worker that is registered or starting is not an orphan', () => {
-  const seen = look(0, new Map())
-  deepEqual(look(60_000, seen.since, { registered: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
-  deepEqual(look(60_000, seen.since, { starting: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
+  const first = decide(0, new Map())
+  deepEqual(decide(60_000, first.since, { registered: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
+  deepEqual(decide(60_000, first.since, { starting: true }), { stop: [], since: new Map(), requeueAfterMs: undefined })
 })

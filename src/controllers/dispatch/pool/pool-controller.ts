@@ -105,7 +105,7 @@ export class PoolController {
     this.#context.wake()
   }
 
-  /** Returns false if the worker is gone or draining already. */
+  /** Returns false if the worker was deleted or is already draining. */
   #drain(name: string): boolean {
     const { caches, manager, log } = this.#context
     const worker = caches.workers.get(name)

@@ -6,7 +6,7 @@ import { warmMinimum } from './warm-minimum.ts'
 const office: PoolWindow = { days: ['Mon', 'Tue', 'Wed', 'Thu', 'Fri'], from: '07:00', to: '19:00', timeZone: 'Europe/Berlin', min: 5 }
 const night: PoolWindow = { days: ['Sat'], from: '22:00', to: '04:00', min: 2 }
 
-for (const [what, window, at, min] of [
+for (const [name, window, at, min] of [
   ['closed before its start', office, '2026-06-01T04:59:59Z', 0],
   ['open at its start, in summer time', office, '2026-06-01T05:00:00Z', 5],
   ['closed in winter at the same UTC time', office, '2026-12-01T05:30:00Z', 0],
@@ -19,7 +19,7 @@ for (const [what, window, at, min] of [
   ['across midnight: closed the morning before', night, '2026-06-06T03:00:00Z', 0],
   ['open all day if from equals to', { from: '00:00', to: '00:00', min: 1 }, '2026-06-07T13:00:00Z', 1],
 ] as [string, PoolWindow, string, number][]) {
-  test(`a window: ${what}`, () => equal(warmMinimum({ schedule: [window] }, Date.parse(at)).min, min))
+  test(`a window: ${name}`, () => equal(warmMinimum({ schedule: [window] }, Date.parse(at)).min, min))
 }
 
 test('uses the largest of spec.min and the minimums of all open windows', () => {

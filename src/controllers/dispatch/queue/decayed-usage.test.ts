@@ -26,9 +26,9 @@ test('property: equals the sum of the definition, also over years with a moved b
         account *= scale.rebase(nowMs) ?? 1
         account += scale.scaled(costMs, nowMs)
         known.push({ costMs, atMs: nowMs })
-        const want = known.reduce((sum, one) => sum + one.costMs * 2 ** (-(nowMs - one.atMs) / halfLifeMs), 0)
+        const expected = known.reduce((sum, one) => sum + one.costMs * 2 ** (-(nowMs - one.atMs) / halfLifeMs), 0)
         const got = scale.usageMs(account, nowMs)
-        assert.ok(Math.abs(got - want) <= 1e-6 * Math.max(1, want), `${got} is not ${want}`)
+        assert.ok(Math.abs(got - expected) <= 1e-6 * Math.max(1, expected), `${got} is not ${expected}`)
       }
     }),
   )

@@ -61,7 +61,7 @@ export type FifoQueue = {
 /** A queued Run. */
 export type RunQueueEntry = { readonly request: RunRequest; readonly fifo: FifoQueue }
 
-/** Adds, removes and reorders nodes of the tree. It knows no times and no limits of pools; usage and counts are those of the accounts. */
+/** Adds, removes and reorders nodes of the tree. It has no clock and no limits of pools; usage and counts are in the accounts. */
 export class QueueTree {
   readonly #equivalenceClasses = new Map<string, EquivalenceClass>()
   readonly #fifosByConcurrencyKey = new Map<string, Set<FifoQueue>>()

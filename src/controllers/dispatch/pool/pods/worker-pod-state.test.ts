@@ -17,7 +17,7 @@ const describeState = (status: PodBody['status'], metadata = {}) => {
 }
 
 // Statuses as the kubelet and the scheduler of Kubernetes write them.
-for (const [what, status, want] of [
+for (const [name, status, expected] of [
   ['a new Pod is starting', undefined, ['starting']],
   ['containers being created', { phase: 'Pending', containerStatuses: waiting('ContainerCreating') }, ['starting']],
   [
@@ -76,7 +76,7 @@ for (const [what, status, want] of [
     ['ended', 3, 'CrashedOnStartup: pod w-1 exited with code 3: no reason given'],
   ],
 ] as [string, PodBody['status'], unknown[]][]) {
-  test(`a Pod: ${what}`, () => deepEqual(describeState(status), want))
+  test(`a Pod: ${name}`, () => deepEqual(describeState(status), expected))
 }
 
 test('a Pod that is being deleted is terminating, neither running nor ended', () => {
