@@ -178,7 +178,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.source.inline.files[../x.tf]',
     came: /"\.\.\/x\.tf"/,
-    allowed: /may not contain "\.\."/,
+    allowed: /must not contain "\.\."/,
   },
   {
     name: 'absolute-name',
@@ -194,7 +194,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.source.git.url',
     came: /"--upload-pack=touch \/tmp\/x"/,
-    allowed: /may not start with "-"; must be https:\/\/host\/path, ssh:/,
+    allowed: /must not start with "-"; must be https:\/\/host\/path, ssh:/,
   },
   {
     name: 'git-helper',
@@ -202,7 +202,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.source.git.url',
     came: /"ext::sh -c/,
-    allowed: /may not name a remote helper.*must be https:/,
+    allowed: /must not name a remote helper.*must be https:/,
   },
   {
     name: 'git-two-refs',

@@ -110,10 +110,10 @@ for (const [name, stack, reason, message] of [
     'a file name outside the source',
     { source: { inline: { files: { '../x': '' } } } },
     'InvalidSource',
-    /^spec\.source\.inline\.files\[\.\.\/x\]: Invalid value: "\.\.\/x": may not contain "\.\."/,
+    /^spec\.source\.inline\.files\[\.\.\/x\]: Invalid value: "\.\.\/x": must not contain "\.\."/,
   ],
   ['a path that is not allowed', { source: { path: { path: '/etc' } } }, 'SourceNotAllowed', /"\/etc" is not below an allowed directory/],
-  ['a git URL that runs a program', { source: { git: { url: 'ext::sh -c id' } } }, 'InvalidSource', /may not name a remote helper/],
+  ['a git URL that runs a program', { source: { git: { url: 'ext::sh -c id' } } }, 'InvalidSource', /must not name a remote helper/],
 ] as [string, Partial<StackSpec>, string, RegExp][]) {
   test(`${name} fails the Run with ${reason}, a remedy, and no lock left`, async t => {
     if (reason === 'KeyNotFound') await createSecret('keys', { a: '1' })

@@ -15,12 +15,12 @@ export type GitUrl =
  */
 export function parseGitUrl(text: string): GitUrl {
   const invalid = (reason: string): GitUrl => ({ kind: 'invalid', reason })
-  if (text.startsWith('-')) return invalid(`may not start with "-"; ${allowed}`)
-  if (/^[\w+.-]*::/.test(text)) return invalid(`may not name a remote helper such as "ext::"; ${allowed}`)
+  if (text.startsWith('-')) return invalid(`must not start with "-"; ${allowed}`)
+  if (/^[\w+.-]*::/.test(text)) return invalid(`must not name a remote helper such as "ext::"; ${allowed}`)
   for (let at = 0; at < text.length; at++) {
-    if (text.charCodeAt(at) <= 32 || text.charCodeAt(at) === 127) return invalid('may not contain spaces or control characters')
+    if (text.charCodeAt(at) <= 32 || text.charCodeAt(at) === 127) return invalid('must not contain spaces or control characters')
   }
-  if (text.length > 2048) return invalid('may not be longer than 2048 characters')
+  if (text.length > 2048) return invalid('must not be longer than 2048 characters')
 
   const scp = /^git@([^:/@]+):([^-].*)$/.exec(text)
   if (scp) return hostPattern.test(scp[1]!) ? { kind: 'ssh', url: text, host: scp[1]! } : invalid(allowed)
@@ -33,14 +33,14 @@ export function parseGitUrl(text: string): GitUrl {
   } catch {
     return invalid(allowed)
   }
-  if (url.password) return invalid('may not contain a password; put it in a Secret and name it in secretRef')
-  if (url.search || url.hash) return invalid('may not contain "?" or "#"')
+  if (url.password) return invalid('must not contain a password; put it in a Secret and name it in secretRef')
+  if (url.search || url.hash) return invalid('must not contain "?" or "#"')
   if (scheme === 'file') {
-    if (url.host !== '') return invalid('file:// URLs may not name a host; use file:///path')
+    if (url.host !== '') return invalid('file:// URLs must not name a host; use file:///path')
     try {
       const path = fileURLToPath(url)
       // The URL parser resolves "..", so the original text is checked.
-      return /(^|\/)(\.|%2e){2}(\/|$)/i.test(text) ? invalid('may not contain ".."') : { kind: 'file', url: text, path }
+      return /(^|\/)(\.|%2e){2}(\/|$)/i.test(text) ? invalid('must not contain ".."') : { kind: 'file', url: text, path }
     } catch {
       return invalid(allowed)
     }
@@ -49,7 +49,7 @@ export function parseGitUrl(text: string): GitUrl {
   if (url.pathname.length < 2 || url.pathname.startsWith('/-')) return invalid(allowed)
   if (scheme === 'https') {
     // A token is often given as user name: that is a secret in the URL, too.
-    if (url.username) return invalid('may not contain a user name; put username and password in a Secret and name it in secretRef')
+    if (url.username) return invalid('must not contain a user name; put username and password in a Secret and name it in secretRef')
     return { kind: 'https', url: text, host: url.host }
   }
   if (url.username && !/^[A-Za-z0-9_][\w.-]*$/.test(decodeURIComponent(url.username))) return invalid(allowed)

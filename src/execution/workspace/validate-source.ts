@@ -56,9 +56,9 @@ function pathErrors(path: string): StatusCause[] {
   const error = !path.startsWith('/')
     ? 'must be an absolute path, such as /srv/stacks/network'
     : path.split('/').includes('..')
-      ? 'may not contain ".."'
+      ? 'must not contain ".."'
       : hasControlCharacter(path)
-        ? 'may not contain control characters'
+        ? 'must not contain control characters'
         : undefined
   return error ? [invalidValue(where, shorten(path), error)] : []
 }
@@ -89,24 +89,24 @@ function gitErrors(git: NonNullable<StackSource['git']>): StatusCause[] {
 
 /** Why `path` is not a relative path below its directory; undefined when it is. */
 function relativePathError(path: string): string | undefined {
-  if (path === '') return 'may not be empty'
-  if (path.startsWith('/')) return 'must be relative: may not start with "/"'
-  if (hasControlCharacter(path)) return 'may not contain control characters'
-  if (path.includes('\\')) return 'may not contain a backslash: separate directories with "/"'
-  if (Buffer.byteLength(path) > 1024) return 'may not be longer than 1024 bytes'
+  if (path === '') return 'must not be empty'
+  if (path.startsWith('/')) return 'must be relative: must not start with "/"'
+  if (hasControlCharacter(path)) return 'must not contain control characters'
+  if (path.includes('\\')) return 'must not contain a backslash: separate directories with "/"'
+  if (Buffer.byteLength(path) > 1024) return 'must not be longer than 1024 bytes'
   for (const part of path.split('/')) {
-    if (part === '..') return 'may not contain ".."'
-    if (part === '' || part === '.') return 'may not contain empty or "." parts'
-    if (Buffer.byteLength(part) > 255) return 'may not contain parts longer than 255 bytes'
-    if (part.toLowerCase() === '.git') return 'may not contain ".git"'
+    if (part === '..') return 'must not contain ".."'
+    if (part === '' || part === '.') return 'must not contain empty or "." parts'
+    if (Buffer.byteLength(part) > 255) return 'must not contain parts longer than 255 bytes'
+    if (part.toLowerCase() === '.git') return 'must not contain ".git"'
   }
   return undefined
 }
 
 // The rules of git check-ref-format, and no leading dash, which git would parse as an option.
 function refNameError(name: string): string | undefined {
-  if (name === '') return 'may not be empty'
-  if (name.startsWith('-')) return 'may not start with "-"'
+  if (name === '') return 'must not be empty'
+  if (name.startsWith('-')) return 'must not start with "-"'
   const isInvalid =
     hasControlCharacter(name) ||
     /[ ~^:?*[\\]|\.\.|@\{|\/\/|\/$|^\/|\.$|^@$/.test(name) ||
