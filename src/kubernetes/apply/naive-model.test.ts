@@ -62,8 +62,8 @@ function applyToModel(model: Model, manager: string, wanted: Leaves, force: bool
 
 function updateModel(model: Model, manager: string, next: Leaves): void {
   const changed = [...next].filter(([path, value]) => differs(model, path, value)).map(([path]) => path)
-  const gone = [...model.live.keys()].filter(path => !next.has(path))
-  for (const [name, paths] of model.owners) for (const path of [...gone, ...(name === manager ? [] : changed)]) paths.delete(path)
+  const removed = [...model.live.keys()].filter(path => !next.has(path))
+  for (const [name, paths] of model.owners) for (const path of [...removed, ...(name === manager ? [] : changed)]) paths.delete(path)
   const mine = model.owners.get(manager) ?? new Set()
   for (const path of changed) mine.add(path)
   model.owners.set(manager, mine)

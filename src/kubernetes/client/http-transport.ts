@@ -3,7 +3,7 @@ import type { Authentication } from './authenticator.ts'
 import type { ClusterAccess } from './cluster-access.ts'
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { ConnectionPool } from './connection-pool.ts'
-import { onAbort } from './on-abort.ts'
+import { abortError, onAbort } from './on-abort.ts'
 import { restoreRootCertificates } from './root-certificates.ts'
 import { StreamBody } from './stream-body.ts'
 import { loadTlsOptions } from './tls-options.ts'
@@ -167,7 +167,7 @@ export class HttpTransport implements Transport {
       signal &&
       onAbort(signal, () => {
         fail(signal.reason)
-        clientRequest.destroy(asError(signal.reason))
+        clientRequest.destroy(abortError(signal))
       })
     clientRequest.on('socket', socket => {
       if (!socket.connecting) return
@@ -251,5 +251,3 @@ export class HttpTransport implements Transport {
 }
 
 const isTextOrUndefined = (body: TransportRequest['body']) => body === undefined || (typeof body === 'string' && body.length < 1_048_576)
-
-const asError = (reason: unknown) => (reason instanceof Error ? reason : new Error('aborted', { cause: reason }))

@@ -1,5 +1,5 @@
 import { ClientClosedError, withCode } from './connection-error.ts'
-import { onAbort } from './on-abort.ts'
+import { abortError, onAbort } from './on-abort.ts'
 import { StreamBody } from './stream-body.ts'
 import {
   maxResponseBytes,
@@ -126,7 +126,7 @@ export class LocalTransport implements Transport {
       },
     })
     const timer = setTimeout(() => fail(withCode('the response timed out', 'ERR_RESPONSE_TIMEOUT')), timeoutMs)
-    const release = signal && onAbort(signal, () => fail(asError(signal.reason)))
+    const release = signal && onAbort(signal, () => fail(abortError(signal)))
     this.#active.add(fail)
     return { consumed: bytes => call.consumed(bytes), cancel, fail }
   }
@@ -145,5 +145,3 @@ function joinText(chunks: readonly (string | Buffer)[]): string {
   if (chunks.every(chunk => typeof chunk === 'string')) return chunks.join('')
   return Buffer.concat(chunks.map(chunk => (typeof chunk === 'string' ? Buffer.from(chunk) : chunk))).toString('utf8')
 }
-
-const asError = (reason: unknown) => (reason instanceof Error ? reason : new Error('aborted', { cause: reason }))

@@ -19,3 +19,8 @@ export function onAbort(signal: AbortSignal, run: () => void): () => void {
 }
 
 const callbacksBySignal = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** The reason of an aborted signal as an Error. */
+export function abortError({ reason }: AbortSignal): Error {
+  return reason instanceof Error ? reason : new Error('aborted', { cause: reason })
+}

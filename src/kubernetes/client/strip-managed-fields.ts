@@ -14,7 +14,7 @@ const eventHead = /^\{"type":"[A-Z]+","object":(?=\{)/
  * it, is returned unchanged.
  */
 export function stripManagedFields(text: string): string {
-  // A key of this name elsewhere costs a search in vain, and the text is returned unchanged.
+  // A key of this name in another field only costs the search below.
   if (!text.includes('"managedFields":[')) return text
   const metadata = memberOf(text, eventHead.exec(text)?.[0].length ?? 0, 'metadata')
   if (metadata < 0) return text
