@@ -4,16 +4,16 @@ import type { TLSSocket } from 'node:tls'
 import { isLive, type Tokens, type VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
 
-/** `wrong` is a credential that does not hold: it is refused, not taken for none. */
+/** `wrong`: the credential is invalid. The request is rejected, not treated as anonymous. */
 export type Authentication = { user: User } | 'none' | 'wrong'
 
-// A connection's certificate does not change while it is open, but it may come to its end.
+// The certificate of a connection does not change while it is open, but it may expire.
 const byCertificate = new WeakMap<object, { user: User; expiresMs: number } | 'none'>()
 
-// What a connection's last token was found to mean: clients send the same one with every request.
+// The verified token of the last request on a connection: clients send the same one with every request.
 const byConnection = new WeakMap<object, VerifiedToken & { authorization: string }>()
 
-/** Finds out who makes a request: a bearer token, or else the connection's client certificate. */
+/** Authenticates a request by its bearer token, or else by the client certificate of its connection. */
 export function authenticate(
   request: { readonly headers: IncomingHttpHeaders; readonly socket: Socket },
   tokens: Tokens,
@@ -46,7 +46,7 @@ function certificateUser(socket: TLSSocket): { user: User; expiresMs: number } |
   return names[0] ? { user: authenticatedUser(names[0], asArray(subject?.O)), expiresMs: Date.parse(validTo) } : undefined
 }
 
-// Repeated attributes come as an array, whatever the types say.
+// Repeated attributes are an array, although the types declare a string.
 function asArray(value: string | string[] | undefined): string[] {
   return value === undefined ? [] : Array.isArray(value) ? value : [value]
 }

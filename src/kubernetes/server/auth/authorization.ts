@@ -1,12 +1,12 @@
 import type { PolicyRule, Rbac } from './rbac/index.ts'
 import { type Attributes, type AuthorizerPlugin, adminsGroup, type User } from './user.ts'
 
-/** As a review tells it: `denied` when no later word could have allowed it. */
+/** The decision as a SubjectAccessReview reports it; `denied` if the authorizer of the embedding program rejected it. */
 export type AuthorizationReview = { readonly allowed: boolean; readonly denied: boolean; readonly reason: string }
 
 /**
- * Whether a request is allowed: first what the embedding program says, if it says anything, then `system:masters`, then
- * RBAC. Asked with every request, so an administrator costs one look at their groups.
+ * Authorizes requests: first the authorizer of the embedding program, if it decides, then `system:masters`, then RBAC. It runs for every
+ * request; for an administrator it costs one lookup of the groups.
  */
 export class Authorization {
   readonly #plugin: AuthorizerPlugin | undefined
@@ -34,7 +34,7 @@ export class Authorization {
     return { allowed, denied: false, reason }
   }
 
-  /** The rules that a user has in a namespace; not all there is to say when the embedding program decides too. */
+  /** The rules of a user in a namespace. They are incomplete if the embedding program has an authorizer. */
   rulesFor(user: User, namespace: string): { rules: readonly PolicyRule[]; error: string; isIncomplete: boolean } {
     const isIncomplete = this.#plugin !== undefined && !user.groups.includes(adminsGroup)
     return { ...this.#rbac.rulesFor(user, namespace), isIncomplete }

@@ -9,7 +9,7 @@ const dayMs = 24 * 60 * 60 * 1_000
 const caValidityMs = 10 * 365 * dayMs
 const servingValidityMs = 365 * dayMs
 const renewBeforeMs = 30 * dayMs
-/** Clients whose clocks are behind by up to this take a new certificate. */
+/** Clients whose clocks are at most this far behind accept a new certificate. */
 const clockSkewMs = 60 * 60 * 1_000
 
 /** PEM. */
@@ -17,8 +17,8 @@ type Pair = { certificate: string; key: string }
 export type ServingCertificates = Pair & { ca: string }
 
 /**
- * The server's own certificate authority and the certificate it serves with, kept in `pkiDir`. Both are made when
- * missing; the serving certificate is made again when it nears its end or does not name `host`.
+ * The server's own certificate authority and its serving certificate, kept in `pkiDir`. Missing ones are created; the serving certificate
+ * is renewed before it expires, and when it does not cover `host`.
  */
 export async function readCertificates(
   pkiDir: string,
@@ -44,7 +44,7 @@ export async function readCertificates(
   return { ca: ca.certificate, ...made }
 }
 
-/** Signs a client certificate: `CN` is the user, `O` its groups. Its key is made here. */
+/** Issues a client certificate and its key: `CN` is the user, `O` its groups. */
 export async function issueClientCertificate(
   pkiDir: string,
   user: { name: string; groups: readonly string[]; ttlMs: number },
@@ -118,7 +118,10 @@ function coversAll(pem: string, names: string[]): boolean {
   return names.every(name => (isIP(name) ? certificate?.checkIP(name) : certificate?.checkHost(name)))
 }
 
-/** By what others reach a server that listens on every address. Link-local ones are good for one link only, and change. */
+/**
+ * The names by which other machines reach a server that listens on every address. Link-local addresses are excluded: they are valid on one
+ * link only and change.
+ */
 function machineNames(): string[] {
   const addresses = Object.values(networkInterfaces()).flatMap(some => some ?? [])
   const name = hostname()

@@ -1,7 +1,7 @@
 /**
- * @module auth: who makes a request, and whether they may. Start reading at `authenticate.ts`.
- * In: headers, client certificates, the data directory's keys. Out: users, tokens, certificates, a kubeconfig.
- * Nothing is open by default: only health and version answer to a stranger. No secret leaves in a message (invariant 9).
+ * @module auth: authentication and authorization. Start reading at `authenticate.ts`.
+ * In: headers, client certificates, the keys of the data directory. Out: users, tokens, certificates, a kubeconfig.
+ * Anonymous requests are rejected except for health and version. No message contains a secret (invariant 9).
  */
 export { type Authentication, authenticate } from './authenticate.ts'
 export { Authorization, type AuthorizationReview } from './authorization.ts'

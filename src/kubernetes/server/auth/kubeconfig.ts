@@ -1,6 +1,6 @@
-/** A kubeconfig with one context: this server, its authority, the administrator's token. */
+/** A kubeconfig with one context: this server, its certificate authority, the administrator's token. */
 export function kubeconfigText({ url, ca, token }: { url: string; ca: string; token: string }): string {
-  // Texts in JSON's quotes are YAML, whatever is in them.
+  // A JSON string is always a YAML string.
   return `apiVersion: v1
 kind: Config
 clusters:

@@ -1,9 +1,9 @@
 import type { ServiceAccountTokens } from './service-account-tokens.ts'
 
-/** A document that lets others check the tokens of service accounts (OpenID Connect Discovery 1.0, as kube-apiserver has it). */
+/** A document that lets others verify the tokens of service accounts (OpenID Connect Discovery 1.0, as in kube-apiserver). */
 export type OpenIdDocument = { readonly contentType: string; readonly text: string }
 
-/** @param url where this server is reached, such as `https://127.0.0.1:7466`. */
+/** @param url the URL of this server, such as `https://127.0.0.1:7466`. */
 export function openIdDocument(path: string, { issuer, key }: ServiceAccountTokens, url: string): OpenIdDocument | undefined {
   switch (path) {
     case '/openid/v1/jwks':

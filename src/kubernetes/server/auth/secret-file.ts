@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 
-/** Writes a file that only its owner may read, all of it or nothing: a crash leaves the old one. */
+/** Writes a file with mode 0600 atomically: after a crash the file has its old content. */
 export function writeSecretFile(path: string, text: string): void {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
   const file = openSync(temporary, 'wx', 0o600)
@@ -14,7 +14,7 @@ export function writeSecretFile(path: string, text: string): void {
   renameSync(temporary, path)
 }
 
-/** Reads a file, or makes it when there is none. */
+/** Reads a file; creates it if it does not exist. */
 export function readOrCreate(path: string, make: () => string): string {
   const found = readIfExists(path)
   if (found !== undefined) return found

@@ -5,21 +5,22 @@ import type { SigningKey } from './signing-key.ts'
 import type { VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
 
-/** As in most clusters, so that what was written for Kubernetes finds the audience it expects. */
+/** As in most clusters, so that programs written for Kubernetes find the audience they expect. */
 const defaultIssuer = 'https://kubernetes.default.svc'
 const legacyIssuer = 'kubernetes/serviceaccount'
 const legacyPrefix = 'kubernetes.io/serviceaccount'
 
-// An object that is being deleted vouches for its tokens this much longer, as in Kubernetes: who shuts down may say goodbye.
+// Tokens stay valid for this long after the deletion of their object began, as in Kubernetes, so that a Pod can still call the API while it
+// shuts down.
 const deletionGraceMs = 60_000
-// A clock that was set back must not lock out who has just been given a token.
+// A clock that was set back must not invalidate a token that was just issued.
 const clockSkewMs = 60_000
 
 const serviceAccountPrefix = 'system:serviceaccount:'
 
 export type Reference = { readonly name: string; readonly uid: string }
 
-/** What a token is made for. A bound token ends with its Pod, Secret or Node. */
+/** The claims of a token. A bound token is invalid as soon as its Pod, Secret or Node is deleted. */
 export type ServiceAccountGrant = {
   readonly namespace: string
   readonly account: Reference
@@ -30,16 +31,16 @@ export type ServiceAccountGrant = {
   readonly expirationSeconds: number
 }
 
-/** A token that holds; `audiences` are those asked for that it was made for. */
+/** A valid token; `audiences` are the requested audiences that it was issued for. */
 export type ReviewedToken = VerifiedToken & { readonly audiences: readonly string[] }
 
 /**
- * Tokens of service accounts: signed JSON Web Tokens with kube-apiserver's claims. They are not stored; each use looks
- * whether the account and the object that it is bound to are still the same, so that deleting one ends its tokens at once.
+ * Tokens of service accounts: signed JSON Web Tokens with kube-apiserver's claims. They are not stored. Each use checks that the account
+ * and the bound object still exist with the same UIDs, so that deleting one of them invalidates the token immediately.
  */
 export class ServiceAccountTokens {
   readonly issuer: string
-  /** Audiences that this server takes for itself. */
+  /** The audiences of this server. */
   readonly audiences: readonly string[]
   readonly key: SigningKey
   readonly #store: Store
@@ -73,7 +74,7 @@ export class ServiceAccountTokens {
     })
   }
 
-  /** The token of a Secret of type `kubernetes.io/service-account-token`: without end, valid while both objects exist. */
+  /** The token of a Secret of type `kubernetes.io/service-account-token`. It does not expire and is valid while both objects exist. */
   issueForSecret(namespace: string, account: Reference, secretName: string): string {
     return this.key.sign({
       iss: legacyIssuer,
@@ -85,7 +86,7 @@ export class ServiceAccountTokens {
     })
   }
 
-  /** Whom a token stands for, or why it does not hold; undefined for one that is not ours. */
+  /** The user of a token, or why it is invalid; undefined if another issuer signed it. */
   read(token: string, wanted: readonly string[], nowMs: number): ReviewedToken | string | undefined {
     const claims = this.key.read(token)
     if (claims?.iss === this.issuer) return this.#readBound(claims, wanted, nowMs)
@@ -102,7 +103,7 @@ export class ServiceAccountTokens {
     if (typeof exp !== 'number' || exp * 1_000 <= nowMs) return 'service account token has expired'
     if (typeof nbf !== 'number' || nbf * 1_000 > nowMs + clockSkewMs) return 'service account token is not valid yet'
     if (typeof namespace !== 'string' || !isReference(serviceaccount)) return 'service account token claims could not be validated'
-    // A token that is bound to a Pod names the Pod's node for information only.
+    // In a token that is bound to a Pod, the node is for information only.
     const bound: { table: Table; key: string; uid: string }[] = []
     if (isReference(pod)) bound.push({ table: this.#pods, key: `${namespace}/${pod.name}`, uid: pod.uid })
     else if (isReference(node)) bound.push({ table: this.#nodes, key: node.name, uid: node.uid })
@@ -134,7 +135,7 @@ export class ServiceAccountTokens {
       const secret = this.#secrets.get(`${namespace}/${secretName}`)
       const owner = this.#accounts.get(`${namespace}/${account.name}`)
       if (!secret || secret.deleting || owner?.uid !== account.uid || owner.deleting) return false
-      // Read again only when the Secret was written since.
+      // The Secret is parsed again only after it was written.
       if (secret !== seen && !containsToken(secret, token)) return false
       seen = secret
       return true

@@ -2,17 +2,17 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { join } from 'node:path'
 import { readOrCreate } from './secret-file.ts'
 
-// JWS wants r and s side by side (RFC 7518, section 3.4), not the ASN.1 that OpenSSL makes by default.
+// JWS requires r and s concatenated (RFC 7518, section 3.4), not OpenSSL's default ASN.1.
 const encoding = 'ieee-p1363' as const
 
 /**
- * The key that signs the tokens of service accounts: ES256, kept in `pki/service-account.key`. Everybody may know its public
- * half, so who gets such a token can check it without asking us.
+ * The key that signs the tokens of service accounts: ES256, kept in `pki/service-account.key`. The public key is published, so that other
+ * services can verify a token without a request to this server.
  */
 export class SigningKey {
   readonly #privateKey: KeyObject
   readonly #publicKey: KeyObject
-  /** Names the key in a token's header, as kube-apiserver does: the hash of the public key. */
+  /** The key ID in the header of a token: the hash of the public key, as in kube-apiserver. */
   readonly keyId: string
 
   constructor(pkiDir: string) {
@@ -27,14 +27,14 @@ export class SigningKey {
       .digest('base64url')
   }
 
-  /** A JSON Web Token with these claims. */
+  /** Signs a JSON Web Token with these claims. */
   sign(claims: object): string {
     const signed = `${encode({ alg: 'ES256', kid: this.keyId })}.${encode(claims)}`
     const signature = sign('sha256', Buffer.from(signed), { key: this.#privateKey, dsaEncoding: encoding })
     return `${signed}.${signature.toString('base64url')}`
   }
 
-  /** The claims of a token that this key signed, or undefined. When they hold is for the caller to say. */
+  /** The claims of a token that this key signed, or undefined. The caller checks validity periods. */
   read(token: string): Record<string, unknown> | undefined {
     const [header, claims, signature, ...more] = token.split('.')
     if (!header || !claims || !signature || more.length > 0) return undefined
@@ -64,7 +64,7 @@ export function encode(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString('base64url')
 }
 
-/** One part of a token as an object; undefined when it is none. */
+/** Decodes one part of a token; undefined if it is not an object. */
 export function decode(part: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())

@@ -11,7 +11,8 @@ const maxCached = 10_000
 const maxTokenLength = 8_192
 
 /**
- * Whom `issueToken` makes a token for. One that is `boundTo` a Secret ends with it, at once; only the Secret's existence matters.
+ * The user of a token that `issueToken` issues. A token that is `boundTo` a Secret is invalid as soon as the Secret is deleted; the content
+ * of the Secret does not matter.
  */
 export type IssueTokenOptions = {
   name: string
@@ -20,12 +21,12 @@ export type IssueTokenOptions = {
   boundTo?: { namespace: string; name: string; uid: string }
 }
 
-/** `isLive` says whether what the token hangs on is still there; absent for a token that hangs on nothing. */
+/** `isLive` returns whether the objects that the token is bound to still exist; absent for an unbound token. */
 export type VerifiedToken = { readonly user: User; readonly expiresMs: number; readonly isLive?: () => boolean }
 
 /**
- * Bearer tokens: the administrator's, random and kept in the data directory; issued ones, which are signed
- * (HS256) and not stored, so they outlive a restart and end by themselves; and those of service accounts.
+ * Bearer tokens: the administrator's token, which is random and kept in the data directory; issued tokens, which are signed (HS256) and not
+ * stored, so that they survive a restart and expire; and the tokens of service accounts.
  */
 export class Tokens {
   readonly adminToken: string
@@ -33,7 +34,7 @@ export class Tokens {
   readonly #key: Buffer
   readonly #serviceAccounts: ServiceAccountTokens
   readonly #secrets: Pick<Table, 'get'>
-  // By digest, never by the token itself: a lookup that is not constant in time says nothing about a token.
+  // By digest, not by token: the time of a lookup must not depend on the token.
   readonly #cache = new Map<string, VerifiedToken>()
 
   constructor(pkiDir: string, serviceAccounts: ServiceAccountTokens, secrets: Pick<Table, 'get'>) {
@@ -54,7 +55,7 @@ export class Tokens {
     return `${signed}.${this.#sign(signed).toString('base64url')}`
   }
 
-  /** The user of a token and until when, or undefined for one that is wrong or over. */
+  /** The user of a token and its expiry; undefined for an invalid or expired token. */
   verify(token: string, nowMs: number): VerifiedToken | undefined {
     if (token.length === 0 || token.length > maxTokenLength) return undefined
     const tokenDigest = digest(token)
@@ -74,8 +75,8 @@ export class Tokens {
   }
 
   /**
-   * As {@link verify}, for who asks about somebody else's token: says why it does not hold, and for which of the
-   * `audiences` it does. Tokens that were made for no audience hold for this server's own.
+   * As {@link verify}, for a TokenReview: returns why the token is invalid, or for which of the `audiences` it is valid. Tokens without an
+   * audience are valid for this server's own.
    */
   review(token: string, audiences: readonly string[], nowMs: number): ReviewedToken | string {
     const read = token.length <= maxTokenLength ? this.#serviceAccounts.read(token, audiences, nowMs) : undefined
@@ -107,7 +108,7 @@ export class Tokens {
   }
 }
 
-/** A token that was good once, and hangs on nothing that has gone since. */
+/** Whether the objects that a verified token is bound to still exist. */
 export function isLive({ isLive: ask }: VerifiedToken): boolean {
   return ask === undefined || ask()
 }

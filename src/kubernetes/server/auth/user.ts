@@ -1,18 +1,18 @@
 import type { KubeObject } from '../../object/index.ts'
 
-/** Who makes a request. */
+/** The user of a request. */
 export type User = {
   readonly name: string
   readonly groups: readonly string[]
   readonly uid?: string
-  /** What else is known, such as the Pod that a service account's token is bound to. */
+  /** Further attributes, such as the Pod that a service account token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
 export const adminsGroup = 'system:masters'
 const authenticatedGroup = 'system:authenticated'
 
-/** What a request is allowed or refused by. Resource requests have a resource, all others a path. */
+/** The attributes of a request that authorization uses. A resource request has a resource, any other a path. */
 export type Attributes = {
   user: User
   /** A Kubernetes verb such as `list`; the lower-case HTTP method for paths. */
@@ -23,14 +23,14 @@ export type Attributes = {
   namespace?: string
   name?: string
   path?: string
-  /** What a list or watch is restricted to, as it was sent. */
+  /** The field selector of a list or watch, as it was sent. */
   fieldSelector?: string
 }
 
 /** True, or the reason for a 403; empty when there is nothing to add. */
 export type Authorizer = (attributes: Attributes) => true | string
 
-/** What a program that embeds the server says about a request: as {@link Authorizer}, or undefined to leave it to RBAC. */
+/** The authorizer of the program that embeds the server: as {@link Authorizer}, or undefined to leave the decision to RBAC. */
 export type AuthorizerPlugin = (attributes: Attributes) => true | string | undefined
 
 /** The write that an {@link AdmissionPlugin} decides on. */

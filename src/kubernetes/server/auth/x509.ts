@@ -2,22 +2,22 @@ import { type KeyObject, randomBytes, webcrypto, type X509Certificate } from 'no
 import { isIP } from 'node:net'
 import type * as X509 from '@peculiar/x509'
 
-/** A certificate (RFC 5280) of one of the three shapes that this server issues, signed with ECDSA and SHA-256. */
+/** A certificate (RFC 5280) of one of the three types that this server issues, signed with ECDSA and SHA-256. */
 export type CertificateRequest = {
   /** `CN` and `O`, in order. */
   subject: readonly (readonly [attribute: 'CN' | 'O', value: string])[]
   publicKey: KeyObject
   notBeforeMs: number
   notAfterMs: number
-  /** A certificate authority, a server with these names and addresses, or a client. */
+  /** For a certificate authority, a server with these names and addresses, or a client. */
   use: 'ca' | 'client' | { serves: readonly string[] }
 }
-/** Who signs. Without a certificate: what is signed is its own. */
+/** The issuer. Without a certificate, the signed certificate is self-signed. */
 export type Signer = { key: KeyObject; certificate?: X509Certificate }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
-/** Issues one certificate. Returns PEM. */
+/** Issues a certificate; returns PEM. */
 export async function signCertificate(order: CertificateRequest, { key, certificate }: Signer): Promise<string> {
   const { subject, notBeforeMs, notAfterMs, use } = order
   const x509 = await loadX509()
@@ -54,7 +54,7 @@ function extendedUse(x509: typeof X509, use: CertificateRequest['use']): X509.Ex
   return [new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]), new x509.SubjectAlternativeNameExtension(names)]
 }
 
-/** Without a zone, which is no part of a certificate, and without IPv4 at the end of IPv6, which the library does not read. */
+/** Removes the zone, which certificates do not contain, and converts an IPv4 suffix of IPv6, which the library cannot parse. */
 function plainAddress(address: string): string {
   return isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1) : address
 }
@@ -69,8 +69,8 @@ function serialNumber(): string {
 let loading: Promise<typeof X509> | undefined
 
 /**
- * Loads the library with the first certificate to be made, which is on the first start and once a year: it takes 80 ms and 7 MB, so
- * later starts go without it. (A thread that ends afterwards was tried: it leaves more behind.)
+ * Loads the library when the first certificate is issued, which is on the first start and then once a year: loading takes 80 ms and 7 MB,
+ * which other starts avoid. (A short-lived thread was tried: it leaves more memory behind.)
  */
 function loadX509(): Promise<typeof X509> {
   loading ??= (async () => {

@@ -32,7 +32,7 @@ function verbsOfSubresource(subresource: string): readonly string[] {
   return subresource === 'finalize' ? ['update'] : subresource === 'token' ? ['create'] : subresourceVerbs
 }
 
-/** The kind that a subresource speaks of, when it is not the one that it belongs to. */
+/** The kind of a subresource; undefined if it is the kind of its resource. */
 function kindOfSubresource(kind: Kind, subresource: string): Kind | undefined {
   return subresource === 'scale' ? scaleKindFor(kind) : subresource === 'token' ? tokenRequestKind : undefined
 }
@@ -41,19 +41,19 @@ function sortedByPlural(kinds: Iterable<Kind>): Kind[] {
   return [...kinds].sort((a, b) => (a.plural < b.plural ? -1 : 1))
 }
 
-// Kubernetes sorts those of its own kinds, and lists those of custom ones as it always did.
+// Kubernetes sorts the verbs of its own kinds; those of custom kinds have a fixed order.
 function verbsOf(kind: Kind): readonly string[] {
   return kind.isCustom ? customVerbs.filter(verb => kind.verbs.includes(verb)) : kind.verbs
 }
 
 const customVerbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'] as const
 
-/** Kubernetes leaves group and version empty for its own kinds: they are those of the document. */
+/** For its own kinds Kubernetes leaves group and version empty: they are those of the document. */
 function responseKind({ group, version, kind, isCustom }: Kind, isOther = isCustom) {
   return isOther ? { group, version, kind } : { group: '', version: '', kind }
 }
 
-/** Tells clients when what is stored of a resource changes its form. */
+/** Changes when the storage version of a resource changes. */
 function storageVersionHash({ group, version, kind }: Kind): string {
   return hash('sha256', `${group}/${version}/${kind}`, 'buffer').subarray(0, 8).toString('base64')
 }
@@ -101,7 +101,7 @@ function apiGroup(group: string, versions: string[]) {
   return { name: group, versions: all, preferredVersion: all[0] }
 }
 
-/** `apidiscovery.k8s.io/v2`: everything about several groups in one answer. */
+/** `apidiscovery.k8s.io/v2`: several groups in one document. */
 export function aggregatedDiscovery(registry: Registry, isCore: boolean): object {
   const items = sortedGroups(registry)
     .filter(([group]) => (group === '') === isCore)

@@ -7,7 +7,7 @@ import { openApiV2 } from './openapi-v2.ts'
 import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 import { OpenApiV3 } from './openapi-v3.ts'
 
-/** An answer: a document, 304 to whoever has it already, or 301 to its newest hash. */
+/** A document, 304 if the client has it already, 301 to the URL with the current hash, or 406. */
 export type DiscoveryResponse = {
   readonly code: 200 | 301 | 304 | 406
   readonly contentType: string
@@ -16,11 +16,11 @@ export type DiscoveryResponse = {
 }
 
 export type DiscoveryRequest = {
-  /** Without its query. */
+  /** Without the query. */
   readonly path: string
   readonly accept: string | undefined
   readonly ifNoneMatch: string | undefined
-  /** The query's, which the paths of OpenAPI 3 carry. */
+  /** The query parameter `hash` of OpenAPI 3 paths. */
   readonly hash: string | undefined
 }
 
@@ -28,14 +28,14 @@ type Format = 'json' | 'yaml' | 'aggregated' | 'protobuf'
 type Document = { readonly contentType: string; readonly body: string | Buffer; readonly etag: string }
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
-/** What client-go asks OpenAPI 2 in, by its name of today and by the one before. */
+/** The media types in which client-go requests OpenAPI 2: the current one and the previous one. */
 const protobufTypes = [
   'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
   'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
 ]
 const yearMs = 365 * 86_400_000
 
-/** What clients ask to learn which resources there are. Answers are made once for each state of the registry. */
+/** Serves the documents that describe the API. A document is created once for each state of the registry. */
 export class Discovery {
   readonly version: string
   readonly #registry: Registry
@@ -50,8 +50,8 @@ export class Discovery {
   }
 
   /**
-   * The document at a path, or undefined when there is none.
-   * @throws {StatusError} NotAcceptable when it is not served in any type that was asked for.
+   * The document at a path; undefined if there is none.
+   * @throws {StatusError} NotAcceptable if it is not served in a requested type.
    */
   find({ path, accept, ifNoneMatch, hash: wanted }: DiscoveryRequest): DiscoveryResponse | undefined {
     if (this.#generation !== this.#registry.generation) {
@@ -60,7 +60,7 @@ export class Discovery {
     }
     const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     const isOpenApi = place.startsWith('/openapi/')
-    // Strangers' paths are not remembered: only documents that exist are.
+    // Only documents that exist are cached, so that requests cannot fill the cache.
     if (!this.#cache.has(`json ${place}`) && !this.#cacheDocument('json', place)) return undefined
     const form = isOpenApi ? openApiForm(place, accept) : discoveryForm(place, accept)
     if (!form) return { code: 406, contentType: '', headers: { Vary: 'Accept' }, body: '' }
@@ -105,7 +105,7 @@ export class Discovery {
         return { contentType: 'application/yaml', body, etag: '' }
       }
       case 'protobuf':
-        // Of the same state as the JSON, so with the same mark; what is cached goes by Accept.
+        // Both encodings of a document have the same ETag; caches distinguish them by Accept.
         return { contentType: protobufTypes[0]!, body: openApiV2Protobuf(value), etag: this.#cache.get(`json ${place}`)?.etag ?? '' }
     }
   }
@@ -138,7 +138,7 @@ export class Discovery {
   }
 }
 
-/** What a path below `/openapi/v3/` names, if anything. */
+/** The group and version of a path below `/openapi/v3/`; undefined if it has none. */
 function groupVersionAt(place: string): [group: string, version: string] | undefined {
   const [root, ...rest] = place.slice('/openapi/v3/'.length).split('/')
   const [group, version, ...more] = root === 'api' ? ['', ...rest] : rest
@@ -160,7 +160,7 @@ function discoveryForm(place: string, accept: string | undefined): Format {
   throw notAcceptable(ranges.some(({ type }) => syntaxOf(type)))
 }
 
-// OpenAPI has a handler of its own in Kubernetes: other types, and a 406 without words.
+// In Kubernetes, OpenAPI has a handler of its own: other media types, and a 406 without a body.
 function openApiForm(place: string, accept: string | undefined): Format | undefined {
   if (!accept || place === '/openapi/v3') return 'json'
   for (const { type } of acceptRanges(accept)) {
@@ -175,7 +175,7 @@ function jsonDocument(value: object, contentType = 'application/json'): Document
   return { contentType, body, etag: etagOf(body) }
 }
 
-/** Of the API that is served. */
+/** The version of the served API. */
 export const kubernetesVersion = 'v1.36.3+oarlock'
 
 function versionDocument(): string {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** What a document is known by to caches: SHA-512 in capitals, as Kubernetes has it. */
+/** The ETag of a document: its SHA-512 in upper case, as in Kubernetes. */
 export function etagOf(document: string): string {
   return hash('sha512', document).toUpperCase()
 }

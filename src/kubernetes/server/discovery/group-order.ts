@@ -1,6 +1,6 @@
 import type { Kind, Registry } from '../registry/index.ts'
 
-/** As kube-apiserver prefers them: kubectl takes the first group that has a name, and lists in this order. */
+/** In the order of kube-apiserver: for a resource name, kubectl uses the first group that has it, and it lists groups in this order. */
 const builtInGroups = [
   '',
   'apps',
@@ -20,7 +20,7 @@ const builtInGroups = [
 ]
 const positions = new Map(builtInGroups.map((group, index) => [group, index]))
 
-/** The groups that are served: Kubernetes' own, then those of definitions by name. */
+/** The served groups: Kubernetes' own, then the others by name. */
 export function sortedGroups({ groups }: Registry): [group: string, versions: ReadonlyMap<string, ReadonlyMap<string, Kind>>][] {
   const placeOf = (group: string) => positions.get(group) ?? builtInGroups.length
   return [...groups].sort(([a], [b]) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1))

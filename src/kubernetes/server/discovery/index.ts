@@ -1,5 +1,6 @@
 /**
- * @module discovery: what clients ask to learn which resources there are. Start reading at `discovery.ts`.
- * In: the registry. Out: `/api`, `/apis`, their aggregated form, OpenAPI v2 and v3, `/version`.
+ * @module discovery: the documents that describe the API. Start reading at `discovery.ts`.
+ * In: the registry. Out: `/api`, `/apis`, aggregated discovery, OpenAPI v2 and v3, `/version`.
+ * Out of scope: routes (http/), health (http/).
  */
 export { Discovery, type DiscoveryResponse, kubernetesVersion } from './discovery.ts'

@@ -14,16 +14,16 @@ import { scaleSchemaName, schemaName } from './openapi-schemas.ts'
 
 type Operation = { [key: string]: unknown }
 
-/** How this server's paths are said in OpenAPI 3 or in Swagger 2. */
+/** The version of OpenAPI in which paths are described. */
 export type OpenApiVersion = 3 | 2
 
-const answerTypes = ['application/json', 'application/yaml']
-const streamTypes = [...answerTypes, 'application/json;stream=watch']
+const responseTypes = ['application/json', 'application/yaml']
+const streamTypes = [...responseTypes, 'application/json;stream=watch']
 const patchTypes = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml']
 const strategicPatchTypes = patchTypes.toSpliced(2, 0, 'application/strategic-merge-patch+json')
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
-/** The paths of one kind: its collection, its objects, their subresources. */
+/** The paths of a kind: its collection, its objects and their subresources. */
 export function pathsOf(kind: Kind, dialect: OpenApiVersion): Record<string, object> {
   const { group, version, plural, namespaced } = kind
   const base = `${group ? `/apis/${group}` : '/api'}/${version}`
@@ -39,7 +39,7 @@ export function pathsOf(kind: Kind, dialect: OpenApiVersion): Record<string, obj
       parameters: writer.parameters([...inNamespace, prettyParameter]),
     },
   }
-  // A question has no name that it could be found by.
+  // Objects of a virtual kind cannot be read by name.
   if (kind.isVirtual) return paths
   paths[`${collection}/{name}`] = {
     ...writer.read(''),
@@ -68,12 +68,12 @@ export function pathsOf(kind: Kind, dialect: OpenApiVersion): Record<string, obj
   return paths
 }
 
-type Said = {
+type OperationSpec = {
   action: string
   id: string
   description: string
   query?: readonly Parameter[]
-  answer: string
+  response: string
   codes: readonly (200 | 201 | 202)[]
   types?: readonly string[]
   body?: { schema: string; types: readonly string[]; isRequired: boolean }
@@ -81,17 +81,17 @@ type Said = {
 
 const codeTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' }
 
-/** Writes operations as Kubernetes says them, so that what generators make of them has the names that people know. */
+/** Writes operations with Kubernetes' operation IDs, so that generated clients have the method names that users know. */
 class OperationWriter {
   readonly #kind: Kind
-  readonly #dialect: OpenApiVersion
+  readonly #version: OpenApiVersion
   readonly #shown: Kind
   readonly #schema: string
 
-  /** @param shown what is read and written there, when that is not the kind itself. */
+  /** @param shown the kind that the operation reads and writes, if it is not `kind`. */
   constructor(kind: Kind, dialect: OpenApiVersion, shown?: Kind) {
     this.#kind = kind
-    this.#dialect = dialect
+    this.#version = dialect
     this.#shown = shown ?? kind
     this.#schema = shown?.typeName ?? (shown ? scaleSchemaName : schemaName(kind))
   }
@@ -99,7 +99,7 @@ class OperationWriter {
   parameters(of: readonly Parameter[]): object[] {
     return of.map(parameter => {
       const { name, location, type, description } = parameter
-      const typed = this.#dialect === 3 ? { schema: { type, uniqueItems: true } } : { type, uniqueItems: true }
+      const typed = this.#version === 3 ? { schema: { type, uniqueItems: true } } : { type, uniqueItems: true }
       return { name, in: location, description, ...(location === 'path' && { required: true }), ...typed }
     })
   }
@@ -112,12 +112,12 @@ class OperationWriter {
         : `list${this.#groupVersion}${namespaced ? 'Namespaced' : ''}${kind}`
     const query = id === 'list' ? listParameters : undefined
     const description = `list or watch objects of kind ${kind}`
-    return this.#say('get', 'list', {
+    return this.#operation('get', 'list', {
       action: 'list',
       id: operationId,
       description,
       query,
-      answer: `${this.#schema}List`,
+      response: `${this.#schema}List`,
       codes: [200],
       types: streamTypes,
     })
@@ -125,60 +125,60 @@ class OperationWriter {
 
   create(suffix = ''): object {
     const { kind } = this.#kind
-    return this.#say('post', 'create', {
+    return this.#operation('post', 'create', {
       action: 'post',
       id: this.#id('create', suffix),
       description: suffix ? `create ${suffix.toLowerCase()} of ${article(kind)} ${kind}` : `create ${article(kind)} ${kind}`,
       query: writeParameters,
-      answer: this.#schema,
+      response: this.#schema,
       codes: [200, 201, 202],
-      body: { schema: this.#schema, types: answerTypes, isRequired: true },
+      body: { schema: this.#schema, types: responseTypes, isRequired: true },
     })
   }
 
   deleteCollection(): object {
     const { kind } = this.#kind
-    return this.#say('delete', 'deletecollection', {
+    return this.#operation('delete', 'deletecollection', {
       action: 'deletecollection',
       id: `delete${this.#groupVersion}Collection${this.#target}`,
       description: `delete collection of ${kind}`,
       query: deleteCollectionParameters,
-      answer: `${meta}.Status`,
+      response: `${meta}.Status`,
       codes: [200],
-      body: { schema: `${meta}.DeleteOptions`, types: answerTypes, isRequired: false },
+      body: { schema: `${meta}.DeleteOptions`, types: responseTypes, isRequired: false },
     })
   }
 
   read(suffix: string): object {
-    return this.#say('get', 'get', {
+    return this.#operation('get', 'get', {
       action: 'get',
       id: this.#id('read', suffix),
       description: `read ${this.#what(suffix)}`,
-      answer: this.#schema,
+      response: this.#schema,
       codes: [200],
     })
   }
 
   replace(suffix: string): object {
-    return this.#say('put', 'update', {
+    return this.#operation('put', 'update', {
       action: 'put',
       id: this.#id('replace', suffix),
       description: `replace ${this.#what(suffix)}`,
       query: writeParameters,
-      answer: this.#schema,
+      response: this.#schema,
       codes: [200, 201],
-      body: { schema: this.#schema, types: answerTypes, isRequired: true },
+      body: { schema: this.#schema, types: responseTypes, isRequired: true },
     })
   }
 
   patch(suffix: string): object {
     const types = this.#kind.isCustom ? patchTypes : strategicPatchTypes
-    return this.#say('patch', 'patch', {
+    return this.#operation('patch', 'patch', {
       action: 'patch',
       id: this.#id('patch', suffix),
       description: `partially update ${this.#what(suffix)}`,
       query: patchParameters,
-      answer: this.#schema,
+      response: this.#schema,
       codes: [200, 201],
       body: { schema: `${meta}.Patch`, types, isRequired: true },
     })
@@ -186,21 +186,21 @@ class OperationWriter {
 
   delete(): object {
     const { kind } = this.#kind
-    return this.#say('delete', 'delete', {
+    return this.#operation('delete', 'delete', {
       action: 'delete',
       id: this.#id('delete', ''),
       description: `delete ${article(kind)} ${kind}`,
       query: deleteParameters,
-      answer: `${meta}.Status`,
+      response: `${meta}.Status`,
       codes: [200, 202],
-      body: { schema: `${meta}.DeleteOptions`, types: answerTypes, isRequired: false },
+      body: { schema: `${meta}.DeleteOptions`, types: responseTypes, isRequired: false },
     })
   }
 
   get #groupVersion(): string {
     const { group, version } = this.#kind
     const words = (group || 'core').replace(/\.k8s\.io$/, '').split('.')
-    return [...words, version].map(capitalised).join('')
+    return [...words, version].map(capitalized).join('')
   }
 
   get #target(): string {
@@ -209,7 +209,7 @@ class OperationWriter {
 
   get #tag(): string {
     const [first = '', ...words] = (this.#kind.group || 'core').replace(/\.k8s\.io$/, '').split('.')
-    return `${first}${words.map(capitalised).join('')}_${this.#kind.version}`
+    return `${first}${words.map(capitalized).join('')}_${this.#kind.version}`
   }
 
   #id(verb: string, suffix: string): string {
@@ -220,12 +220,12 @@ class OperationWriter {
     return `${suffix ? `${suffix.toLowerCase()} of ` : ''}the specified ${this.#kind.kind}`
   }
 
-  #say(method: string, verb: Verb, said: Said): object {
+  #operation(method: string, verb: Verb, spec: OperationSpec): object {
     if (!this.#kind.verbs.includes(verb)) return {}
-    return { [method]: this.#dialect === 3 ? this.#operation3(said) : this.#operation2(said) }
+    return { [method]: this.#version === 3 ? this.#operation3(spec) : this.#operation2(spec) }
   }
 
-  #common({ action, id, description }: Said): Operation {
+  #common({ action, id, description }: OperationSpec): Operation {
     const { group, version, kind } = this.#shown
     return {
       description,
@@ -236,39 +236,39 @@ class OperationWriter {
     }
   }
 
-  #operation3(said: Said): Operation {
-    const { query, answer, codes, types = answerTypes, body } = said
+  #operation3(spec: OperationSpec): Operation {
+    const { query, response, codes, types = responseTypes, body } = spec
     const content = (schema: string, of: readonly string[]) =>
       Object.fromEntries(of.map(type => [type, { schema: { $ref: `#/components/schemas/${schema}` } }]))
     return {
-      ...this.#common(said),
+      ...this.#common(spec),
       ...(query && { parameters: this.parameters(query) }),
       ...(body && { requestBody: { ...(body.isRequired && { required: true }), content: content(body.schema, body.types) } }),
       responses: {
-        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], content: content(answer, types) }])),
+        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], content: content(response, types) }])),
         401: { description: 'Unauthorized' },
       },
     }
   }
 
-  #operation2(said: Said): Operation {
-    const { query, answer, codes, types = answerTypes, body } = said
+  #operation2(spec: OperationSpec): Operation {
+    const { query, response, codes, types = responseTypes, body } = spec
     const schema = (name: string) => ({ $ref: `#/definitions/${name}` })
     const inBody = body ? [{ name: 'body', in: 'body', ...(body.isRequired && { required: true }), schema: schema(body.schema) }] : []
     const parameters = [...inBody, ...(query ? this.parameters(query) : [])]
     return {
-      ...this.#common(said),
+      ...this.#common(spec),
       consumes: body?.types ?? ['*/*'],
       produces: types,
       schemes: ['https'],
       ...(parameters.length > 0 && { parameters }),
       responses: {
-        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], schema: schema(answer) }])),
+        ...Object.fromEntries(codes.map(code => [code, { description: codeTexts[code], schema: schema(response) }])),
         401: { description: 'Unauthorized' },
       },
     }
   }
 }
 
-const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+const capitalized = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
 const article = (noun: string): string => (/^[AEIOU]/.test(noun) ? 'an' : 'a')

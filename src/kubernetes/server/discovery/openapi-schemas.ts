@@ -1,12 +1,12 @@
 import type { StructuralSchema } from '../../object/index.ts'
 import { type Kind, publishedSchemas, tokenRequestKind } from '../registry/index.ts'
 
-/** JSON Schema as OpenAPI writes it: structural schemas, with references. */
+/** A schema of OpenAPI: a structural schema with references. */
 export type OpenApiSchema = { [key: string]: unknown }
 
 const metaName = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
-/** Kubernetes' names for schemas: `io.k8s.api.core.v1.Secret`, `dev.oarlock.v1alpha1.Stack`. */
+/** The schema name of a kind, as in Kubernetes: `io.k8s.api.core.v1.Secret`, `dev.oarlock.v1alpha1.Stack`. */
 export function schemaName({ group, version, kind, isCustom, typeName }: Kind): string {
   if (typeName !== undefined) return typeName
   if (isCustom) return `${group.split('.').reverse().join('.')}.${version}.${kind}`
@@ -16,7 +16,7 @@ export function schemaName({ group, version, kind, isCustom, typeName }: Kind): 
 
 export const scaleSchemaName = 'io.k8s.api.autoscaling.v1.Scale'
 
-/** The schemas of some kinds, their lists, and what they share; references begin with `prefix`. */
+/** The schemas of `kinds`, of their lists and of the types they refer to. References begin with `prefix`. */
 export function schemasOf(kinds: Iterable<Kind>, prefix: string): Record<string, OpenApiSchema> {
   const reference = (name: string, description?: string): OpenApiSchema => ({
     ...(description && { description }),

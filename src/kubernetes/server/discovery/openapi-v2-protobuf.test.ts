@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 
-// What gnostic's Go library made of the same JSON (openapi_v2.ParseDocument, then proto.Marshal); the whole document of a
-// server agreed too, byte for byte in length and equal as messages, when this was written.
+// The output of gnostic's Go library for the same JSON (openapi_v2.ParseDocument, then proto.Marshal). The whole document of a server had
+// the same length and was an equal message too, when this was written.
 test('a document is the message that gnostic makes of it', () => {
   const document = {
     swagger: '2.0',

@@ -2,16 +2,15 @@ import { isJsonObject } from '../../object/index.ts'
 import { yaml } from '../wire/index.ts'
 
 /**
- * OpenAPI 2 in the protobuf form of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), which tools on
- * client-go ask for. Only what our documents say is written; whatever a message has no field for is a vendor
- * extension, and extensions are YAML in there.
+ * OpenAPI 2 in the protobuf encoding of github.com/google/gnostic-models (openapiv2/OpenAPIv2.proto), which client-go requests. Only the
+ * fields of our documents are supported; a field that the message does not have is a vendor extension, which is encoded as YAML.
  */
 export function openApiV2Protobuf(document: object): Buffer {
   return message(messages.Document!, document as JsonObject)
 }
 
 type JsonObject = { readonly [key: string]: unknown }
-/** How a value is written as field number `field`. */
+/** Encodes a value as field number `field`. */
 type Write = (field: number, value: unknown) => Buffer[]
 type Fields = { readonly [name: string]: readonly [field: number, write: Write] }
 type Message = { readonly fields: Fields; readonly extensions?: number }
@@ -53,12 +52,12 @@ const of =
   (name: string): Write =>
   (field, value) =>
     isJsonObject(value) ? chunk(field, message(messages[name]!, value)) : []
-/** A message that holds nothing but one field, such as a oneof. */
+/** A message with a single field, such as a oneof. */
 const within =
   (inner: number, write: Write): Write =>
   (field, value) =>
     chunk(field, Buffer.concat(write(inner, value)))
-/** A map, as gnostic has it: a list of names with their values, in a message of its own or as `field` itself. */
+/** A map, in gnostic a list of names with values, in a message of its own or as `field` itself. */
 const named =
   (write: Write): Write =>
   (field, value) =>
@@ -70,7 +69,7 @@ const mapped =
   (field, value) =>
     chunk(field, Buffer.concat(named(write)(inner, value)))
 
-/** Body parameters have a schema, all others a type; those are told apart by where they stand. */
+/** Body parameters have a schema, others a type; `in` distinguishes the others. */
 const parameter: Write = (field, value) => {
   if (!isJsonObject(value)) return []
   const kind =
@@ -185,7 +184,7 @@ const messages: { readonly [name: string]: Message } = {
   },
 }
 
-// In the order of their numbers, as Go writes them: the same document is always the same bytes.
+// Sorted by field number, as Go encodes them, so that a document always has the same bytes.
 function message({ fields, extensions }: Message, value: JsonObject): Buffer {
   const parts: [field: number, bytes: Buffer[]][] = []
   for (const [name, item] of Object.entries(value)) {

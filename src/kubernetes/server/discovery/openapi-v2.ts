@@ -3,7 +3,7 @@ import { pathsOf } from './openapi-paths.ts'
 import { schemasOf } from './openapi-schemas.ts'
 import { openApiV2Schemas } from './openapi-v2-schemas.ts'
 
-/** `/openapi/v2` in JSON: everything in one document. */
+/** `/openapi/v2` as JSON: all kinds in one document. */
 export function openApiV2(registry: Registry): object {
   const all = [...registry.kinds()]
   return {

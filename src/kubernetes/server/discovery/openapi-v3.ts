@@ -7,8 +7,8 @@ import { schemasOf } from './openapi-schemas.ts'
 type GroupDocument = { readonly kinds: readonly Kind[]; readonly text: string; readonly etag: string }
 
 /**
- * OpenAPI 3: a document for each group and version, made when it is first asked for and again only when its own kinds
- * changed. All of them together take a tenth of a second, which a new definition must not cost everybody.
+ * OpenAPI 3: a document for each group and version, created on first use and again only after its own kinds changed. Creating all of them
+ * takes 0.1 s, which a new definition must not cost every client.
  */
 export class OpenApiV3 {
   readonly #registry: Registry
@@ -18,7 +18,7 @@ export class OpenApiV3 {
     this.#registry = registry
   }
 
-  /** `/openapi/v3`: where the document of each group and version is; the hash changes with the document. */
+  /** `/openapi/v3`: the URL of the document of each group and version; its hash changes with the document. */
   paths(): object {
     const paths: Record<string, { serverRelativeURL: string }> = {}
     for (const [group, versions] of this.#registry.groups) {
@@ -31,7 +31,7 @@ export class OpenApiV3 {
     return { paths }
   }
 
-  /** `/openapi/v3/apis/GROUP/VERSION`, or undefined when there is no such version. */
+  /** `/openapi/v3/apis/GROUP/VERSION`; undefined if the version does not exist. */
   document(group: string, version: string): { text: string; etag: string } | undefined {
     const key = `${group}/${version}`
     const kinds = this.#kindsOf(key)

@@ -20,15 +20,15 @@ import type { TaskQueue } from './task-queue.ts'
 const apiVersion = `${rbacGroup}/v1`
 
 /**
- * The ClusterRoles and bindings that are always there, and the rules of aggregated ClusterRoles. At start, what Kubernetes'
- * bootstrap policy has and is missing here is added, and nothing is taken away; `autoupdate: "false"` keeps an object as it is.
+ * Keeps the bootstrap ClusterRoles and bindings, and the rules of aggregated ClusterRoles. At start, missing parts of Kubernetes' bootstrap
+ * policy are added and nothing is removed. An object with the annotation `autoupdate: "false"` is not changed.
  */
 export class ClusterRoleController {
   readonly #store: Store
   readonly #queue: TaskQueue
   readonly #roles: Table
   readonly #bindings: Table
-  /** Stored roles as they were read: a version of a role never changes. */
+  /** Parsed roles; a stored entry is immutable. */
   readonly #parsed = new WeakMap<Entry, KubeObject>()
 
   constructor(store: Store, queue: TaskQueue) {
@@ -38,7 +38,7 @@ export class ClusterRoleController {
     this.#bindings = store.table(`clusterrolebindings.${rbacGroup}`)
   }
 
-  /** Ends when the roles are there, which is one commit on a new server and none later on. */
+  /** Resolves when the roles are durable: one commit on a new server, none afterwards. */
   async start(): Promise<void> {
     const { nowMs } = this.#store
     const roles = new Map(this.#all().map(role => [role.metadata.name, role]))
@@ -96,7 +96,7 @@ export class ClusterRoleController {
     const { nowMs } = this.#store
     const fresh = (): KubeObject => ({ ...newObject('ClusterRoleBinding', name, {}, nowMs), roleRef, subjects: [...wanted] })
     if (!entry || !live) return [this.#store.put(this.#bindings, undefined, fresh())]
-    // What a binding refers to cannot be changed, only made anew.
+    // The roleRef of a binding is immutable, so the binding is recreated.
     if (!equalJson(live.roleRef, roleRef)) {
       const removed = this.#store.remove(this.#bindings, entry, live)
       return [removed, this.#store.put(this.#bindings, undefined, fresh())]
@@ -109,10 +109,10 @@ export class ClusterRoleController {
   }
 }
 
-/** The roles with the rules of the aggregated ones among them, which may be aggregated from each other. */
+/** The roles with the rules of aggregated roles, which may include other aggregated roles. */
 function aggregateAll(roles: readonly KubeObject[]): readonly KubeObject[] {
   let last = roles
-  // Rules only become more, so this ends; a chain longer than this is finished by what follows the commit.
+  // Rules are only added, so this terminates; a longer chain is completed by the reconciles after the commit.
   for (let round = 0; round < 10; round++) {
     const all = last
     const next = all.map(role => (aggregationSelectors(role) ? withRules(role, aggregateRules(role, all)) : role))
@@ -122,7 +122,7 @@ function aggregateAll(roles: readonly KubeObject[]): readonly KubeObject[] {
   return last
 }
 
-/** `live` as it should be: itself when nothing is missing. */
+/** Returns `live` with the missing parts of `wanted`; `live` itself if nothing is missing. */
 function reconcileRole(live: KubeObject | undefined, wanted: BootstrapClusterRole, nowMs: number): KubeObject {
   const { name, labels = {}, rules = [], aggregationRule } = wanted
   if (!live) {

@@ -5,13 +5,13 @@ import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
 import { parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
-/** The way of a CustomResourceDefinition out: its objects first, then itself. */
+/** Finalizes CustomResourceDefinitions: deletes their objects, then the definition. */
 export class CrdController {
   readonly #store: Store
   readonly #registry: Registry
   readonly #queue: TaskQueue
   readonly #table: Table
-  /** Storage name of each resource that is going, to the name of its definition. */
+  /** The definition of each resource that is being deleted, by storage name. */
   readonly #terminating = new Map<string, string>()
 
   constructor(store: Store, registry: Registry, queue: TaskQueue) {
@@ -34,7 +34,7 @@ export class CrdController {
     }
   }
 
-  // A definition is named like the table of its objects.
+  // The name of a definition is the name of the table of its objects.
   #finalize(name: string): void {
     this.#terminating.set(name, name)
     this.#queue.add(`definition ${name}`, () => this.#deleteObjectsThenCrd(name))
@@ -53,7 +53,7 @@ export class CrdController {
       }
       return { put: { ...crd, status: { ...crd.status, conditions: setCondition(crd.status.conditions, terminating, this.#store.nowMs) } } }
     })
-    // A definition that tried to take the name of a built-in kind takes none of its objects along.
+    // A definition with the name of a built-in kind must not delete the objects of that kind.
     if (!this.#registry.isBuiltIn(name) && !(await this.#deleteObjects(name))) return
     await mutate(this.#store, this.#table, name, head => {
       const crd = head && (parseEntry(head) as Crd)

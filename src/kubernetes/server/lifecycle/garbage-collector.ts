@@ -7,12 +7,12 @@ import type { TaskQueue } from './task-queue.ts'
 const foreground = 'foregroundDeletion'
 const orphan = 'orphan'
 
-/** How an owner that a reference names stands. `unknown`: its kind is not served, so nobody can say. */
+/** The state of the owner that a reference names. `unknown`: its kind is not served. */
 type OwnerState = 'present' | 'deleting' | 'absent' | 'unknown'
 
 /**
- * Deletes what has lost its last owner, and carries out the `Foreground` and `Orphan` ways of deleting.
- * That an owner is absent is looked up by name and UID each time, never concluded from an event alone.
+ * Deletes objects whose owners no longer exist, and executes the propagation policies `Foreground` and `Orphan`. Whether an owner exists is
+ * looked up by name and UID each time, never concluded from an event alone.
  */
 export class GarbageCollector {
   readonly #store: Store
@@ -25,7 +25,7 @@ export class GarbageCollector {
     this.#queue = queue
   }
 
-  /** Looks at everything once: what happened while nobody looked. */
+  /** Enqueues all objects that may need work: events before the start were not observed. */
   start(): void {
     for (const table of this.#store.tables()) {
       for (const entry of table.values()) if (entry.owners || entry.deleting) this.#enqueue(table, entry)
@@ -36,7 +36,7 @@ export class GarbageCollector {
     for (const { type, entry, before } of events) {
       if (type === 'DELETED') {
         this.#enqueueDependents(entry.uid)
-        // An owner may be waiting for this one to go.
+        // The owner may wait for the deletion of this dependent.
         if (entry.owners) for (const reference of referencesOf(entry)) this.#enqueueOwner(entry, reference)
       } else if (entry.deleting || (entry.owners && !sameOwners(entry, before))) this.#enqueue(table, entry)
     }
@@ -77,32 +77,32 @@ export class GarbageCollector {
   }
 
   /**
-   * Deletes a dependent whose owners are all gone, or takes the absent ones off its list.
-   * @param going an owner that is being deleted in the foreground, and counts as gone.
+   * Deletes a dependent without owners, or removes its references to owners that do not exist.
+   * @param deletingUid the UID of an owner in foreground deletion, which counts as not existing.
    */
-  async #attemptToDelete(table: Table, key: string, going: string | undefined): Promise<void> {
+  async #attemptToDelete(table: Table, key: string, deletingUid: string | undefined): Promise<void> {
     const entry = table.get(key)
     if (!entry?.owners || entry.deleting) return
-    const gone: string[] = []
+    const absentUids: string[] = []
     let isKept = false
     for (const reference of referencesOf(entry)) {
       const { state } = this.#ownerOf(entry, reference)
-      if (state === 'absent' || reference.uid === going) gone.push(reference.uid)
+      if (state === 'absent' || reference.uid === deletingUid) absentUids.push(reference.uid)
       else isKept = true
     }
-    if (gone.length === 0) return
+    if (absentUids.length === 0) return
     if (isKept) {
-      await this.#removeOwnerReferences(table, key, gone)
+      await this.#removeOwnerReferences(table, key, absentUids)
       return
     }
     const kind = this.#kindOf(table)
     if (!kind) return
     const hasDependents = [...this.#store.tables()].some(other => other.ownedBy(entry.uid))
-    const propagation = going !== undefined && hasDependents ? 'Foreground' : undefined
+    const propagation = deletingUid !== undefined && hasDependents ? 'Foreground' : undefined
     await deleteEntry(this.#store, kind, table, entry, { propagation, dryRun: false })
   }
 
-  /** Carries out the finalizers of an owner: dependents are let go (Orphan) or deleted first (Foreground). */
+  /** Processes the finalizers of an owner: its dependents are orphaned (Orphan) or deleted first (Foreground). */
   async #processDeletingOwner(table: Table, key: string): Promise<void> {
     const entry = table.get(key)
     if (!entry?.deleting) return
@@ -121,11 +121,11 @@ export class GarbageCollector {
       return
     }
     await Promise.all(dependents.map(([other, dependent]) => this.#attemptToDelete(other, dependent.key, entry.uid)))
-    // Each dependent that goes brings us back here.
+    // The deletion of each dependent enqueues the owner again.
     if (!this.#dependentsOf(entry).some(isBlocking)) await this.#removeFinalizer(table, entry, foreground)
   }
 
-  // A uid is no secret: what names it from another namespace, or under another name, must not hold up an owner that is not its own.
+  // A UID is not secret: a reference from another namespace, or with another name, must not block the deletion of an owner.
   #dependentsOf(owner: Entry): [Table, Entry][] {
     const found: [Table, Entry][] = []
     for (const table of this.#store.tables()) {

@@ -1,12 +1,12 @@
 import { type Condition, type ConditionUpdate, setCondition } from '../../object/index.ts'
 
-/** What is left of a namespace that is going away. */
+/** The remaining content of a namespace that is being deleted. */
 export type RemainingContent = {
-  /** Objects by resource, such as `pods.` and `deployments.apps`. */
+  /** The number of objects by resource, such as `pods.` and `deployments.apps`. */
   readonly resources: ReadonlyMap<string, number>
-  /** Objects by the finalizer they wait for. */
+  /** The number of objects by remaining finalizer. */
   readonly finalizers: ReadonlyMap<string, number>
-  /** Why some could not be deleted. */
+  /** The errors of failed deletions. */
   readonly failures: readonly string[]
 }
 
@@ -19,8 +19,8 @@ const successes = {
 } as const
 
 /**
- * The conditions of a namespace that is going away, in the words of Kubernetes' namespace controller, by which
- * `kubectl` users find out what it waits for. Discovery is in the same process and never fails.
+ * The conditions of a namespace that is being deleted, with the messages of Kubernetes' namespace controller, which show users why the
+ * deletion is not complete. Discovery runs in the same process and never fails.
  */
 export function namespaceConditions(before: readonly Condition[] | undefined, remaining: RemainingContent, nowMs: number): Condition[] {
   const { resources, finalizers, failures } = remaining

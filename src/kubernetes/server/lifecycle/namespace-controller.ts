@@ -10,10 +10,10 @@ import type { TaskQueue } from './task-queue.ts'
 
 const systemNamespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease', 'oarlock-system']
 const finalizer = 'kubernetes'
-/** Who owns the conditions, by the name that tools know. */
+/** The field manager of the conditions, which tools know. */
 const manager = 'kube-controller-manager'
 
-/** Namespaces that are always there, and the way of a namespace out: its content first, then itself. */
+/** Creates the system namespaces, and finalizes namespaces: deletes their content, then the namespace. */
 export class NamespaceController {
   readonly #store: Store
   readonly #registry: Registry
@@ -38,7 +38,7 @@ export class NamespaceController {
       if (table === this.#table) {
         if (type === 'DELETED') this.#terminating.delete(entry.name)
         else if (entry.deleting) this.#finalize(entry.name)
-        // Gone, or waiting for fewer finalizers than before.
+        // Deleted, or changed: a finalizer may have been removed.
       } else if (type !== 'ADDED' && this.#terminating.has(entry.namespace)) this.#finalize(entry.namespace)
     }
   }
@@ -69,13 +69,13 @@ export class NamespaceController {
     this.#queue.add(`namespace ${name}`, () => this.#deleteContent(name))
   }
 
-  // No create can slip in behind us: creates look at the newest version of the namespace, durable or not, and every
-  // create that was let in before is durable before the deletion is, because commits keep the order of writes.
+  // No create can follow this: a create reads the newest version of the namespace, durable or not, and a create that was accepted before is
+  // durable before the deletion is, because commits keep the order of writes.
   async #deleteContent(name: string): Promise<void> {
     if (!this.#table.get(name)?.deleting) return
     const kinds = [...this.#registry.storedKinds()].filter(kind => kind.namespaced)
     const isPod = (kind: Kind) => kind.storageName === 'pods'
-    // Pods go first: what they use must not go from under them.
+    // Pods are deleted first: the objects that they use must exist until then.
     const failures = await this.#deleteAll(name, kinds.filter(isPod))
     if (!this.#hasAny(name, kinds.filter(isPod)))
       failures.push(
@@ -86,7 +86,7 @@ export class NamespaceController {
       )
     const remaining = { ...(await this.#countRemaining(name, kinds)), failures: failures.map(String) }
     await this.#updateConditions(name, remaining)
-    // What has finalizers is waited for; its deletion brings us back here.
+    // An object with finalizers enqueues the namespace again when it is deleted.
     const [failure] = failures
     if (failure !== undefined) throw failure
     if (remaining.resources.size === 0) await this.#removeFinalizer(name)
@@ -124,7 +124,7 @@ export class NamespaceController {
     return { resources, finalizers }
   }
 
-  /** Writes into the status what is waited for. */
+  /** Reports the remaining content in the conditions of the namespace. */
   async #updateConditions(name: string, remaining: RemainingContent): Promise<void> {
     const { nowMs } = this.#store
     await mutate(this.#store, this.#table, name, head => {

@@ -9,8 +9,8 @@ const rootCaDescription =
   'Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.'
 
 /**
- * What each namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. They are written in the commit
- * that makes the namespace durable, come back when deleted, and go with the namespace.
+ * Creates the objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. They are written in the
+ * commit that makes the namespace durable, recreated when they are deleted, and deleted with the namespace.
  */
 export class NamespaceDefaultsController {
   readonly #store: Store

@@ -4,7 +4,7 @@ import { systemPriorityClasses } from '../registry/index.ts'
 import { mutate } from '../rest/index.ts'
 import type { Store } from '../storage/index.ts'
 
-/** Makes the PriorityClasses that Kubernetes always has, where they are missing: charts name them without asking. */
+/** Creates the missing PriorityClasses that every Kubernetes cluster has: charts use them without a check. */
 export async function ensurePriorityClasses(store: Store): Promise<void> {
   const table = store.table('priorityclasses.scheduling.k8s.io')
   const done = systemPriorityClasses.map(({ name, value, description }) =>

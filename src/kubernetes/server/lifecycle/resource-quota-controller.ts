@@ -4,7 +4,7 @@ import { mutate } from '../rest/index.ts'
 import { parseEntry, type Store } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
-/** Writes what is used of each ResourceQuota into its status, as kube-controller-manager does; many changes at once are one write. */
+/** Writes the usage of each ResourceQuota into its status, as kube-controller-manager does. Many changes are combined into one write. */
 export class ResourceQuotaController {
   readonly #store: Store
   readonly #queue: TaskQueue

@@ -9,8 +9,8 @@ const nameAnnotation = 'kubernetes.io/service-account.name'
 const uidAnnotation = 'kubernetes.io/service-account.uid'
 
 /**
- * Secrets of type `kubernetes.io/service-account-token`: their token, certificate authority and namespace are filled in, and
- * they go when their ServiceAccount does, as kube-controller-manager has it.
+ * Fills in the token, certificate authority and namespace of Secrets of type `kubernetes.io/service-account-token`, and deletes them with
+ * their ServiceAccount, as kube-controller-manager does.
  */
 export class TokenSecretController {
   readonly #store: Store
@@ -44,7 +44,7 @@ export class TokenSecretController {
   }
 
   #enqueue(entry: Entry): void {
-    // The type is a selectable field, so other Secrets need not be read.
+    // The type is a selectable field, so other Secrets are not parsed.
     if (entry.fields?.[this.#secrets.fieldNames.indexOf('type')] !== tokenType || entry.deleting) return
     this.#queue.add(`token secret ${entry.key}`, () => this.#reconcile(entry.key))
   }
@@ -58,7 +58,7 @@ export class TokenSecretController {
       const account = this.#accounts.get(`${head.namespace}/${metadata.annotations?.[nameAnnotation]}`)
       const uid = metadata.annotations?.[uidAnnotation]
       if (!account || (uid && uid !== account.uid)) {
-        // Its finalizers, if it has any, are for their owners to take away.
+        // A Secret with finalizers is left to their owners.
         return metadata.finalizers?.length ? { result: undefined } : { remove: secret }
       }
       const next = this.#withToken(secret, account)

@@ -4,29 +4,29 @@ import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from
 import { isInScope } from './scopes.ts'
 import { isMeasured, missingResources, tableOf, usageOf } from './usage.ts'
 
-/** One ResourceQuota and what the durable objects of its namespace use of it. */
+/** One ResourceQuota and its usage by the durable objects of its namespace. */
 type QuotaUsage = {
   readonly name: string
   readonly spec: Fields
-  /** By table, by name. Invariant: what there is of the table's objects up to the last commit, and nothing else. */
+  /** By table, by name. Invariant: the usage of all objects of the table up to the last commit, and of no others. */
   readonly limits: ReadonlyMap<string, ReadonlyMap<string, { readonly hard: Quantity; used: Quantity }>>
-  /** Objects up to this revision were counted when the ledger was made. */
+  /** Objects up to this revision were counted when the quota was added. */
   readonly countedTo: number
 }
 
 const zero: Quantity = { nanos: 0n, form: 'decimal' }
-/** As on Kubernetes, nobody counts these. */
+/** Not counted, as in Kubernetes. */
 const uncounted = new Set(['events'])
 
 /**
- * ResourceQuotas: what is used is counted along with the commits, so a write costs the same in a full namespace as in an empty
- * one, and next to nothing in one without a quota. A quota holds from the moment its write is durable.
+ * Enforces ResourceQuotas. Usage is updated with each commit, so the cost of a write does not depend on the number of objects in the
+ * namespace, and a namespace without a quota costs almost nothing. A quota is in effect when its write is durable.
  */
 export class Quotas {
   readonly #store: Store
   readonly #table: Table
   readonly #byNamespace = new Map<string, QuotaUsage[]>()
-  /** Told when what `status` should say may have changed: the key of a quota. */
+  /** Called with the key of a quota when its status may have changed. */
   onStatusChange: (key: string) => void = () => {}
 
   constructor(store: Store) {
@@ -37,9 +37,8 @@ export class Quotas {
   }
 
   /**
-   * Throws when `object`, about to be written in place of `before`, takes more than a quota of its namespace has left. What is
-   * on its way to disk counts already.
-   * @throws {StatusError} Forbidden in Kubernetes' words.
+   * Rejects a write of `object` over `before` that exceeds a quota of its namespace. Writes that are not yet durable are counted.
+   * @throws {StatusError} Forbidden with Kubernetes' message.
    */
   admit(kind: { group: string; plural: string; storageName: string }, object: KubeObject, before: KubeObject | undefined): void {
     const namespace = object.metadata.namespace ?? ''
@@ -68,7 +67,7 @@ export class Quotas {
     }
   }
 
-  /** What `status` of a quota should say; undefined for one that is not there. */
+  /** The current `status` of a quota; undefined if it does not exist. */
   status(namespace: string, name: string): { hard: Record<string, string>; used: Record<string, string> } | undefined {
     const ledger = this.#byNamespace.get(namespace)?.find(candidate => candidate.name === name)
     if (!ledger) return undefined
@@ -90,11 +89,11 @@ export class Quotas {
   #requireResources({ name, limits }: QuotaUsage, pod: KubeObject): void {
     const missing = missingResources(fieldsOf(pod.spec), [...limits.get('pods')!.keys()])
     if (missing.size === 0) return
-    const say = [...missing].map(([resource, containers]) => `${resource} for: ${[...new Set(containers)].sort().join(',')}`)
-    throw forbiddenError({ group: '', plural: 'pods' }, pod.metadata.name, `failed quota: ${name}: must specify ${say.join('; ')}`)
+    const details = [...missing].map(([resource, containers]) => `${resource} for: ${[...new Set(containers)].sort().join(',')}`)
+    throw forbiddenError({ group: '', plural: 'pods' }, pod.metadata.name, `failed quota: ${name}: must specify ${details.join('; ')}`)
   }
 
-  /** What the writes on their way to disk will add, or take away. */
+  /** The change of the usage by writes that are not yet durable. */
   #pending(namespace: string, tableName: string, spec: Fields): Amounts {
     const table = this.#store.table(tableName)
     const sum: Amounts = new Map()
@@ -131,7 +130,7 @@ export class Quotas {
     const { namespace, name, key } = entry
     const spec = fieldsOf(parseEntry(entry).spec)
     const ledgers = this.#byNamespace.get(namespace) ?? []
-    // A write of its status changes nothing about what is counted.
+    // A status write does not change the limits.
     if (!ledgers.some(ledger => ledger.name === name && equalJson(ledger.spec, spec))) {
       const others = ledgers.filter(ledger => ledger.name !== name)
       const next = [...others, this.#countUsage(namespace, name, spec)].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -166,7 +165,7 @@ export class Quotas {
   }
 }
 
-/** What a quota with this spec is charged when `after` stands where `before` stood. */
+/** The change of the usage when `after` replaces `before`. */
 function usageDelta(table: string, spec: Fields, before: Entry | undefined, after: Entry | undefined): Amounts {
   const sum: Amounts = after ? scopedUsage(table, spec, after) : new Map()
   if (before) for (const [name, amount] of scopedUsage(table, spec, before)) sum.set(name, subtract(sum.get(name) ?? zero, amount))

@@ -1,7 +1,7 @@
 import type { KubeObject } from '../../object/index.ts'
 import { type Fields, fieldsOf, itemsOf, textOf, textsOf } from '../registry/index.ts'
 
-/** Whether a quota with this spec is about an object: all of its scopes must hold, and scopes are about Pods. */
+/** Whether an object is in the scopes of a quota: all scopes must match, and scopes match only Pods. */
 export function isInScope(spec: Fields, table: string, object: () => KubeObject): boolean {
   const selectors = [
     ...textsOf(spec.scopes).map((scopeName): Fields => ({ scopeName, operator: 'Exists' })),

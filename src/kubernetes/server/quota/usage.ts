@@ -3,10 +3,10 @@ import { type Amounts, addAmounts, amountsOf, type Fields, fieldsOf, itemsOf, po
 
 const claims = 'persistentvolumeclaims'
 const classSuffix = '.storageclass.storage.k8s.io/'
-/** What is counted under its own name too, beside `count/…`. */
+/** Resources that are also counted under their own name, in addition to `count/…`. */
 const aliases = new Set(['configmaps', 'resourcequotas', 'replicationcontrollers', 'secrets'])
 
-/** The table of what a name in `spec.hard` limits, such as `deployments.apps` for `count/deployments.apps`. */
+/** The table of the objects that a name in `spec.hard` limits, such as `deployments.apps` for `count/deployments.apps`. */
 export function tableOf(name: string): string {
   if (name.startsWith('count/')) return name.slice('count/'.length)
   if (aliases.has(name)) return name
@@ -18,7 +18,7 @@ export function tableOf(name: string): string {
 const one: Quantity = { nanos: 1_000_000_000n, form: 'decimal' }
 const count = (number: number): Quantity => ({ nanos: BigInt(number) * one.nanos, form: 'decimal' })
 
-/** Kinds whose objects use more than one of their count: only these are read. */
+/** Kinds whose objects use more than their count; only these are parsed. */
 const measured: Readonly<Record<string, (object: KubeObject) => Amounts>> = {
   pods: podUsage,
   services: serviceUsage,
@@ -27,7 +27,7 @@ const measured: Readonly<Record<string, (object: KubeObject) => Amounts>> = {
 
 export const isMeasured = (table: string): boolean => Object.hasOwn(measured, table)
 
-/** What an object uses, by the names that a quota may have; `object` is read for {@link isMeasured} kinds only. */
+/** The usage of an object by the names that a quota may have; `object` is called only for {@link isMeasured} kinds. */
 export function usageOf(table: string, object: () => KubeObject): Amounts {
   const usage: Amounts = new Map([[`count/${table}`, one]])
   if (isMeasured(table)) addAmounts(usage, measured[table]!(object()))
@@ -37,7 +37,7 @@ export function usageOf(table: string, object: () => KubeObject): Amounts {
 
 function podUsage({ spec, status }: KubeObject): Amounts {
   const { phase } = fieldsOf(status)
-  // What has ended holds nothing any more.
+  // A Pod that has ended uses no resources.
   if (phase === 'Failed' || phase === 'Succeeded') return new Map()
   const fields = fieldsOf(spec)
   const overhead = amountsOf(fields.overhead)
@@ -47,7 +47,7 @@ function podUsage({ spec, status }: KubeObject): Amounts {
   return namedAmounts(requests, limits)
 }
 
-/** Requests and limits under the names that quotas have for them. */
+/** Requests and limits under the names of quotas. */
 function namedAmounts(requests: Amounts, limits: Amounts): Amounts {
   const usage: Amounts = new Map([['pods', one]])
   for (const [name, amount] of requests) {
@@ -86,10 +86,10 @@ function wholeBytes({ nanos, form }: Quantity): Quantity {
   return { nanos: ((nanos + one.nanos - 1n) / one.nanos) * one.nanos, form }
 }
 
-/** The resources of `wanted` that containers of a Pod must name and do not, with the names of those containers. */
+/** The resources of `wanted` that containers of a Pod must set and do not, with the names of those containers. */
 export function missingResources(spec: Fields, wanted: readonly string[]): Map<string, string[]> {
   const missing = new Map<string, string[]>()
-  // What the Pod says for all its containers is enough.
+  // Resources of the Pod itself are sufficient.
   if (Object.values(fieldsOf(spec.resources)).some(amounts => Object.keys(fieldsOf(amounts)).length > 0)) return missing
   const demanded = wanted.filter(name => demandedNames.has(name)).sort()
   for (const { name, resources } of [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)]) {

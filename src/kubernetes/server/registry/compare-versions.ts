@@ -1,4 +1,4 @@
-/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name. */
+/** Compares two versions in Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name. */
 export function compareVersions(a: string, b: string): number {
   const left = stabilityOf(a)
   const right = stabilityOf(b)

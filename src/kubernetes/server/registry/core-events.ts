@@ -3,7 +3,7 @@ import { formatAge } from './human-duration.ts'
 import type { PrinterColumn, SelectableField } from './printer-columns.ts'
 import { column, nameColumn } from './printer-columns.ts'
 
-// Events are stored as core/v1; events.k8s.io/v1 is the same object with some fields renamed.
+// Events are stored as core/v1; events.k8s.io/v1 is the same object with other names of some fields.
 const renamed = [
   ['involvedObject', 'regarding'],
   ['message', 'note'],
@@ -20,7 +20,7 @@ export function eventToCore(object: KubeObject): KubeObject {
     if (core[there] !== undefined) core[here] = core[there]
     delete core[there]
   }
-  // Never left out in this version.
+  // Required in this version.
   core.reportingComponent ??= ''
   core.reportingInstance ??= ''
   return core
@@ -54,25 +54,25 @@ const event = (object: KubeObject) => object as KubeObject<Event>
 const firstSeen = (object: KubeObject) => event(object).firstTimestamp ?? event(object).eventTime
 const lastSeen = (object: KubeObject) => event(object).series?.lastObservedTime ?? event(object).lastTimestamp ?? firstSeen(object)
 
-/** Columns read the stored form, which both versions share. */
+/** The columns read the stored object, which both versions share. */
 export const eventColumns: readonly PrinterColumn[] = [
-  column('Last Seen', 'When it happened last.', (object, nowMs) => formatAge(lastSeen(object), nowMs)),
-  column('Type', 'Normal or Warning.', object => event(object).type),
-  column('Reason', 'Why, for machines.', object => event(object).reason),
-  column('Object', 'What it is about.', object => {
+  column('Last Seen', 'Time of the last occurrence.', (object, nowMs) => formatAge(lastSeen(object), nowMs)),
+  column('Type', 'Type of the event: Normal or Warning.', object => event(object).type),
+  column('Reason', 'Machine-readable reason.', object => event(object).reason),
+  column('Object', 'The object that the event is about.', object => {
     const { kind = '', name = '' } = event(object).involvedObject ?? {}
     return name ? `${kind.toLowerCase()}/${name}` : kind.toLowerCase()
   }),
-  column('Subobject', 'The part of the object.', object => event(object).involvedObject?.fieldPath ?? '', 1),
+  column('Subobject', 'The part of the object that the event is about.', object => event(object).involvedObject?.fieldPath ?? '', 1),
   column(
     'Source',
-    'Who reports it.',
+    'The component that reports the event.',
     object => [event(object).source?.component ?? event(object).reportingComponent, event(object).source?.host].filter(Boolean).join(', '),
     1,
   ),
-  column('Message', 'What happened, for people.', object => (event(object).message ?? '').trim()),
-  column('First Seen', 'When it happened first.', (object, nowMs) => formatAge(firstSeen(object), nowMs), 1),
-  column('Count', 'How often it happened.', object => event(object).series?.count ?? event(object).count ?? 1, 1),
+  column('Message', 'Human-readable description of the event.', object => (event(object).message ?? '').trim()),
+  column('First Seen', 'Time of the first occurrence.', (object, nowMs) => formatAge(firstSeen(object), nowMs), 1),
+  column('Count', 'Number of occurrences.', object => event(object).series?.count ?? event(object).count ?? 1, 1),
   { ...nameColumn, priority: 1 },
 ]
 

@@ -1,4 +1,4 @@
-/** Reads a simple path such as `.spec.source.git` from an object; undefined when a part is missing. */
+/** Returns a reader of a path such as `.spec.source.git`; it returns undefined if a part is missing. */
 export function fieldReader(path: string): (object: unknown) => unknown {
   const parts = path.split('.').filter(part => part !== '')
   return object => {

@@ -1,4 +1,4 @@
-/** Says an age as Kubernetes' tables do (`HumanDuration`): `45s`, `3m12s`, `5h`, `3d4h`, `2y30d`. */
+/** Formats a duration as Kubernetes' `HumanDuration` does: `45s`, `3m12s`, `5h`, `3d4h`, `2y30d`. */
 export function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1_000)
   if (seconds < -1) return '<invalid>'
@@ -22,7 +22,7 @@ function twoUnits(large: number, largeUnit: string, small: number, smallUnit: st
   return small === 0 ? `${large}${largeUnit}` : `${large}${largeUnit}${small}${smallUnit}`
 }
 
-/** The age at `nowMs` of an RFC 3339 time; `<unknown>` when there is none. */
+/** The age at `nowMs` of an RFC 3339 time; `<unknown>` if it is missing. */
 export function formatAge(time: unknown, nowMs: number): string {
   if (typeof time !== 'string') return '<unknown>'
   const ms = Date.parse(time)

@@ -10,14 +10,13 @@ import type { Strategy } from './strategy.ts'
 const crdTableName = 'customresourcedefinitions.apiextensions.k8s.io'
 
 /**
- * Which kinds are served now. Built-in kinds are always there; custom ones follow their definitions, and change
- * in the same commit that makes a definition durable, before its writer is answered.
+ * The kinds that are served. Custom kinds change in the commit that makes their definition durable, before its writer gets the response.
  */
 export class Registry {
   readonly #groups = new Map<string, Map<string, Map<string, Kind>>>()
   readonly #customByCrd = new Map<string, Kind[]>()
   readonly #builtInTables = new Set<string>()
-  /** Of each definition, what is stored and since when. */
+  /** The storage schema of each definition, and the revision from which it applies. */
   readonly #storage = new Map<string, { schema: StructuralSchema; since: number }>()
   readonly #store: Store
   #generation = 0
@@ -35,7 +34,7 @@ export class Registry {
     })
   }
 
-  /** Rises with every change: what is derived from the kinds is cached by it. */
+  /** Increases with every change, so that derived values can be cached. */
   get generation(): number {
     return this.#generation
   }
@@ -44,7 +43,7 @@ export class Registry {
     return this.#groups.get(group)?.get(version)?.get(plural)
   }
 
-  /** Group, to version, to plural, to kind; versions in order of preference. */
+  /** Kinds by group, version and plural; versions in order of preference. */
   get groups(): ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, Kind>>> {
     return this.#groups
   }
@@ -53,7 +52,7 @@ export class Registry {
     for (const versions of this.#groups.values()) for (const kinds of versions.values()) yield* kinds.values()
   }
 
-  /** One kind for each stored resource: what sweeps over everything walks. */
+  /** One kind for each stored resource, for controllers that visit every object. */
   *storedKinds(): Generator<Kind> {
     const seen = new Set<string>()
     for (const kind of this.kinds()) {
@@ -64,12 +63,14 @@ export class Registry {
     }
   }
 
-  /** True for the tables of built-in kinds: a definition of the same name, which is never accepted, says nothing about their objects. */
+  /**
+   * True for the tables of built-in kinds. A definition with the name of a built-in kind is never accepted and does not affect its objects.
+   */
   isBuiltIn(storageName: string): boolean {
     return this.#builtInTables.has(storageName)
   }
 
-  /** The kind that an owner reference names. */
+  /** The kind of an owner reference. */
   findByKind(apiVersion: string, kind: string): Kind | undefined {
     const { group, version } = parseApiVersion(apiVersion)
     for (const found of this.#groups.get(group)?.get(version)?.values() ?? []) if (found.kind === kind) return found
@@ -86,11 +87,11 @@ export class Registry {
     }
   }
 
-  /** @param revision objects written up to here may have been written under another schema. */
+  /** @param revision objects up to this revision may have been written with another schema. */
   #defineCrd(crd: Crd, revision: number): void {
     this.#remove(crd.metadata.name)
     const isAccepted = crd.status?.conditions?.some(condition => condition.type === 'NamesAccepted' && condition.status === 'True')
-    // Whatever its status says: who may write that must not put a kind without checks in the place of a built-in one.
+    // Regardless of its status: a user who may write the status must not replace a built-in kind by one without validation.
     if (!isAccepted || this.isBuiltIn(crd.metadata.name)) return
     const kinds = kindsOfCrd(crd, this.#storedSince(crd, revision))
     this.#customByCrd.set(crd.metadata.name, kinds)
@@ -144,7 +145,7 @@ export class Registry {
     )
   }
 
-  // Whether the names are free is only known here.
+  // Only the registry knows whether the names are free.
   #withStatus(kind: Kind): Kind {
     const strategy: Strategy = {
       ...kind.strategy,
@@ -159,7 +160,7 @@ export class Registry {
     return { ...kind, strategy }
   }
 
-  /** Which of the names are taken by others, and by the words for the last of them. */
+  /** The names of `crd` that other kinds use, with the condition for the last of them. */
   #nameConflict(crd: Crd): NameConflict | undefined {
     const { group, names } = crd.spec
     const resources = new Set<string>()

@@ -13,13 +13,13 @@ import { allVerbs, type Kind } from './kind.ts'
 import { ageColumn, nameColumn, type PrinterColumn } from './printer-columns.ts'
 import { goForm, typeSchema } from './schemas/index.ts'
 
-/** Where a kind keeps what its scale subresource shows. */
+/** The fields of a kind that its scale subresource reads and writes. */
 export type ScaleFields = {
-  /** Path of the wanted number, such as `['spec', 'replicas']`. */
+  /** Path of the desired number, such as `['spec', 'replicas']`. */
   readonly specReplicas: readonly string[]
-  /** Path of the number there is. */
+  /** Path of the actual number. */
   readonly statusReplicas: readonly string[]
-  /** The selector of the pods, in kubectl's notation; empty when there is none. */
+  /** The selector of the Pods in kubectl's notation; empty if there is none. */
   selector(object: KubeObject): string
 }
 
@@ -37,7 +37,7 @@ export const plainSelectorScale: ScaleFields = {
     formatSortedLabelSelector({ matchLabels: (spec as { selector?: Record<string, string> } | undefined)?.selector ?? {} }),
 }
 
-/** What the `scale` of a CustomResourceDefinition declares; each path begins with a dot and names plain fields. */
+/** The scale fields that a CustomResourceDefinition declares; each path has a leading dot. */
 export function customScale(paths: CrdScale): ScaleFields {
   const selectorPath = paths.labelSelectorPath ? fieldsOf(paths.labelSelectorPath) : undefined
   return {
@@ -54,7 +54,7 @@ const fieldsOf = (path: string) => path.split('.').slice(1)
 
 const maxReplicas = 2 ** 31 - 1
 
-/** Why the fields that a custom kind declared for its scale cannot be shown as one. */
+/** Errors of the fields that a custom kind declares for its scale. */
 export function customScaleErrors(
   { specReplicasPath, statusReplicasPath, labelSelectorPath }: CrdScale,
   object: KubeObject,
@@ -73,7 +73,7 @@ export function customScaleErrors(
   return causes
 }
 
-/** The value at a path of plain fields; undefined when a part is missing. */
+/** The value at a path of fields; undefined if a part is missing. */
 export function valueAt(object: unknown, path: readonly string[]): unknown {
   let value = object
   for (const name of path) {
@@ -83,7 +83,7 @@ export function valueAt(object: unknown, path: readonly string[]): unknown {
   return value
 }
 
-/** A LabelSelector in kubectl's notation, its keys and values sorted; one that makes no sense says nothing. */
+/** A LabelSelector in kubectl's notation with sorted keys and values; empty for an invalid one. */
 export function formatSortedLabelSelector(selector: LabelSelectorObject | undefined): string {
   if (!selector) return ''
   try {
@@ -116,7 +116,7 @@ const availableColumn: PrinterColumn = {
   read: object => valueAt(object, ['status', 'replicas']) ?? 0,
 }
 
-/** `autoscaling/v1` Scale: never stored, a view of the objects of a kind that has {@link ScaleFields}. */
+/** `autoscaling/v1` Scale: a view of an object whose kind has {@link ScaleFields}; never stored. */
 const scaleKind: Kind = {
   group: 'autoscaling',
   version: 'v1',
@@ -180,7 +180,7 @@ const customScaleKind: Kind = {
   isCustom: true,
 }
 
-/** How the Scale of a kind is read and patched: that of a custom kind knows no strategic merge patch. */
+/** The Scale kind for a kind. The Scale of a custom kind does not support strategic merge patch. */
 export function scaleKindFor(kind: Kind): Kind {
   return kind.isCustom ? customScaleKind : scaleKind
 }

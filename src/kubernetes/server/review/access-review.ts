@@ -4,7 +4,7 @@ import type { Call, Decoded } from '../rest/index.ts'
 import { objectIn, textIn, textsIn } from './review-fields.ts'
 
 /**
- * Answers a SelfSubjectAccessReview, SubjectAccessReview or LocalSubjectAccessReview.
+ * Evaluates a SelfSubjectAccessReview, SubjectAccessReview or LocalSubjectAccessReview.
  * @throws {StatusError} Invalid.
  */
 export function reviewAccess(
@@ -37,7 +37,7 @@ export function reviewAccess(
     if (nonResourceAttributes) refuse('spec.nonResourceAttributes', goPath(nonResourceAttributes), 'disallowed on this kind of request')
   }
   if (causes.length > 0) {
-    // Kubernetes leaves the kind out here.
+    // As in Kubernetes, the message omits the kind.
     const { message } = invalid({ group: kind.group, plural: kind.plural, kind: '' }, '', causes)
     throw new StatusError('Invalid', message, { details: { group: kind.group, causes } })
   }

@@ -10,7 +10,7 @@ import { reviewToken } from './token-review.ts'
 
 export type ReviewServices = { store: Store; authorization: Authorization; tokens: Tokens; serviceAccounts: ServiceAccountTokens }
 
-/** Answers what is created of a virtual kind. */
+/** Evaluates the objects of virtual kinds. */
 export class Reviews {
   readonly #services: ReviewServices
 
@@ -18,12 +18,12 @@ export class Reviews {
     this.#services = services
   }
 
-  /** @throws {StatusError} BadRequest or Invalid for a question that cannot be answered. */
+  /** @throws {StatusError} BadRequest or Invalid. */
   review(call: Call): void {
     respond(call, call.target.kind, decoded => this.#evaluate(call, decoded))
   }
 
-  /** The subresource `token` of a ServiceAccount. */
+  /** Handles the subresource `token` of a ServiceAccount. */
   createToken(call: Call): void {
     respond(call, tokenRequestKind, decoded => requestToken(call, decoded, this.#services))
   }

@@ -12,8 +12,8 @@ const maxExpirationSeconds = 2 ** 32
 type Bound = Pick<ServiceAccountGrant, 'pod' | 'secret' | 'node'>
 
 /**
- * Makes a token for the ServiceAccount that `call` names, bound to a Pod, Secret or Node when asked.
- * @throws {StatusError} NotFound, Invalid, Conflict for another uid, BadRequest for what a token cannot be bound to.
+ * Issues a token for the ServiceAccount of `call`, bound to a Pod, Secret or Node if requested.
+ * @throws {StatusError} NotFound, Invalid, Conflict for another UID, BadRequest for an object that a token cannot be bound to.
  */
 export function requestToken(
   { target: { name, namespace } }: Call,

@@ -3,8 +3,8 @@ import type { Tokens } from '../auth/index.ts'
 import { objectIn, textIn, textsIn, userInfo } from './review-fields.ts'
 
 /**
- * Answers a TokenReview: whose token it is, and for which of the asked audiences it holds. A token that does not hold is an
- * answer, not an error.
+ * Evaluates a TokenReview: the user of the token, and the requested audiences that it is valid for. An invalid token is a result, not an
+ * error.
  * @throws {StatusError} BadRequest without a token.
  */
 export function reviewToken(object: KubeObject, tokens: Tokens, ownAudiences: readonly string[], nowMs: number): Record<string, unknown> {

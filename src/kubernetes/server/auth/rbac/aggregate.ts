@@ -9,7 +9,7 @@ import {
 import type { PolicyRule } from './policy-rule.ts'
 import { rulesIn } from './rbac.ts'
 
-/** The selectors of an aggregated ClusterRole, or undefined for one that says its rules itself. */
+/** The selectors of an aggregated ClusterRole; undefined for a ClusterRole with rules of its own. */
 export function aggregationSelectors({ aggregationRule }: KubeObject): LabelSelectorObject[] | undefined {
   if (!isJsonObject(aggregationRule)) return undefined
   const { clusterRoleSelectors } = aggregationRule
@@ -17,9 +17,9 @@ export function aggregationSelectors({ aggregationRule }: KubeObject): LabelSele
 }
 
 /**
- * The rules of an aggregated ClusterRole: those of every role that a selector selects, selector by selector and each by
- * name, equal ones once, as Kubernetes' clusterrole-aggregation controller gathers them.
- * @param roles all ClusterRoles in the order of their names.
+ * The rules of an aggregated ClusterRole: the distinct rules of all roles that its selectors match, by selector and then by name, as
+ * Kubernetes' clusterrole-aggregation controller collects them.
+ * @param roles all ClusterRoles sorted by name.
  */
 export function aggregateRules(role: KubeObject, roles: readonly KubeObject[]): PolicyRule[] {
   const rules: PolicyRule[] = []

@@ -1,7 +1,9 @@
 import type { PolicyRule } from './policy-rule.ts'
 import { rbacGroup, type Subject } from './rbac.ts'
 
-/** What Kubernetes' bootstrap policy (v1.36) has of use here: the roles that people bind, and those that make `can-i` and discovery work. */
+/**
+ * The part of Kubernetes' bootstrap policy (v1.36) that this server needs: the roles that users bind, and those for `can-i` and discovery.
+ */
 export type BootstrapClusterRole = {
   readonly name: string
   readonly labels?: Readonly<Record<string, string>>
@@ -12,7 +14,7 @@ export type BootstrapClusterRole = {
 export type BootstrapClusterRoleBinding = { readonly name: string; readonly subjects: readonly Subject[] }
 
 export const bootstrapLabels = { 'kubernetes.io/bootstrapping': 'rbac-defaults' }
-/** Set to "false" by who wants to keep their own version of a role or binding over a restart. */
+/** With the value "false" the object is not reconciled at start. */
 export const autoUpdateAnnotation = 'rbac.authorization.kubernetes.io/autoupdate'
 
 const reads = ['get', 'list', 'watch']
@@ -107,7 +109,7 @@ const editRules: PolicyRule[] = [
 
 const health = ['/healthz', '/livez', '/readyz']
 
-/** In the order of their names, so that an aggregated role is the same on every start. */
+/** Sorted by name, so that an aggregated role is the same after every start. */
 export const bootstrapClusterRoles: readonly BootstrapClusterRole[] = [
   { name: 'admin', aggregationRule: aggregated('admin') },
   {

@@ -13,16 +13,16 @@ export type RbacWrite = {
   readonly user: User
   /** `roles`, `clusterroles`, `rolebindings` or `clusterrolebindings`. */
   readonly plural: string
-  /** Of the request; empty when it is not named there. */
+  /** The name in the request path; empty if it has none. */
   readonly name: string
   readonly object: KubeObject
   readonly before: KubeObject | undefined
 }
 
 /**
- * Nobody gives what they do not have: a writer of a role needs every rule of it, or the verb `escalate` on it; a writer of a
- * binding needs every rule of its role, or the verb `bind` on that. Administrators are not asked.
- * @throws {StatusError} Forbidden, with what is missing; NotFound when a binding's role is not there to be compared.
+ * Prevents privilege escalation: a user who writes a role needs every rule of it, or the verb `escalate` on it; a user who writes a binding
+ * needs every rule of its role, or the verb `bind` on that role. Administrators are exempt.
+ * @throws {StatusError} Forbidden with the missing rules; NotFound if the role of a binding does not exist.
  */
 export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWrite): void {
   const { user, plural, object, before } = write
@@ -41,7 +41,7 @@ export function checkEscalation(rbac: Rbac, authorize: Authorizer, write: RbacWr
   const isClusterRole = roleRef.kind === 'ClusterRole'
   if (isAllowed(authorize, user, 'bind', isClusterRole ? 'clusterroles' : 'roles', roleRef.name, namespace)) return
   const rules = rbac.rulesOf(roleRef, namespace)
-  // Kubernetes says it of the resource that is asked for, with the name of the role.
+  // As in Kubernetes, the error names the resource of the request and the name of the role.
   if (!rules) throw notFound({ group: rbacGroup, plural }, roleRef.name)
   requireRules(rbac, write, namespace, rules)
 }
@@ -80,7 +80,7 @@ function hasAggregation({ aggregationRule }: KubeObject): boolean {
   )
 }
 
-/** Whoever cleans up may take finalizers and owners away without having the rules. */
+/** A garbage collector may remove finalizers and owner references without holding the rules. */
 function changesOnlyGarbageCollectionFields({ metadata: after, ...next }: KubeObject, { metadata: before, ...last }: KubeObject): boolean {
   return equalJson(next, last) && equalJson(withoutGarbageCollectionFields(after), withoutGarbageCollectionFields(before))
 }

@@ -1,7 +1,7 @@
 /**
- * @module auth/rbac: who may do what by Roles, ClusterRoles and their bindings. Start reading at `rbac.ts`.
- * In: the store's tables of the four kinds and their commits. Out: verdicts, the rules of a user, and refusals to give away
- * more than one has. Writing roles by itself (bootstrap, aggregation) is the work of lifecycle/.
+ * @module auth/rbac: authorization by Roles, ClusterRoles and their bindings. Start reading at `rbac.ts`.
+ * In: the store's tables of the four kinds and their commits. Out: decisions, the rules of a user, and errors for privilege escalation.
+ * Out of scope: writing the bootstrap roles and aggregated roles (lifecycle/).
  */
 export { aggregateRules, aggregationSelectors } from './aggregate.ts'
 export {

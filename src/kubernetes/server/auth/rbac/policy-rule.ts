@@ -7,7 +7,7 @@ export type PolicyRule = {
   readonly nonResourceURLs?: readonly string[]
 }
 
-/** What a rule is asked about: a resource request has a `resource`, any other a `path`. */
+/** The request that a rule is matched against: a resource request has a `resource`, any other a `path`. */
 export type RuleRequest = {
   readonly verb: string
   readonly group: string
@@ -17,7 +17,7 @@ export type RuleRequest = {
   readonly path?: string
 }
 
-/** True when `rule` allows `request`, as `RuleAllows` of Kubernetes' RBAC authorizer decides it. */
+/** Whether `rule` allows `request`, as `RuleAllows` of Kubernetes' RBAC authorizer. */
 export function ruleAllows(rule: PolicyRule, request: RuleRequest): boolean {
   if (!rule.verbs.includes('*') && !rule.verbs.includes(request.verb)) return false
   if (request.path !== undefined) return matchesPath(rule.nonResourceURLs, request.path)
@@ -38,9 +38,9 @@ function matchesPath(urls: readonly string[] | undefined, path: string): boolean
   return urls?.some(url => url === '*' || url === path || (url.endsWith('*') && path.startsWith(withoutStars(url)))) ?? false
 }
 
-/** What of `wanted` no rule of `held` covers, broken down to one verb and one resource or URL each; empty: all is covered. */
+/** The parts of `wanted` that no rule of `held` covers, with one verb and one resource or URL each; empty if all are covered. */
 export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
-  // Who has everything has every rule, however long.
+  // A user with every permission covers every rule, whatever its size.
   const open = held.some(isEverything) ? wanted.filter(rule => rule.nonResourceURLs?.length) : wanted
   return open.flatMap(breakDown).filter(part => !held.some(rule => covers(rule, part)))
 }
@@ -48,10 +48,7 @@ export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly Pol
 const maxParts = 100_000
 const maxComparisons = 5_000_000
 
-/**
- * True when {@link uncoveredRules} would take seconds, or more memory than there is: three lists of 300 in one rule come to 27,000,000
- * parts.
- */
+/** True if {@link uncoveredRules} would take seconds or too much memory: three lists of 300 values in one rule make 27,000,000 parts. */
 export function exceedsComparisonLimit(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): boolean {
   let parts = 0
   for (const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [], verbs } of wanted) {
@@ -79,7 +76,7 @@ function breakDown({ apiGroups = [], resources = [], resourceNames = [], nonReso
   return parts
 }
 
-/** `part` has one verb, and one group and resource or one URL. */
+/** Whether `rule` covers `part`, which has one verb, and one group and resource or one URL. */
 function covers(rule: PolicyRule, part: PolicyRule): boolean {
   if (!hasOrStar(rule.verbs, part.verbs[0])) return false
   const [url] = part.nonResourceURLs ?? []
@@ -101,7 +98,7 @@ const hasOrStar = (list: readonly string[] | undefined, value: string | undefine
 
 const withoutStars = (url: string) => url.replace(/\*+$/, '')
 
-/** Rules as an escalation error lists them: those that differ in verbs only are told as one. */
+/** Formats rules for an escalation error: rules that differ only in their verbs are combined. */
 export function describeRules(rules: readonly PolicyRule[]): string[] {
   const texts: string[] = []
   const byTarget = new Map<string, { rule: PolicyRule; verbs: string[] }>()
@@ -132,7 +129,7 @@ function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, ve
   return `{${parts.join(', ')}}`
 }
 
-/** `["a" "b"]`, as Kubernetes' messages print lists. */
+/** Formats a list as `["a" "b"]`, as in Kubernetes' messages. */
 export function quoteAll(values: readonly string[]): string {
   return `[${values.map(value => JSON.stringify(value)).join(' ')}]`
 }

@@ -10,22 +10,22 @@ export type Subject = { readonly kind: string; readonly apiGroup?: string; reado
 
 type Binding = { readonly name: string; readonly namespace: string; readonly roleRef: RoleRef; readonly subjects: readonly Subject[] }
 
-/** A rule that a user has, and where it comes from. */
+/** A rule of a user, and the binding that grants it. */
 type Grant = { readonly rule: PolicyRule; readonly binding: Binding; readonly subject: Subject }
 type Grants = { readonly grants: readonly Grant[]; readonly errors: readonly string[] }
 
 type UserGrants = { generation: number; readonly cluster: Grants; readonly byNamespace: Map<string, Grants> }
 
-/** `reason` says by which binding it is allowed, or what went wrong while looking. */
+/** `reason` names the binding that allows the request, or the errors of the lookup. */
 export type RbacDecision = { readonly allowed: boolean; readonly reason: string }
 
-/** Users and namespaces of users whose rules are kept: above it all are found again (invariant 10). */
+/** The limit of cached users and namespaces of users; beyond it the cache is cleared (invariant 10). */
 const maxCached = 20_000
 
 /**
- * Who may do what by the stored Roles, ClusterRoles and their bindings. Follows the store's commits: a binding holds
- * from the moment its writer is answered. A decision looks at the rules of the user only: bindings are found by subject,
- * and what a user has is kept with the user until any of the four kinds changes.
+ * Decides by the stored Roles, ClusterRoles and bindings. It observes the store's commits: a binding is in effect when its writer gets the
+ * response. A decision reads the rules of one user only: bindings are indexed by subject, and the rules of a user are cached until an
+ * object of the four kinds changes.
  */
 export class Rbac {
   readonly #roles: Table
@@ -34,7 +34,7 @@ export class Rbac {
   readonly #clusterBindings: Table
   readonly #clusterBySubject = new Map<string, Map<string, Binding>>()
   readonly #bySubject = new Map<string, Map<string, Map<string, Binding>>>()
-  /** Rules as they were read from a stored role, which never changes. */
+  /** The parsed rules of stored roles; an entry is immutable. */
   readonly #rules = new WeakMap<Entry, readonly PolicyRule[]>()
   #ofUser = new WeakMap<User, UserGrants>()
   #cachedCount = 0
@@ -49,7 +49,7 @@ export class Rbac {
     store.onCommit((table, events) => this.#observe(table, events))
   }
 
-  /** What a request is allowed or refused by. */
+  /** Decides a request. */
   decide(attributes: Attributes): RbacDecision {
     const { user, namespace } = attributes
     const known = this.#grantsOf(user)
@@ -61,7 +61,7 @@ export class Rbac {
     return { allowed: false, reason: formatErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
   }
 
-  /** Every rule that a user has in a namespace (empty: cluster-wide ones only); `error` names bindings whose role is missing. */
+  /** All rules of a user in a namespace (empty: only cluster-wide rules); `error` lists bindings whose role does not exist. */
   rulesFor(user: User, namespace: string): { rules: PolicyRule[]; error: string } {
     const known = this.#grantsOf(user)
     const local = namespace ? this.#inNamespace(user, known, namespace) : undefined
@@ -69,7 +69,7 @@ export class Rbac {
     return { rules: grants.map(grant => grant.rule), error: joinErrors([...known.cluster.errors, ...(local?.errors ?? [])]) }
   }
 
-  /** The rules that a binding in `namespace` (empty: a ClusterRoleBinding) would give, or undefined when there is no such role. */
+  /** The rules that a binding in `namespace` (empty: a ClusterRoleBinding) grants; undefined if the role does not exist. */
   rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
     const isCluster = roleRef.kind === 'ClusterRole'
     const entry = isCluster ? this.#clusterRoles.get(roleRef.name) : this.#roles.get(`${namespace}/${roleRef.name}`)
@@ -93,7 +93,7 @@ export class Rbac {
 
   #inNamespace(user: User, known: UserGrants, namespace: string): Grants {
     const bySubject = this.#bySubject.get(namespace)
-    // Anybody may ask for namespaces that are not there.
+    // Requests for namespaces that do not exist must not fill the cache.
     if (!bySubject) return noGrants
     let local = known.byNamespace.get(namespace)
     if (local) return local
@@ -168,7 +168,7 @@ function findGrant({ grants }: Grants, attributes: Attributes): RbacDecision | u
   return undefined
 }
 
-/** The reason is put into words only for who asks. */
+/** Formats the reason only when it is read. */
 class Allowed implements RbacDecision {
   readonly allowed = true
   readonly #grant: Grant
@@ -227,7 +227,7 @@ function parseBinding({ metadata, roleRef, subjects }: KubeObject): Binding {
   }
 }
 
-/** The rules of a Role or ClusterRole; an aggregated one that was not filled in yet has none. */
+/** The rules of a Role or ClusterRole; empty for an aggregated ClusterRole without rules yet. */
 export function rulesIn({ rules }: KubeObject): readonly PolicyRule[] {
   return Array.isArray(rules) ? (rules as PolicyRule[]) : []
 }
@@ -236,7 +236,7 @@ function formatErrors(errors: readonly string[]): string {
   return errors.length > 0 ? `RBAC: ${joinErrors(errors)}` : ''
 }
 
-/** Several errors as Kubernetes joins them. */
+/** Joins errors as Kubernetes does. */
 function joinErrors(errors: readonly string[]): string {
   const distinct = [...new Set(errors)]
   return distinct.length > 1 ? `[${distinct.join(', ')}]` : (distinct[0] ?? '')

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../object/index.ts'
 
-/** The name of the class that one of `annotations` marks as the default: of several the newest, and of those the first by name. */
+/** The name of the class that one of `annotations` marks as the default. Of several it is the newest, then the first by name. */
 export function defaultClass(classes: Iterable<KubeObject>, annotations: readonly string[]): string | undefined {
   let best: KubeObject['metadata'] | undefined
   for (const { metadata } of classes) {

@@ -1,6 +1,6 @@
 import { StatusError } from '../../../object/index.ts'
 
-/** 403 of an admission plugin: `pods "a" is forbidden: …`. */
+/** The 403 of an admission plugin: `pods "a" is forbidden: …`. */
 export function forbiddenError({ group, plural }: { group: string; plural: string }, name: string, why: string): StatusError {
   return new StatusError('Forbidden', `${group ? `${plural}.${group}` : plural} ${JSON.stringify(name)} is forbidden: ${why}`, {
     details: { name, group: group || undefined, kind: plural },

@@ -24,7 +24,7 @@ const containerLists = [
   ['initContainers', 'init container'],
 ] as const
 
-/** `spec` of a new Pod with the defaults that LimitRanges of its namespace have for containers, told in an annotation of `pod`. */
+/** The `spec` of a new Pod with the container defaults of the LimitRanges in its namespace. An annotation of `pod` records them. */
 export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: ObjectReader): Fields {
   const presets = limitsIn(pod.metadata.namespace ?? '', reader).filter(({ type }) => type === 'Container')
   if (presets.length === 0) return spec

@@ -1,7 +1,7 @@
 import { addQuantities, compareQuantities, parseQuantity, type Quantity } from '../../../object/index.ts'
 import { type Fields, fieldsOf, itemsOf, textOf } from '../type-rules/index.ts'
 
-/** Amounts by the name of a resource, such as `cpu`. */
+/** Amounts by resource name, such as `cpu`. */
 export type Amounts = Map<string, Quantity>
 
 export function amountsOf(fields: unknown): Amounts {
@@ -23,9 +23,9 @@ function raiseTo(amounts: Amounts, floor: ReadonlyMap<string, Quantity>): void {
 }
 
 /**
- * What the containers of a Pod ask for together, as Kubernetes counts it: those that run at the same time are added up, an
- * init container counts when it alone (beside the sidecars started before it) asks for more. What the Pod itself says of cpu
- * and memory stands instead.
+ * The resources of a Pod, as Kubernetes computes them: the sum of the containers that run at the same time, or the requests of an init
+ * container (with the sidecars started before it) if those are larger. Amounts of cpu and memory that the Pod itself declares take
+ * precedence.
  */
 function aggregateResources(spec: Fields, field: 'requests' | 'limits'): Amounts {
   const sum: Amounts = new Map()

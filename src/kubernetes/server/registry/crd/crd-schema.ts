@@ -21,7 +21,7 @@ const names: StructuralSchema = {
   },
 }
 
-/** The fields of a CustomResourceDefinition beside apiVersion, kind and metadata. */
+/** The fields of a CustomResourceDefinition except apiVersion, kind and metadata. */
 export const crdSchema: Record<string, StructuralSchema> = {
   spec: {
     type: 'object',
@@ -33,7 +33,7 @@ export const crdSchema: Record<string, StructuralSchema> = {
         description: 'Conversion defines conversion settings for the CRD.',
         required: ['strategy'],
         properties: {
-          strategy: text('Strategy specifies how custom resources are converted between versions; this server knows None.'),
+          strategy: text('Strategy specifies how custom resources are converted between versions; this server supports None.'),
           webhook: { type: 'object', description: 'How to call the conversion webhook.', 'x-kubernetes-preserve-unknown-fields': true },
         },
       },
@@ -61,7 +61,11 @@ export const crdSchema: Record<string, StructuralSchema> = {
                   format: text('An optional OpenAPI type definition for this column.'),
                   jsonPath: text('A simple JSON path evaluated against each custom resource to produce the value for this column.'),
                   name: text('A human readable name for the column.'),
-                  priority: { type: 'integer', format: 'int32', description: 'Columns above 0 are shown with -o wide only.' },
+                  priority: {
+                    type: 'integer',
+                    format: 'int32',
+                    description: 'Columns with a priority above 0 are shown only with -o wide.',
+                  },
                   type: text('An OpenAPI type definition for this column.'),
                 },
               },
@@ -90,7 +94,7 @@ export const crdSchema: Record<string, StructuralSchema> = {
             storage: { type: 'boolean', description: 'Whether this version is used to persist custom resources; exactly one is.' },
             subresources: {
               type: 'object',
-              description: 'Which subresources this version has.',
+              description: 'The subresources of this version.',
               properties: {
                 scale: { type: 'object', description: 'The /scale subresource.', 'x-kubernetes-preserve-unknown-fields': true },
                 status: { type: 'object', description: 'The /status subresource.', 'x-kubernetes-preserve-unknown-fields': true },
@@ -115,16 +119,16 @@ export const crdSchema: Record<string, StructuralSchema> = {
           type: 'object',
           required: ['type', 'status'],
           properties: {
-            lastTransitionTime: { type: 'string', format: 'date-time', description: 'When the status changed last.' },
-            message: text('Why, for people.'),
-            observedGeneration: { type: 'integer', format: 'int64', description: 'The generation it was set for.' },
-            reason: text('Why, for machines.'),
+            lastTransitionTime: { type: 'string', format: 'date-time', description: 'Time of the last transition of the status.' },
+            message: text('Human-readable message of the last transition.'),
+            observedGeneration: { type: 'integer', format: 'int64', description: 'The generation that the condition was set for.' },
+            reason: text('Machine-readable reason of the last transition.'),
             status: text('True, False or Unknown.'),
             type: text('Established, NamesAccepted or Terminating.'),
           },
         },
       },
-      observedGeneration: { type: 'integer', format: 'int64', description: 'The generation that was last looked at.' },
+      observedGeneration: { type: 'integer', format: 'int64', description: 'The generation that was observed last.' },
       storedVersions: texts('All versions of CustomResources that were ever persisted.'),
     },
   },

@@ -1,12 +1,12 @@
 import { type ConditionUpdate, type KubeObject, setCondition } from '../../../object/index.ts'
 import type { Crd, CrdBody, CrdNames } from './crd.ts'
 
-/** Names that others have already, and the words for it. */
+/** Names of a definition that another kind already uses, and the condition that reports it. */
 export type NameConflict = { reason: string; message: string; fields: (keyof CrdNames)[] }
 
 /**
- * The status of a definition, decided with its write so that it is usable as soon as the write is answered.
- * @param conflict names who has one of the names already; undefined when all are free.
+ * The status of a definition. It is set in the write itself, so that the kind is usable when the write is answered.
+ * @param conflict the names that another kind uses; undefined if all are free.
  */
 export function crdStatus(
   crd: Crd,
@@ -32,14 +32,14 @@ export function crdStatus(
   }
 }
 
-/** The storage version is always among those that may be stored, whatever a status says. */
+/** Sets `storedVersions` to the storage version if a status update leaves it empty. */
 export function ensureStorageVersion(object: KubeObject): void {
   const { spec, status } = object as Crd
   if (!status || typeof status !== 'object' || !Array.isArray(status.storedVersions ?? []) || status.storedVersions?.length) return
   object.status = { ...status, storedVersions: spec.versions.filter(({ storage }) => storage).map(({ name }) => name) }
 }
 
-/** Each name that is free is accepted, also beside one that is not; that one stays what it was. */
+/** Accepts each free name; a name with a conflict keeps its previous value. */
 function acceptedNames(wanted: CrdNames, before: CrdNames = { plural: '', kind: '' }, taken: readonly (keyof CrdNames)[]): CrdNames {
   const accepted = { ...wanted }
   for (const field of taken) {
@@ -49,7 +49,7 @@ function acceptedNames(wanted: CrdNames, before: CrdNames = { plural: '', kind: 
   return accepted
 }
 
-/** A definition on its way out, as the answer to its deletion shows it; its objects go next. */
+/** The definition with the condition Terminating, as the response to its deletion shows it. */
 export function markTerminating(object: KubeObject, nowMs: number): KubeObject {
   const { status } = object as Crd
   if (!status || status.conditions?.some(({ type }) => type === 'Terminating')) return object

@@ -4,7 +4,7 @@ export type CrdNames = { plural: string; singular?: string; kind: string; listKi
 
 export type CrdColumn = { name: string; type: string; jsonPath: string; format?: string; description?: string; priority?: number }
 
-/** Paths of plain fields, each beginning with a dot. */
+/** Paths of fields, each with a leading dot. */
 export type CrdScale = { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath?: string }
 
 export type CrdVersion = {

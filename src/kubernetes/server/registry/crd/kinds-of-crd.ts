@@ -10,8 +10,8 @@ import type { Crd, CrdColumn, CrdVersion } from './crd.ts'
 import { fromStored, type StorageVersion, toStored } from './storage-version.ts'
 
 /**
- * Compiles a definition to the kinds it serves, one for each served version.
- * @param storedSince see {@link StorageVersion}; of the schema that {@link storageSchemaOf} gives.
+ * Compiles a definition to its kinds, one for each served version.
+ * @param storedSince see {@link StorageVersion.since}, for the schema that {@link storageSchemaOf} returns.
  */
 export function kindsOfCrd(crd: Crd, storedSince: number): Kind[] {
   const { group, names, scope, versions } = crd.spec
@@ -66,7 +66,7 @@ function deprecationOf({ spec: { group, names, versions } }: Crd, version: CrdVe
   return `${group}/${version.name} ${names.kind} is deprecated${instead}`
 }
 
-/** The schema of the version that is stored. */
+/** The schema of the storage version. */
 export function storageSchemaOf({ spec }: Crd): StructuralSchema {
   return schemaOf(spec.versions.find(version => version.storage)!)
 }
@@ -75,7 +75,7 @@ function schemaOf(version: CrdVersion): StructuralSchema {
   return completeSchema(version.schema?.openAPIV3Schema ?? { type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
 }
 
-/** Definitions need not mention what every object has. */
+/** Adds the fields that every object has and a definition may omit. */
 function completeSchema(schema: StructuralSchema): StructuralSchema {
   return {
     ...schema,
@@ -84,8 +84,8 @@ function completeSchema(schema: StructuralSchema): StructuralSchema {
       ...schema.properties,
       apiVersion: { type: 'string', description: 'APIVersion defines the versioned schema of this representation of an object.' },
       kind: { type: 'string', description: 'Kind is a string value representing the REST resource this object represents.' },
-      // Checked field by field in rest/, which is faster and words its errors as Kubernetes does; a definition may only add
-      // what it asks of the names.
+      // `rest/` validates metadata field by field, which is faster and produces the same errors as Kubernetes. A definition may only
+      // restrict the name further.
       metadata: { type: 'object', ...(schema.properties?.metadata?.properties && { properties: schema.properties.metadata.properties }) },
     },
   }
@@ -110,7 +110,7 @@ function toColumn(declared: CrdColumn): PrinterColumn {
   }
 }
 
-// Checked when a definition is written; one that was stored by an older version must not stop the server.
+// Paths are validated when a definition is written. A definition that an older version stored must not prevent the server from starting.
 function readerOf(jsonPath: string): (object: KubeObject) => unknown[] {
   try {
     return compileJsonPath(jsonPath)

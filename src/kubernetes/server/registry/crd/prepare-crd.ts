@@ -1,10 +1,10 @@
 import type { KubeObject } from '../../../object/index.ts'
 import type { Crd } from './crd.ts'
 
-/** Holds a definition back until its objects are gone. */
+/** Delays the deletion of a definition until its objects are deleted. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io'
 
-/** Kubernetes' defaults for a definition. */
+/** Sets Kubernetes' defaults of a definition. */
 export function prepareCrd(object: KubeObject, before: KubeObject | undefined): void {
   const { spec, metadata } = object as Crd
   if (!before && !metadata.finalizers?.includes(crdFinalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), crdFinalizer]

@@ -2,28 +2,28 @@ import { equalJson, type KubeObject, type StructuralSchema } from '../../../obje
 import { applyDefaults, pruneUnknown } from '../../../schema/index.ts'
 import { asciiJson } from '../../storage/index.ts'
 
-/** The version of a definition that its objects are stored in. */
+/** The version of a definition in which its objects are stored. */
 export type StorageVersion = {
   readonly apiVersion: string
   readonly schema: StructuralSchema
   /**
-   * Objects with a later revision were written under this very schema. Earlier ones are read as kube-apiserver reads them: without
-   * what the schema no longer has, with the defaults it has now.
+   * Objects with a later revision were written with this schema. Earlier objects are read as in kube-apiserver: unknown fields are removed
+   * and current defaults are set.
    */
   readonly since: number
 }
 
-/** One served version beside the one that is stored. */
+/** A served version. */
 type Served = { readonly apiVersion: string; readonly schema: StructuralSchema }
 
 /**
- * How stored text becomes an object of `served`, with the None converter: versions differ in apiVersion, and in what their
- * schemas leave out. Nothing is read that need not be.
+ * Returns the conversion from stored text to `served`, with the strategy None: versions differ in apiVersion and in the fields that their
+ * schemas prune. The text is parsed only if it must change.
  */
 export function fromStored(storage: StorageVersion, served: Served): (text: string, revision: number) => string {
   const isSameVersion = storage.apiVersion === served.apiVersion
   const prunes = !isSameVersion && !isSameShape(storage.schema, served.schema)
-  // Stored objects begin with their apiVersion; see `canonical` in registry.ts.
+  // Stored objects begin with their apiVersion.
   const start = `{"apiVersion":"${served.apiVersion}"`
   return (text, revision) => {
     if (revision > storage.since && !prunes) return text.startsWith(start) ? text : withApiVersion(text, start)
@@ -35,7 +35,7 @@ export function fromStored(storage: StorageVersion, served: Served): (text: stri
   }
 }
 
-/** How an object of `served` is stored; undefined when as it is. */
+/** Returns the conversion from `served` to the storage version; undefined if they are the same. */
 export function toStored(storage: StorageVersion, served: Served): ((object: KubeObject) => KubeObject) | undefined {
   if (storage.apiVersion === served.apiVersion) return undefined
   const prunes = !isSameShape(storage.schema, served.schema)
@@ -48,7 +48,7 @@ export function toStored(storage: StorageVersion, served: Served): ((object: Kub
 
 const pruned = (schema: StructuralSchema, object: KubeObject) => pruneUnknown(schema, object, '').value as KubeObject
 
-/** Whether both leave out the same fields. */
+/** Whether both prune the same fields. */
 function isSameShape(a: StructuralSchema, b: StructuralSchema): boolean {
   return equalJson(shapeOf(a), shapeOf(b))
 }
@@ -64,7 +64,7 @@ function shapeOf(schema: StructuralSchema): unknown {
   }
 }
 
-// What was stored under an older version keeps its text there.
+// An object that was stored in an older version keeps that apiVersion in its text.
 function withApiVersion(text: string, start: string): string {
   return start + text.slice(text.indexOf('"', '{"apiVersion":"'.length) + 1)
 }

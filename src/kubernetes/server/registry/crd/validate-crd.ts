@@ -16,7 +16,7 @@ import {
 import { structuralErrors } from '../../../schema/index.ts'
 import type { Crd, CrdColumn, CrdVersion } from './crd.ts'
 
-/** What a definition's schema cannot say. */
+/** Rules of a definition that its schema cannot express. */
 export function validateCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
   const { spec, metadata } = object as Crd
   const before = beforeObject as Crd | undefined
@@ -60,7 +60,7 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
     const why = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
     causes.push(invalidValue('spec.preserveUnknownFields', true, why))
   }
-  // Kubernetes still keeps what all versions share in one place, and names its fields so.
+  // As in Kubernetes, errors in what all versions share have a path outside of `versions`.
   const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
   const hasOneSchema = isShared(version => version.schema ?? null)
   const hasOneTable = isShared(version => version.additionalPrinterColumns ?? null)
@@ -122,7 +122,7 @@ function columnErrors(columns: readonly CrdColumn[], path: string): StatusCause[
   })
 }
 
-/** What a column cannot be read by must be refused here: afterwards the definition is compiled, and nobody is there to tell. */
+/** An invalid path must be rejected here: later the definition is compiled, and no client can receive the error. */
 function jsonPathErrors(jsonPath: string, path: string): StatusCause[] {
   if (!jsonPath.startsWith('.')) return [invalidValue(path, jsonPath, 'must be a simple json path starting with .')]
   try {
@@ -135,7 +135,7 @@ function jsonPathErrors(jsonPath: string, path: string): StatusCause[] {
 
 const maxSelectableFields = 8
 
-/** Only single values with a declared type can be selected by. */
+/** Validates selectable fields, which must be scalar fields of the schema. */
 function selectableErrors(fields: readonly { jsonPath: string }[], schema: StructuralSchema | undefined, path: string): StatusCause[] {
   const causes = fields.length > maxSelectableFields ? [tooMany(path, fields.length, maxSelectableFields)] : []
   const seen = new Set<string>()
@@ -154,7 +154,7 @@ function selectableErrors(fields: readonly { jsonPath: string }[], schema: Struc
   return causes
 }
 
-/** The schema of the field that a path such as `.spec.color` names, or why there is none. */
+/** The schema of the field at a path such as `.spec.color`, or the error message if there is none. */
 function fieldAt(jsonPath: string, schema: StructuralSchema | undefined): StructuralSchema | string {
   if (!jsonPath.startsWith('.')) return `expected [ or . but got: ${jsonPath.split(/[.[\]]/)[0]}`
   if (jsonPath.includes('[')) return 'array notation is not allowed'

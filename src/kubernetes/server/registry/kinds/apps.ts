@@ -57,7 +57,7 @@ export const appKinds: readonly KindDeclaration[] = [
     shortNames: ['sts'],
     categories: ['all'],
     typeName: 'io.k8s.api.apps.v1.StatefulSet',
-    // Its name becomes part of the names of its Pods, which are their host names.
+    // Its name is part of the host names of its Pods.
     nameRule: 'dns1123Label',
     hasStatus: true,
     hasGeneration: true,
@@ -253,7 +253,7 @@ function validateSelectorUnchanged({ spec }: KubeObject, before: KubeObject | un
   return before ? selectorChangeErrors((spec ?? {}) as Fields, (before.spec ?? {}) as Fields) : []
 }
 
-/** What of a StatefulSet may change once it is there. */
+/** The fields of a StatefulSet that may be updated, as the message lists them. */
 const updatableFieldsText = [
   'replicas',
   'ordinals',
@@ -276,14 +276,14 @@ function validateStatefulSet({ spec }: KubeObject, before: KubeObject | undefine
 
 const templateGeneration = 'deprecated.daemonset.template.generation'
 
-/** Counts the versions of a DaemonSet's template, where clients older than ControllerRevisions look for it. */
+/** Increments the template generation of a DaemonSet in the annotation that clients older than ControllerRevisions read. */
 function updateTemplateGeneration(object: KubeObject, before: KubeObject | undefined): void {
   const old = before ? Number(before.metadata.annotations?.[templateGeneration] ?? 0) : 0
   const isSame = before && equalJson(valueAtPath(object, 'spec.template'), valueAtPath(before, 'spec.template'))
   object.metadata.annotations = { ...object.metadata.annotations, [templateGeneration]: String(isSame ? old : old + 1) }
 }
 
-/** No part of the Pods can be more than all of them. */
+/** A subset of the Pods must not be larger than their number. */
 function tooManyErrors(counts: Fields, parts: readonly string[], ready: string): StatusCause[] {
   const causes = parts
     .filter(part => numberOf(counts[part]) > numberOf(counts.replicas))
@@ -302,7 +302,7 @@ function collisionErrors(counts: Fields, before: KubeObject | undefined): Status
 
 function statefulSetWarnings(object: KubeObject, before: KubeObject | undefined): string[] {
   const warnings = templateWarnings('spec.template', object, before)
-  // Kubernetes says it so on updates.
+  // The message of Kubernetes for updates.
   const end = before ? '.Spec' : ''
   itemsOf(valueAtPath(object, 'spec.volumeClaimTemplates')).forEach(({ spec }, i) => {
     warnings.push(...claimSpecWarnings(`spec.volumeClaimTemplates[${i}]${end}`, fieldsOf(spec)))

@@ -1,13 +1,13 @@
 import { isJsonObject, type KubeObject } from '../../../object/index.ts'
 import type { Fields } from '../type-rules/index.ts'
 
-// What v1 has no fields for stands in annotations, so that nothing is lost on the way through it and back.
+// Fields of v2 that v1 lacks are kept in annotations, so that converting there and back loses nothing.
 const metricsKey = 'autoscaling.alpha.kubernetes.io/metrics'
 const currentKey = 'autoscaling.alpha.kubernetes.io/current-metrics'
 const conditionsKey = 'autoscaling.alpha.kubernetes.io/conditions'
 const behaviorKey = 'autoscaling.alpha.kubernetes.io/behavior'
 
-/** Fields of a metric: `resource` of the type Resource and so on. */
+/** The field of each metric type: `resource` for Resource and so on. */
 const sources: Readonly<Record<string, string>> = {
   Resource: 'resource',
   ContainerResource: 'containerResource',
@@ -17,7 +17,7 @@ const sources: Readonly<Record<string, string>> = {
 }
 type Amounts = 'target' | 'current'
 
-/** A HorizontalPodAutoscaler of autoscaling/v2 as autoscaling/v1 shows it. */
+/** Converts a HorizontalPodAutoscaler from autoscaling/v2 to autoscaling/v1. */
 export function autoscalerFromV2(text: string): string {
   const { metadata, spec, status, ...rest } = JSON.parse(text) as KubeObject
   const { metrics, behavior, ...plainSpec } = fields(spec)
@@ -43,7 +43,7 @@ export function autoscalerFromV2(text: string): string {
   }).replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** What autoscaling/v1 was sent, as autoscaling/v2 stores it. Annotations that make no sense are left out. */
+/** Converts a HorizontalPodAutoscaler from autoscaling/v1 to autoscaling/v2, which is stored. Invalid annotations are ignored. */
 export function autoscalerToV2({ metadata, spec, status, ...rest }: KubeObject): KubeObject {
   const { targetCPUUtilizationPercentage: target, ...plainSpec } = fields(spec)
   const { currentCPUUtilizationPercentage: load, ...plainStatus } = fields(status)
@@ -131,12 +131,12 @@ function definedFields(values: Fields): Fields {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
 }
 
-/** The fields of a condition in the order in which Kubernetes writes them into the annotation. */
+/** The fields of a condition in the order of Kubernetes' annotation. */
 function orderedCondition({ type, status, lastTransitionTime, reason, message }: Fields): Fields {
   return definedFields({ type, status, lastTransitionTime: lastTransitionTime ?? null, reason, message })
 }
 
-/** The annotation for behaviour is a Go struct as it stands: its own names, its order, null for what is not there. */
+/** The behavior annotation is a Go struct: Go's field names and order, null for missing fields. */
 function goBehavior({ scaleUp, scaleDown }: Fields): Fields {
   return { ScaleUp: goRules(scaleUp), ScaleDown: goRules(scaleDown) }
 }

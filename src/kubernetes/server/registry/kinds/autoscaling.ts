@@ -59,7 +59,7 @@ export const autoscalingKinds: readonly KindDeclaration[] = [
     categories: ['all'],
     typeName: 'io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler',
     hasStatus: true,
-    // What is read for them is what is stored: v2.
+    // Columns read the stored version, v2.
     columns,
     validate: object => ruleErrors(typeSchema('io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler'), autoscalerToV2(object), undefined),
     validateStatusUpdate: validateCounts,
@@ -78,7 +78,7 @@ type Metric = { type?: string; resource?: Source; containerResource?: Source; po
 
 const maxMetrics = 2
 
-/** `cpu: 40%/80%, 3/5 (avg) + 1 more...`: of each metric where it is and where it should be. */
+/** `cpu: 40%/80%, 3/5 (avg) + 1 more...`: the current and target value of each metric. */
 function formatMetrics(scaler: KubeObject): string {
   const metrics = (valueAtPath(scaler, 'spec.metrics') ?? []) as Metric[]
   const statuses = (valueAtPath(scaler, 'status.currentMetrics') ?? []) as Metric[]

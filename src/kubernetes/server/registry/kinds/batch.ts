@@ -90,7 +90,7 @@ export const batchKinds: readonly KindDeclaration[] = [
       ),
     ],
     validate: ({ metadata: { name } }, before) => {
-      // What the controller puts behind it makes the name of a Job, which is that of a label.
+      // The controller appends a suffix to form the name of a Job, which must be a valid label value.
       if (before || name.length <= maxCronJobName) return []
       const why = `must be no more than ${maxCronJobName} characters`
       return [{ reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(name)}: ${why}`, field: 'metadata.name' }]

@@ -5,18 +5,18 @@ import { formatSortedLabelSelector, valueAt } from '../scale.ts'
 
 type Container = { name?: string; image?: string }
 
-/** A column of whole numbers; a number that is not there is 0. */
+/** A column of integers; a missing number is 0. */
 export function numberColumn(name: string, description: string, path: string): PrinterColumn {
   return { ...column(name, description, object => numberAt(object, path)), type: 'integer' }
 }
 
-/** The number at a path such as `status.replicas`; 0 when there is none. */
+/** The number at a path such as `status.replicas`; 0 if it is missing. */
 export function numberAt(object: KubeObject, path: string): number {
   const value = valueAtPath(object, path)
   return typeof value === 'number' ? value : 0
 }
 
-/** The text at a path such as `spec.schedule`; `<none>` when there is none. */
+/** The text at a path such as `spec.schedule`; `<none>` if it is missing. */
 export function textAt(object: KubeObject, path: string, absent = '<none>'): string {
   const value = valueAtPath(object, path)
   return value === undefined || value === null ? absent : String(value)
@@ -26,13 +26,13 @@ export function valueAtPath(object: KubeObject, path: string): unknown {
   return valueAt(object, path.split('.'))
 }
 
-/** A label selector as kubectl says it. */
+/** A label selector in kubectl's notation. */
 export function selectorAt(object: KubeObject, path: string): string {
   const selector = valueAtPath(object, path)
   return (isJsonObject(selector) && formatSortedLabelSelector(selector as LabelSelectorObject)) || '<none>'
 }
 
-/** What `kubectl get -o wide` says of the containers of a Pod template. */
+/** The columns of `kubectl get -o wide` for the containers of a Pod template. */
 export function containerColumns(path: string): PrinterColumn[] {
   const fieldsOfContainers = (object: KubeObject, field: keyof Container) => {
     const containers = valueAtPath(object, `${path}.spec.containers`)
@@ -44,7 +44,7 @@ export function containerColumns(path: string): PrinterColumn[] {
   ]
 }
 
-/** `a=b,c=d` of a map of labels; `<none>` of an empty one. */
+/** A map of labels as `a=b,c=d`; `<none>` if it is empty. */
 export function formatLabels(labels: unknown): string {
   if (!isJsonObject(labels)) return '<none>'
   const texts = Object.keys(labels)
@@ -53,7 +53,7 @@ export function formatLabels(labels: unknown): string {
   return texts.join(',') || '<none>'
 }
 
-/** At most three of a list, and how many more there are; `<unset>` of none. */
+/** At most three items of a list and the number of the others; `<unset>` for an empty list. */
 export function firstThree(list: readonly string[]): string {
   if (list.length === 0) return '<unset>'
   return list.slice(0, 3).join(',') + (list.length > 3 ? ` + ${list.length - 3} more...` : '')

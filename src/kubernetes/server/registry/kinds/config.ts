@@ -90,7 +90,7 @@ const secretKeys: Record<string, readonly string[]> = {
   'kubernetes.io/ssh-auth': ['ssh-privatekey'],
 }
 
-/** What Kubernetes' own types of secrets must hold. Values are never part of a message. */
+/** The required keys of Kubernetes' Secret types. Values are never part of a message. */
 function secretTypeErrors({ type, data, metadata }: KubeObject): StatusCause[] {
   const values = (data ?? {}) as Record<string, string>
   if (type === 'kubernetes.io/service-account-token') {

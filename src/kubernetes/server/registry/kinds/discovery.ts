@@ -42,7 +42,7 @@ export const discoveryKinds: readonly KindDeclaration[] = [
   },
 ]
 
-/** Labels and annotations count too: consumers act on those that name the Service. */
+/** Labels and annotations are included: consumers use those that name the Service. */
 function generationFields({ metadata: { labels, annotations, ownerReferences, finalizers }, ...rest }: KubeObject) {
   return { labels, annotations, ownerReferences, finalizers, ...rest }
 }

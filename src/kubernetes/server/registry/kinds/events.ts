@@ -34,7 +34,7 @@ export const eventKinds: readonly KindDeclaration[] = [
 
 const isSet = (value: unknown) => value !== undefined && value !== null
 
-/** What both versions ask for; with an eventTime it is an Event of the newer sort. */
+/** Rules of both versions. An Event with an eventTime is of the newer form. */
 function eventErrors({ metadata, involvedObject, ...event }: KubeObject, controllerField: string): StatusCause[] {
   const namespace = metadata.namespace ?? ''
   const about = textOf(fieldsOf(involvedObject).namespace)
@@ -60,7 +60,7 @@ const lengths = [
   ['message', 1024],
 ] as const
 
-/** What events.k8s.io asks for on top, of new Events. Fields are named as in core. */
+/** Additional rules of events.k8s.io for new Events. Fields have their core names. */
 function strictErrors(event: KubeObject): StatusCause[] {
   const causes = seriesErrors(event)
   if (!isSet(event.eventTime)) causes.push(requiredValue('eventTime'))
@@ -77,7 +77,7 @@ function strictErrors(event: KubeObject): StatusCause[] {
   return causes
 }
 
-// Kubernetes looks at the reason twice.
+// Kubernetes validates the reason twice.
 const fixed = [
   'involvedObject',
   'reason',

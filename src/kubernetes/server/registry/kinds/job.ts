@@ -24,25 +24,25 @@ import { valueAtPath } from './column-values.ts'
 const controllerUid = 'batch.kubernetes.io/controller-uid'
 const jobName = 'batch.kubernetes.io/job-name'
 
-/** The labels by which a Job knows its Pods, with and without the prefix that they lacked at first. */
+/** The labels that select the Pods of a Job, with the prefix and without it, as they were at first. */
 function ownLabels({ uid, name }: KubeObject['metadata']): Record<string, string> {
   return { [controllerUid]: uid, [jobName]: name, 'controller-uid': uid, 'job-name': name }
 }
 
-/** A Job without labels has those of its template. */
+/** A Job without labels gets those of its template. */
 export function prepareJob(job: KubeObject, before: KubeObject | undefined): void {
   const labels = templateLabels((job.spec ?? {}) as Fields)
   if (!before && labels && Object.keys(job.metadata.labels ?? {}).length === 0) job.metadata.labels = labels
 }
 
-/** A Job that does not choose its Pods itself is given a selector that no other Job can have, and its template the labels for it. */
+/** Gives a Job without a manual selector a selector that no other Job has, and its template the matching labels. */
 export function generateSelector(job: KubeObject): void {
   const spec = (job.spec ?? {}) as Fields
   if (spec.manualSelector === true) return
   const labels = templateLabels(spec)
   const template = (spec.template ?? {}) as { metadata?: Fields }
   const selector = (spec.selector ?? {}) as LabelSelectorObject
-  // Labels that a user set by hand are not changed here, but refused if they are wrong.
+  // Labels that the user set are not changed here; validation rejects wrong ones.
   const all = { ...ownLabels(job.metadata), ...labels }
   job.spec = {
     ...spec,
@@ -52,7 +52,7 @@ export function generateSelector(job: KubeObject): void {
   if (!job.metadata.labels || job.metadata.labels === labels) job.metadata.labels = all
 }
 
-/** What relates the parts of a Job to each other and to what it was. */
+/** Validates the relations between the fields of a Job, and between a Job and its previous version. */
 export function validateJob(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const spec = (job.spec ?? {}) as Fields
   const causes = selectorErrors(job, spec)
@@ -106,7 +106,7 @@ function changeErrors(spec: Fields, old: Fields): StatusCause[] {
 
 type Template = { metadata?: Fields; spec?: Fields }
 
-/** A suspended Job may be moved to other nodes and given other resources before it starts; else its template stays. */
+/** The scheduling fields and resources of a suspended Job may change before it starts; otherwise its template is immutable. */
 function templateChangeErrors(spec: Fields, old: Fields): StatusCause[] {
   const [now, was] = [(spec.template ?? {}) as Template, (old.template ?? {}) as Template]
   if (old.suspend !== true) {
@@ -145,7 +145,7 @@ export function hasJobCondition(job: KubeObject, type: string): boolean {
   return Array.isArray(conditions) && conditions.some((condition: Condition) => condition.type === type && condition.status === 'True')
 }
 
-/** What a status of a Job may say, alone and after the one before. */
+/** Validates the status of a Job, alone and against its previous version. */
 export function validateJobStatus(job: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const status = (job.status ?? {}) as Fields
   const spec = (job.spec ?? {}) as Fields
@@ -260,7 +260,7 @@ function statusChangeErrors(job: KubeObject, status: Fields, before: KubeObject)
     }
   }
   for (const field of ['failed', 'succeeded']) {
-    // A Job whose indexes are taken back may count fewer.
+    // A Job whose completed indexes are reset may have fewer.
     const mayShrink = field === 'succeeded' && spec.completionMode === 'Indexed' && spec.completions === spec.parallelism
     if (!mayShrink && numberOf(status[field]) < numberOf(old[field])) {
       causes.push(invalidValue(`status.${field}`, numberOf(status[field]), `cannot decrease the ${field} counter`))

@@ -12,7 +12,7 @@ export const namespaceKinds: readonly KindDeclaration[] = [
     description: 'Namespace provides a scope for Names. Use of multiple namespaces is optional.',
     nameRule: 'dns1123Label',
     zeroValue: { spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } },
-    // One slip would end everything.
+    // Deleting it by mistake would delete everything.
     verbs: allVerbs.filter(verb => verb !== 'deletecollection'),
     hasStatus: true,
     fields: {
@@ -86,7 +86,7 @@ function prepareNamespace(namespace: KubeObject, before: KubeObject | undefined)
   const { metadata } = namespace
   metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name }
   if (before) {
-    // Changed only through the finalize subresource.
+    // Only the finalize subresource changes it.
     namespace.spec = before.spec
     return
   }

@@ -110,7 +110,7 @@ function validateNode({ spec, status }: KubeObject, before: KubeObject | undefin
   return causes
 }
 
-// Kubernetes says they stand in the metadata.
+// Kubernetes reports the path in the metadata.
 function taintErrors(taints: unknown): StatusCause[] {
   const seen = new Set<string>()
   return itemsOf(taints).flatMap(({ key, value, effect }, index) => {

@@ -56,7 +56,7 @@ function readinessGates({ spec, status }: KubeObject): string {
 
 type Summary = { ready: string; reason: string; restarts: number; lastRestart: string }
 
-/** What the containers of a Pod come to, as `kubectl get` says it. */
+/** The state of the containers of a Pod, as `kubectl get` prints it. */
 function summarize({ spec, status, metadata }: KubeObject): Summary {
   const { phase, reason: why, conditions, initContainerStatuses, containerStatuses } = fieldsOf(status)
   const initial = itemsOf(fieldsOf(spec).initContainers)
@@ -84,7 +84,7 @@ function countRestarts(status: Fields, count: Count): void {
   if (finishedAt > count.lastRestart) count.lastRestart = finishedAt
 }
 
-/** What the init containers wait for; undefined when they are done. Only sidecars count their restarts on. */
+/** Which init container the Pod waits for; undefined if all are done. Only restarts of sidecars are counted afterwards. */
 function initReason(statuses: Fields[], sidecars: ReadonlySet<unknown>, total: number, count: Count): string | undefined {
   const all: Count = { ...count }
   for (const [index, status] of statuses.entries()) {

@@ -41,7 +41,7 @@ export const podKinds: readonly KindDeclaration[] = [
     prepareForCreate: (pod, reader) => {
       const spec = applyLimitRangeDefaults(pod, fieldsOf(pod.spec), reader)
       pod.spec = withPriority(pod, withAdmissionDefaults(spec), reader)
-      // Nobody runs the Pod: it waits.
+      // No kubelet runs the Pod: its phase is Pending.
       pod.status = { phase: 'Pending', qosClass: qosClass(fieldsOf(pod.spec)) }
     },
     validateAdmission: (pod, before, reader) => {
@@ -120,7 +120,7 @@ function count(name: string, description: string, read: (object: KubeObject) => 
   return { ...column(name, description, object => intOf(read(object))), type: 'integer' as const }
 }
 
-/** `a,b` of a pod template. */
+/** `a,b` for the containers of a Pod template. */
 function containerTexts(template: unknown, field: 'name' | 'image'): string {
   return itemsOf(fieldsOf(fieldsOf(template).spec).containers)
     .map(container => textOf(container[field]))
@@ -143,7 +143,10 @@ function preparePod(pod: KubeObject, before: KubeObject | undefined): void {
   pod.spec = before ? withAdmissionDefaults(spec, fieldsOf(before.spec)) : spec
 }
 
-/** In a Pod, unlike in a template, limits are also requests, and the network of the host is entered through its ports. */
+/**
+ * The defaults of a container in a Pod, which a template does not get: requests default to limits, and with host network each port is a
+ * host port.
+ */
 function withContainerDefaults(container: Fields, isOnHost: boolean): Fields {
   const result = { ...container }
   const { limits, requests, ...resources } = fieldsOf(container.resources)
@@ -175,7 +178,7 @@ function qosClass(spec: Fields): string {
   return isBestEffort ? 'BestEffort' : isGuaranteed ? 'Guaranteed' : 'Burstable'
 }
 
-/** How long a Pod stays on a node that is not well, as in Kubernetes: five minutes. */
+/** How long a Pod tolerates a node that is not ready or unreachable, as in Kubernetes: five minutes. */
 const nodeTolerations = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map(key => ({
   key,
   operator: 'Exists',
@@ -183,11 +186,11 @@ const nodeTolerations = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unr
   tolerationSeconds: 300,
 }))
 
-/** What Kubernetes' admission adds to the spec of a Pod: how long it stays on a bad node, how important it is. */
+/** Sets what Kubernetes' admission plugins set in the spec of a Pod: default tolerations and the priority. */
 function withAdmissionDefaults(spec: Fields, before?: Fields): Fields {
   const tolerations = itemsOf(spec.tolerations)
   const result: Fields = { ...spec }
-  // A toleration of everything needs no company.
+  // A toleration of every taint makes the others redundant.
   const missing = tolerations.some(toleratesEverything)
     ? []
     : nodeTolerations.filter(({ key }) => !tolerations.some(given => toleratesTaint(given, key)))
@@ -216,7 +219,7 @@ const toleratesTaint = ({ key, effect }: Fields, taint: string) =>
 
 const toleratesEverything = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
 
-/** Seconds that a Pod is given: none without a node, as nobody would use them. */
+/** The grace period of a Pod: 0 without a node, as no kubelet would use it. */
 function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number | undefined): number {
   const { nodeName, terminationGracePeriodSeconds } = fieldsOf(spec)
   const { phase } = fieldsOf(status)
@@ -247,7 +250,7 @@ function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
       causes.push(forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers'))
       return causes
     }
-    // Kubernetes says this twice, once for every container and once for every update.
+    // Kubernetes reports this twice, for containers and for updates.
     containers.forEach(({ image }, index) => {
       if (textOf(image) === '') causes.push(requiredValue(`spec.${list}[${index}].image`))
     })
@@ -278,7 +281,7 @@ function isSameToleration(a: Fields, b: Fields): boolean {
   return equalJson(left, right)
 }
 
-/** `spec` with what may change as it was in `old`. */
+/** Returns `spec` with the updatable fields of `old`, so that the rest can be compared. */
 function withUpdatableFieldsOf(spec: Fields, old: Fields): Fields {
   const result: Fields = { ...spec }
   for (const list of ['containers', 'initContainers']) {

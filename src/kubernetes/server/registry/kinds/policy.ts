@@ -32,7 +32,7 @@ export const policyKinds: readonly KindDeclaration[] = [
   },
 ]
 
-/** The rules of `metav1.Condition`, which Kubernetes asks of few of its own kinds. */
+/** The rules of `metav1.Condition`, which Kubernetes applies to few of its own kinds. */
 function conditionErrors({ type, status, reason, lastTransitionTime }: Fields, path: string): StatusCause[] {
   const causes = qualifiedNameErrors(String(type ?? '')).map(why => invalidValue(`${path}.type`, type ?? '', why))
   const allowed = ['False', 'True', 'Unknown']

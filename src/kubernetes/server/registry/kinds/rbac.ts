@@ -97,7 +97,7 @@ function subjectsOf({ subjects }: KubeObject): Subject[] {
   return Array.isArray(subjects) ? (subjects as Subject[]) : []
 }
 
-/** Users, groups and roles are of this API group unless it is said otherwise. */
+/** The API group of users, groups and roles defaults to RBAC's. */
 function prepareBinding(binding: KubeObject): void {
   binding.roleRef = withGroup(binding.roleRef as RoleRef)
   if (!Array.isArray(binding.subjects)) return
@@ -114,7 +114,7 @@ function ruleErrors({ rules }: KubeObject, isNamespaced: boolean): StatusCause[]
   if (!Array.isArray(rules)) return []
   return (rules as Rule[]).flatMap((rule, i) => {
     const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule
-    // A field that is required is there as null when it was not sent.
+    // A required field that was not sent is null.
     const verbs = rule.verbs ?? []
     const field = `rules[${i}]`
     const causes: StatusCause[] = []

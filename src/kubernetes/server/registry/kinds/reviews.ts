@@ -3,7 +3,7 @@ import type { KindDeclaration } from './kind-declaration.ts'
 const authentication = { group: 'authentication.k8s.io', isVirtual: true, verbs: ['create'] } as const
 const authorization = { group: 'authorization.k8s.io', isVirtual: true, verbs: ['create'] } as const
 
-/** Questions: answered when they are created, and never stored. review/ has the answers. */
+/** Virtual kinds: their objects are evaluated by review/ when they are created, and never stored. */
 export const reviewKinds: readonly KindDeclaration[] = [
   {
     ...authentication,
@@ -48,7 +48,7 @@ export const reviewKinds: readonly KindDeclaration[] = [
   },
 ]
 
-/** What the subresource `token` of a ServiceAccount is asked with. */
+/** The request body of the subresource `token` of a ServiceAccount. */
 export const tokenRequestDeclaration: KindDeclaration & { typeName: string } = {
   ...authentication,
   kind: 'TokenRequest',

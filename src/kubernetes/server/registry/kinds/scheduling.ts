@@ -4,7 +4,7 @@ import { ageColumn, column, nameColumn } from '../printer-columns.ts'
 import { numberAt, numberColumn, textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
-/** The classes that are always there, for the Pods of Kubernetes itself; no others may be called `system-`. */
+/** The PriorityClasses of Kubernetes' own Pods, which every cluster has. Other names must not begin with `system-`. */
 export const systemPriorityClasses: readonly { name: string; value: number; description: string }[] = [
   {
     name: 'system-node-critical',
@@ -28,7 +28,7 @@ export const schedulingKinds: readonly KindDeclaration[] = [
     cluster: true,
     typeName: 'io.k8s.api.scheduling.v1.PriorityClass',
     hasGeneration: true,
-    // Nothing in it is a desired state.
+    // The kind has no desired state.
     incrementsGeneration: () => false,
     columns: [
       nameColumn,

@@ -12,7 +12,7 @@ export const isExternal = ({ type, externalIPs }: Fields): boolean =>
 const usesNodePorts = ({ type, allocateLoadBalancerNodePorts }: Fields): boolean =>
   type === 'NodePort' || (type === 'LoadBalancer' && allocateLoadBalancerNodePorts !== false)
 
-/** The defaults of a Service; on an update also what was given out before and is still needed. */
+/** Sets the defaults of a Service; on an update also the allocated fields that it still needs. */
 export function prepareService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): void {
   const spec: Fields = { ...fieldsOf(service.spec) }
   spec.sessionAffinity ??= 'None'
@@ -35,18 +35,18 @@ export function prepareService(service: KubeObject, before: KubeObject | undefin
   const old = fieldsOf(before.spec)
   keepAllocated(spec, old)
   dropUnneededFields(spec, old)
-  // What was balanced is not any more.
+  // The load balancer's status is removed.
   if (old.type === 'LoadBalancer' && spec.type !== 'LoadBalancer') service.status = { ...fieldsOf(service.status), loadBalancer: {} }
   allocateFields(service, reader)
 }
 
-/** What a new Service is given: its addresses and ports. */
+/** Allocates the addresses and ports of a new Service. */
 export function allocateService(service: KubeObject, reader: ObjectReader): void {
   service.spec = { ...fieldsOf(service.spec) }
   allocateFields(service, reader)
 }
 
-// A client that sends back only what it asked for keeps what it was given.
+// A client that omits allocated fields keeps their values.
 function keepAllocated(spec: Fields, old: Fields): void {
   if (hasClusterIp(old) && hasClusterIp(spec)) {
     const isSameList = equalJson(spec.clusterIPs, old.clusterIPs)
@@ -71,7 +71,7 @@ function keepAllocated(spec: Fields, old: Fields): void {
   if (needsHealthCheck(old) && needsHealthCheck(spec)) spec.healthCheckNodePort ??= old.healthCheckNodePort
 }
 
-/** What belonged to the type that the Service had, and was not changed by the writer, goes with it. */
+/** Removes fields that only the previous type of the Service needed, unless the client changed them. */
 function dropUnneededFields(spec: Fields, old: Fields): void {
   const drop = (wasNeeded: boolean, isNeeded: boolean, fields: string[]) => {
     if (!wasNeeded || isNeeded) return
@@ -100,7 +100,7 @@ function allocateFields(service: KubeObject, reader: ObjectReader): void {
       spec.clusterIP = allocation.address(service) ?? refuse(service, 'clusterIPs', 'range is full')
     }
     if (spec.clusterIP !== undefined) spec.clusterIPs ??= [spec.clusterIP]
-    // A headless Service without a selector is for any family: nobody but its user knows the endpoints.
+    // A headless Service without a selector is dual-stack: only its user knows the endpoints.
     const isOpen = isHeadless(spec) && Object.keys(fieldsOf(spec.selector)).length === 0
     spec.ipFamilies ??= isOpen ? ['IPv4', 'IPv6'] : ['IPv4']
     spec.ipFamilyPolicy ??= isOpen ? 'RequireDualStack' : 'SingleStack'
@@ -115,7 +115,7 @@ function allocateFields(service: KubeObject, reader: ObjectReader): void {
   }
 }
 
-// What is refused for its ports needs no address.
+// A Service without ports is rejected and needs no address.
 const hasPorts = ({ ports }: Fields) => itemsOf(ports).length > 0
 
 function refuse(service: KubeObject, field: string, why: string): never {

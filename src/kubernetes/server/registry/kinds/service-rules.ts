@@ -29,7 +29,7 @@ import {
 import { allocationOf, isInRange, nodePorts, portKey } from './service-allocation.ts'
 import { hasClusterIp, isExternal, isHeadless, needsHealthCheck } from './service-fields.ts'
 
-/** What is wrong with a Service; when nothing is, its addresses and ports are claimed. */
+/** Validates a Service. If it is valid, its addresses and ports are allocated to it. */
 export function validateService(service: KubeObject, before: KubeObject | undefined, reader: ObjectReader): StatusCause[] {
   const spec = fieldsOf(service.spec)
   const old = before && fieldsOf(before.spec)
@@ -72,7 +72,7 @@ function typeErrors(spec: Fields): StatusCause[] {
   }
   const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
   const ranges = textsOf(spec.loadBalancerSourceRanges)
-  // With a capital letter, as Kubernetes has it.
+  // The capital letter is Kubernetes'.
   if (ranges.length > 0 && type !== 'LoadBalancer') causes.push(forbiddenField('spec.LoadBalancerSourceRanges', onlyBalanced))
   ranges.forEach((range, index) => {
     causes.push(...cidrErrors(range.trim(), `spec.LoadBalancerSourceRanges[${index}]`))
@@ -110,8 +110,8 @@ function portErrors(spec: Fields): StatusCause[] {
     if (nodePort > 0 && onNodes.has(onNode)) causes.push(duplicateValue(`${at}.nodePort`, nodePort))
     onNodes.add(onNode)
     if (numbers.has(id)) {
-      const said = { Name: '', Protocol: port.protocol, AppProtocol: null, Port: port.port, TargetPort: 0, NodePort: 0 }
-      causes.push(duplicateValue(at, said))
+      const portStruct = { Name: '', Protocol: port.protocol, AppProtocol: null, Port: port.port, TargetPort: 0, NodePort: 0 }
+      causes.push(duplicateValue(at, portStruct))
     }
     numbers.add(id)
     return causes
@@ -136,7 +136,7 @@ function addressErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
   addresses.forEach((address, index) => {
     if (address !== 'None' || index > 0) causes.push(...ipErrors(address, `spec.clusterIPs[${index}]`))
   })
-  // This cluster has addresses of one family.
+  // The cluster is single-stack.
   if (!isHeadless(spec)) {
     families.forEach((family, index) => {
       if (family === 'IPv6') causes.push(invalidValue(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'))

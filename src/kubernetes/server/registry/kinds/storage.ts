@@ -4,9 +4,9 @@ import { storageClassWarnings } from '../warnings/index.ts'
 import { textAt, valueAtPath } from './column-values.ts'
 import type { KindDeclaration } from './kind-declaration.ts'
 
-/** What a StorageClass keeps for its life: volumes were made by it. */
+/** Immutable fields of a StorageClass: volumes were provisioned with them. */
 const fixedFields = ['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode']
-/** What marks a StorageClass as the one for claims that name none. */
+/** Annotations that mark the default StorageClass, for claims without one. */
 export const defaultClassAnnotations = ['storageclass.kubernetes.io/is-default-class', 'storageclass.beta.kubernetes.io/is-default-class']
 
 export const storageKinds: readonly KindDeclaration[] = [

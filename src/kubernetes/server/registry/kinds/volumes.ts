@@ -146,7 +146,7 @@ const modes: Readonly<Record<string, string>> = {
   ReadWriteOncePod: 'RWOP',
 }
 
-/** `RWO,RWX`, in Kubernetes' order, each once. */
+/** Distinct access modes as `RWO,RWX`, in Kubernetes' order. */
 function formatModes(list: unknown): string {
   const given = textsOf(list)
   return Object.keys(modes)
@@ -155,7 +155,7 @@ function formatModes(list: unknown): string {
     .join(',')
 }
 
-/** Fields of a PersistentVolume's spec that are not its source. */
+/** The fields of a PersistentVolume's spec that are not a volume source. */
 const volumeFields = new Set([
   'accessModes',
   'capacity',
@@ -198,7 +198,7 @@ function validateVolume({ spec }: KubeObject, before: KubeObject | undefined): S
   return causes
 }
 
-// As Go says a map.
+// A map as Go prints it.
 function goMap(map: Fields): Fields {
   return Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1)))
 }

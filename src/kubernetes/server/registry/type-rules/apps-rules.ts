@@ -81,11 +81,13 @@ export const appsRules: RuleTable = {
         return isJsonObject(rollingUpdate) ? statefulRollErrors(rollingUpdate, `${path}.rollingUpdate`) : []
       }
       const { partition = 0, maxUnavailable = null } = (rollingUpdate ?? {}) as Fields
-      const said = rollingUpdate === undefined ? null : { Partition: partition, MaxUnavailable: maxUnavailable }
+      const goRollingUpdate = rollingUpdate === undefined ? null : { Partition: partition, MaxUnavailable: maxUnavailable }
       if (type !== 'OnDelete') {
-        return [invalidValue(path, { Type: type, RollingUpdate: said }, "must be 'RollingUpdate' or 'OnDelete'")]
+        return [invalidValue(path, { Type: type, RollingUpdate: goRollingUpdate }, "must be 'RollingUpdate' or 'OnDelete'")]
       }
-      return said ? [invalidValue(`${path}.rollingUpdate`, said, "only allowed for updateStrategy 'RollingUpdate'")] : []
+      return goRollingUpdate
+        ? [invalidValue(`${path}.rollingUpdate`, goRollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")]
+        : []
     },
   },
   'apps.v1.RollingUpdateStatefulSetStrategy': { defaults: { partition: 0 } },

@@ -143,8 +143,8 @@ function policyErrors(spec: Fields, path: string): StatusCause[] {
   if (isJsonObject(podFailurePolicy)) causes.push(...failurePolicyErrors(spec, podFailurePolicy, `${path}.podFailurePolicy.rules`))
   if (isJsonObject(successPolicy)) {
     const at = `${path}.successPolicy`
-    const said = { Rules: successPolicy.rules ?? [] }
-    if (completionMode !== 'Indexed') causes.push(invalidValue(at, said, 'requires indexed completion mode'))
+    const goStruct = { Rules: successPolicy.rules ?? [] }
+    if (completionMode !== 'Indexed') causes.push(invalidValue(at, goStruct, 'requires indexed completion mode'))
     else causes.push(...successPolicyErrors(numberOf(spec.completions), successPolicy, `${at}.rules`))
   }
   const allowed = podFailurePolicy === undefined ? ['Failed', 'TerminatingOrFailed'] : ['Failed']

@@ -12,13 +12,13 @@ export const policyRules: RuleTable = {
       ])
       if (minAvailable === undefined || maxUnavailable === undefined) return causes
       // Kubernetes prints the Go struct, so the field names are Go's.
-      const said = {
+      const goStruct = {
         MinAvailable: minAvailable,
         Selector: selector,
         MaxUnavailable: maxUnavailable,
         UnhealthyPodEvictionPolicy: unhealthyPodEvictionPolicy,
       }
-      return [invalidValue(path, said, 'minAvailable and maxUnavailable cannot be both set'), ...causes]
+      return [invalidValue(path, goStruct, 'minAvailable and maxUnavailable cannot be both set'), ...causes]
     },
   },
 }

@@ -5,19 +5,20 @@ type ProjectedPath = { path: string; source: string }
 /** Warns about paths of a volume that overwrite each other. */
 export function overlapWarnings(volume: Fields): string[] {
   const { name, configMap, secret, downwardAPI, projected } = volume
-  const tell = (what: string, placed: ProjectedPath[]) =>
+  const overlapsIn = (what: string, placed: ProjectedPath[]) =>
     overlaps(placed).map(overlap => `volume ${JSON.stringify(name)} (${what}): overlapping paths: ${overlap}`)
   const warnings: string[] = []
   if (configMap !== undefined)
-    warnings.push(...tell(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, itemPaths(configMap, '')))
-  if (secret !== undefined) warnings.push(...tell(`Secret ${JSON.stringify(textOf(fieldsOf(secret).secretName))}`, itemPaths(secret, '')))
-  if (downwardAPI !== undefined) warnings.push(...tell('DownwardAPI', itemPaths(downwardAPI, '')))
+    warnings.push(...overlapsIn(`ConfigMap ${JSON.stringify(textOf(fieldsOf(configMap).name))}`, itemPaths(configMap, '')))
+  if (secret !== undefined)
+    warnings.push(...overlapsIn(`Secret ${JSON.stringify(textOf(fieldsOf(secret).secretName))}`, itemPaths(secret, '')))
+  if (downwardAPI !== undefined) warnings.push(...overlapsIn('DownwardAPI', itemPaths(downwardAPI, '')))
   if (projected !== undefined) {
     const sources = itemsOf(fieldsOf(projected).sources)
     for (const source of sources) {
       if (Object.keys(source).length === 0) warnings.push(`volume ${JSON.stringify(name)} (Projected) has no sources provided`)
     }
-    warnings.push(...tell('Projected', sources.flatMap(sourcePaths)))
+    warnings.push(...overlapsIn('Projected', sources.flatMap(sourcePaths)))
   }
   return warnings
 }
