@@ -9,7 +9,7 @@ import { makeDataDir } from '../server.testing.ts'
 import { Store } from '../storage/index.ts'
 import { authenticate, issueClientCertificate, readCertificates, ServiceAccountTokens, SigningKey, Tokens } from './index.ts'
 
-test('a client certificate names its user until its end, also on a connection that stays open', async t => {
+test('a client certificate authenticates its user until it expires, on an open connection too', async t => {
   const dataDir = makeDataDir()
   const pkiDir = join(dataDir, 'pki')
   mkdirSync(pkiDir)
@@ -37,12 +37,12 @@ test('a client certificate names its user until its end, also on a connection th
   const who = (atMs: number) => authenticate({ headers: {}, socket }, tokens, atMs)
   assert.deepEqual(who(nowMs), { ...(who(nowMs) as object), user: { name: 'sailor', groups: ['crew', 'deck', 'system:authenticated'] } })
   assert.equal(who(nowMs + hourMs + 1_000), 'wrong')
-  // A token counts for more than the certificate, even when it does not hold.
+  // A token takes precedence over the certificate, even if it is invalid.
   assert.equal(authenticate({ headers: { authorization: 'Bearer none' }, socket }, tokens, nowMs), 'wrong')
   assert.equal(authenticate({ headers: { authorization: 'Basic YTpi' }, socket }, tokens, nowMs), 'wrong')
 })
 
-test('an issued token ends by itself, also on a connection that used it', async t => {
+test('an issued token expires, on a connection that used it too', async t => {
   const dataDir = makeDataDir()
   const store = await Store.open({ dataDir, synchronous: 'OFF' })
   t.after(async () => {

@@ -26,7 +26,7 @@ describe('service accounts', () => {
   }
   const isKnown = async (token: string) => (await call('/api', { token })).code === 200
 
-  test('each namespace has a ServiceAccount and the certificate authority from its first moment', async () => {
+  test('a new namespace has a ServiceAccount and the certificate authority in its first revision', async () => {
     await make('/api/v1/namespaces', { metadata: { name: 'fresh' } })
     assert.equal((await call('/api/v1/namespaces/fresh/serviceaccounts/default')).code, 200)
     const { body } = await call('/api/v1/namespaces/fresh/configmaps/kube-root-ca.crt')
@@ -40,7 +40,7 @@ describe('service accounts', () => {
     assert.equal((await call('/api/v1/namespaces/applied/serviceaccounts/default')).code, 200)
   })
 
-  test('they come back, and go with the namespace', async () => {
+  test('they are recreated when they are deleted, and deleted with the namespace', async () => {
     await make('/api/v1/namespaces', { metadata: { name: 'short' } })
     const { body: first } = await call('/api/v1/namespaces/short/serviceaccounts/default')
     await call('/api/v1/namespaces/short/serviceaccounts/default', { method: 'DELETE' })
@@ -61,7 +61,7 @@ describe('service accounts', () => {
     assert.equal((await call('/api/v1/namespaces/short/serviceaccounts/default')).code, 404)
   })
 
-  test('everybody can check a token with the published keys', async () => {
+  test('a token can be verified with the published keys', async () => {
     const token = await tokenFor('default', 'default', { audiences: ['vault'], expirationSeconds: 900 })
     const [header = '', claims = '', signature = ''] = token.split('.')
     const { kid, alg } = JSON.parse(Buffer.from(header, 'base64url').toString())
@@ -81,7 +81,7 @@ describe('service accounts', () => {
     assert.equal(configuration.jwks_uri, `${server.server.url}/openid/v1/jwks`)
   })
 
-  test('a changed token is none', async () => {
+  test('rejects a token that was changed', async () => {
     const token = await tokenFor('default', 'default')
     const [header = '', claims = '', signature = ''] = token.split('.')
     const other = { ...JSON.parse(Buffer.from(claims, 'base64url').toString()), sub: 'system:serviceaccount:kube-system:admin' }
@@ -102,7 +102,7 @@ describe('service accounts', () => {
     }
   })
 
-  test('a token ends with its account on the connection that it was used on, and its open watches go on', async () => {
+  test('deleting the account invalidates its token on the connection that used it; open watches continue', async () => {
     await make('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'short-lived' } })
     const token = await tokenFor('default', 'short-lived')
     for (let i = 0; i < 5; i++) assert.ok(await isKnown(token))
@@ -112,7 +112,7 @@ describe('service accounts', () => {
     assert.equal(await isKnown(token), false)
   })
 
-  test('a token that is bound to a Node ends with it', async () => {
+  test('deleting a Node invalidates the tokens that are bound to it', async () => {
     await make('/api/v1/nodes', { metadata: { name: 'n1' } })
     const boundObjectRef = { apiVersion: 'v1', kind: 'Node', name: 'n1' }
     const token = await tokenFor('default', 'default', { boundObjectRef })
@@ -121,7 +121,7 @@ describe('service accounts', () => {
     assert.equal(await isKnown(token), false)
   })
 
-  test('a Secret of the type is filled in, and ends with its account', async () => {
+  test('a token Secret is filled in, and deleted with its account', async () => {
     await make('/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'old-style' } })
     const path = '/api/v1/namespaces/default/secrets'
     const annotations = { 'kubernetes.io/service-account.name': 'old-style' }
@@ -136,7 +136,7 @@ describe('service accounts', () => {
     assert.equal(text('namespace'), 'default')
     assert.equal(text('ca.crt'), server.server.caCertificate)
     assert.ok(await isKnown(text('token')))
-    // It holds as long as it stands in the Secret.
+    // The token is valid as long as the Secret contains it.
     const other = { data: { token: Buffer.from('another').toString('base64') } }
     await call(`${path}/tok`, { method: 'PATCH', type: 'application/merge-patch+json', body: other })
     assert.equal(await isKnown(text('token')), false)
@@ -144,7 +144,7 @@ describe('service accounts', () => {
     await eventually(async () => (await call(`${path}/tok`)).code === 404, 'no Secret')
   })
 
-  test('a Secret for an account that is not there goes', async () => {
+  test('a token Secret of an account that does not exist is deleted', async () => {
     const annotations = { 'kubernetes.io/service-account.name': 'nobody' }
     const path = '/api/v1/namespaces/default/secrets'
     await make(path, { metadata: { name: 'lost', annotations }, type: 'kubernetes.io/service-account-token' })
@@ -152,11 +152,11 @@ describe('service accounts', () => {
   })
 })
 
-describe('roles that the server keeps', () => {
+describe('bootstrap and aggregated roles', () => {
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   const names = (rules: unknown) => (rules as { resources?: string[] }[]).flatMap(rule => rule.resources ?? [])
 
-  test('an aggregated ClusterRole follows the roles it selects', async () => {
+  test('an aggregated ClusterRole is updated when a role that it selects changes', async () => {
     const server = await startTestServer()
     try {
       const role = async () => (await server.call<{ rules: unknown[] | null }>(`${rbac}/clusterroles/view`)).body
@@ -165,7 +165,7 @@ describe('roles that the server keeps', () => {
       await server.call(`${rbac}/clusterroles`, { body: { metadata: { name: 'boats', labels }, rules: boats } })
       const isReached = async (isThere: boolean) => {
         for (let i = 0; i < 200; i++) {
-          // Through edit to admin, by two further steps.
+          // Aggregated to admin through edit, in two further steps.
           const { body } = await server.call<{ rules: unknown[] | null }>(`${rbac}/clusterroles/admin`)
           if (names((await role()).rules).includes('boats') === isThere && names(body.rules).includes('boats') === isThere) return true
           await sleep(20)

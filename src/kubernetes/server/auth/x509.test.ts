@@ -27,7 +27,7 @@ async function issued(
   return { pem, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), certificate: new X509Certificate(pem), ca }
 }
 
-test('an authority signs itself and what it issues', async () => {
+test('an authority is self-signed and signs what it issues', async () => {
   const { certificate, ca } = await issued({ subject: [['CN', 'boat']], use: 'client' })
   assert.ok(ca.certificate.ca && ca.certificate.verify(ca.certificate.publicKey) && ca.certificate.checkIssued(ca.certificate))
   assert.ok(!certificate.ca && certificate.verify(ca.certificate.publicKey) && certificate.checkIssued(ca.certificate))
@@ -36,7 +36,7 @@ test('an authority signs itself and what it issues', async () => {
   assert.notEqual(certificate.serialNumber, (await issued({ subject: [['CN', 'boat']], use: 'client' })).certificate.serialNumber)
 })
 
-test('subjects keep their order and any letters, however long they are', async () => {
+test('subjects keep their order, any characters and any length', async () => {
   const groups = Array.from({ length: 30 }, (_, i) => ['O', `Gruppe ${i} für Jörg`] as const)
   const { certificate } = await issued({ subject: [['CN', '王, O=x'], ...groups], use: 'client' })
   const { subject } = certificate.toLegacyObject() as unknown as { subject: { CN: string; O: string[] } }
@@ -59,7 +59,7 @@ for (const name of [
   '1::',
   '::ffff:10.1.2.3',
 ]) {
-  test(`a server's certificate names ${name}, and nothing else`, async () => {
+  test(`a serving certificate covers only ${name}`, async () => {
     const { certificate } = await issued({ subject: [['CN', 'oarlock']], use: { serves: [name] } })
     const matches = (other: string) => (isIP(other) ? certificate.checkIP(other) : certificate.checkHost(other)) !== undefined
     assert.ok(matches(name), String(certificate.subjectAltName))
@@ -68,14 +68,14 @@ for (const name of [
   })
 }
 
-test('times are to the second, also beyond 2049', async () => {
+test('validity times have a resolution of one second, after 2049 too', async () => {
   for (const year of [2026, 2049, 2050, 2120]) {
     const notAfterMs = Date.UTC(year, 11, 31, 23, 59, 59)
     assert.equal(Date.parse((await issued({ subject: [['CN', 'x']], use: 'client', notAfterMs })).certificate.validTo), notAfterMs)
   }
 })
 
-// Made by the library that issued certificates before; it wrote its name as PrintableString, and signs until 2036.
+// Created by the library that issued certificates before; it encoded its name as PrintableString. Valid until 2036.
 const olderAuthority = `-----BEGIN CERTIFICATE-----
 MIIBezCCASKgAwIBAgIQZkRewPdWrwuuXB56LGuO7jAKBggqhkjOPQQDAjAeMRww
 GgYDVQQDExNvYXJsb2NrLWNhLTJjMDk0OTE0MB4XDTI2MTEyMTE2MDAwMloXDTM2
@@ -92,7 +92,7 @@ X1tnw72FlOqBhawZht53GF+du8ShRANCAAQsQx9TXaZ4r4TpZqeIbLwmRJNZhuKS
 fDdtt7CjzUfH5HDLl0xC4xcLrQ9RWpLR/fRNitAdTQyGG/ljKqMltJLc
 -----END PRIVATE KEY-----`
 
-test('an authority that something else made is named with its own bytes: TLS takes what it signs', async t => {
+test('the issuer name is a byte-for-byte copy of the subject of the authority, so TLS accepts the certificate', async t => {
   const ca = { pem: olderAuthority, key: createPrivateKey(olderKey), certificate: new X509Certificate(olderAuthority) }
   const serving = await issued({ subject: [['CN', 'oarlock']], use: { serves: ['localhost'] } }, ca)
   const client = await issued(

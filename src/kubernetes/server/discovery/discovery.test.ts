@@ -10,7 +10,7 @@ after(() => server.close())
 
 const protobuf = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
 
-test('whoever has a document already is told so', async () => {
+test('answers 304 if the client has the document already', async () => {
   for (const [path, accept] of [
     ['/apis', 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'],
     ['/openapi/v2', 'application/json'],
@@ -27,14 +27,14 @@ test('whoever has a document already is told so', async () => {
   }
 })
 
-test('OpenAPI 3 by its hash never changes, an old hash leads to the new one, a new definition makes a new hash', async () => {
+test('OpenAPI 3 is immutable at its hash, redirects from an old hash, and gets a new hash with a new definition', async () => {
   type Paths = { paths: Record<string, { serverRelativeURL: string }> }
   const urlOf = async (path: string) => (await server.call<Paths>('/openapi/v3')).body.paths[path]?.serverRelativeURL
   const url = (await urlOf('apis/coordination.k8s.io/v1'))!
   const found = await server.call(url)
   assert.deepEqual([found.code, found.headers.get('cache-control')], [200, 'public, immutable'])
   assert.ok(Date.parse(found.headers.get('expires')!) > Date.now() + 300 * 86_400_000)
-  assert.equal((await server.call(url.replace(/hash=.*/, 'hash=0123'))).code, 200, 'fetch follows to the newest')
+  assert.equal((await server.call(url.replace(/hash=.*/, 'hash=0123'))).code, 200, 'fetch follows the redirect')
 
   const define = async (type: string) => {
     const schema = { openAPIV3Schema: { type: 'object', properties: { spec: { type } } } }
@@ -53,7 +53,7 @@ test('OpenAPI 3 by its hash never changes, an old hash leads to the new one, a n
   assert.ok(one && two && one !== two)
 })
 
-test('OpenAPI 2 says what it can: no alternatives, no null, references alone', async () => {
+test('OpenAPI 2 has no alternatives and no null, and all its references resolve', async () => {
   const text = JSON.stringify((await server.call('/openapi/v2')).body)
   for (const keyword of ['oneOf', 'anyOf', 'allOf', 'nullable', 'not']) assert.ok(!text.includes(`"${keyword}":`), keyword)
   const references = [...text.matchAll(/"\$ref":"#\/definitions\/([^"]+)"/g)].map(([, name]) => name!)
@@ -64,7 +64,7 @@ test('OpenAPI 2 says what it can: no alternatives, no null, references alone', a
   )
 })
 
-test('operations have names of their own', async () => {
+test('operation IDs are unique', async () => {
   type Paths = { paths: Record<string, Record<string, { operationId?: string }>> }
   const { paths } = (await server.call<Paths>('/openapi/v2')).body
   const ids = Object.values(paths).flatMap(item => Object.values(item).flatMap(({ operationId }) => operationId ?? []))

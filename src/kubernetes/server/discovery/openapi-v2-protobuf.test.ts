@@ -4,7 +4,7 @@ import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 
 // The output of gnostic's Go library for the same JSON (openapi_v2.ParseDocument, then proto.Marshal). The whole document of a server had
 // the same length and was an equal message too, when this was written.
-test('a document is the message that gnostic makes of it', () => {
+test('encodes a document as gnostic does', () => {
   const document = {
     swagger: '2.0',
     info: { title: 'T', version: 'v1' },

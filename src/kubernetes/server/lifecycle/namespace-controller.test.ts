@@ -12,7 +12,7 @@ after(() => server.close())
 
 const formatCondition = ({ type, status, reason, message }: Condition) => `${type}=${status} ${reason}: ${message}`
 
-test('a namespace says what it waits for, as Kubernetes says it', () => {
+test('the conditions of a namespace report the remaining content as in Kubernetes', () => {
   const nothing = { resources: new Map(), finalizers: new Map(), failures: [] }
   const first = namespaceConditions(undefined, nothing, 0)
   assert.deepEqual(first.map(formatCondition), [
@@ -38,7 +38,7 @@ test('a namespace says what it waits for, as Kubernetes says it', () => {
   )
 })
 
-test('content without finalizers goes at once, the rest is told of until it is gone, then the namespace goes', async () => {
+test('content without finalizers is deleted immediately, the rest is reported, and the namespace is deleted when it is empty', async () => {
   const path = '/api/v1/namespaces/going'
   await server.call('/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'going' } } })
   const make = (name: string, finalizers?: string[]) =>

@@ -50,7 +50,7 @@ function quotaOf(namespace: string, name: string, spec: object): KubeObject {
   return { apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec }
 }
 
-/** What the objects of a namespace use, counted by hand. */
+/** The usage of the objects of a namespace, computed naively. */
 function naive(all: Iterable<Held>, namespace: string): Record<string, number> {
   const used: Record<string, number> = Object.fromEntries(Object.keys(hard).map(name => [name, 0]))
   const add = (name: string, amount: number) => {
@@ -68,7 +68,7 @@ function naive(all: Iterable<Held>, namespace: string): Record<string, number> {
 
 const limitOf = (name: string) => Number.parseInt(hard[name as keyof typeof hard], 10)
 
-test('a quota refuses exactly what a count by hand would, and says what is used, whatever is on its way to disk', async () => {
+test('agrees with a naive count on what to reject and on the usage, with pending writes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), async steps => {
       const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-quota-'))
@@ -90,7 +90,7 @@ test('a quota refuses exactly what a count by hand would, and says what is used,
             writes.push(store.remove(table, head, before))
           } else {
             const has = model.get(id)
-            // Pods keep what they ask for, and nobody counts a ConfigMap twice.
+            // The resources of a Pod do not change, and a ConfigMap is counted once.
             if (has && (next.table === 'pods' || next.table === 'configmaps')) continue
             const [was, will] = [naive(model.values(), 'a'), naive(new Map([...model, [id, next]]).values(), 'a')]
             const isOver = Object.keys(hard).some(name => will[name]! > was[name]! && will[name]! > limitOf(name))
@@ -105,7 +105,7 @@ test('a quota refuses exactly what a count by hand would, and says what is used,
           }
           if (waits) await writes.at(-1)
         }
-        // Quotas that come later count what is there already.
+        // A quota that is created later counts the existing objects.
         writes.push(store.put(store.table('resourcequotas'), undefined, quotaOf('b', 'late', { hard })))
         await Promise.all(writes)
         for (const [namespace, name] of [
@@ -126,7 +126,7 @@ test('a quota refuses exactly what a count by hand would, and says what is used,
   )
 })
 
-test('of many that come at once a quota lets in as many as it has place for', async () => {
+test('admits concurrent creates up to the limit and rejects the others', async () => {
   const server = await startTestServer()
   try {
     const base = '/api/v1/namespaces/default'
@@ -163,7 +163,7 @@ for (const [what, spec, counts] of [
     { plain: true, sized: true, ends: true, urgent: false },
   ],
 ] as const) {
-  test(`a quota for ${what} counts only such Pods`, async () => {
+  test(`a quota for ${what} counts only matching Pods`, async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-quota-'))
     const store = await Store.open({ dataDir, synchronous: 'OFF' })
     try {

@@ -4,7 +4,7 @@ import { humanDuration } from './index.ts'
 
 const [minute, hour, day] = [60, 3_600, 86_400]
 
-test('ages read as kubectl prints them', () => {
+test('formats durations as kubectl does', () => {
   for (const [seconds, want] of [
     [-5, '<invalid>'],
     [0, '0s'],

@@ -64,7 +64,7 @@ const rules = fc.array(
   { maxLength: 3 },
 )
 
-test('uncoveredRules(): who holds all of it may do all that it allows', () => {
+test('uncoveredRules(): if all parts are covered, every allowed request is covered', () => {
   fc.assert(
     fc.property(rules, rules, (held, wanted) => {
       if (uncoveredRules(held, wanted).length > 0) return
@@ -85,11 +85,11 @@ test('uncoveredRules(): who holds all of it may do all that it allows', () => {
   )
 })
 
-test('uncoveredRules(): everybody holds what they hold', () => {
+test('uncoveredRules(): rules cover themselves', () => {
   fc.assert(fc.property(rules, held => deepEqual(uncoveredRules(held, held), [])))
 })
 
-test('describeRules(): verbs of one target are told together', () => {
+test('describeRules(): combines the verbs of one target', () => {
   deepEqual(describeRules(uncoveredRules([pods(['get'])], [pods(['get', 'list', 'watch']), { verbs: ['get'], nonResourceURLs: ['/x'] }])), [
     '{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}',
     '{NonResourceURLs:["/x"], Verbs:["get"]}',

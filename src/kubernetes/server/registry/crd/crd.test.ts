@@ -33,7 +33,7 @@ const object = (plural: string, spec: unknown) => ({
   spec,
 })
 
-test('a definition is usable as soon as its creation is answered: objects, rules, discovery, watches', async () => {
+test('a kind is usable when the creation of its definition is answered: objects, validation rules, discovery', async () => {
   for (let round = 0; round < 20; round++) {
     const plural = `things${round}`
     const spec = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self > 0', message: 'must be positive' }] }
@@ -46,7 +46,7 @@ test('a definition is usable as soon as its creation is answered: objects, rules
   }
 })
 
-test('the pattern of a definition cannot stop the server', async () => {
+test('a slow pattern of a definition does not block the server', async () => {
   const spec = { type: 'string', pattern: '^(a+)+$' }
   equal((await api.call(crds, { body: definition('patterns', spec) })).code, 201)
   const attack = api.call('/apis/crd.example.com/v1/patterns', { body: object('patterns', `${'a'.repeat(60)}!`) })
@@ -54,7 +54,7 @@ test('the pattern of a definition cannot stop the server', async () => {
   equal((await attack).code, 422)
 })
 
-test('a rule of a definition cannot stop the server', async () => {
+test('an expensive validation rule of a definition does not block the server', async () => {
   const spec = {
     type: 'array',
     items: { type: 'integer' },
@@ -67,7 +67,7 @@ test('a rule of a definition cannot stop the server', async () => {
   match(body.message ?? '', /actual cost limit exceeded/)
 })
 
-test('hostile definitions are refused', async () => {
+test('rejects hostile definitions', async () => {
   const rules = (list: unknown) => ({ type: 'object', 'x-kubernetes-validations': list })
   const refusals: unknown[] = []
   for (const [index, spec] of [
@@ -85,7 +85,7 @@ test('hostile definitions are refused', async () => {
   deepEqual(refusals, Array(8).fill(422))
 })
 
-test('a default that a definition got later is in older objects too, also after a restart', async () => {
+test('a default that was added to a definition applies to older objects, before and after a restart', async () => {
   const dataDir = makeDataDir()
   let server = await startTestServer({ dataDir })
   const restart = async () => {
@@ -111,7 +111,7 @@ test('a default that a definition got later is in older objects too, also after 
     const another = { method: 'PATCH', type: 'application/merge-patch+json', body: { spec: crew({ default: 3 }).spec } }
     equal((await server.call(`${crds}/boats.crd.example.com`, another)).code, 200)
     deepEqual(await specs(), { new: { crew: 2 }, old: { crew: 3 } })
-    // What reads find, writes begin with, and keep.
+    // A write starts from the object as it is read, and stores its defaults.
     const label = { method: 'PATCH', type: 'application/merge-patch+json', body: { metadata: { labels: { a: 'b' } } } }
     equal((await server.call(`${path}/old`, label)).code, 200)
     equal((await server.call(`${crds}/boats.crd.example.com`, patch)).code, 200)

@@ -12,7 +12,7 @@ function storedOf(...services: KubeObject[]) {
   return { byKey, get: (_: string, key: string) => byKey.get(key), all: () => byKey.values(), inNamespace: () => byKey.values() }
 }
 
-test('what stored Services have is taken until they are gone', () => {
+test('the addresses and ports of a stored Service stay allocated until it is deleted', () => {
   const old = service('old', { clusterIPs: ['10.96.0.9'], ports: [{ nodePort: 30_500 }] })
   const stored = storedOf(old)
   const allocation = allocationOf(stored)
@@ -24,13 +24,13 @@ test('what stored Services have is taken until they are gone', () => {
   assert.equal(allocation.claim('10.96.0.9', other), true)
 })
 
-test('a claim whose Service was never stored holds nothing', () => {
+test('an allocation whose Service was never stored is released', () => {
   const allocation = allocationOf(storedOf())
   assert.equal(allocation.claim('10.96.1.1', service('failed', {})), true)
   assert.equal(allocation.claim('10.96.1.1', service('next', {})), true)
 })
 
-test('all ports are given out, each once, and then none', () => {
+test('allocates each port once until none is left', () => {
   const stored = storedOf()
   const allocation = allocationOf(stored)
   const ports = new Set<number>()
@@ -45,7 +45,7 @@ test('all ports are given out, each once, and then none', () => {
   assert.equal(ports.size, 32_767 - 30_086 + 1)
 })
 
-test('addresses are in the range, without its first and last', () => {
+test('the range excludes its first and last address', () => {
   const allocation = allocationOf(storedOf())
   for (let index = 0; index < 100; index++) assert.ok(isInRange(allocation.address(service('a', {}))!))
   assert.deepEqual(['10.96.0.0', '10.96.0.1', '10.96.255.254', '10.96.255.255', '10.97.0.1'].map(isInRange), [

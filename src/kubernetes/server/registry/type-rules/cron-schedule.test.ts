@@ -12,10 +12,10 @@ for (const schedule of [
   'CRON_TZ=Europe/Berlin 0 0 * * *',
   '  0  0 * * *  ',
 ]) {
-  test(`${schedule} is a schedule`, () => equal(scheduleError(schedule), undefined))
+  test(`accepts the schedule ${schedule}`, () => equal(scheduleError(schedule), undefined))
 }
 
-// The words are those of github.com/robfig/cron/v3, checked against kube-apiserver in test/conformance.
+// The messages are those of github.com/robfig/cron/v3, checked against kube-apiserver in test/conformance.
 for (const [schedule, why] of [
   ['', 'expected exactly 5 fields, found 0: []'],
   ['* * * *', 'expected exactly 5 fields, found 4: [* * * *]'],
@@ -30,10 +30,10 @@ for (const [schedule, why] of [
   ['@every x', 'failed to parse duration @every x: time: invalid duration "x"'],
   ['TZ=Mars/Base * * * * *', 'provided bad location Mars/Base: unknown time zone Mars/Base'],
 ] as const) {
-  test(`${JSON.stringify(schedule)} is none`, () => equal(scheduleError(schedule), why))
+  test(`rejects the schedule ${JSON.stringify(schedule)}`, () => equal(scheduleError(schedule), why))
 }
 
-test('time zones are those of the database, not offsets', () => {
+test('accepts time zones of the database and rejects offsets', () => {
   equal(isTimeZone('Europe/Berlin'), true)
   equal(isTimeZone('UTC'), true)
   equal(isTimeZone('Mars/Base'), false)
@@ -41,6 +41,6 @@ test('time zones are those of the database, not offsets', () => {
   equal(isTimeZone(''), false)
 })
 
-test('a long schedule that is none is refused in time', () => {
+test('rejects a long invalid schedule quickly', () => {
   equal(scheduleError(`@every ${'1'.repeat(200_000)}`)?.startsWith('failed to parse duration'), true)
 })

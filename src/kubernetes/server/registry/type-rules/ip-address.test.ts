@@ -15,10 +15,10 @@ for (const [value, ...whys] of [
   ['256.1.1.1', 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
   ['x', 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
 ] as const) {
-  test(`the address ${value}: ${whys[0] ?? 'is one'}`, () => deepEqual(whyOf(ipErrors, value), whys))
+  test(`ipErrors(${value}): ${whys[0] ?? 'valid'}`, () => deepEqual(whyOf(ipErrors, value), whys))
 }
 
-test('an IPv6 address in its shortest form', () => {
+test('canonicalIpErrors() accepts only the canonical form of IPv6', () => {
   deepEqual(whyOf(canonicalIpErrors, '2001:db8::1'), [])
   deepEqual(whyOf(canonicalIpErrors, '2001:DB8:0::1'), ['must be in canonical form ("2001:db8::1")'])
 })
@@ -35,10 +35,10 @@ for (const [value, ...whys] of [
   ['10.0.0.0', 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'],
   ['10.0.0.0/8/8', 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'],
 ] as const) {
-  test(`the range ${value}: ${whys[0] ?? 'is one'}`, () => deepEqual(whyOf(cidrErrors, value), whys))
+  test(`cidrErrors(${value}): ${whys[0] ?? 'valid'}`, () => deepEqual(whyOf(cidrErrors, value), whys))
 }
 
-test('a part of a range is smaller and within', () => {
+test('isStrictlyWithin() accepts a smaller range inside the outer one', () => {
   equal(isStrictlyWithin('10.1.0.0/16', '10.0.0.0/8'), true)
   equal(isStrictlyWithin('10.0.0.0/8', '10.0.0.0/8'), false)
   equal(isStrictlyWithin('11.0.0.0/16', '10.0.0.0/8'), false)
@@ -47,9 +47,9 @@ test('a part of a range is smaller and within', () => {
 })
 
 for (const value of ['127.0.0.1', '::1', '169.254.1.1', 'fe80::1', '224.0.0.1', 'ff02::1', '0.0.0.0', '::']) {
-  test(`no endpoint is at ${value}`, () => equal(endpointIpErrors(value, 'at').length, 1))
+  test(`endpointIpErrors() rejects ${value}`, () => equal(endpointIpErrors(value, 'at').length, 1))
 }
-test('an endpoint is at any other address', () =>
+test('endpointIpErrors() accepts other addresses', () =>
   deepEqual(
     ['10.0.0.1', '2001:db8::1', '224.1.0.1'].flatMap(ip => endpointIpErrors(ip, 'at')),
     [],

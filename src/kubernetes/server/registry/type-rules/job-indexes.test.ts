@@ -12,7 +12,7 @@ for (const [text, verdict] of [
   ['4-2', { why: 'non-increasing order, previous: 4, current: 2' }],
   ['1-2-3', { why: 'the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by \'-\'' }],
 ] as const) {
-  test(`indexes ${JSON.stringify(text)} of ten`, () => deepEqual(readIndexes(text, 10), verdict))
+  test(`readIndexes(${JSON.stringify(text)}, 10)`, () => deepEqual(readIndexes(text, 10), verdict))
 }
 
 for (const [a, b, index] of [
@@ -22,5 +22,5 @@ for (const [a, b, index] of [
   ['', '1', undefined],
   ['x,2', '2', 2],
 ] as const) {
-  test(`${JSON.stringify(a)} and ${JSON.stringify(b)} have ${index ?? 'nothing'} in common`, () => equal(firstCommonIndex(a, b, 10), index))
+  test(`firstCommonIndex(${JSON.stringify(a)}, ${JSON.stringify(b)}) is ${index}`, () => equal(firstCommonIndex(a, b, 10), index))
 }

@@ -26,5 +26,5 @@ for (const { what, object, says } of [
   { what: 'no key', object: secret(certificate, ''), says: ['tls: failed to find any PEM data in key input'] },
   { what: 'another type', object: secret('a', 'b', 'Opaque'), says: [] },
 ]) {
-  test(`what is said of ${what}`, () => assert.deepEqual(tlsWarnings(object), says))
+  test(`warnings about ${what}`, () => assert.deepEqual(tlsWarnings(object), says))
 }
