@@ -112,7 +112,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'DependencyCycle',
     field: 'spec.dependsOn',
     came: /cycle-a → cycle-b → cycle-c → cycle-a/,
-    allowed: /Take one of these out/,
+    allowed: /Remove one of these references/,
   },
   {
     name: 'cycle-b',
@@ -120,7 +120,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'DependencyCycle',
     field: 'spec.dependsOn',
     came: /cycle-b → cycle-c → cycle-a → cycle-b/,
-    allowed: /Take one of these out/,
+    allowed: /Remove one of these references/,
   },
   {
     name: 'cycle-c',
@@ -128,7 +128,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'DependencyCycle',
     field: 'spec.variablesFrom[].stackRef',
     came: /cycle-c → cycle-a → cycle-b → cycle-c/,
-    allowed: /Take one of these out/,
+    allowed: /Remove one of these references/,
   },
   {
     name: 'missing-dependency',
@@ -137,7 +137,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     waits: true,
     field: 'spec.dependsOn[0].name',
     came: /"nowhere"/,
-    allowed: /create it, or correct the name/,
+    allowed: /create it or correct the name/,
   },
   {
     name: 'missing-outputs',
@@ -146,7 +146,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     waits: true,
     field: 'spec.variablesFrom[0].stackRef.name',
     came: /"nowhere"/,
-    allowed: /create it, or correct the name/,
+    allowed: /create it or correct the name/,
   },
   {
     name: 'path-outside',
@@ -227,7 +227,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     waits: true,
     field: 'spec.variablesFrom[0].secretRef.name',
     came: /"nowhere" does not exist in namespace "default"/,
-    allowed: /create it, or correct the name/,
+    allowed: /create it or correct the name/,
   },
   {
     name: 'missing-env-secret',
@@ -236,7 +236,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     waits: true,
     field: 'spec.env[0].secretKeyRef.name',
     came: /"nowhere" does not exist in namespace "default"/,
-    allowed: /create it, or correct the name/,
+    allowed: /create it or correct the name/,
   },
   {
     name: 'no-command',
@@ -244,7 +244,7 @@ const stopped: ({ name: string; spec: object; reason: string; waits?: true } & S
     reason: 'InvalidSpec',
     field: 'spec.command.apply',
     came: /Required value/,
-    allowed: /needs a program to apply with, such as/,
+    allowed: /requires a program to apply with, such as/,
   },
   {
     name: 'reserved-variable',
@@ -330,10 +330,10 @@ describe('a Stack that cannot be right', { concurrency: 4 }, () => {
   for (const [name, input, code, want] of [
     ['YAML that cannot be read', 'a: [b\n', exitCodes.refused, /stdin:2:1: .*must be sufficiently indented/],
     ['a key that is there twice', 'a: 1\na: 2\n', exitCodes.refused, /stdin:2:1: Map keys must be unique/],
-    ['nothing', '', exitCodes.usage, /there is no object in stdin/],
+    ['nothing', '', exitCodes.usage, /no object found in stdin/],
     ['text', 'just text', exitCodes.refused, /stdin:1: must be a Kubernetes object, got "just text"/],
-    ['no apiVersion', 'kind: Stack\n', exitCodes.refused, /stdin:1: apiVersion must be a text that is not empty, got nothing/],
-    ['no name', head, exitCodes.refused, /stdin:1: metadata\.name must be a text that is not empty, got nothing/],
+    ['no apiVersion', 'kind: Stack\n', exitCodes.refused, /stdin:1: apiVersion must be a non-empty string, got nothing/],
+    ['no name', head, exitCodes.refused, /stdin:1: metadata\.name must be a non-empty string, got nothing/],
     ['no spec', `${head}metadata: { name: a }\n`, exitCodes.refused, /spec: Required value/],
     ['an unknown kind', `${head.replace('Stack', 'Stak')}metadata: { name: a }\n`, exitCodes.notFound, /no kind "Stak" in apiVersion/],
     ['an unknown namespace', manifest('a', good).replace('"default"', '"nowhere"'), exitCodes.notFound, /namespaces "nowhere" not found/],
@@ -411,13 +411,13 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
       what: 'a damaged database of states',
       file: join('state', 'state.db'),
       damage: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
-      want: /state.*restore the directory from a backup, or choose another with --data/s,
+      want: /state.*restore the directory from a backup, or choose another directory with --data/s,
     },
     {
       what: 'the key of another data directory',
       file: join('keys', 'state.key'),
       damage: () => Buffer.from(`${'ab'.repeat(32)}\n`),
-      want: /key.*put the file keys\/state\.key back that belongs to this data directory/s,
+      want: /key.*restore the file keys\/state\.key of this data directory/s,
     },
   ]) {
     test(`${what}: exit 7; with the right file again all is there`, async () => {
@@ -491,9 +491,9 @@ describe('a start that cannot work', { concurrency: 3 }, () => {
   }
 
   for (const [args, want] of [
-    [['--data', ''], /--data may not be empty/],
+    [['--data', ''], /--data must not be empty/],
     [['--http', 'nonsense'], /address "nonsense" must be HOST:PORT/],
-    [['--max-workers', '0'], /'0' is invalid.*whole number of at least 1/],
+    [['--max-workers', '0'], /'0' is invalid.*An integer >= 1 is expected/],
     [['--grace', 'soon'], /'soon' is invalid.*90s, 5m or 1h30m/],
     [['--log-level', 'loud'], /'loud' is invalid.*debug, info, warn, error/],
   ] as const) {
@@ -535,7 +535,7 @@ describe('a disk that takes nothing', { concurrency: 3 }, () => {
     disk.setReadOnly(true)
     const { code, stderr } = await up(disk.path)
     equal(code, exitCodes.dataDirectory, stderr)
-    match(stderr, /cannot be written/)
+    match(stderr, /cannot write/)
     match(stderr, /check its owner and mode, or choose another/)
     disk.setReadOnly(false)
     await isUnharmed(disk.path)

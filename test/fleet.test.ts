@@ -126,7 +126,7 @@ test('exits with 1 after --timeout and lists each Stack with its expected and ac
   try {
     const { code, stderr } = await npmStart(dataDir, ['--timeout', '1ms'])
     equal(code, 1)
-    match(stderr, /Stacks are not as expected:/)
+    match(stderr, /13 of 13 Stacks are not as expected after/)
     match(stderr, /shop\/network: (expected Ready, got \w+ \(|applied, not reconciled yet)/)
   } finally {
     removeDirectory(dataDir)
