@@ -11,24 +11,24 @@ import { type Client, leaseResource } from '../src/kubernetes/client/index.ts'
 import { eventually } from './support/eventually.ts'
 import { runOarlock } from './support/run-program.ts'
 
-// The real all-in-one: server, Stack controller, dispatch. Only the work is not done.
+// The real all-in-one: API server, Stack controller, dispatch. Only the engines are simulated.
 const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-hollow-'))
 const launcher = [process.execPath, join(import.meta.dirname, '..', 'bin', 'oarlock.js')]
-let hub: AllInOne
+let app: AllInOne
 let client: Client
 
 before(async () => {
   const port = { host: '127.0.0.1', port: 0 }
-  hub = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
-  client = hub.client
+  app = await startAllInOne({ dataDir, listen: port, http: port, launcher, version: 'test' })
+  client = app.client
 })
 
 after(async () => {
-  await hub?.stop({ graceMs: 1_000 })
+  await app?.stop({ graceMs: 1_000 })
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-async function leftOf(pool: string) {
+async function countObjects(pool: string) {
   const labelSelector = `${labels.pool}=${pool}`
   const [workers, leases, stacks, runs] = await Promise.all([
     client.resource(workerResource).listAll({ labelSelector }),
@@ -42,7 +42,7 @@ async function leftOf(pool: string) {
 const nothing = { workers: 0, leases: 0, stacks: 0, runs: 0 }
 
 describe('hollow workers', () => {
-  test('20 of them take the Runs of 40 Stacks to Succeeded, and nothing is left of them', async () => {
+  test('20 hollow workers execute the Runs of 40 Stacks and leave no objects behind', async () => {
     const { HollowFleet, StackLoad, parseProfile } = await hollowWorkers()
     const pool = 'twenty'
     await client.resource(workerPoolResource).create({ metadata: { name: pool }, spec: { mode: 'External', max: 20 } })
@@ -56,7 +56,7 @@ describe('hollow workers', () => {
       onRunEnded: (run, phase) => load.onRunEnded(run, phase),
     })
     await fleet.start()
-    assert.deepEqual(await leftOf(pool), { ...nothing, workers: 20, leases: 20 })
+    assert.deepEqual(await countObjects(pool), { ...nothing, workers: 20, leases: 20 })
     load.start()
     await eventually(() => load.changes >= 40, '40 changes', 30_000)
     await load.stop(30_000)
@@ -73,41 +73,41 @@ describe('hollow workers', () => {
     })
     assert.equal(await load.remove(30_000), 0)
     stopCounting()
-    assert.equal(patchesOfNothing, 0, 'what was let go is not let go again while the watch has not told that it is gone')
+    assert.equal(patchesOfNothing, 0, 'a finalizer was removed again before the watch delivered the deletion')
     await fleet.stop()
-    assert.deepEqual(await leftOf(pool), nothing)
+    assert.deepEqual(await countObjects(pool), nothing)
     assert.deepEqual(errors, [])
   })
 
-  test('a worker whose Lease is taken away is lost: it reports nothing more', async () => {
+  test('a worker whose Lease was deleted counts as lost and reports nothing more', async () => {
     const { HollowFleet, emptyProfile } = await hollowWorkers()
     const fleet = new HollowFleet({ client, prefix: 'gone', workers: 2, pool: 'gone', renewMs: 200, profile: emptyProfile })
     await fleet.start()
     await client.resource(leaseResource).delete('gone-1', { namespace: systemNamespace })
-    await eventually(() => fleet.counts.lost === 1, 'the loss is noticed')
+    await eventually(() => fleet.counts.lost === 1, 'the worker to notice')
     await fleet.stop()
     await client.resource(workerResource).delete('gone-1')
-    assert.deepEqual(await leftOf('gone'), nothing)
+    assert.deepEqual(await countObjects('gone'), nothing)
   })
 
-  test('the command says what it did as JSON, and takes away its pool, too', async () => {
+  test('the command prints a JSON report and deletes its pool', async () => {
     const profile = join(dataDir, 'profile.json')
     writeFileSync(profile, JSON.stringify({ phases: { planning: '2ms' }, changeShare: 0.5 }))
     const args = ['--workers', '5', '--runs-per-second', '20', '--stacks', '5', '--duration', '1s', '--renew', '300ms', '-o', 'json']
-    const { code, stdout, stderr } = await runOarlock(['hollow', ...['--kubeconfig', hub.kubeconfigPath, '--profile', profile], ...args])
+    const { code, stdout, stderr } = await runOarlock(['hollow', ...['--kubeconfig', app.kubeconfigPath, '--profile', profile], ...args])
     assert.equal(code, 0, stderr)
     const report = JSON.parse(stdout) as HollowReport
     assert.deepEqual(report.workers, { requested: 5, registered: 5, lost: 0 })
     assert.ok(report.renewals.succeeded >= 5)
     assert.ok(report.runs && report.runs.succeeded >= 5 && report.runs.failed === 0)
-    assert.deepEqual(await leftOf('hollow'), nothing)
+    assert.deepEqual(await countObjects('hollow'), nothing)
     assert.equal(await client.resource(workerPoolResource).getOrUndefined('hollow'), undefined)
   })
 
-  test('a profile that cannot be meant ends the command before it does anything', async () => {
+  test('rejects an invalid profile before it creates anything', async () => {
     const profile = join(dataDir, 'wrong.json')
     writeFileSync(profile, JSON.stringify({ failureShare: 7 }))
-    const { code, stderr } = await runOarlock([...['hollow', '--workers', '1', '--kubeconfig', hub.kubeconfigPath, '--profile', profile]])
+    const { code, stderr } = await runOarlock([...['hollow', '--workers', '1', '--kubeconfig', app.kubeconfigPath, '--profile', profile]])
     assert.equal(code, 2)
     assert.match(stderr, /failureShare 7 must be a number from 0 to 1/)
   })

@@ -26,7 +26,7 @@ export type HollowOptions = AccessOptions & {
   output?: string
 }
 
-/** What `-o json` prints at the end, and what the last line says. Times are in milliseconds. */
+/** The result, as `-o json` prints it. */
 export type HollowReport = {
   workers: { requested: number; registered: number; lost: number }
   renewals: { succeeded: number; late: number; failed: number; p50Ms: number; p99Ms: number; maxMs: number }
@@ -41,32 +41,32 @@ export type HollowReport = {
     changeToAssigned: { p50Ms: number; p99Ms: number; maxMs: number }
     changeToEnd: { p50Ms: number; p99Ms: number; maxMs: number }
   }
-  /** From the beginning of the registration. */
+  /** Since the start of the registration. */
   seconds: number
-  /** From when all had registered until the last Run had ended. */
+  /** From the registration of the last worker to the end of the last Run. */
   loadSeconds: number
   rssMb: number
   errors: number
 }
 
-/** How long Runs under way, and then Stacks that are deleted, may take to end. */
-const endWithinMs = 60_000
+/** Timeout for the Runs in progress, and then for the deletion of the Stacks. */
+const cleanUpTimeoutMs = 60_000
 const progressEveryMs = 1_000
 
 /**
- * `oarlock hollow --workers N`: registers N workers that do nothing, and with --runs-per-second makes Stacks for them to work on. Ends
- * after --duration or with the first signal, and takes away what it made; a second signal ends it at once. Returns the exit code.
+ * `oarlock hollow --workers N`: registers N simulated workers, and with --runs-per-second creates and changes Stacks. Ends after
+ * --duration or with the first signal, and deletes what it created; a second signal exits immediately. Returns the exit code.
  */
 export async function hollow(options: HollowOptions): Promise<number> {
   const { HollowFleet, StackLoad, emptyProfile } = await hollowWorkers()
   const profile = options.profile === undefined ? emptyProfile : await readProfile(options.profile)
   const [client, renewalClient] = await Promise.all([connect(options), connect(options)])
-  const stop = stopper(options.duration)
+  const stop = createStop(options.duration)
   const prefix = `hollow-${Math.floor(Math.random() * 36 ** 5)
     .toString(36)
     .padStart(5, '0')}`
-  const errors = new Errors()
-  const onError = (error: unknown) => errors.see(error)
+  const errors = new ErrorSummary()
+  const onError = (error: unknown) => errors.add(error)
   const { workers, pool, runsPerSecond } = options
   const load =
     runsPerSecond === undefined
@@ -91,11 +91,11 @@ export async function hollow(options: HollowOptions): Promise<number> {
     return reportOf(fleet, load, { requested: workers, seconds, loadSeconds, errors: errors.count })
   }
   const progress = showProgress(report, options.output === 'json')
-  let isPoolOurs = false
-  let left = 0
+  let isPoolCreated = false
+  let remaining = 0
   let final: HollowReport
   try {
-    isPoolOurs = await makePool(client, pool, workers)
+    isPoolCreated = await ensurePool(client, pool, workers)
     await Promise.race([fleet.start(), stop.stopped])
     fleet.resetLatencies()
     readyMs = performance.now()
@@ -104,26 +104,26 @@ export async function hollow(options: HollowOptions): Promise<number> {
     await stop.stopped
   } finally {
     stop.ending()
-    await load?.stop(endWithinMs)
+    await load?.stop(cleanUpTimeoutMs)
     final = report()
-    if (load && !options.keep) left = await load.remove(endWithinMs)
+    if (load && !options.keep) remaining = await load.remove(cleanUpTimeoutMs)
     await fleet.stop()
-    if (isPoolOurs && !options.keep) await client.resource(workerPoolResource).delete(pool).catch(onError)
+    if (isPoolCreated && !options.keep) await client.resource(workerPoolResource).delete(pool).catch(onError)
     await Promise.all([client.close(), renewalClient.close()])
     progress.end()
     stop.end()
   }
   if (options.output === 'json') print(await serialize(final, 'json'))
-  else for (const line of linesOf(final)) print(line)
-  errors.tell()
-  if (left > 0) note(`${left} Stacks or Runs are not gone yet; look with: oarlock get stacks,runs`)
-  return final.workers.lost > 0 || final.errors > 0 || left > 0 ? exitCodes.failed : exitCodes.done
+  else for (const line of formatReport(final)) print(line)
+  errors.print()
+  if (remaining > 0) note(`${remaining} Stacks or Runs still exist; list them with: oarlock get stacks,runs`)
+  return final.workers.lost > 0 || final.errors > 0 || remaining > 0 ? exitCodes.failed : exitCodes.done
 }
 
 async function connect({ server, tokenFile, kubeconfig, context, connections, namespace }: HollowOptions): Promise<Client> {
   const common = { connections, userAgent: 'oarlock-hollow', fieldManager: 'oarlock-hollow' }
   if (server === undefined) return await createClient({ ...common, kubeconfig: findKubeconfig(kubeconfig), context })
-  if (tokenFile === undefined) throw usageError('--server needs --token-file', 'or name a kubeconfig with --kubeconfig')
+  if (tokenFile === undefined) throw usageError('--server requires --token-file', 'or use a kubeconfig with --kubeconfig')
   const caCertificate = process.env.OARLOCK_CA_FILE || undefined
   return await createClient({ ...common, cluster: { server, tokenFile, caCertificate, namespace } })
 }
@@ -140,8 +140,8 @@ async function readProfile(path: string): Promise<HollowProfile> {
   }
 }
 
-/** True when it was made, and is to be taken away at the end. */
-async function makePool(client: Client, name: string, workers: number): Promise<boolean> {
+/** Returns true if it created the pool, which is then deleted at the end. */
+async function ensurePool(client: Client, name: string, workers: number): Promise<boolean> {
   try {
     const spec = { mode: 'External', lifecycle: 'Warm', max: workers } as const
     await client.resource(workerPoolResource).create({ metadata: { name }, spec })
@@ -151,23 +151,23 @@ async function makePool(client: Client, name: string, workers: number): Promise<
   }
   const { mode } = (await client.resource(workerPoolResource).get(name)).spec
   if (mode !== 'External') {
-    throw new CliError(`pool "${name}" has mode ${mode}; hollow workers join one of mode External`, {
+    throw new CliError(`pool "${name}" has mode ${mode}; hollow workers need a pool of mode External`, {
       exitCode: exitCodes.usage,
-      hint: 'name another with --pool; one that does not exist is made',
+      hint: 'choose another with --pool; a pool that does not exist is created',
     })
   }
   return false
 }
 
-/** Ends when the time that was asked for is over, counted from `begin`, or with a signal; a second signal ends the process. */
-function stopper(duration: string | undefined): { stopped: Promise<void>; begin(): void; ending(): void; end(): void } {
+/** Resolves after `duration`, counted from `begin`, or with a signal; a second signal exits the process. */
+function createStop(duration: string | undefined): { stopped: Promise<void>; begin(): void; ending(): void; end(): void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   let timer: NodeJS.Timeout | undefined
   let isEnding = false
   const onSignal = () => {
     if (isEnding) process.exit(exitCodes.interrupted)
     isEnding = true
-    note('takes away what it made; once more ends at once, and leaves it')
+    note('deleting what this test created (press Ctrl-C again to exit immediately and leave it)')
     resolve()
   }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
@@ -181,18 +181,18 @@ function stopper(duration: string | undefined): { stopped: Promise<void>; begin(
   }
 }
 
-/** Errors of a fleet come by the thousand: each text is told once, with how often it came. */
-class Errors {
+/** A fleet can fail thousands of times: each distinct message is printed once, with its count. */
+class ErrorSummary {
   readonly #counts = new Map<string, number>()
   count = 0
 
-  see(error: unknown): void {
+  add(error: unknown): void {
     this.count++
     const text = String((error as Error)?.message ?? error).replaceAll(/hollow-\w+-\d+(-\w+)*/g, 'hollow-…')
     if (this.#counts.has(text) || this.#counts.size < 20) this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1)
   }
 
-  tell(): void {
+  print(): void {
     for (const [text, count] of this.#counts) note(`${count} times: ${text}`)
   }
 }
@@ -205,12 +205,12 @@ function reportOf(
   const { registered, lost, renewals, lateRenewals, failedRenewals, started, succeeded, failed, canceled, revoked } = counts
   return {
     workers: { requested, registered, lost },
-    renewals: { succeeded: renewals, late: lateRenewals, failed: failedRenewals, ...timesOf(renewalLatencies) },
+    renewals: { succeeded: renewals, late: lateRenewals, failed: failedRenewals, ...percentilesOf(renewalLatencies) },
     ...(load && {
       runs: {
         ...{ changes: load.changes, skipped: load.skipped, started, succeeded, failed, canceled, revoked },
-        changeToAssigned: timesOf(load.assignedLatencies),
-        changeToEnd: timesOf(load.endedLatencies),
+        changeToAssigned: percentilesOf(load.assignedLatencies),
+        changeToEnd: percentilesOf(load.endedLatencies),
       },
     }),
     seconds: rounded(seconds),
@@ -221,38 +221,39 @@ function reportOf(
 }
 
 const rounded = (value: number) => Math.round(value * 10) / 10
-const timesOf = (times: Latencies) => ({
+const percentilesOf = (times: Latencies) => ({
   p50Ms: rounded(times.percentile(50)),
   p99Ms: rounded(times.percentile(99)),
   maxMs: rounded(times.maxMs),
 })
-const said = ({ p50Ms, p99Ms, maxMs }: { p50Ms: number; p99Ms: number; maxMs: number }) =>
+const formatPercentiles = ({ p50Ms, p99Ms, maxMs }: { p50Ms: number; p99Ms: number; maxMs: number }) =>
   `p50 ${p50Ms} ms, p99 ${p99Ms} ms, max ${maxMs} ms`
 
-function linesOf({ workers, renewals, runs, seconds, rssMb }: HollowReport): string[] {
+function formatReport({ workers, renewals, runs, seconds, rssMb }: HollowReport): string[] {
   return [
     `workers   ${workers.registered} registered, ${workers.lost} lost; ${formatDuration(seconds * 1_000)}, ${rssMb} MB`,
-    `renewals  ${renewals.succeeded} succeeded, ${renewals.late} late, ${renewals.failed} failed; ${said(renewals)}`,
+    `renewals  ${renewals.succeeded} succeeded, ${renewals.late} late, ${renewals.failed} failed; ${formatPercentiles(renewals)}`,
     ...(runs
       ? [
           `changes   ${runs.changes} sent, ${runs.skipped} skipped`,
           `runs      ${runs.started} started, ${runs.succeeded} succeeded, ${runs.failed} failed, ${runs.canceled} canceled, ${runs.revoked} revoked`,
-          `assigned  ${said(runs.changeToAssigned)} after the change`,
-          `ended     ${said(runs.changeToEnd)} after the change`,
+          `assigned  ${formatPercentiles(runs.changeToAssigned)} after the change`,
+          `ended     ${formatPercentiles(runs.changeToEnd)} after the change`,
         ]
       : []),
   ]
 }
 
-/** One line a second on a terminal; in a log, one every ten. */
+/** One line a second on a terminal, otherwise one every ten seconds. */
 function showProgress(report: () => HollowReport, isQuiet: boolean): { end(): void } {
   const isLive = process.stderr.isTTY === true
   const screen = isLive ? new LiveScreen(process.stderr) : undefined
-  let before = report()
+  let previous = report()
   const timer = setInterval(
     () => {
       const now = report()
-      const perSecond = (what: (report: HollowReport) => number) => Math.round((what(now) - what(before)) / (now.seconds - before.seconds))
+      const perSecond = (count: (report: HollowReport) => number) =>
+        Math.round((count(now) - count(previous)) / (now.seconds - previous.seconds))
       const { workers, renewals, runs } = now
       const line = [
         `${workers.registered}/${workers.requested} workers${workers.lost > 0 ? `, ${workers.lost} lost` : ''}`,
@@ -262,7 +263,7 @@ function showProgress(report: () => HollowReport, isQuiet: boolean): { end(): vo
       ].join(' · ')
       if (screen) screen.draw([line.slice(0, (process.stderr.columns ?? 80) - 1)])
       else if (!isQuiet) note(line)
-      before = now
+      previous = now
     },
     isLive ? progressEveryMs : progressEveryMs * 10,
   )

@@ -14,70 +14,70 @@ import { TimerWheel } from './timer-wheel.ts'
 
 export type HollowFleetOptions = {
   readonly client: Client
-  /** For Leases, which a real worker renews over a connection of its own; behind other writes they would come late. Default: `client`. */
+  /** For Leases: a real worker renews over a connection of its own, and renewals queued behind other writes would be late. Default: `client`. */
   readonly renewalClient?: Client
-  /** Workers are named `<prefix>-0`, `<prefix>-1`, …; no other fleet may have the same. */
+  /** Workers are named `<prefix>-0`, `<prefix>-1`, …; the prefix must be unique. */
   readonly prefix: string
   readonly workers: number
   readonly pool: string
   readonly profile: HollowProfile
-  /** How often each renews its Lease, which lasts five times as long. Default: 2,000. */
+  /** Interval between renewals of a Lease, which lasts five times as long. Default: 2,000. */
   readonly renewMs?: number
   readonly version?: string
   readonly random?: () => number
-  /** A Run was given to one of ours. */
+  /** A worker of the fleet starts a Run. */
   onRunStarted?(run: Run): void
-  /** A Run of ours has ended; undefined: it was taken from us. */
+  /** A Run of the fleet has ended; undefined: another process ended or reassigned it. */
   onRunEnded?(run: Run, phase: string | undefined): void
   onError?(error: unknown): void
 }
 
-/** A worker's Lease lasts for so many renewals, as for a real one (`lease-timings.ts`: 2 s and 10 s). */
+/** As for a real worker (`lease-timings.ts`: 2 s and 10 s). */
 const renewalsPerLease = 5
-/** Nothing is written in the last tenth of a Lease (invariant 2). */
+/** Nothing is written during the last tenth of a Lease (invariant 2). */
 const writableLeaseShare = 0.9
-/** Registrations and ends under way at once. */
+/** Concurrent registrations, and deregistrations. */
 const registrationConcurrency = 64
-/** Renewals under way at once; more wait here, as a server answers 429 to one user who has too many waiting there. */
+/** Concurrent renewals; further ones wait here, because a server responds 429 to a user with too many requests in its queue. */
 const renewalConcurrency = 128
-/** How often the wheel of renewals is turned. */
+/** Resolution of the timer wheel. */
 const tickMs = 10
 
 const startedPhases = runPhases.filter(phase => phase !== 'Queued' && phase !== 'Assigned')
 
-/** As much of a worker as is kept of each. */
+/** The state of one worker. */
 type HollowWorker = {
   readonly registration: Registration
-  /** When its last renewal that succeeded was sent, by `performance.now()`. */
+  /** When its last successful renewal was sent, by `performance.now()`. */
   renewedAtMs: number
   isRenewing: boolean
-  /** Key of the Run it works on. */
+  /** Key of its current Run. */
   run: string | undefined
   idleSinceMs: number
   readonly statusReporter: WorkerStatusReporter
 }
 
-/** What the fleet has done since its start. */
+/** Counted since the start of the fleet. */
 export type FleetCounts = {
   registered: number
-  /** Workers whose Lease was taken away: somebody decided that they were dead. */
+  /** Workers whose Lease was deleted: they were declared lost. */
   lost: number
   renewals: number
-  /** Turns for a renewal at which the one before had no answer yet. */
+  /** Renewals skipped because the previous one had no response yet. */
   lateRenewals: number
-  /** Renewals without an answer that counts. */
+  /** Renewals that failed with an error other than a lost Lease. */
   failedRenewals: number
   started: number
   succeeded: number
   failed: number
   canceled: number
-  /** Runs that were taken from us. */
+  /** Runs that another process ended or reassigned. */
   revoked: number
 }
 
 /**
- * Many workers in one process: real Workers and Leases, real reports of Runs, no work. It differs from as many processes in three
- * points: renewals come from one wheel instead of a thread for each; one watch brings the Runs of all; it does not drain.
+ * Many workers in one process: real Workers, Leases and status reports, but no engines. It differs from as many processes in three
+ * points: one timer wheel renews all Leases, instead of a thread each; one watch delivers the Runs of all; it does not drain.
  */
 export class HollowFleet {
   readonly #options: HollowFleetOptions
@@ -98,9 +98,9 @@ export class HollowFleet {
     canceled: 0,
     revoked: 0,
   }
-  /** From when a renewal was due to its answer. */
+  /** From the time a renewal was due to its response. */
   renewalLatencies = new Latencies()
-  /** Renewals that are due, by index of the worker, with since when; each worker is in it once at most. */
+  /** When renewals became due, by index of the worker: at most one entry for each worker. */
   readonly #due = new Map<number, number>()
   #renewing = 0
   #timer: NodeJS.Timeout | undefined
@@ -114,34 +114,34 @@ export class HollowFleet {
     this.#workers = new Array(options.workers).fill(undefined)
   }
 
-  /** Runs under way. */
+  /** Number of Runs in progress. */
   get activeRuns(): number {
     return this.#executions.size
   }
 
   /**
-   * Registers all workers; each renews its Lease from then on and takes Runs.
-   * @throws {RegisterError} of the first that could not register; call {@link stop} also then.
+   * Registers all workers; each then renews its Lease and executes Runs.
+   * @throws {RegistrationError} of the first worker that failed to register; call {@link stop} even then.
    */
   async start(): Promise<void> {
     const { workers } = this.#options
-    const turns = new TimerWheel(workers, this.#renewMs, performance.now())
-    this.#timer = setInterval(() => turns.due(performance.now(), (index, dueMs) => this.#renew(index, dueMs)), tickMs)
+    const wheel = new TimerWheel(workers, this.#renewMs, performance.now())
+    this.#timer = setInterval(() => wheel.due(performance.now(), (index, dueMs) => this.#renew(index, dueMs)), tickMs)
     this.#watching = this.#watchRuns()
     this.#starting = forEachIndex(workers, index => this.#register(index))
     await this.#starting
   }
 
-  /** Forgets the times of renewals so far, as after the registration. */
+  /** Discards the latencies so far, as after the registration. */
   resetLatencies(): void {
     this.renewalLatencies = new Latencies()
   }
 
-  /** Takes no new Run, lets those under way end, takes all Workers and Leases away. */
+  /** Starts no further Run, waits for those in progress, deletes all Workers and Leases. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#watching
-    // Its error is the caller's already.
+    // The caller of `start` has received its error.
     await this.#starting?.catch(() => {})
     await Promise.all(this.#executions)
     await forEachIndex(this.#workers.length, async index => {
@@ -244,7 +244,7 @@ export class HollowFleet {
   async #watchRuns(): Promise<void> {
     const { client, onError } = this.#options
     await listWatch(client, runResource, {
-      // What a worker takes has a worker and was not begun; what it does to a Run itself is no news to it.
+      // Only assigned Runs that have not started: the worker's own changes to a Run need not be delivered back.
       fieldSelector: ['spec.workerName!=', ...startedPhases.map(phase => `status.phase!=${phase}`)].join(','),
       signal: this.#stopping.signal,
       onReplace: runs => {
@@ -305,11 +305,11 @@ export class HollowFleet {
   }
 }
 
-/** Does something for 0, 1, …, `count` - 1, some at once. */
+/** Calls `work` for 0, 1, …, `count` - 1, with bounded concurrency. */
 async function forEachIndex(count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0
-  const take = async () => {
+  const consume = async () => {
     while (next < count) await work(next++)
   }
-  await Promise.all(Array.from({ length: registrationConcurrency }, take))
+  await Promise.all(Array.from({ length: registrationConcurrency }, consume))
 }

@@ -5,7 +5,7 @@ import { Latencies } from './latencies.ts'
 import { emptyProfile, parseProfile } from './profile.ts'
 import { TimerWheel } from './timer-wheel.ts'
 
-test('a profile draws times from its percentiles', () => {
+test('a profile interpolates durations between its percentiles', () => {
   const { phases, failureShare, changeShare } = parseProfile({
     phases: { planning: { p0: '1s', p50: '4s', p100: '16s' }, applying: '250ms' },
     failureShare: 0.02,
@@ -16,7 +16,7 @@ test('a profile draws times from its percentiles', () => {
   equal(emptyProfile.phases.applying(0.5), 0)
 })
 
-test('a profile that cannot be meant is refused with the field, what came and what is allowed', () => {
+test('rejects an invalid profile with the field, its value and what is allowed', () => {
   throws(() => parseProfile([]), /the profile must be a JSON object, got \[\]/)
   throws(() => parseProfile({ faliureShare: 1 }), /"faliureShare"; allowed are phases, failureShare, changeShare/)
   throws(() => parseProfile({ phases: { plan: '1s' } }), /phases has "plan"; allowed are preparing, planning, applying/)
@@ -28,33 +28,33 @@ test('a profile that cannot be meant is refused with the field, what came and wh
   throws(() => parseProfile({ failureShare: 2 }), /failureShare 2 must be a number from 0 to 1/)
 })
 
-test('each has one turn in every period, whenever the wheel is looked at', () => {
+test('each timer fires once in every period, however irregularly the wheel is advanced', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 50 }), fc.array(fc.integer({ min: 1, max: 900 }), { maxLength: 40 }), (count, steps) => {
-      const turns = new TimerWheel(count, 1_000, 5_000)
-      const given = new Array<number>(count).fill(0)
+      const wheel = new TimerWheel(count, 1_000, 5_000)
+      const fired = new Array<number>(count).fill(0)
       let nowMs = 5_000
       for (const step of [...steps, 1]) {
         nowMs += step
-        turns.due(nowMs, (index, dueMs) => {
-          given[index]!++
+        wheel.due(nowMs, (index, dueMs) => {
+          fired[index]!++
           ok(dueMs <= nowMs && dueMs > nowMs - step - 1_000 / count - 1, `due at ${dueMs}, now ${nowMs}`)
         })
       }
       const periods = (nowMs - 5_000) / 1_000
-      for (const times of given) ok(times === Math.floor(periods) || times === Math.ceil(periods), `${times} turns in ${periods} periods`)
+      for (const times of fired) ok(times === Math.floor(periods) || times === Math.ceil(periods), `${times} times in ${periods} periods`)
     }),
   )
 })
 
-test('after a standstill each has one turn, not one for each period', () => {
-  const turns = new TimerWheel(4, 1_000, 0)
-  const given: number[] = []
-  turns.due(10_500, index => given.push(index))
-  deepEqual(given.sort(), [0, 1, 2, 3])
+test('after a pause each timer fires once, not once for each period', () => {
+  const wheel = new TimerWheel(4, 1_000, 0)
+  const fired: number[] = []
+  wheel.due(10_500, index => fired.push(index))
+  deepEqual(fired.sort(), [0, 1, 2, 3])
 })
 
-test('a percentile of times is at most 4.5% above the exact one', () => {
+test('a percentile is at most 4.5% above the exact one', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0.01, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 200 }),

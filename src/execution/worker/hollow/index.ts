@@ -1,8 +1,8 @@
 /**
- * Hollow workers: many in one process, real to everyone who talks to them, that do nothing. Start reading at `hollow-fleet.ts`.
- * In: a client, a profile of how long Runs take (`profile.ts`). Out: Workers, renewed Leases, reported Runs, and how long answers took.
- * Registration, renewals and reports are those of real workers (`../lease/registration.ts`, `../lease/lease-renewal.ts`, `../run/run-reporter.ts`).
- * `stack-load.ts` makes what they work on. Not here: what is printed of it (`cli/commands/hollow.ts`).
+ * @module worker/hollow: many simulated workers in one process, for load tests. Start reading at `hollow-fleet.ts`.
+ * In: a client, a profile of the durations of Runs (`profile.ts`). Out: Workers, renewed Leases, reported Runs, latencies.
+ * Registration, renewals and reports are those of real workers (`../lease/`, `../run/run-reporter.ts`). `stack-load.ts` creates the Runs.
+ * Not here: the command and its output (`cli/commands/hollow.ts`).
  */
 export { type FleetCounts, HollowFleet, type HollowFleetOptions } from './hollow-fleet.ts'
 export type { Latencies } from './latencies.ts'

@@ -3,7 +3,7 @@ const perOctave = 16
 const lowestMs = 0.01
 const buckets = 30 * perOctave
 
-/** Counts times in buckets of rising width, so that any number of them takes the same little memory. */
+/** A histogram with exponential buckets: constant memory for any number of values. */
 export class Latencies {
   readonly #counts = new Float64Array(buckets)
   #count = 0
@@ -24,7 +24,7 @@ export class Latencies {
     this.#maxMs = Math.max(this.#maxMs, ms)
   }
 
-  /** The upper end of the bucket that the percentile falls into, in milliseconds; 0 when there are none. */
+  /** The upper bound of the bucket that contains the percentile, in milliseconds; 0 without values. */
   percentile(percent: number): number {
     const wanted = (this.#count * percent) / 100
     let seen = 0

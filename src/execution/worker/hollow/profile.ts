@@ -2,17 +2,17 @@ import { durationSampler, ProfileError, profileRecord, type WorkPhase, workPhase
 
 export { ProfileError }
 
-/** How long simulated Runs take and how they end. */
+/** The durations and results of simulated Runs. */
 export type HollowProfile = {
-  /** By phase: draws a time in milliseconds for a chance 0 ≤ x < 1. */
+  /** For each phase: the duration in milliseconds at a random number 0 ≤ x < 1. */
   readonly phases: Readonly<Record<WorkPhase, (chance: number) => number>>
-  /** This share of Runs fails, at the end of its last phase. */
+  /** The share of Runs that fails, at the end of the last phase. */
   readonly failureShare: number
-  /** This share of Runs has something to change, and an Applying phase. */
+  /** The share of Runs that has changes, and so a phase Applying. */
   readonly changeShare: number
 }
 
-/** One file serves `oarlock simulate`, too: the last ones are read there only. */
+/** The last fields are read only by `oarlock simulate`, which uses the same file. */
 const fields = [
   'phases',
   'failureShare',
@@ -22,9 +22,9 @@ const fields = [
 
 /**
  * Reads a profile: `{ "phases": { "preparing": T, "planning": T, "applying": T }, "failureShare": 0.02, "changeShare": 0.3 }`.
- * T is a duration such as `250ms`, or percentiles such as `{ "p0": "1s", "p50": "4s", "p99": "1m" }`: a time is drawn from the line
- * through them, whose duration axis is logarithmic, as times of real work are. Before the first and after the last it is flat. A phase
- * that is left out takes no time. Defaults: failureShare 0, changeShare 1.
+ * T is a duration such as `250ms`, or percentiles such as `{ "p0": "1s", "p50": "4s", "p99": "1m" }`: durations are interpolated between
+ * them on a logarithmic axis, and are constant before the first and after the last. A phase that is not listed takes no time.
+ * Defaults: failureShare 0, changeShare 1.
  * @throws {ProfileError}
  */
 export function parseProfile(value: unknown): HollowProfile {
@@ -43,7 +43,7 @@ export function parseProfile(value: unknown): HollowProfile {
   }
 }
 
-/** No work at all: what is measured then is everything around it. */
+/** Runs that take no time and succeed: measures only the overhead. */
 export const emptyProfile = parseProfile({})
 
 function parseShare(field: string, value: unknown, ifAbsent: number): number {

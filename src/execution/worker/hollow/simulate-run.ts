@@ -8,16 +8,16 @@ export type SimulatedRunOptions = {
   readonly reporter: RunReporter
   readonly profile: HollowProfile
   readonly random: () => number
-  /** Waits so many milliseconds. */
+  /** Resolves after `ms` milliseconds. */
   sleep(ms: number): Promise<void>
 }
 
 type RunResult = Partial<RunStatus> & Pick<RunStatus, 'phase'>
 
 /**
- * Reports a Run through the phases that a real one goes through, with the times of the profile between them and nothing done. Resolves
- * with the phase it ended in. That it was canceled is noticed with the next report, which finds a newer version.
- * @throws {StopError} when the Run is not ours any more, or the Lease may have run out.
+ * Reports the phases of a real Run, separated by the durations of the profile, and executes nothing. Resolves with the final phase.
+ * A cancellation is noticed with the next report, which finds a newer version of the Run.
+ * @throws {StopError} if the Run is no longer this worker's, or its Lease may have expired.
  */
 export async function simulateRun(work: SimulatedRunOptions): Promise<RunStatus['phase']> {
   const { reporter } = work
@@ -45,7 +45,7 @@ async function simulatePhases({ reporter, profile, random, sleep }: SimulatedRun
   }
   if (random() < failureShare) {
     const reason = isApplied ? 'ApplyFailed' : 'PlanFailed'
-    return { phase: 'Failed', plan, reason, message: 'a hollow worker fails as often as its profile says', retryable: true }
+    return { phase: 'Failed', plan, reason, message: 'simulated failure of a hollow worker', retryable: true }
   }
-  return { phase: 'Succeeded', plan, changed: hasChanges, message: 'a hollow worker did nothing' }
+  return { phase: 'Succeeded', plan, changed: hasChanges, message: 'simulated by a hollow worker' }
 }

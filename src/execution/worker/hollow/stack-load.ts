@@ -7,40 +7,40 @@ import { Latencies } from './latencies.ts'
 export type StackLoadOptions = {
   readonly client: Client
   readonly namespace: string
-  /** Stacks are named `<prefix>-0`, …, and labelled with {@link hollowLabel}. */
+  /** Stacks are named `<prefix>-0`, …, and have the label `oarlock.dev/hollow`. */
   readonly prefix: string
   readonly pool: string
-  /** Changes, and so Runs, that are to begin each second. */
+  /** The rate of changes, and so of Runs. */
   readonly runsPerSecond: number
-  /** How many Stacks take turns: never more Runs are under way or wait. */
+  /** The number of Stacks, changed in turn: the maximum of Runs that are queued or in progress. */
   readonly stacks: number
   onError?(error: unknown): void
 }
 
-/** On each Stack of a hollow fleet: its prefix. */
+/** Label of each Stack; its value is the prefix. */
 const hollowLabel = 'oarlock.dev/hollow'
 
-/** How often the pace is looked at. */
+/** How often due changes are sent. */
 const tickMs = 10
 const deleteConcurrency = 32
 
 type LoadStack = { isCreated: boolean; changedAtMs: number; generation: number; isActive: boolean; isAssigned: boolean }
 
 /**
- * Makes Runs the way users do: by Stacks that are made, and then changed again and again, each when its Run before has ended.
- * Times count from before the change is sent.
+ * Creates Runs as users do: Stacks are created, then changed repeatedly, each when its previous Run has ended.
+ * Latencies are measured from before the change is sent.
  */
 export class StackLoad {
   readonly #options: StackLoadOptions
   readonly #stacks: LoadStack[]
   readonly #sending = new Set<Promise<void>>()
-  /** Until a watcher sees that the change has a Run with a Worker. */
+  /** Until a watch delivers the assigned Run of the change. */
   assignedLatencies = new Latencies()
-  /** Until the Run's end is written. */
+  /** Until the Run's result is written. */
   endedLatencies = new Latencies()
   /** Changes sent so far. */
   changes = 0
-  /** Changes that were due while the Run of every Stack was under way: the pace was not kept. */
+  /** Changes that were due while every Stack had a Run in progress: the rate was not reached. */
   skipped = 0
   #next = 0
   #timer: NodeJS.Timeout | undefined
@@ -62,20 +62,20 @@ export class StackLoad {
 
   start(): void {
     const startMs = performance.now()
-    let given = 0
+    let sent = 0
     this.#timer = setInterval(() => {
       const until = Math.floor(((performance.now() - startMs) / 1_000) * this.#options.runsPerSecond)
-      for (; given < until; given++) this.#change()
+      for (; sent < until; sent++) this.#change()
     }, tickMs)
   }
 
-  /** Forgets the times so far. */
+  /** Discards the latencies so far. */
   resetLatencies(): void {
     this.assignedLatencies = new Latencies()
     this.endedLatencies = new Latencies()
   }
 
-  /** To be told of each Run that a Worker of the fleet got. */
+  /** Call it for each Run that is assigned to a worker of the fleet. */
   onRunAssigned(run: Run): void {
     const stack = this.#stackOf(run)
     if (!stack || stack.isAssigned || run.spec.stackRef.generation < stack.generation) return
@@ -83,27 +83,27 @@ export class StackLoad {
     this.assignedLatencies.add(performance.now() - stack.changedAtMs)
   }
 
-  /** To be told of each Run that has ended, or was taken from its Worker: a Lost one is followed by another. */
+  /** Call it for each Run that has ended, or was revoked (`phase` undefined): a Lost Run is followed by another. */
   onRunEnded(run: Run, phase: string | undefined): void {
     const stack = this.#stackOf(run)
     if (!stack || phase === undefined || run.spec.stackRef.generation < stack.generation) return
-    // A failed one is tried again by the Stack's own rules; the next change does not wait for that.
+    // A failed Run is retried by the Stack's own rules; the next change does not wait for the retry.
     if (stack.isActive) this.endedLatencies.add(performance.now() - stack.changedAtMs)
     stack.isActive = false
   }
 
-  /** Changes nothing more, and waits until what is under way has ended, at most so long. */
+  /** Sends no further change, and waits up to `waitMs` for the Runs in progress. */
   async stop(waitMs: number): Promise<void> {
     clearInterval(this.#timer)
     await Promise.all(this.#sending)
     for (const untilMs = performance.now() + waitMs; this.activeStacks > 0 && performance.now() < untilMs; ) await sleep(20)
   }
 
-  /** Deletes the Stacks, with their Runs, and waits until they are gone, at most so long. Returns how many are left. */
+  /** Deletes the Stacks with their Runs, and waits up to `waitMs`. Returns the number of objects that still exist. */
   async remove(waitMs: number): Promise<number> {
     const { client, namespace, onError } = this.#options
     const names = this.#stacks.flatMap(({ isCreated }, index) => (isCreated ? [this.#nameOf(index)] : []))
-    const take = async () => {
+    const deleteNext = async () => {
       for (let name = names.pop(); name !== undefined; name = names.pop()) {
         await client
           .resource(stackResource)
@@ -111,10 +111,10 @@ export class StackLoad {
           .catch(error => isReason(error, 'NotFound') || onError?.(error))
       }
     }
-    await Promise.all(Array.from({ length: deleteConcurrency }, take))
+    await Promise.all(Array.from({ length: deleteConcurrency }, deleteNext))
     for (const untilMs = performance.now() + waitMs; ; await sleep(100)) {
-      const left = await this.#countRemaining()
-      if (left === 0 || performance.now() > untilMs) return left
+      const remaining = await this.#countRemaining()
+      if (remaining === 0 || performance.now() > untilMs) return remaining
     }
   }
 
@@ -122,13 +122,13 @@ export class StackLoad {
     const { client, namespace, prefix } = this.#options
     const stacks = await client.resource(stackResource).list({ namespace, labelSelector: `${hollowLabel}=${prefix}`, limit: 500 })
     if (stacks.items.length > 0) return stacks.items.length
-    // Runs are removed after their Stack.
+    // Runs are deleted after their Stack.
     const runs = await client.resource(runResource).listAll({ namespace, labelSelector: labels.stack })
     return runs.items.filter(run => this.#stackOf(run) !== undefined).length
   }
 
   #change(): void {
-    for (let tried = 0; tried < this.#stacks.length; tried++) {
+    for (let checked = 0; checked < this.#stacks.length; checked++) {
       const index = this.#next
       this.#next = (this.#next + 1) % this.#stacks.length
       const stack = this.#stacks[index]!
@@ -157,10 +157,10 @@ export class StackLoad {
         spec: {
           engine: 'command',
           command: { apply: ['true'] },
-          source: { inline: { files: { 'README.md': 'made by "oarlock hollow"' } } },
+          source: { inline: { files: { 'README.md': 'created by "oarlock hollow"' } } },
           variables,
           pool,
-          // There is nothing to destroy.
+          // Nothing was created, so nothing has to be destroyed.
           deletion: 'Orphan',
           drift: 'Off',
           historyLimit: 1,

@@ -1,12 +1,12 @@
 /**
- * A wheel that gives each of `count` a turn once in `periodMs`, spread evenly: number i at `i / count` of each period. One timer that
- * asks {@link TimerWheel.due} now and then serves all of them; it holds two numbers, however many there are.
+ * A timer wheel that fires each of `count` timers once in `periodMs`, evenly spread: timer i fires at `i / count` of each period. One
+ * interval that calls {@link TimerWheel.due} serves all of them; memory is constant.
  */
 export class TimerWheel {
   readonly #count: number
   readonly #periodMs: number
   readonly #startMs: number
-  /** Turns given so far, over all periods. */
+  /** Timers fired so far, over all periods. */
   #fired = 0
 
   constructor(count: number, periodMs: number, startMs: number) {
@@ -16,14 +16,14 @@ export class TimerWheel {
   }
 
   /**
-   * Calls `turn` for each number whose turn came since the last call, in order, with when it was due. After a standstill of more than a
-   * period each gets one turn, and not one for each period.
+   * Calls `fire` for each timer that became due since the last call, in order, with the time it was due. After a pause of more than a
+   * period each fires once, not once for each period.
    */
-  due(nowMs: number, turn: (index: number, dueMs: number) => void): void {
+  due(nowMs: number, fire: (index: number, dueMs: number) => void): void {
     const until = Math.floor(((nowMs - this.#startMs) / this.#periodMs) * this.#count)
     this.#fired = Math.max(this.#fired, until - this.#count)
     for (; this.#fired < until; this.#fired++) {
-      turn(this.#fired % this.#count, this.#startMs + ((this.#fired + 1) / this.#count) * this.#periodMs)
+      fire(this.#fired % this.#count, this.#startMs + ((this.#fired + 1) / this.#count) * this.#periodMs)
     }
   }
 }

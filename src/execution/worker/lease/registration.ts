@@ -4,7 +4,7 @@ import { isReason, rfc3339Micro } from '../../../kubernetes/object/index.ts'
 
 /** The worker could not register. */
 export class RegistrationError extends Error {
-  override readonly name = 'RegisterError'
+  override readonly name = 'RegistrationError'
   /** The API server denied access: a retry with the same credential would fail too. */
   readonly isRefused: boolean
 
