@@ -75,7 +75,7 @@ test('an address that is none of this machine is told as such', async () => {
     const dataDir = makeDataDir()
     await assert.rejects(startTestServer({ dataDir, listen: { host, port: 1 } }), {
       code: 'AddressInvalid',
-      message: /is no address of this machine/,
+      message: /is not an address of this machine/,
     })
     rmSync(dataDir, { recursive: true, force: true })
   }

@@ -194,7 +194,7 @@ test('long lists merge and move in linear time, or not at all', async () => {
   const front = listOf(9_000, () => ({ op: 'add', path: '/spec/texts/0', value: 'y' }))
   const moved = await t.call(`${things}/list`, { method: 'PATCH', type: 'application/json-patch+json', body: front })
   equal(moved.code, 422)
-  match(moved.body.message ?? '', /move too many items/)
+  match(moved.body.message ?? '', /shift too many items/)
 })
 
 test('selectors are bounded: each requirement is asked of every object', async () => {

@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import type { Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -20,6 +19,7 @@ import {
   Tokens,
   writeSecretFile,
 } from './auth/index.ts'
+import { createDirectories, withWriteErrors } from './data-directory.ts'
 import { Discovery, kubernetesVersion } from './discovery/index.ts'
 import { Fairness, type FairnessLimits } from './fairness/index.ts'
 import {
@@ -32,16 +32,17 @@ import {
   UnauthenticatedConnections,
 } from './http/index.ts'
 import { advertiseAddress, kubernetesServiceNames, Lifecycle } from './lifecycle/index.ts'
+import { countConnections, listenOn, urlHost } from './listen.ts'
 import { RequestMetrics, ServerMetrics, type ServerStats } from './metrics/index.ts'
 import { Quotas } from './quota/index.ts'
 import { Registry } from './registry/index.ts'
 import { PagedLists, type Services } from './rest/index.ts'
 import { Reviews, rbacAdmissionPlugins } from './review/index.ts'
-import { parseEntry, ServerStartError, type ServerStartErrorCode, Store, writeAtomically } from './storage/index.ts'
-import { WatchHub } from './watch/index.ts'
+import { parseEntry, ServerStartError, Store, writeAtomically } from './storage/index.ts'
+import { WatchManager } from './watch/index.ts'
 
 export type ServerOptions = {
-  /** Made with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
+  /** Created with mode 0700 when missing; holds `oarlock.db`, `pki/` and `kubeconfig` (0600). */
   dataDir: string
   /** Default 127.0.0.1:7466; port 0 picks a free one. */
   listen?: { host?: string; port?: number }
@@ -49,21 +50,21 @@ export type ServerOptions = {
   partition?: number
   /** Default: silent. */
   log?: Log
-  /** Further routes on the TLS listener. */
+  /** Additional routes on the TLS listener. */
   mounts?: readonly Mount[]
   /**
-   * Asked first about every request: true allows it, a text refuses it with that reason, undefined leaves it to what holds
-   * by default: `system:masters` may do everything, everyone else what RBAC says.
+   * Called first for every request: true allows it, a string denies it with that reason, undefined leaves the decision to the default:
+   * `system:masters` may do everything, other users what RBAC allows.
    */
   authorize?: AuthorizerPlugin
-  /** By table (see `peek`): asked before an object of that kind is written. Those of RBAC's kinds cannot be replaced. */
+  /** By table (see `getObject`): called before an object of that kind is written. The plugins of RBAC's kinds cannot be replaced. */
   admissionPlugins?: ReadonlyMap<string, AdmissionPlugin>
-  /** Further names and addresses that the serving certificate is for, besides `listen.host` and those of this machine. */
+  /** Additional names and addresses in the serving certificate, next to `listen.host` and those of this machine. */
   tlsNames?: readonly string[]
   /** Default true: each namespace has the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. */
   namespaceDefaults?: boolean
   storage?: { synchronous?: 'FULL' | 'OFF' }
-  /** How much one user, and all together, may ask at once. */
+  /** Limits on concurrent requests, per user and in total. */
   limits?: Partial<FairnessLimits>
 }
 
@@ -77,20 +78,20 @@ export type ApiServer = {
   readonly adminToken: string
   /** The same API for a client of this process, without a socket: `createClient({ cluster, local: server.connect() })`. */
   connect(): LocalConnection
-  /** A signed bearer token; it is not stored and stays valid over restarts until `ttlMs` is over, or what it is bound to is gone. */
+  /** A signed bearer token. It is not stored, and stays valid across restarts until `ttlMs` has passed or the object it is bound to is deleted. */
   issueToken(user: IssueTokenOptions): string
-  /** The object as it is stored now; undefined when there is none. `table` is the plural, and for other than core kinds its group: `leases.coordination.k8s.io`. */
+  /** The stored object; undefined when it does not exist. `table` is the plural with the group, except for core kinds: `leases.coordination.k8s.io`. */
   getObject(table: string, namespace: string | undefined, name: string): KubeObject | undefined
   stats(): ServerStats
   /** The content of `/metrics` in Prometheus' text format, without the metrics of the process. */
   metrics(): Promise<string>
   /**
-   * Copies the database to `path` while the server goes on: consistent, on disk, mode 0600, replacing an older file there in one
-   * step. It holds every object and so every Secret; keys and certificates (`pki/`) are not in it. One at a time.
-   * @throws {StatusError} TooManyRequests while another is under way; an Error when the file cannot be written.
+   * Copies the database to `path` while the server runs: consistent, on disk, mode 0600, replacing an existing file atomically. The
+   * copy holds every object, so every Secret, but not the keys and certificates in `pki/`.
+   * @throws {StatusError} TooManyRequests while another backup is in progress; an Error when the file cannot be written.
    */
   backUp(path: string): Promise<void>
-  /** Stops accepting, ends watches, finishes writes; connections still busy after `graceMs` (default 5,000) are cut. */
+  /** Stops accepting connections, ends watches, finishes writes. Connections still busy after `graceMs` (default 5,000) are closed. */
   close(options?: { graceMs?: number }): Promise<void>
 }
 
@@ -98,7 +99,7 @@ const maxWatchBufferBytes = 16 * 1024 * 1024
 
 /**
  * Starts a Kubernetes-compatible API server on a data directory.
- * @throws {ServerStartError} whose `code` says why it cannot start and whose message says what to do.
+ * @throws {ServerStartError} with a `code` for programs and a message that tells people what to do.
  */
 export async function startServer(options: ServerOptions): Promise<ApiServer> {
   const { listen: { host = '127.0.0.1', port = 7466 } = {}, partition, log = silentLog, mounts = [], storage } = options
@@ -113,7 +114,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     log: message => log.error({ dataDir }, message),
   })
   let https: Server | undefined
-  const watches = new WatchHub(store, error => log.error({ err: error }, 'a watch was ended'))
+  const watches = new WatchManager(store, error => log.error({ err: error }, 'a watch was ended by an error'))
   let lifecycle: Lifecycle | undefined
   try {
     const registry = new Registry(store)
@@ -214,7 +215,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     const kubeconfigPath = join(dataDir, 'kubeconfig')
     withWriteErrors(dataDir, () => writeSecretFile(kubeconfigPath, kubeconfigText({ url, ca: certificates.ca, token: tokens.adminToken })))
     const { foundFormat = 0, compactedBytes = 0 } = store.report ?? {}
-    log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'the database is sound, the API server listens')
+    log.info({ url, dataDir, objects: store.stats().objects, foundFormat, compactedBytes }, 'API server is listening')
 
     const running = lifecycle
     let closing: Promise<void> | undefined
@@ -255,7 +256,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     await lifecycle?.stop()
     await store.close()
     if (error instanceof StatusError && error.code === 507) {
-      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again, nothing was damaged`, {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart, no data was lost`, {
         cause: error,
       })
     }
@@ -266,72 +267,4 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
 /** The plugins of RBAC's kinds cannot be replaced. */
 function customPlugins(plugins: ReadonlyMap<string, AdmissionPlugin> = new Map()): [string, AdmissionPlugin][] {
   return [...plugins].filter(([table]) => !table.endsWith(`.${rbacGroup}`))
-}
-
-function createDirectories(dataDir: string, pkiDir: string): void {
-  withWriteErrors(dataDir, () => {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    mkdirSync(pkiDir, { recursive: true, mode: 0o700 })
-  })
-}
-
-/** Says what goes wrong with the data directory in words that help. */
-function withWriteErrors<T>(dataDir: string, write: () => T): T {
-  try {
-    return write()
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOSPC') {
-      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and start again`, { cause: error })
-    }
-    throw new ServerStartError(
-      'DataDirectoryUnwritable',
-      `${dataDir} cannot be written (${message}): check its owner and mode, or choose another data directory`,
-      {
-        cause: error,
-      },
-    )
-  }
-}
-
-function listenOn(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const what = listenErrors[error.code ?? '']
-      reject(what ? new ServerStartError(what.code, `${host}:${port} ${what.text}`, { cause: error }) : error)
-    })
-    server.listen(port, host, () => resolve())
-  })
-}
-
-const unknownAddress = {
-  code: 'AddressInvalid',
-  text: 'is no address of this machine: choose another, such as 127.0.0.1 or 0.0.0.0',
-} as const
-const listenErrors: Readonly<Record<string, { code: ServerStartErrorCode; text: string }>> = {
-  EADDRINUSE: {
-    code: 'AddressInUse',
-    text: 'is in use by another process: stop the other process, or choose another address (port 0 picks a free one)',
-  },
-  EACCES: { code: 'AddressInvalid', text: 'may not be listened on by this user: choose a port of 1024 or above' },
-  EADDRNOTAVAIL: unknownAddress,
-  ENOTFOUND: unknownAddress,
-  EAI_AGAIN: unknownAddress,
-  EINVAL: unknownAddress,
-}
-
-/** Counts open connections; `getConnections` of node:net answers only later. */
-function countConnections(server: Server): () => number {
-  let count = 0
-  server.on('connection', socket => {
-    count++
-    socket.once('close', () => count--)
-  })
-  return () => count
-}
-
-function urlHost(host: string): string {
-  if (host === '' || host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }

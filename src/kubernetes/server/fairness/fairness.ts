@@ -1,49 +1,49 @@
 import { StatusError } from '../../object/index.ts'
 
 export type FairnessLimits = {
-  /** Requests of all users that are being worked on at once; the others wait. Default 2,000. */
+  /** Concurrent requests of all users; further ones wait. Default 2,000. */
   inFlight: number
-  /** Of one flow; it leaves room for others. Default 1,000. */
+  /** Concurrent requests of one flow; less than `inFlight`, so that other flows are served. Default 1,000. */
   inFlightPerFlow: number
-  /** Bytes of bodies of one flow that are being worked on; one request is always let through. Default 32 MiB. */
+  /** Body bytes of the concurrent requests of one flow; one request may always start. Default 32 MiB. */
   bodyBytesPerFlow: number
-  /** Requests of one flow that wait; the next is answered with 429. Default 2,000. */
+  /** Waiting requests of one flow; the next one gets 429. Default 2,000. */
   waitingPerFlow: number
-  /** Requests of one flow that begin in one turn of the event loop while other flows are active. Default 32. */
+  /** Requests of one flow that start in one iteration (tick) of the event loop while other flows are active. Default 32. */
   startsPerTick: number
   /** The same while no other flow is active. Default 256. */
   startsPerTickAlone: number
-  /** Open watches of one user; the next is answered with 429. Default 15,000. */
+  /** Open watches of one user; the next one gets 429. Default 15,000. */
   watchesPerUser: number
   /** Open watches of all users. Default 30,000. */
   watches: number
 }
 
-/** What a request is expected to take of its turn, by the length of its body and what others of its user took. */
+/** The expected cost of a request, from the length of its body and the recent costs of its user. */
 const bodyBytesPerMs = 8 * 1024
-/** Below these a request counts as one of many: `perTurn` bounds those. */
+/** A request below these limits is quick; only `startsPerTick` bounds quick requests. */
 const smallBodyBytes = 4 * 1024
 const quickMs = 1
-/** What is expected to take long begins in a turn up to this much, and one in any case. */
+/** Slow requests start in one tick up to this expected cost, and at least one. */
 const slowMsPerTick = 8
-/** How much of the last cost of a user is forgotten with each quick request. */
+/** The share of a user's recent cost that each quick request removes. */
 const costDecay = 0.1
 
 export type FairnessStats = { inFlight: number; waiting: number; rejected: number; flows: number }
 
-/** The requests of one user. Those for Leases are a flow of their own: a client that is busy must still be able to say that it lives. */
+/** The requests of one user. Requests for Leases are a flow of their own: a busy client must still be able to renew its Leases. */
 export type Flow = {
   readonly user: string
   running: number
   bodyBytes: number
   watches: number
-  /** The turn in which `begun` was counted. */
+  /** The tick in which `started` was counted. */
   tick: number
   started: number
-  /** What its requests took lately, in milliseconds: at once as much as the slowest, falling slowly. */
+  /** The recent cost of its requests in milliseconds: rises to the slowest immediately, decays slowly. */
   costMs: number
   readonly waiting: QueuedRequest[]
-  /** Waiting from here on: taken ones are cut off in bulk. */
+  /** Index of the first request that still waits; started ones are removed in bulk. */
   next: number
 }
 
@@ -60,34 +60,34 @@ const defaults: FairnessLimits = {
   watches: 30_000,
 }
 
-/** How many turns a server counts as shared after two flows were active in one. */
+/** For how many ticks the server counts as shared after two flows were active in one tick. */
 const sharedForTicks = 64
-/** Waiting requests that begin in one turn, all flows together: new requests are read in between. */
+/** Waiting requests of all flows that start in one tick: new requests are read in between. */
 const maxResumedPerTick = 256
-/** Above this many flows, idle ones are forgotten. */
+/** Above this many flows, idle ones are removed. */
 const maxIdleFlows = 10_000
 
 /**
- * Fair queueing between users, in its simplest useful form: who is busy waits for its turn, and turns go round.
+ * Fair queueing between users: each user has a queue, and the queues are served round-robin.
  *
- * Nearly all work of a request is done in the turn of the event loop in which it is read, and one turn reads from as many
- * sockets as are ready. So what one user can take from another is the rest of a turn: a flow begins only so many requests in one,
- * and what it sends beyond waits in its queue. Between turns the queues are served one request each, round and round; a user with
- * one request is never behind more than one of each other user, and what a turn had begun already. A client whose requests
- * wait is not answered, and sends no more.
+ * Nearly all work of a request happens in the tick (iteration of the event loop) in which it is read, and one tick reads from all
+ * sockets that are ready. So the resource that users compete for is the tick: a flow starts a bounded number of requests in one tick,
+ * and further ones wait in its queue. Between ticks, the queues are served round-robin, one request each. So a request waits for at
+ * most one request of each other user, plus those already started in the tick. A client whose requests wait gets no responses and
+ * sends no further requests.
  *
- * Nobody is exempt: an administrator has a turn like everybody, and so cannot be locked out, nor lock out others. Health and
- * version do not come here.
+ * No user is exempt: an administrator can neither be locked out nor lock out others. Health and version requests do not go through
+ * these queues.
  */
 export class Fairness {
   readonly #limits: FairnessLimits
   readonly #flows = new Map<string, Flow>()
   readonly #leaseFlows = new Map<string, Flow>()
-  /** Flows with requests that wait, in the order of their turns. */
+  /** Flows with waiting requests, in round-robin order. */
   #queue: Flow[] = []
   #tick = 1
   #flowsInTick = 0
-  /** Milliseconds that what began in this turn is expected to take, quick requests not counted. */
+  /** Expected cost in milliseconds of the slow requests that started in this tick. */
   #slowMsInTick = 0
   #sharedUntilTick = 0
   #isTickEndScheduled = false
@@ -101,9 +101,9 @@ export class Fairness {
   }
 
   /**
-   * Lets a request begin: at once (its flow is returned), or when it is its turn. Call {@link release} at its end, always.
-   * @param bodyBytes the length of its body, as far as the client has said.
-   * @throws {StatusError} TooManyRequests when too many wait already.
+   * Lets a request start: immediately (returns its flow), or later (returns a promise). {@link release} must be called when it ends.
+   * @param bodyBytes the declared length of its body.
+   * @throws {StatusError} TooManyRequests when too many requests of the user wait already.
    */
   acquire(user: string, isLease: boolean, bodyBytes: number): Flow | Promise<Flow> {
     const flow = this.#flowOf(user, isLease ? this.#leaseFlows : this.#flows)
@@ -112,7 +112,8 @@ export class Fairness {
       this.#start(flow, bodyBytes)
       return flow
     }
-    if (flow.waiting.length - flow.next >= this.#limits.waitingPerFlow) throw this.#reject(`${user} has too many requests that wait`)
+    if (flow.waiting.length - flow.next >= this.#limits.waitingPerFlow)
+      throw this.#reject(`${user} has ${this.#limits.waitingPerFlow} waiting requests`)
     return new Promise(resolve => {
       if (flow.next === flow.waiting.length) this.#queue.push(flow)
       flow.waiting.push({ bodyBytes, resolve })
@@ -127,14 +128,14 @@ export class Fairness {
     if (this.#waiting > 0) this.#scheduleTickEnd()
   }
 
-  /** Says how long a request of `flow` kept the event loop to itself. */
+  /** Records for how long a request of `flow` blocked the event loop. */
   recordCost(flow: Flow, ms: number): void {
     flow.costMs = ms >= flow.costMs ? ms : flow.costMs + (ms - flow.costMs) * costDecay
   }
 
   /**
-   * Counts a watch, which is no request in flight; call what is returned when it ends.
-   * @throws {StatusError} TooManyRequests when there are too many.
+   * Counts a watch, which does not count as a concurrent request. The returned function must be called when it ends.
+   * @throws {StatusError} TooManyRequests when too many watches are open.
    */
   openWatch(flow: Flow): () => void {
     const { watches, watchesPerUser } = this.#limits
@@ -189,7 +190,7 @@ export class Fairness {
     flow.bodyBytes += bodyBytes
     this.#inFlight++
     this.#slowMsInTick += expectedMs(flow, bodyBytes)
-    // Whatever begins in a turn ends with it.
+    // The counters of this tick are reset at its end.
     this.#scheduleTickEnd()
   }
 
@@ -207,7 +208,7 @@ export class Fairness {
     if (this.#waiting > 0) this.#resume()
   }
 
-  /** One request of each flow that waits, round and round, as far as limits allow. */
+  /** Starts waiting requests round-robin, one per flow, as far as the limits allow. */
   #resume(): void {
     if (this.#queue.length > 1) this.#sharedUntilTick = this.#tick + sharedForTicks
     const held: Flow[] = []
@@ -239,7 +240,7 @@ export class Fairness {
       }
       this.#queue.push(flow)
     }
-    // Those held by the limit of a turn go on in the next, which comes; those held by other limits when a request ends.
+    // Flows blocked by a limit per tick continue in the next tick; those blocked by other limits continue when a request ends.
     this.#queue = held
   }
 
@@ -249,7 +250,7 @@ export class Fairness {
   }
 }
 
-/** 0 for a request that is expected to be quick. */
+/** The expected cost of a request in milliseconds; 0 for a quick one. */
 function expectedMs({ costMs }: Flow, bodyBytes: number): number {
   return (costMs > quickMs ? costMs : 0) + (bodyBytes > smallBodyBytes ? bodyBytes / bodyBytesPerMs : 0)
 }

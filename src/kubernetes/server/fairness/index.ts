@@ -1,8 +1,8 @@
 /**
- * @module fairness: whose request is next. Start reading at `fairness.ts`.
- * In: who makes a request and how long its body is. Out: go on at once, go on when it is your turn, or 429.
- * It costs next to nothing while nobody waits. Not here: what a request may be long at most (http/), how many writes may wait for
- * the disk (storage/), how much may wait for a slow watcher (watch/).
+ * @module fairness: which request starts next, and how long one may keep the event loop. Start reading at `fairness.ts`.
+ * In: the user of a request and the length of its body. Out: start now, start later, or 429; `time-slice.ts` divides long loops.
+ * It costs almost nothing while no request waits. Not here: limits of one request (http/), of queued writes (storage/), of the buffer
+ * of a slow watcher (watch/).
  */
 export { Fairness, type FairnessLimits, type FairnessStats, type Flow } from './fairness.ts'
 export { TimeSlice, yieldEvery } from './time-slice.ts'

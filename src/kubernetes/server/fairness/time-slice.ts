@@ -1,18 +1,18 @@
 const sliceMs = 4
 
 /**
- * Visits many items without keeping others waiting: every few milliseconds they have a turn of the event loop. What the items stand
- * for may change meanwhile.
+ * Visits many items and yields to the event loop every few milliseconds, so that other requests are served. State that the items refer
+ * to may change meanwhile.
  */
 export async function yieldEvery<T>(items: Iterable<T>, visit: (item: T) => void): Promise<void> {
-  const pace = new TimeSlice()
+  const slice = new TimeSlice()
   for (const item of items) {
     visit(item)
-    if (pace.isExpired) await pace.yield()
+    if (slice.isExpired) await slice.yield()
   }
 }
 
-/** The same for loops of their own: `if (pace.isOver) await pace.rest()`. */
+/** The same for other loops: `if (slice.isExpired) await slice.yield()`. */
 export class TimeSlice {
   #startMs = performance.now()
 
@@ -26,7 +26,8 @@ export class TimeSlice {
   }
 }
 
-// One for each turn of the event loop, whoever waits: ten long lists at once take ten times as long, and no more of a turn than one.
+// One slice per iteration of the event loop, shared by all loops: ten concurrent long lists take ten times as long, and no larger
+// share of the event loop than one.
 const waiting: (() => void)[] = []
 
 function nextIteration(): Promise<void> {

@@ -15,16 +15,16 @@ export type BackupMountOptions = {
   onInternalError: (error: unknown) => void
 }
 
-/** Begins the names of what a process leaves in the data directory that dies while it makes a backup; the next start removes it. */
-const leftover = 'backup.sending'
+/** Name prefix of temporary copies. A process that is killed during a backup leaves one behind; the next start removes it. */
+const temporaryPrefix = 'backup.sending'
 
 /**
- * `GET /backup`: the database as it is now, for `oarlock backup`. Every secret is in there, so only who may `get` this path (an
- * administrator) gets it. The copy lies beside the database until it is sent; one at a time.
+ * `GET /backup`: a copy of the database, for `oarlock backup`. It contains every Secret, so it requires the right to `get` this path,
+ * which only administrators have. The copy is in the data directory until it is sent. One backup at a time.
  */
 export function backupMount({ store, dataDir, authorize, onInternalError }: BackupMountOptions): Mount {
-  const copy = join(dataDir, leftover)
-  for (const name of readdirSync(dataDir)) if (name.startsWith(leftover)) rmSync(join(dataDir, name), { force: true })
+  const copy = join(dataDir, temporaryPrefix)
+  for (const name of readdirSync(dataDir)) if (name.startsWith(temporaryPrefix)) rmSync(join(dataDir, name), { force: true })
   let isBusy = false
   return {
     prefix: '/backup',
@@ -38,7 +38,7 @@ export function backupMount({ store, dataDir, authorize, onInternalError }: Back
         const allowed = authorize({ user, verb: 'get', group: '', resource: '', path: '/backup' })
         if (allowed !== true) throw new StatusError('Forbidden', `forbidden: User ${JSON.stringify(user.name)} cannot get path "/backup"`)
         if (isBusy)
-          throw new StatusError('TooManyRequests', 'a backup is under way: try again when it is done', {
+          throw new StatusError('TooManyRequests', 'another backup is in progress: retry when it has finished', {
             details: { retryAfterSeconds: 1 },
           })
         isBusy = true
@@ -49,7 +49,7 @@ export function backupMount({ store, dataDir, authorize, onInternalError }: Back
             () => {},
           )
           const file = await open(copy)
-          // The name goes at once, the bytes with the last reader.
+          // The name is removed now; the disk space is freed when the file is closed.
           rmSync(copy)
           const { size } = await file.stat()
           response.writeHead(200, { 'Content-Type': 'application/vnd.sqlite3', 'Content-Length': size, 'Cache-Control': 'no-store' })

@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 import type { User } from '../auth/index.ts'
 import type { Reply } from '../wire/index.ts'
 
-/** What the server reads of a request, whatever brought it. */
+/** A request of any transport, as far as the server reads it. */
 export type HttpRequest = {
   readonly method?: string
   readonly url?: string
   readonly headers: IncomingHttpHeaders
-  /** The connection: who is on the other side is known by it. */
+  /** The connection, which carries the client certificate. */
   readonly socket: Socket
-  /** The whole body, when it came before the request was handed on. */
+  /** The whole body, when it was read before the request was dispatched. */
   readonly body?: Buffer
   on(event: 'data', listener: (chunk: Buffer) => void): unknown
   on(event: 'end' | 'error', listener: () => void): unknown
@@ -18,12 +18,12 @@ export type HttpRequest = {
   resume(): unknown
 }
 
-/** Answers one request. Never throws, and leaves none unanswered. */
+/** Serves one request. Never throws, and always sends a response. */
 export type Handler = (request: HttpRequest, reply: Reply) => void
 
 /**
- * A route beside Kubernetes' own; who makes the request is known, what they may do is for the handler to decide.
- * Its requests come through node:http, or node:http2's compatible API.
+ * An additional route next to the Kubernetes API. Requests are authenticated; authorization is up to the handler.
+ * Its requests come from node:http, or from node:http2's compatibility API.
  */
 export type Mount = {
   prefix: string

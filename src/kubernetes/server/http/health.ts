@@ -1,4 +1,4 @@
-/** What is looked at; `readyz` alone also minds that the server is stopping. */
+/** The health checks; only `readyz` checks that the server is not shutting down. */
 export type HealthChecks = {
   /** Why nothing can be written any more, if so: only a restart helps. */
   storageFailure(): string | undefined
@@ -9,19 +9,19 @@ export type HealthResponse = { code: 200 | 404 | 500; text: string }
 
 const endpoints = new Set(['healthz', 'livez', 'readyz'])
 
-/** True for `/healthz`, `/livez`, `/readyz`, which answer to strangers; what is below them does not. */
+/** True for `/healthz`, `/livez`, `/readyz`, which need no credentials; the paths below them do. */
 export function isHealthPath(path: string): boolean {
   return endpoints.has(path.slice(1))
 }
 
 /**
- * Answers `/livez`, `/readyz?verbose`, `/readyz?exclude=storage` and `/livez/ping` as kube-apiserver does; undefined for any other
+ * The response to `/livez`, `/readyz?verbose`, `/readyz?exclude=storage` and `/livez/ping`, as of kube-apiserver; undefined for any other
  * path.
  */
 export function readHealth(path: string, query: URLSearchParams | undefined, checks: HealthChecks): HealthResponse | undefined {
   const [, endpoint = '', name, ...more] = path.split('/')
   if (!endpoints.has(endpoint) || more.length > 0) return undefined
-  const all: [name: string, fault: string | undefined][] = [
+  const all: [name: string, failure: string | undefined][] = [
     ['ping', undefined],
     ['storage', checks.storageFailure()],
   ]
@@ -32,17 +32,17 @@ export function readHealth(path: string, query: URLSearchParams | undefined, che
     return one[1] === undefined ? { code: 200, text: 'ok' } : { code: 500, text: `internal server error: ${one[1]}\n` }
   }
   const excluded = new Set(query?.getAll('exclude'))
-  let isWell = true
+  let isHealthy = true
   let report = ''
-  for (const [check, fault] of all) {
+  for (const [check, failure] of all) {
     if (excluded.delete(check)) report += `[+]${check} excluded: ok\n`
-    else if (fault === undefined) report += `[+]${check} ok\n`
+    else if (failure === undefined) report += `[+]${check} ok\n`
     else {
-      isWell = false
-      report += `[-]${check} failed: ${fault}\n`
+      isHealthy = false
+      report += `[-]${check} failed: ${failure}\n`
     }
   }
   for (const unknown of excluded) report += `warn: some health checks cannot be excluded: no matches for ${JSON.stringify(unknown)}\n`
-  if (!isWell) return { code: 500, text: `${report}${endpoint} check failed\n` }
+  if (!isHealthy) return { code: 500, text: `${report}${endpoint} check failed\n` }
   return query?.has('verbose') ? { code: 200, text: `${report}${endpoint} check passed\n` } : { code: 200, text: 'ok' }
 }

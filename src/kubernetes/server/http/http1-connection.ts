@@ -5,37 +5,37 @@ import { type Head, maxHeadBytes, readHead } from './read-head.ts'
 
 export type Http1Options = {
   handler: Handler
-  /** Paths that begin with one of these are for node:http. */
+  /** True for URLs that node:http serves. */
   usesNodeHttp: (url: string) => boolean
-  /** Takes over a connection that says something unusual, from the first byte that was not read here. */
+  /** Takes over a connection with an unusual request, from the first byte that was not consumed here. */
   onDelegate: (socket: Socket, rest: Buffer) => void
   onClose: (connection: Http1Connection) => void
 }
 
 const headEnd = Buffer.from('\r\n\r\n')
 const emptyBuffer = Buffer.alloc(0)
-/** Requests under way on one connection; the next one is read when the first of them is answered. */
+/** Concurrent requests of one connection; the next one is read when the first of them has its response. */
 const maxPipelined = 128
 /**
- * A body up to this length is read before it is known whose it is, so a stranger may make us hold that much. A longer one is for
- * node:http, which leaves it on the wire until the request has its turn.
+ * A body up to this length is read before the request is authenticated, so an anonymous client can make the server buffer that much.
+ * Requests with a longer body go to node:http, which leaves the body on the wire until the request starts.
  */
 const maxBufferedBodyBytes = 64 * 1024
-/** More than this that the client does not take: its next request waits. */
+/** With more unsent bytes than this, the next request of the client is not read. */
 const maxUnsentBytes = 1024 * 1024
-/** Answers up to this length wait for the end of the turn, to leave together. */
+/** Responses up to this length are sent together at the end of the tick. */
 const maxBatchedLength = 64 * 1024
 
 /**
- * HTTP/1.1 in its plainest form, which is how API clients speak it: one buffer in, one string out, pipelining, and nothing made that
- * a request does not need. Requests are read by {@link readHead}; at the first that is not plain the connection goes to node:http
- * for good. Answers that are ready in one turn of the event loop leave in one write: one TLS record, one system call.
+ * HTTP/1.1 in the simple form that API clients use: one buffer in, one string out, pipelining, and no allocation that a request does not
+ * need. Requests are parsed by {@link readHead}; the first request that is not simple hands the connection over to node:http for good.
+ * Responses that are ready in one tick are sent in one write: one TLS record, one system call.
  */
 export class Http1Connection implements ReplyConnection {
   readonly #socket: Socket
   readonly #options: Http1Options
   #unread: Buffer = emptyBuffer
-  /** Chunks behind `#unread`, put together when there are `#wantedBytes`. */
+  /** Chunks after `#unread`; they are joined when there are `#neededBytes`. */
   #chunks: Buffer[] | undefined
   #unreadBytes = 0
   #neededBytes = 0
@@ -61,15 +61,15 @@ export class Http1Connection implements ReplyConnection {
     socket.on('error', this.#onError)
   }
 
-  /** Finishes what is under way; what was not read yet is not begun. */
+  /** Finishes requests in progress; reads no further ones. */
   stop(): void {
     this.#isStopping = true
     if (this.#replies.length === 0) this.#end()
   }
 
   /**
-   * Called at regular times: `idleSweeps` of them without a request, or `slowSweeps` in the middle of one, are too many.
-   * A clock for every connection would cost more than it tells.
+   * Called at a fixed interval: closes the connection after `idleSweeps` calls without a request, or `slowSweeps` in the middle of one.
+   * Cheaper than a timer per connection.
    */
   sweep(idleSweeps: number, slowSweeps: number): void {
     if (this.#replies.length > 0) return
@@ -113,7 +113,7 @@ export class Http1Connection implements ReplyConnection {
     return this.#out.length + this.#socket.writableLength
   }
 
-  /** Also what waits behind the answer that is being sent: bytes of all requests that came one after another. */
+  /** Unsent bytes of all pipelined responses, including those that wait for the response being sent. */
   get writableLength(): number {
     let held = 0
     for (const reply of this.#replies) held += reply.deferredBytes
@@ -137,7 +137,7 @@ export class Http1Connection implements ReplyConnection {
   }
 
   #read(): void {
-    // An answer may be finished while its request is still being handed on.
+    // A response may be finished while its request is still being dispatched.
     if (this.#isReading || this.#isClosed || this.#isDelegating || this.#isStopping) return
     this.#isReading = true
     if (this.#chunks) {
@@ -192,7 +192,7 @@ export class Http1Connection implements ReplyConnection {
     this.#options.handler(new Http1Request(method, url, headers, this.#socket, body), reply)
   }
 
-  // Not at once: thousands of pipelined requests that are answered at once would call themselves ever deeper.
+  // Deferred: thousands of pipelined requests with immediate responses would recurse too deep.
   #readSoon(): void {
     if (!this.#isReading && this.#unreadBytes >= this.#neededBytes) process.nextTick(() => this.#read())
   }
@@ -240,7 +240,7 @@ export class Http1Connection implements ReplyConnection {
     if (this.#isPaused && !this.#isDelegating) this.#readSoon()
   }
 
-  // What is under way is for nobody any more, as with node:http.
+  // The client has closed its side: as in node:http, responses in progress are dropped.
   readonly #onEnd = () => {
     if (this.#replies.length === 0) this.#end()
     else this.#socket.destroySoon()
@@ -271,7 +271,7 @@ class Http1Request implements HttpRequest {
     this.body = body
   }
 
-  // The body is here already: nothing more will happen.
+  // The body has been read already, so there are no events.
   on(): this {
     return this
   }

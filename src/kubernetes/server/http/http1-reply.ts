@@ -2,33 +2,33 @@ import { EventEmitter } from 'node:events'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { HeaderValue, Reply } from '../wire/index.ts'
 
-// An import of node:http reads all that it exports, WebSocket too, which loads undici and node:http2: 13 MB.
+// An import of node:http evaluates everything that it exports, such as WebSocket, which loads undici and node:http2: 13 MB.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
-/** What a reply needs of its connection. */
+/** What a reply needs from its connection. */
 export type ReplyConnection = {
-  /** Hands over bytes of `reply`, in order; false when it should wait for `drain`. */
+  /** Sends bytes of `reply`, in order; false when it should wait for `drain`. */
   send(reply: Http1Reply, data: string | Buffer, encoding: BufferEncoding, done?: () => void): boolean
-  /** `reply` has no more. */
+  /** `reply` has ended. */
   finish(reply: Http1Reply): void
-  /** True when nothing comes after `reply` on this connection. */
+  /** True when `reply` is the last one on this connection. */
   isLast(reply: Http1Reply): boolean
-  /** Bytes that wait for the client. */
+  /** Unsent bytes. */
   bufferedBytes(): number
   destroy(): void
 }
 
 const forbiddenInValue = /[^\t\x20-\x7e\x80-\xff]/
 
-/** One answer on a connection of our own HTTP/1.1. */
+/** One response of {@link Http1Connection}. */
 export class Http1Reply extends EventEmitter implements Reply {
   readonly #connection: ReplyConnection
   #hasBody: boolean
   #headers: Map<string, [name: string, value: HeaderValue]> | undefined
-  /** The head, until the first bytes of the body go with it. */
+  /** The head, until it is sent with the first bytes of the body. */
   #headText = ''
   #isChunked = false
-  /** What waits until the answers before this one are sent. */
+  /** Data that waits until the responses before this one are sent; undefined when this one is being sent. */
   #deferred: { data: string | Buffer; encoding: BufferEncoding; done: (() => void) | undefined }[] | undefined
   #deferredBytes = 0
   headersSent = false
@@ -38,14 +38,14 @@ export class Http1Reply extends EventEmitter implements Reply {
   destroyed = false
   readonly writable = true
 
-  /** @param isHead it answers a HEAD: the body stays here. */
+  /** @param isHead for a HEAD request, whose response has no body. */
   constructor(carrier: ReplyConnection, isHead: boolean) {
     super()
     this.#connection = carrier
     this.#hasBody = !isHead
   }
 
-  /** Bytes that wait for the answers before this one. */
+  /** Bytes that wait for the responses before this one. */
   get deferredBytes(): number {
     return this.#deferredBytes
   }
@@ -55,7 +55,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   }
 
   setHeader(name: string, value: HeaderValue): this {
-    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    if (this.headersSent) throw new Error('the response head was sent already')
     this.#headers ??= new Map()
     this.#headers.set(name.toLowerCase(), [name, value])
     return this
@@ -71,7 +71,7 @@ export class Http1Reply extends EventEmitter implements Reply {
   }
 
   writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
-    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    if (this.headersSent) throw new Error('the response head was sent already')
     this.statusCode = code
     let text = `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? 'Unknown'}\r\n`
     const flat = Array.isArray(headers)
@@ -86,7 +86,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     }
     for (const [name, value] of this.#headers?.values() ?? []) text += fieldText(name, value)
     this.#headers = undefined
-    // RFC 9112, section 6.3: these end with their heads.
+    // RFC 9112, section 6.3: these have no body.
     if (code === 204 || code === 304) this.#hasBody = false
     this.#isChunked = !isSized && this.#hasBody
     if (this.#isChunked) text += 'Transfer-Encoding: chunked\r\n'
@@ -131,7 +131,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     return this
   }
 
-  /** The answers before this one are sent: from now on it writes to the connection. True when it is over with that. */
+  /** Called when the responses before this one are sent: it writes to the connection from now on. True when it has already ended. */
   activate(): boolean {
     const held = this.#deferred
     this.#deferred = undefined
@@ -141,16 +141,16 @@ export class Http1Reply extends EventEmitter implements Reply {
     return this.writableEnded
   }
 
-  /** Others are answered first. */
+  /** Holds its data back until {@link activate}: other responses are sent first. */
   defer(): void {
     this.#deferred = []
   }
 
-  /** It has ended, or its client is gone (`isCut`). */
-  close(isCut: boolean): void {
+  /** The response has ended, or its client has disconnected (`isAborted`). */
+  close(isAborted: boolean): void {
     if (this.closed) return
     this.closed = true
-    this.destroyed = isCut
+    this.destroyed = isAborted
     this.emit('close')
   }
 
@@ -161,7 +161,7 @@ export class Http1Reply extends EventEmitter implements Reply {
     if (!this.#hasBody) return head ? this.#send(head, 'latin1') : true
     const open = this.#isChunked && length > 0 ? `${head}${length.toString(16)}\r\n` : head
     const close = !this.#isChunked ? '' : length === 0 ? (isEnd ? '0\r\n\r\n' : '') : isEnd ? '\r\n0\r\n\r\n' : '\r\n'
-    // The head is ASCII and may take the encoding of its body.
+    // The head is ASCII and can be sent in the encoding of the body.
     if (typeof data === 'string') return this.#send(`${open}${data}${close}`, encoding)
     if (open) this.#send(open, 'latin1')
     const isReady = this.#send(Buffer.from(data.buffer, data.byteOffset, data.byteLength), 'latin1', done)

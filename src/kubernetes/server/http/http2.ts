@@ -8,9 +8,9 @@ import type { SendBufferLimiter } from './send-buffer-limiter.ts'
 
 export type Http2Options = {
   handler: Handler
-  /** Paths that begin with one of these are for `onNode`. */
+  /** True for URLs that `onCompatRequest` serves. */
   usesNodeHttp: (url: string) => boolean
-  /** Answers with the API that node:http2 has in common with node:http. */
+  /** Serves a request with the API that node:http2 has in common with node:http. */
   onCompatRequest: (request: unknown, response: unknown) => void
   maxHeaderBytes: number
   requestTimeoutMs: number
@@ -18,23 +18,23 @@ export type Http2Options = {
   sendBuffers: SendBufferLimiter
 }
 
-/** Requests and watches of one client at once, as Go's servers have it; its transport opens another connection for more. */
+/** Concurrent requests and watches of one connection, as in Go's servers; Go's transport opens another connection for more. */
 const maxConcurrentStreams = 250
 
-/** HTTP/2 (RFC 9113) for clients that ask for it in their TLS handshake: many watches over one connection, as client-go does it. */
+/** HTTP/2 (RFC 9113) for clients that negotiate it in the TLS handshake: client-go has many watches on one connection. */
 export type Http2 = {
   accept(socket: TLSSocket): void
-  /** Tells clients to go elsewhere; connections end when their last answer has. */
+  /** Sends GOAWAY; connections end with their last response. */
   stop(): void
   destroy(): void
 }
 
-/** node:http2 is loaded when the first client speaks it: an idle server does without. */
+/** Loads node:http2, so call this for the first client that uses it. */
 export async function openHttp2(options: Http2Options): Promise<Http2> {
   const { createServer, constants } = await import('node:http2')
   const { handler, usesNodeHttp, onCompatRequest, maxHeaderBytes, requestTimeoutMs, idleTimeoutMs, sendBuffers } = options
   const server: Http2Server = createServer({ settings: { maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes } })
-  // Mounted routes get the compatible API from a server of their own: it makes an object of its own for every stream.
+  // A separate server provides the compatibility API for mounted routes, because it allocates an object for every stream.
   const compatible = createServer(onCompatRequest as Parameters<typeof createServer>[0] & (() => void))
   const sessions = new Map<Http2Session, TLSSocket>()
   let accepted: TLSSocket | undefined
@@ -48,7 +48,7 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
       stream.on('close', () => open--)
     })
     session.setTimeout(idleTimeoutMs, () => {
-      // Watches are quiet for long.
+      // Watches may be idle for long.
       if (open === 0) session.close()
     })
   })
@@ -56,7 +56,7 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
     stream.on('error', () => {})
     const { session } = stream
     const socket = session && sessions.get(session)
-    // Gone already.
+    // Closed already.
     if (!socket || stream.destroyed) return
     sendBuffers.add(stream)
     stream.once('close', () => sendBuffers.delete(stream))
@@ -66,7 +66,7 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
       return
     }
     const isEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-    // A body that does not come is given up; a watch may take all the time there is.
+    // The timeout is for receiving the body; the response of a watch has no time limit.
     if (!isEnded) {
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), requestTimeoutMs)
       stream.once('end', () => clearTimeout(timer))
@@ -77,7 +77,7 @@ export async function openHttp2(options: Http2Options): Promise<Http2> {
   })
   return {
     accept(socket) {
-      // Its session is made at once.
+      // The session is created synchronously.
       accepted = socket
       server.emit('connection', socket)
       accepted = undefined
@@ -98,7 +98,7 @@ class Http2Request implements HttpRequest {
   readonly headers: IncomingHttpHeaders
   readonly socket: Socket
 
-  /** @param socket the connection itself, of which the session gives out a proxy only. */
+  /** @param socket the connection itself; the session has only a proxy of it. */
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, url: string, socket: Socket) {
     this.#stream = stream
     this.socket = socket

@@ -11,12 +11,12 @@ export type ListenerOptions = {
   /** PEM. */
   tls: { certificate: string; key: string; ca: string }
   handler: Handler
-  /** Prefixes of paths whose handlers want node:http's own objects. */
+  /** Prefixes of paths whose handlers need node:http's objects. */
   nodeHttpPrefixes: readonly string[]
   onTlsError: (error: Error) => void
-  /** Is told of connections; whoever authenticates requests takes them off. Default: one of its own. */
+  /** Gets every new connection; the handler removes those that authenticate. Default: a new one. */
   unauthenticated?: UnauthenticatedConnections
-  /** Connections beyond are not accepted. Default 35,000: as many watches as there may be, and some. */
+  /** Further connections are not accepted. Default 35,000: the limit of watches and a margin. */
   maxConnections?: number
   sendBufferLimits?: Partial<SendBufferLimits>
 }
@@ -24,7 +24,7 @@ export type ListenerOptions = {
 /** The TLS listener of the API server. */
 export type Listener = {
   readonly server: Server
-  /** Stops accepting and finishes what is under way; what is busy after `graceMs` is cut. `onClosing` is called first. */
+  /** Stops accepting and finishes requests in progress; after `graceMs`, closes the remaining connections. `onClosing` is called first. */
   stop(graceMs: number, onClosing: () => void): Promise<void>
 }
 
@@ -38,8 +38,8 @@ const handshakeTimeoutMs = 10_000
 const defaultMaxConnections = 35_000
 
 /**
- * One port, three ways to read requests: HTTP/2 when the client asks for it in the handshake, our own HTTP/1.1 for plain requests, and
- * node:http for whatever is not plain. All end in the same handler.
+ * One port with three protocol implementations: HTTP/2 when the client negotiates it in the handshake, our own HTTP/1.1 for simple
+ * requests, and node:http for all others. All use the same handler.
  */
 export function makeListener(options: ListenerOptions): Listener {
   const {
@@ -76,13 +76,13 @@ export function makeListener(options: ListenerOptions): Listener {
   let http2: Promise<Http2> | undefined
   let isStopping = false
 
-  // node:http's own way to take over a connection.
+  // node:http's listener, which takes over a connection.
   const [delegateToNodeHttp] = server.listeners('secureConnection') as ((this: Server, socket: Socket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', socket => {
     unauthenticated.add(socket)
     if (socket.alpnProtocol === 'h2') {
-      // Until node:http2 is there.
+      // Until node:http2 is loaded and adds its own listener.
       socket.on('error', () => {})
       http2 ??= openHttp2({
         handler,
@@ -143,7 +143,7 @@ export function makeListener(options: ListenerOptions): Listener {
         for (const connection of connections) connection.destroy()
         opened?.destroy()
       }, graceMs)
-      // Connections of node:http become idle one by one as their answers end.
+      // Connections of node:http become idle one by one as their responses end.
       const idle = setInterval(() => server.closeIdleConnections(), 20)
       await closed
       clearTimeout(cut)

@@ -15,30 +15,30 @@ export type LocalRequest = {
   readonly body?: string | Uint8Array | undefined
 }
 
-/** Where the answer goes, in this order. Nothing comes after `end` or `cut`. */
+/** Receives the response, in this order. Nothing follows `end` or `abort`. */
 export type LocalSink = {
   head(status: number, headers: Record<string, string | string[]>): void
   data(chunk: string | Buffer): void
   end(): void
-  /** There is no more, though there should be: the server stops, or the reader was too slow. */
+  /** The response is incomplete: the server is shutting down, or the reader was too slow. */
   abort(): void
 }
 
 export type LocalCall = {
-  /** The reader has done with as much, by the `length` of what it was given. What it does not take holds the server back, or gets a watch cut. */
+  /** The reader has processed this much, counted by the `length` of its chunks. Unprocessed data pauses the server, or disconnects a watch. */
   consumed(bytes: number): void
-  /** Nobody waits for the answer any more. */
+  /** The response is no longer needed. */
   cancel(): void
 }
 
-/** The same API without a socket, TLS or HTTP in between; who asks is told by the token, and allowed the same. */
+/** The same API without a socket, TLS or HTTP; requests are authenticated by token and authorized as usual. */
 export type LocalConnection = {
   call(request: LocalRequest, sink: LocalSink): LocalCall
 }
 
-/** More than this that the reader has not taken: the server waits for it. */
+/** With more unprocessed bytes than this, the server waits for the reader. */
 const highWaterMarkBytes = 1024 * 1024
-/** So many are begun in one turn of the event loop, so that those who come by the network have theirs. */
+/** Requests that start in one iteration of the event loop, so that requests from the network are served too. */
 const maxStartsPerIteration = 32
 
 /** Connections of this process to its own server. */
@@ -57,19 +57,19 @@ export class LocalConnections {
 
   connect(): LocalConnection {
     const { Socket } = process.getBuiltinModule('node:net')
-    // Never connected: who is known is remembered by it.
+    // Never connected: UnauthenticatedConnections and authentication need a socket.
     const socket = new Socket()
     return { call: (request, sink) => this.#call(request, sink, socket) }
   }
 
-  /** Cuts what is under way. */
+  /** Aborts the requests in progress. */
   close(): void {
     this.#isClosed = true
     for (const reply of this.#open) reply.destroy()
   }
 
   #call(request: LocalRequest, sink: LocalSink, socket: Socket): LocalCall {
-    if (this.#usesNodeHttp(request.path)) throw new TypeError(`${request.path} is served to the network only`)
+    if (this.#usesNodeHttp(request.path)) throw new TypeError(`${request.path} is served on the TLS listener only`)
     const reply = new LocalReply(sink, request.method === 'HEAD')
     reply.once('close', () => this.#open.delete(reply))
     this.#open.add(reply)
@@ -101,17 +101,17 @@ class LocalHttpRequest implements HttpRequest {
     this.url = path
     this.headers = body === undefined ? headers : { ...headers, 'content-length': String(bytes.length) }
     this.socket = socket
-    // A longer one is refused by what its head says.
+    // A longer one is rejected because of its content-length.
     if (bytes.length <= maxBodyBytes) this.body = bytes
   }
 
-  // Only asked of a body that is not there yet.
+  // Called only for a body that was not read yet.
   on(): void {}
   removeAllListeners(): void {}
   resume(): void {}
 }
 
-/** Hands an answer over as it is written. */
+/** Passes a response to its sink as it is written. */
 class LocalReply extends EventEmitter implements Reply {
   readonly writable = true
   readonly #sink: LocalSink
@@ -122,9 +122,9 @@ class LocalReply extends EventEmitter implements Reply {
   writableEnded = false
   closed = false
   destroyed = false
-  /** As much as the reader has not taken: bytes, or characters of a text. */
+  /** What the reader has not processed: bytes, or characters of strings. */
   writableLength = 0
-  /** To be told when the reader has taken enough, or is gone. */
+  /** Callbacks for when the reader has processed enough, or is gone. */
   #onDrained: (() => void)[] = []
 
   constructor(sink: LocalSink, isHead: boolean) {
@@ -148,7 +148,7 @@ class LocalReply extends EventEmitter implements Reply {
   }
 
   writeHead(code: number, headers: OutgoingHttpHeaders | HeaderValue[] = []): this {
-    if (this.headersSent) throw new Error('the head of the answer is sent already')
+    if (this.headersSent) throw new Error('the response head was sent already')
     if (Array.isArray(headers)) for (let i = 0; i < headers.length; i += 2) this.setHeader(String(headers[i]), headers[i + 1]!)
     else for (const [name, value] of Object.entries(headers)) if (value !== undefined) this.setHeader(name, value)
     this.headersSent = true
@@ -166,7 +166,7 @@ class LocalReply extends EventEmitter implements Reply {
       if (done) setImmediate(done)
       return true
     }
-    // Whoever wants to know when it is done uses the bytes again.
+    // A caller with a callback reuses the buffer, so it is copied.
     const chunk = typeof data === 'string' ? data : done ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength)
     this.writableLength += chunk.length
     this.#sink.data(chunk)

@@ -5,13 +5,13 @@ import { sourceDirectory } from '../../util/index.ts'
 
 export const protobufType = 'application/vnd.kubernetes.protobuf'
 const magic = Buffer.from('k8s\0')
-// A schema in a definition nests deeper than anything else; no honest one comes near.
+// The schema of a CustomResourceDefinition nests deepest; legitimate ones stay far below.
 const maxDepth = 64
 
 /**
- * What a message looks like, by field number: the JSON name of the field and its type. A type is `string`, `bool`, `int`,
- * `double`, `bytes`, another message, or one of {@link special}; `[]` before it repeats, `{}` is a map with string keys,
- * `?` means that JSON leaves its zero value out, `^` that its fields stand in the message around it.
+ * The fields of each message by number: the JSON name and the type. A type is `string`, `bool`, `int`, `double`, `bytes`, another
+ * message, or one of {@link special}. The prefix `[]` is a repeated field, `{}` a map with string keys, `?` a field whose zero value JSON
+ * omits, `^` a message whose fields are inlined in the enclosing one.
  */
 type Messages = {
   readonly kinds: Readonly<Record<string, string>>
@@ -27,10 +27,10 @@ function known(): Messages {
 }
 
 /**
- * Reads a body that a typed client sent as protobuf: client-go's do so for all built-in kinds. Answers are always JSON,
- * which the same clients accept.
- * @returns the object as JSON would have brought it.
- * @throws {StatusError} UnsupportedMediaType for other kinds, BadRequest for what is not such a message.
+ * Decodes a protobuf body: typed clients of client-go send them for all built-in kinds. Responses are always JSON, which those clients
+ * accept.
+ * @returns the object as it would be decoded from JSON.
+ * @throws {StatusError} UnsupportedMediaType for other kinds, BadRequest for an invalid message.
  */
 export function readProtobuf(body: Buffer): object {
   if (!body.subarray(0, 4).equals(magic)) throw badRequest('the body of the request is not a Kubernetes protobuf message')
@@ -98,7 +98,7 @@ function readMapEntry(type: string, bytes: Buffer, depth: number, into: Record<s
 
 type Special = (bytes: Buffer, depth: number) => unknown
 
-/** Types whose JSON is not that of a message. */
+/** Types whose JSON differs from their message. */
 const special: Readonly<Record<string, Special>> = {
   Time: bytes => readTime(bytes, 0),
   MicroTime: bytes => readTime(bytes, 6),
@@ -186,7 +186,7 @@ function readTime(bytes: Buffer, decimals: number): string | undefined {
   return `${date.toISOString().slice(0, 19)}${fraction}Z`
 }
 
-/** Calls `visit` with the fields in order: `bytes` for what has a length, else `value`. Source: protobuf.dev/programming-guides/encoding. */
+/** Calls `visit` with the fields in order: `bytes` for length-delimited fields, else `value`. Source: protobuf.dev/programming-guides/encoding. */
 function forEachField(bytes: Buffer, visit: (number: number, bytes: Buffer | undefined, value: number) => void): void {
   let at = 0
   const varint = (): number => {

@@ -1,14 +1,14 @@
 import { badRequest, StatusError } from '../../object/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 
-/** What an object and a patch may be long at most: 3 MB, as in Kubernetes. */
+/** Maximum length of a request body: 3 MiB, as in Kubernetes. */
 export const maxBodyBytes = 3 * 1024 * 1024
 
 const empty = Buffer.alloc(0)
 
 /**
  * Reads the body of a request.
- * @throws {StatusError} RequestEntityTooLarge, or BadRequest when the client gave up in the middle.
+ * @throws {StatusError} RequestEntityTooLarge, or BadRequest when the client disconnected before the end.
  */
 export function readBody(request: HttpRequest): Promise<Buffer> {
   if (request.body) return Promise.resolve(request.body)
@@ -21,10 +21,10 @@ export function readBody(request: HttpRequest): Promise<Buffer> {
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       if (bytes > maxBodyBytes) {
-        // The rest is read and thrown away for a moment, so that the answer can reach the client.
+        // The rest is read and discarded, so that the response can reach the client.
         request.removeAllListeners('data')
         request.resume()
-        reject(tooLarge('more'))
+        reject(tooLarge('a longer one'))
         return
       }
       if (first === undefined) first = chunk

@@ -1,14 +1,14 @@
-/** The head of a request; the same `headers` object as the last one's when they came in the same words. */
+/** The head of a request. When the header text equals that of the previous request, `headers` is the same object. */
 export type Head = {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly contentLength: number
-  /** Everything behind the request line, as it came. */
+  /** The header fields as received, without the request line. */
   readonly fieldsText: string
 }
 
-/** The bytes of the longest head that is read here. */
+/** Maximum length of a head that is parsed here. */
 export const maxHeadBytes = 16 * 1024
 
 const maxFields = 64
@@ -16,19 +16,19 @@ const requestLine = /^(GET|HEAD|POST|PUT|PATCH|DELETE) (\/[\w\-.~%!$&'()*+,;=:@/
 const fieldName = /^[A-Za-z][A-Za-z0-9-]*$/
 const fieldValue = /^[\x20-\x7e]*$/
 const contentLengthValue = /^(?:0|[1-9][0-9]{0,7})$/
-// Each changes how the rest of the connection is read, so node:http does it.
+// Each changes how the connection must be read, so node:http handles it.
 const unusual = new Set(['transfer-encoding', 'upgrade', 'expect', 'trailer', 'te', 'keep-alive', 'proxy-connection', 'http2-settings'])
 
 /**
- * Reads the head of a request in its plainest form: HTTP/1.1, a path, each field once and in printable ASCII, a Content-Length or no
- * body. Undefined for everything else, well-formed or not: node:http shall read that, so that what is accepted here is understood as
- * node:http understands it, and what is wrong is refused by its rules (RFC 9112, section 11.2: request smuggling).
+ * Parses the head of a simple request: HTTP/1.1, a path, each field once and in printable ASCII, a Content-Length or no body. Undefined
+ * for everything else, valid or not: node:http parses that, so that both parsers agree on every request accepted here, and node:http
+ * rejects invalid ones (RFC 9112, section 11.2: request smuggling).
  * @param text the bytes before the empty line, as latin1.
- * @param last the head before this one on the connection: clients say the same fields again and again.
+ * @param last the previous head on the connection: clients repeat the same fields.
  */
 export function readHead(text: string, last: Head | undefined): Head | undefined {
   const lineEnd = text.indexOf('\r\n')
-  // A request without any field has no Host either.
+  // Without any field there is no Host.
   if (lineEnd < 0) return undefined
   const line = requestLine.exec(text.slice(0, lineEnd))
   if (!line) return undefined

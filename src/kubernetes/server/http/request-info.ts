@@ -1,10 +1,7 @@
 import { parseFieldSelector } from '../../object/index.ts'
 import { readBoolean } from '../rest/index.ts'
 
-/**
- * The verb that a request for a resource is allowed or refused by, whether or not it is served, as kube-apiserver's request
- * info has it.
- */
+/** The verb that authorization decides on, as in kube-apiserver's RequestInfo; also for requests that are not supported. */
 export function authorizationVerb(method: string, name: string, query: URLSearchParams | undefined): string {
   switch (method) {
     case 'GET':
@@ -24,7 +21,7 @@ export function authorizationVerb(method: string, name: string, query: URLSearch
   }
 }
 
-/** The name that a list or watch is restricted to: a rule with resourceNames allows it for those. */
+/** The name that a list or watch is restricted to by its field selector: a rule with resourceNames can allow it. */
 export function selectedName(verb: string, query: URLSearchParams | undefined): string {
   if (query === undefined || (verb !== 'list' && verb !== 'watch')) return ''
   const selector = query.get('fieldSelector')
@@ -34,7 +31,7 @@ export function selectedName(verb: string, query: URLSearchParams | undefined): 
     const named = requirements.find(({ field, operator }) => field === 'metadata.name' && operator === '=')
     return named && !/[/%]/.test(named.value) ? named.value : ''
   } catch {
-    // Whoever carries the request out says what is wrong with it.
+    // The verb parses the selector again and reports the error.
     return ''
   }
 }

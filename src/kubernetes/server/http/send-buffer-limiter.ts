@@ -1,22 +1,22 @@
-/** Something that sends: a connection, or one stream of an HTTP/2 connection. */
+/** A connection, or one stream of an HTTP/2 connection. */
 export type Sender = {
-  /** Bytes that its client has not taken yet. */
+  /** Bytes that were not sent yet. */
   readonly writableLength: number
   destroy(): unknown
 }
 
 export type SendBufferLimits = {
-  /** Bytes that may wait for all clients together; beyond, the longest backlogs are cut off. Default 256 MiB. */
+  /** Unsent bytes of all clients; beyond, the clients with the largest buffers are disconnected. Default 256 MiB. */
   totalBytes: number
-  /** A client that takes nothing at all for so many sweeps is cut off. Default 60. */
+  /** A client that reads nothing for this many sweeps is disconnected. Default 60. */
   stalledSweeps: number
 }
 
 const defaults: SendBufferLimits = { totalBytes: 256 * 1024 * 1024, stalledSweeps: 60 }
 
 /**
- * What clients have been sent and do not take (invariant 10). Each of them may have a list or a watch under way that waits in
- * memory: a thousand that ask and do not read would be a gigabyte, so they are cut off, the longest backlog first.
+ * Bounds the unsent bytes of all clients (invariant 10). Each client may have a list or a watch in progress that is buffered in
+ * memory; a thousand clients that do not read would take a gigabyte. They are disconnected, the largest buffer first.
  */
 export class SendBufferLimiter {
   readonly #limits: SendBufferLimits
@@ -34,14 +34,14 @@ export class SendBufferLimiter {
     this.#senders.delete(outlet)
   }
 
-  /** Looks at all of them: once a second. */
+  /** Checks all senders; called once a second. */
   sweep(): void {
     const { totalBytes, stalledSweeps } = this.#limits
     let total = 0
     for (const [outlet, seen] of this.#senders) {
       const length = outlet.writableLength
       total += length
-      // What goes on growing is not taken either; what is taken gets shorter now and then.
+      // A buffer that only grows is not read either; one that is read shrinks from time to time.
       seen.sweeps = length > 0 && length >= seen.length ? seen.sweeps + 1 : 0
       seen.length = length
       if (seen.sweeps > stalledSweeps) this.#disconnect(outlet)
@@ -50,10 +50,10 @@ export class SendBufferLimiter {
   }
 
   #disconnectLongest(excess: number): void {
-    let left = excess
+    let remaining = excess
     for (const [outlet, { length }] of [...this.#senders].sort(([, a], [, b]) => b.length - a.length)) {
-      if (left <= 0) return
-      left -= length
+      if (remaining <= 0) return
+      remaining -= length
       this.#disconnect(outlet)
     }
   }

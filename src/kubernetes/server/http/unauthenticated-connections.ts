@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * Connections of which nobody has said yet who they are. There may be so many: with the next one, the oldest goes. A client says it
- * within milliseconds, and a stranger who opens thousands of connections closes their own (invariant 10).
+ * Connections without an authenticated request so far. Their number is bounded: a new one beyond the limit closes the oldest. Clients
+ * authenticate within milliseconds, so an attacker who opens thousands of connections closes mostly their own (invariant 10).
  */
 export class UnauthenticatedConnections {
   readonly #max: number
@@ -22,7 +22,7 @@ export class UnauthenticatedConnections {
     socket.once('close', () => this.#sockets.delete(socket))
   }
 
-  /** A request came on it from somebody who is known. */
+  /** A request on this connection was authenticated. */
   delete(socket: Socket): void {
     this.#sockets.delete(socket)
   }

@@ -5,8 +5,8 @@ import { parseYamlText } from './parse-yaml.ts'
 const bodyTypes = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf']
 
 /**
- * Reads a body as JSON or YAML, by its content type (absent: JSON).
- * @throws {StatusError} BadRequest, or UnsupportedMediaType naming what is read.
+ * Parses a body as JSON or YAML, by its content type (absent: JSON).
+ * @throws {StatusError} BadRequest, or UnsupportedMediaType with the supported types.
  */
 export function parseBody(text: string, contentType: string): unknown {
   if (isJson(contentType)) return checkParsed(parseJson(text), text)
@@ -16,7 +16,7 @@ export function parseBody(text: string, contentType: string): unknown {
 
 export const isJson = (contentType: string): boolean => contentType === '' || contentType === 'application/json'
 
-/** JSON and the paths of its keys that stand twice. */
+/** Parses JSON and returns the paths of its duplicate keys too. */
 export function parseBodyStrict(text: string): StrictJson {
   const value = checkParsed(parseJson(text), text)
   return { value, duplicates: duplicateKeys(text, value) }

@@ -4,7 +4,7 @@ import type { Quotas } from '../quota/index.ts'
 import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
 import type { Entry, Store, Table } from '../storage/index.ts'
 import { asciiJson } from '../storage/index.ts'
-import type { Revalidate, WatchHub } from '../watch/index.ts'
+import type { Revalidate, WatchManager } from '../watch/index.ts'
 import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
 import type { WriteResult } from './mutate.ts'
 import type { PagedLists } from './paged-lists.ts'
@@ -14,7 +14,7 @@ export type Services = {
   readonly store: Store
   readonly registry: Registry
   readonly quotas: Quotas
-  readonly watches: WatchHub
+  readonly watches: WatchManager
   readonly pages: PagedLists
   readonly maxWatchBufferBytes: number
 }

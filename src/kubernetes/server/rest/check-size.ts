@@ -1,20 +1,20 @@
 import { badRequest, exceededJsonLimit, exceededJsonTextLimit, firstLossyNumber, type JsonLimits, StatusError } from '../../object/index.ts'
 
-/** Far more than any object needs, and far less than what overflows the stack of those that walk it, here and in clients. */
+/** Far more than any object needs, and far less than what overflows the stack of recursive code here and in clients. */
 const depth = 1_000
 /**
- * Fields and items of an object without its managedFields. The largest definitions have some 60,000; each costs the server some
- * 4 microseconds in a write, in which nobody else is served.
+ * Fields and items of an object without its managedFields. The largest CustomResourceDefinitions have about 60,000; each costs about
+ * 4 microseconds in a write, during which the server serves no other request.
  */
 const nodes = 100_000
 const objectLimits: JsonLimits = { depth, nodes }
-/** Of a body as it comes: managedFields name every field once more. */
+/** Limits of an unparsed body: managedFields name every field again. */
 const textLimits: JsonLimits = { depth, nodes: 3 * nodes }
-/** A text up to here is within the limits of an object, if it is within those of a text. */
+/** A text up to this length that is within `textLimits` is also within `objectLimits`. */
 const maxSmallText = nodes
 
 /**
- * Bounds what a body may hold before it is parsed: how deep it nests, how many fields it has, and that its numbers can be stored.
+ * Checks an unparsed JSON body: its depth, its number of fields, and that its numbers can be stored exactly.
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkText(text: string): void {
@@ -24,7 +24,7 @@ export function checkText(text: string): void {
 }
 
 /**
- * Bounds an object or a patch that did not come as JSON text, or came of a patch.
+ * Checks the depth and the number of fields of an object that was not parsed from JSON text, or that is the result of a patch.
  * @throws {StatusError} BadRequest, RequestEntityTooLarge.
  */
 export function checkSize<T>(value: T): T {
@@ -32,12 +32,12 @@ export function checkSize<T>(value: T): T {
   return value
 }
 
-/** {@link checkSize} for what was parsed of `text`, which {@link checkText} has let through. */
+/** {@link checkSize} for the value parsed from `text`, which {@link checkText} has accepted. */
 export function checkParsed<T>(value: T, text: string): T {
   return text.length <= maxSmallText ? value : checkSize(value)
 }
 
-/** A number that would be stored as another one is refused: a Go client might not even be able to read it. */
+/** The error for a number that would be stored as a different one, which a Go client might be unable to parse. */
 export function unstorableNumber(number: string): StatusError {
   return badRequest(
     `the number ${number.slice(0, 40)} cannot be stored exactly: integers beyond 2^53 (${Number.MAX_SAFE_INTEGER}) must be sent as strings`,

@@ -1,12 +1,12 @@
 import { badRequest, isJsonObject, type StatusError } from '../../object/index.ts'
 
-/** Where a list goes on: the form is Kubernetes', so that its clients and tools can read it; `snapshot` is ours. */
+/** The position at which a list continues, in Kubernetes' format, so that its clients and tools can read it; `snapshot` is an addition. */
 export type ContinueToken = {
-  /** The revision that all pages show; -1 for a list that goes on with what is there now. */
+  /** The revision that all pages show; -1 for a list that continues with the current objects. */
   readonly revision: number
-  /** The smallest key that may come next; below the namespace when the list is of one. */
+  /** The smallest key of the next page; without the namespace when the list is of one namespace. */
   readonly start: string
-  /** Which kept snapshot the first page came from. */
+  /** The id of the stored snapshot that the first page came from. */
   readonly snapshot: string | undefined
 }
 
@@ -16,13 +16,13 @@ export function writeContinueToken({ revision, start, snapshot }: ContinueToken)
   return Buffer.from(JSON.stringify({ v: version, rv: revision, start, ...(snapshot && { snapshot }) })).toString('base64url')
 }
 
-/** @throws {StatusError} BadRequest for what no server wrote. */
+/** @throws {StatusError} BadRequest for an invalid token. */
 export function readContinueToken(text: string): ContinueToken {
   let value: unknown
   try {
     value = JSON.parse(Buffer.from(text, 'base64url').toString())
   } catch {
-    // Said below, with everything else that is no token.
+    // Reported below.
   }
   if (!isJsonObject(value)) throw refuse(JSON.stringify(text.slice(0, 80)))
   const { v, rv, start, snapshot } = value
@@ -34,7 +34,7 @@ export function readContinueToken(text: string): ContinueToken {
   return { revision: rv, start, snapshot: typeof snapshot === 'string' ? snapshot : undefined }
 }
 
-/** The smallest key behind that of an entry: of the list of a namespace, or of all. */
+/** The smallest key after the key of an entry, in the list of a namespace or of all namespaces. */
 export function keyAfter(key: string, namespace: string): string {
   return `${namespace ? key.slice(namespace.length + 1) : key}\0`
 }

@@ -26,32 +26,31 @@ const known = new Set<string>([
   'selfLink',
 ])
 
-/** Of fields of metadata that no object has, more are not told. */
+/** At most this many unknown fields of metadata are reported. */
 const maxUnknown = 1_000
 
 /** Metadata as a client sent it: known fields only, in the order they are stored in. */
 export type SentMeta = Partial<ObjectMeta>
 
-/** An object as a client sent it, without what its kind does not know. */
+/** An object as a client sent it, without unknown fields. */
 export type Decoded = {
   object: KubeObject
   sent: SentMeta
   unknown: readonly string[]
-  /** True when it came of a patch: then a uid is no precondition but a field that cannot change. */
+  /** True for the result of a patch, where a uid is an immutable field and not a precondition. */
   isPatched?: boolean
 }
 
 /**
- * Reads a request's body as an object of `kind`: checks that it is one, leaves out unknown fields and says so the
- * way `fieldValidation` asks.
- * @param body its depth and size must be bounded, see `check-size.ts`.
+ * Decodes a parsed body as an object of `kind`: checks its type, drops unknown fields and reports them as `fieldValidation` requires.
+ * @param body its depth and size must have been checked, see `check-size.ts`.
  * @throws {StatusError} BadRequest.
  */
 export function decode(kind: Kind, body: unknown, options: WriteOptions, duplicates: readonly string[] = []): Decoded {
   if (!isJsonObject(body)) throw badRequest(`the body of the request must be one ${kind.kind} object, got ${formatType(body)}`)
   expectSame('API version', body.apiVersion, kind.apiVersion)
   expectSame('kind', body.kind, kind.kind)
-  // A custom kind has no Go type behind it that would say what an untyped body is.
+  // For a custom resource there is no Go type that would give an untyped body its kind.
   if (kind.isCustom && !body.kind) {
     const text = JSON.stringify(body)
     throw badRequest(
@@ -112,7 +111,7 @@ function readMeta(metadata: Record<string, unknown>, unknown: string[]): SentMet
     const value = metadata[field]
     if (value === undefined || value === null) continue
     if (!Array.isArray(value)) throw badRequest(`metadata.${field} must be an array, got ${formatType(value)}`)
-    // An empty managedFields is a request to forget them, so it is kept.
+    // An empty managedFields is a request to clear them.
     if (value.length > 0 || field === 'managedFields') sent[field] = value as ManagedFieldsEntry[]
   }
   for (const field of Object.keys(metadata)) if (!known.has(field) && unknown.length < maxUnknown) unknown.push(`metadata.${field}`)

@@ -26,13 +26,13 @@ export type Propagation = 'Background' | 'Foreground' | 'Orphan'
 export type DeleteOptions = {
   propagation: Propagation | undefined
   dryRun: boolean
-  /** Seconds that the client gives the object; undefined leaves it to the object's kind. */
+  /** The grace period that the client asks for; undefined leaves it to the object's kind. */
   graceSeconds?: number
   uid?: string
   resourceVersion?: string
 }
 
-/** Deletes one object: at once, or when its finalizers are done. */
+/** Deletes one object: immediately, or when its finalizers are removed. */
 export async function remove(services: Services, call: Call): Promise<void> {
   const { store } = services
   const { kind, table } = call.target
@@ -58,7 +58,7 @@ export async function remove(services: Services, call: Call): Promise<void> {
   sendResult(call, outcome, 200, warnings, store.nowMs)
 }
 
-/** Deletes every selected object and answers with them. */
+/** Deletes every selected object and responds with their list. */
 export async function removeCollection(services: Services, call: Call): Promise<void> {
   const { store } = services
   const { kind, table } = call.target
@@ -79,13 +79,13 @@ export async function removeCollection(services: Services, call: Call): Promise<
   send(call.output.response, 200, 'application/json', frame.head + items + frame.end, defaultWarnings(call, options))
 }
 
-/** A failure is told when all is awaited together, not as one that nobody heard of. */
+/** A rejection is handled when all promises are awaited together, and must not count as unhandled before. */
 function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise
 }
 
-/** Deletes the object that `entry` is a version of, unless another has taken its name since. */
+/** Deletes the object that `entry` is a version of, unless another object has the same name by now. */
 export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: Entry, options: DeleteOptions): Promise<void> {
   await mutate(store, table, entry.key, head => {
     if (head?.uid !== entry.uid) return { result: undefined }
@@ -93,7 +93,7 @@ export async function deleteEntry(store: Store, kind: Kind, table: Table, entry:
   })
 }
 
-/** What deleting `object` comes to: gone, or marked and waiting for its finalizers. */
+/** Decides how to delete `object`: remove it, or mark it and wait for its finalizers. */
 function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, nowMs: number): WriteDecision {
   const { metadata } = object
   const isNamespace = kind.storageName === 'namespaces'
@@ -125,11 +125,11 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   const isUnchanged =
     finalizers.length === (metadata.finalizers ?? []).length && finalizers.every(name => metadata.finalizers!.includes(name))
   const graceBefore = metadata.deletionGracePeriodSeconds ?? 0
-  // Grace that was given may be shortened, never drawn out.
+  // A grace period can be shortened, but not extended.
   const graceWanted = kind.strategy.gracePeriodSeconds?.(object, options.graceSeconds) ?? 0
   const grace = isMarked ? Math.min(graceBefore, graceWanted) : graceWanted
   if (isMarked && isUnchanged && grace === graceBefore && !isDeletionComplete(object)) return { result: undefined }
-  // Kubernetes marks these two in a way of their own, without grace and generation.
+  // Kubernetes marks Namespaces and CustomResourceDefinitions differently, without grace period and generation.
   const isPlainMark = isNamespace || kind.storageName === 'customresourcedefinitions.apiextensions.k8s.io'
   const marked: KubeObject = {
     ...object,
@@ -140,7 +140,7 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
       finalizers: finalizers.length > 0 ? finalizers : undefined,
     },
   }
-  // Also that of kinds without generations, if one was sent when they were created.
+  // Also for kinds without generations, when one was sent on create.
   if (metadata.generation && !isMarked && !isPlainMark) marked.metadata.generation = metadata.generation + 1
   if (isPlainMark && !isNamespace) marked.status = markTerminating(marked, nowMs).status
   if (isNamespace) marked.status = { ...(object.status as object), phase: 'Terminating' }
@@ -149,23 +149,23 @@ function decideDelete(kind: Kind, object: KubeObject, options: DeleteOptions, no
   return options.dryRun ? { result: marked } : { put: storedForm(kind, marked) }
 }
 
-// Kubernetes names the kind here, not the resource.
+// kube-apiserver's message has the kind here, not the resource.
 function preconditionFailed({ group, kind }: Kind, name: string, why: string): StatusError {
   return conflict({ group, plural: kind }, name, why)
 }
 
-// Namespaces check theirs deeper down, where it is said in other words.
+// kube-apiserver checks the preconditions of Namespaces elsewhere, with another wording.
 function namespacePrecondition(kind: Kind, name: string, what: string, wanted: string, is: string | undefined): StatusError {
   return conflict(kind, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`)
 }
 
-/** What becomes of dependents when nobody said: a finalizer on the object speaks before its kind. */
+/** The propagation policy when the request has none: a finalizer on the object takes precedence over the default of its kind. */
 function defaultPropagation(kind: Kind, finalizers: readonly string[] = []): Propagation | undefined {
-  const isSaid = finalizers.includes('foregroundDeletion') || finalizers.includes('orphan')
-  return kind.strategy.orphanByDefaultWarning && !isSaid ? 'Orphan' : undefined
+  const hasFinalizer = finalizers.includes('foregroundDeletion') || finalizers.includes('orphan')
+  return kind.strategy.orphanByDefaultWarning && !hasFinalizer ? 'Orphan' : undefined
 }
 
-/** What a client that did not say what becomes of dependents is told. */
+/** The warning for a request without a propagation policy, when the kind orphans its dependents by default. */
 function defaultWarnings({ target: { kind } }: Call, { propagation }: DeleteOptions): string[] {
   return kind.strategy.orphanByDefaultWarning && propagation === undefined ? [kind.strategy.orphanByDefaultWarning] : []
 }

@@ -1,7 +1,7 @@
 /**
  * @module rest: the verbs. Start reading at `call.ts`, then `write.ts` and `mutate.ts`.
- * In: a routed, allowed request (`Call`). Out: durable changes, an answer on its response, or a thrown StatusError.
- * Not here: routes and bodies (http/), what a kind is (registry/), what happens later by itself (lifecycle/).
+ * In: a routed and authorized request (`Call`). Out: durable changes and a response, or a thrown StatusError.
+ * Not here: routes and bodies (http/), the rules of a kind (registry/), background work (lifecycle/).
  */
 import { type Call, methodNotAllowed, type Services } from './call.ts'
 import { remove, removeCollection } from './delete.ts'
@@ -19,7 +19,7 @@ export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
 
-/** Carries out one call and answers it. */
+/** Executes one call and sends its response. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {
   if (call.target.subresource === 'scale' && call.target.kind.scale) return scale(services, call, call.target.kind.scale)
   switch (call.target.verb) {

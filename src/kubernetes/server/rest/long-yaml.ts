@@ -4,22 +4,22 @@ import { notYaml } from './body.ts'
 import { checkText } from './check-size.ts'
 import type { YamlReply } from './yaml-thread.ts'
 
-/** YAML up to this length is read in place, which takes up to 20 ms; ten times that if it is built to. */
+/** YAML up to this length is parsed inline, which takes up to 20 ms; ten times that for malicious input. */
 const maxInlineLength = 8 * 1024
-/** What takes longer is given up; 3 MB of plain lines take 5 s. */
+/** Parsing is aborted after this time; 3 MB of plain lines take 5 s. */
 const timeoutMs = 15_000
-/** More texts than these do not wait for the thread. */
+/** At most this many texts wait for the thread. */
 const maxQueued = 64
-/** The thread ends when nobody sent any for so long. */
+/** The thread ends after this long without work. */
 const idleMs = 30_000
-/** As far as the thread may grow, whatever a text makes of itself. */
+/** Limit of the thread's heap: a small text can expand without bound. */
 const maxHeapMb = 512
 
 type Job = { readonly text: string; readonly resolve: (json: string) => void; readonly reject: (error: Error) => void }
 
 const isYamlType = (contentType: string): boolean => contentType.endsWith('yaml')
 
-/** True for YAML that would hold up everybody else while it is read. */
+/** True for YAML that would block other requests while it is parsed. */
 export function isLongYaml(text: string, contentType: string): boolean {
   return text.length > maxInlineLength && isYamlType(contentType) && !isWholeJson(text)
 }
@@ -32,15 +32,12 @@ function isWholeJson(text: string): boolean {
     JSON.parse(text)
     return true
   } catch (error) {
-    // Said again, and better, by who reads it.
+    // The parser reports it again, with details.
     return error instanceof StatusError
   }
 }
 
-/**
- * Reads long YAML in a thread of its own, one text after another.
- * @throws {StatusError} BadRequest for what is no YAML or takes too long, TooManyRequests when too many wait.
- */
+/** Parses long YAML in a thread of its own, one text after another. */
 export class LongYaml {
   readonly #queue: Job[] = []
   #job: Job | undefined
@@ -52,10 +49,13 @@ export class LongYaml {
     this.#timeoutMs = limits.limitMs ?? timeoutMs
   }
 
-  /** The same as JSON. */
+  /**
+   * Converts YAML to JSON.
+   * @throws {StatusError} BadRequest for invalid YAML or a timeout, TooManyRequests when too many texts wait.
+   */
   toJson(text: string): Promise<string> {
     if (this.#queue.length >= maxQueued) {
-      const why = 'too many long YAML texts wait to be read: try again later, or send JSON'
+      const why = `more than ${maxQueued} long YAML bodies wait to be parsed: retry later, or send JSON`
       return Promise.reject(new StatusError('TooManyRequests', why, { details: { retryAfterSeconds: 1 } }))
     }
     const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -76,7 +76,7 @@ export class LongYaml {
     }
     this.#timer = setTimeout(() => {
       this.#stop()
-      this.#settle(job, () => job.reject(notYaml(`it takes longer than ${this.#timeoutMs} ms to read: send it as JSON`)))
+      this.#settle(job, () => job.reject(notYaml(`parsing takes longer than ${this.#timeoutMs} ms: send it as JSON`)))
     }, this.#timeoutMs)
     this.#timer.unref()
     const resourceLimits = { maxOldGenerationSizeMb: maxHeapMb }
@@ -92,7 +92,9 @@ export class LongYaml {
       () => {
         if (this.#thread === thread) this.#thread = undefined
         this.#settle(job, () =>
-          job.reject(new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be read as YAML')),
+          job.reject(
+            new StatusError('RequestEntityTooLarge', 'the body of the request is too large to be parsed as YAML: send it as JSON'),
+          ),
         )
       },
     )

@@ -3,13 +3,13 @@ import type { Kind } from '../registry/index.ts'
 import { type Entry, parseEntry, type Store, type Table } from '../storage/index.ts'
 import { wireText } from '../wire/index.ts'
 
-/** What a write comes to, decided from the newest version of its object. */
+/** The outcome of a write, decided from the newest version of its object. */
 export type WriteDecision =
   /** Store `object` (in its stored form). */
   | { readonly put: KubeObject }
-  /** Delete it: watchers see `remove` as its last state, the writer gets `answer`, which was never stored, if there is one. */
+  /** Delete the object: watchers see `remove` as its last state; the writer gets `result` instead, if set, which is never stored. */
   | { readonly remove: KubeObject; readonly result?: KubeObject }
-  /** Nothing to store: a no-op, or a dry run, whose result is `object`. */
+  /** Store nothing: a dry run with this result, or a no-op (undefined). */
   | { readonly result: KubeObject | undefined }
 
 export type WriteResult = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
@@ -17,9 +17,9 @@ export type WriteResult = { entry: Entry | undefined; object: KubeObject | undef
 /**
  * Runs `decide` against the newest version of a key and makes its decision durable.
  *
- * `decide` sees versions that are not yet on disk, so that writes to one key need not wait for each other. What is
- * answered without a write of its own (a refusal, a no-op) waits until that version is durable, and is decided again
- * if it was lost: nobody learns of a write that a crash could take back (invariant 5).
+ * `decide` sees versions that are not yet on disk, so writes to one key do not wait for each other. A result without a write of its
+ * own (an error, a no-op) waits until that version is durable, and is decided again if the version was lost: a client never sees the
+ * effect of a write that a crash could undo (invariant 5).
  */
 export async function mutate(
   store: Store,
@@ -56,12 +56,12 @@ export async function mutate(
   }
 }
 
-/** An entry as an object at the version of `kind`, free to change. */
+/** An entry as an object at the version of `kind`. The caller may change it. */
 export function readEntry(kind: Kind, entry: Entry): KubeObject {
   return kind.fromStorage ? (JSON.parse(wireText(kind, entry)) as KubeObject) : parseEntry(entry)
 }
 
-/** An object of `kind` in the form it is stored in. */
+/** An object of `kind` as it is stored. */
 export function storedForm(kind: Kind, object: KubeObject): KubeObject {
   const { apiVersion, kind: name, metadata, ...rest } = kind.toStorage ? kind.toStorage(object) : object
   return { apiVersion, kind: name, metadata, ...rest }

@@ -3,8 +3,8 @@ import { isJsonObject, type StructuralSchema, setOwn } from '../../object/index.
 const zeros: Readonly<Record<string, unknown>> = { string: '', integer: 0, number: 0, boolean: false }
 
 /**
- * Null items of maps and lists as what Go's decoder makes of them: an empty text, 0, false. Null fields stay; those
- * are left out later. The argument is not changed, and is returned itself when it holds no such null.
+ * Replaces null items of maps and lists by the zero value that Go's decoder gives them: '', 0, false. Null fields stay; they are
+ * dropped later. The argument is not changed; it is returned itself when it has no such null.
  */
 export function nullsToZero(schema: StructuralSchema | undefined, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || schema === undefined) return value

@@ -8,16 +8,16 @@ const finishedTtlMs = 30_000
 const maxSnapshots = 128
 
 /**
- * Lists under way, page by page. Entries never change, so a snapshot is an array of references: cheap to keep and
- * exactly consistent. They are dropped after five minutes, or when there are too many (invariant 10); a client that
- * comes later is served from the history of the table, or gets 410 when that does not go back so far.
+ * Snapshots of paged lists in progress. Entries are immutable, so a snapshot is an array of references: cheap and exactly consistent.
+ * Snapshots expire after five minutes, or when there are too many (invariant 10). Later pages are served from the history of the
+ * table, or get 410 when it does not go back that far.
  */
 export class PagedLists {
   readonly #snapshots = new Map<string, Snapshot>()
 
   /**
-   * Keeps what is left after the first page; returns the id of the snapshot.
-   * @param scope says what was listed: nobody gets to see the pages of another list.
+   * Stores the entries of a list; returns the id of the snapshot.
+   * @param scope identifies the list: a token of one list cannot read the pages of another.
    */
   save(scope: string, entries: readonly Entry[], nowMs: number): string {
     for (const [id, { expiresMs }] of this.#snapshots) if (expiresMs <= nowMs) this.#snapshots.delete(id)
@@ -28,13 +28,13 @@ export class PagedLists {
     return id
   }
 
-  /** The entries of a snapshot, if it is still kept. */
+  /** The entries of a snapshot; undefined when it has expired. */
   find(id: string | undefined, scope: string, nowMs: number): readonly Entry[] | undefined {
     const snapshot = id === undefined ? undefined : this.#snapshots.get(id)
     return snapshot && snapshot.scope === scope && snapshot.expiresMs > nowMs ? snapshot.entries : undefined
   }
 
-  /** After the last page: kept for a moment, so that a client whose connection broke may ask for a page again. */
+  /** After the last page: the snapshot expires soon, but a client whose connection broke can still repeat a page. */
   finish(id: string, nowMs: number): void {
     const snapshot = this.#snapshots.get(id)
     if (snapshot) snapshot.expiresMs = Math.min(snapshot.expiresMs, nowMs + finishedTtlMs)

@@ -13,8 +13,8 @@ for (const [name, text, value] of [
 }
 
 for (const [name, text, says] of [
-  ['a key twice', 'a: 1\nb:\n  - c: 1\n    c: 2\n', /^key "c" stands twice in one mapping$/],
-  ['a key twice in JSON', '{"a":{"b":1,"b":2}}', /^key "a\.b" stands twice$/],
+  ['a key twice', 'a: 1\nb:\n  - c: 1\n    c: 2\n', /^duplicate key "c" in a mapping$/],
+  ['a key twice in JSON', '{"a":{"b":1,"b":2}}', /^duplicate key "a\.b"$/],
   ['two documents', 'a: 1\n---\nb: 2\n', /multiple documents/],
   ['what is no YAML', 'a: [1', /./],
   [

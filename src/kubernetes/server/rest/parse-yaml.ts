@@ -3,22 +3,22 @@ import { isLosslessNumber, parseJsonStrict, StatusError } from '../../object/ind
 import { yaml } from '../wire/index.ts'
 import { checkText, unstorableNumber } from './check-size.ts'
 
-/** A small document could grow without bound by naming a large one again and again. */
+/** Limit of aliases: with nested aliases a small document can expand without bound. */
 const maxAliasCount = 100
 
-// YAML 1.1 as kube-apiserver reads it: `yes` and `on` are booleans and 0777 is octal, but dates stay text and 1:30 is no number.
+// YAML 1.1 as kube-apiserver parses it: `yes` and `on` are booleans and 0777 is octal, but dates stay strings and 1:30 is not a number.
 const asGoReads = (tags: Tags): Tags =>
   tags.filter(tag => typeof tag === 'string' || (tag.tag !== 'tag:yaml.org,2002:timestamp' && tag.format !== 'TIME'))
 
 /**
- * Parses one YAML document; a key may not stand twice in one mapping.
- * JSON, which kubectl sends as YAML for server-side apply, is read as what it is: 200 times as fast, and nobody else is served meanwhile.
- * @throws {Error} saying what is wrong; a StatusError for what is too large.
+ * Parses one YAML document; duplicate keys are an error.
+ * JSON, which kubectl sends as YAML for server-side apply, is parsed as JSON: 200 times as fast, and parsing blocks other requests.
+ * @throws {Error} for invalid YAML; {StatusError} for a document that is too large.
  */
 export function parseYamlText(text: string): unknown {
   const json = parseAsJson(text)
   if (json) return json.value
-  // The parser compares every key of a mapping with every other: 60,000 of them stopped the server for a minute.
+  // With uniqueKeys the parser compares every pair of keys: a mapping of 60,000 blocked the server for a minute.
   const document = yaml().parseDocument(text, {
     uniqueKeys: false,
     prettyErrors: false,
@@ -40,11 +40,11 @@ function parseAsJson(text: string): { value: unknown } | undefined {
     read = parseJsonStrict(text)
   } catch (error) {
     if (error instanceof StatusError) throw error
-    // Flow style, or comments: YAML after all. Its parser says what is wrong.
+    // Flow style or comments: the YAML parser takes it, or reports the error.
     return undefined
   }
   const [duplicate] = read.duplicates
-  if (duplicate !== undefined) throw new Error(`key ${JSON.stringify(duplicate)} stands twice`)
+  if (duplicate !== undefined) throw new Error(`duplicate key ${JSON.stringify(duplicate)}`)
   return read
 }
 
@@ -60,7 +60,7 @@ function checkKeys(root: Node | null): void {
     const keys = new Set<unknown>()
     for (const { key, value } of node.items) {
       const name = isScalar(key) ? key.value : key
-      if (keys.has(name)) throw new Error(`key ${JSON.stringify(name)} stands twice in one mapping`)
+      if (keys.has(name)) throw new Error(`duplicate key ${JSON.stringify(name)} in a mapping`)
       keys.add(name)
       pending.push(value)
     }

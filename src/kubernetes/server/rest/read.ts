@@ -14,7 +14,7 @@ import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts
 import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
 import { streamList } from './stream-list.ts'
 
-// Up to here a list is one string with a Content-Length; above it is streamed.
+// Up to this size a list is one string with a Content-Length; a longer list is streamed.
 const streamFromBytes = 512 * 1024
 
 export function get({ store }: Services, call: Call): void {
@@ -54,7 +54,7 @@ export async function list(services: Services, call: Call): Promise<void> {
   await streamList(call, frame, { entries, from: offset, to: end, nowMs: store.nowMs })
 }
 
-/** True when these entries are better sent piece by piece. */
+/** True when these entries are too long for one string. */
 export function mustStream(entries: readonly Entry[], from: number, to: number): boolean {
   let bytes = 0
   for (let i = from; i < to && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
@@ -63,7 +63,7 @@ export function mustStream(entries: readonly Entry[], from: number, to: number):
 
 type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }
 
-/** What a list has to show: all pages of it, and where this one begins. */
+/** The entries of all pages of a list, and the offset of this page. */
 function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
   const { table } = call.target
   const { query } = call.input
@@ -72,7 +72,7 @@ function readEntries({ store, pages }: Services, call: Call, selection: Selectio
   if (!token) {
     if (revision !== undefined && revision > store.revision) throw revisionTooLarge(revision, store.revision)
     const match = query?.get('resourceVersionMatch') ?? ''
-    // Kubernetes' old rule: pages of a revision are pages of exactly that.
+    // As in Kubernetes: without resourceVersionMatch, a limit makes the revision exact.
     const isExact = revision && (match === 'Exact' || (match === '' && limit > 0))
     if (!isExact) return { entries: selectFrom(table, selection), revision: store.revision, offset: 0, snapshot: undefined }
     const entries = selectAt(table, selection, revision)
@@ -93,7 +93,7 @@ function readEntries({ store, pages }: Services, call: Call, selection: Selectio
   return { entries, revision: at < 0 ? store.revision : at, offset: firstFrom(entries, first), snapshot: kept && snapshot }
 }
 
-/** What was asked for, beside which page: tokens of another list find no snapshot. */
+/** Identifies a list regardless of its pages: tokens of another list find no snapshot. */
 function scopeOf({ target: { table, namespace }, input: { query } }: Call): string {
   const selectors = ['labelSelector', 'fieldSelector', 'shardSelector'].map(name => query?.get(name) ?? '')
   return JSON.stringify([table.name, namespace, ...selectors])
@@ -110,7 +110,7 @@ function firstFrom(entries: readonly Entry[], key: string): number {
   return low
 }
 
-// As Kubernetes serves revision 0, "any state", from its cache, whole.
+// As in Kubernetes, a list at revision 0 ("any state") is not paged.
 function readLimit(query: URLSearchParams | undefined): number {
   const limit = readCount(query, 'limit') ?? 0
   return query?.get('resourceVersion') === '0' && !query.get('continue') ? 0 : limit
@@ -138,7 +138,7 @@ export function readRevisionParameter(query: URLSearchParams | undefined): numbe
 }
 
 /**
- * Which parameters of a list or watch go together, as `ValidateListOptions` of Kubernetes has it.
+ * Checks which parameters of a list or watch may be combined, like `ValidateListOptions` of Kubernetes.
  * @throws {StatusError} Invalid.
  */
 export function checkListOptions(query: URLSearchParams | undefined, isWatch: boolean): void {

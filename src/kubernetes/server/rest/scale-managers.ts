@@ -6,8 +6,8 @@ const scaleApiVersion = 'autoscaling/v1'
 const scalePath = ['spec', 'replicas']
 
 /**
- * The managers of an object's number of replicas, as managers of its Scale.
- * @param path where the object has that number, such as `['spec', 'replicas']`.
+ * The field managers of an object's number of replicas, as managers of its Scale.
+ * @param path of that number in the object, such as `['spec', 'replicas']`.
  */
 export function moveToScale(parent: readonly ManagedFieldsEntry[], path: readonly string[], apiVersion: string): ManagedFieldsEntry[] {
   return parent
@@ -16,8 +16,8 @@ export function moveToScale(parent: readonly ManagedFieldsEntry[], path: readonl
 }
 
 /**
- * The managers of an object after its Scale was written: who lost the number of replicas there loses it here, who got it
- * owns it through the subresource.
+ * The field managers of an object after a write to its Scale: a manager that lost the number of replicas there loses it here, and the
+ * new one owns it through the subresource.
  */
 export function moveToParent(
   parent: readonly ManagedFieldsEntry[],
@@ -58,7 +58,7 @@ function fieldsAt(path: readonly string[]): NonNullable<ManagedFieldsEntry['fiel
   return path.reduceRight<NonNullable<ManagedFieldsEntry['fieldsV1']>>((below, name) => ({ [`f:${name}`]: below }), {})
 }
 
-/** Undefined when nothing is left. */
+/** The fields without `path`; undefined when none remain. */
 function without(fields: Fields, [name, ...rest]: readonly string[]): Fields | undefined {
   const { [`f:${name}`]: child, ...others } = fields
   const left = rest.length > 0 ? without(child as Fields, rest) : undefined

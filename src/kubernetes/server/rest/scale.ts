@@ -26,9 +26,9 @@ import { moveToParent, moveToScale } from './scale-managers.ts'
 import { readWriteOptions, type WriteOptions } from './write-options.ts'
 
 /**
- * The scale subresource: any scalable object seen as an `autoscaling/v1` Scale. What is written through it changes the
- * number of replicas of the object and nothing else.
- * @throws {StatusError} as other reads and writes do; BadRequest for a custom resource without a number of replicas.
+ * The scale subresource: any scalable object as an `autoscaling/v1` Scale. A write changes the number of replicas of the object and
+ * nothing else.
+ * @throws {StatusError} like other reads and writes; BadRequest for a custom resource without a number of replicas.
  */
 export async function scale(services: Services, call: Call, fields: ScaleFields): Promise<void> {
   if (call.target.verb === 'get') {
@@ -36,7 +36,7 @@ export async function scale(services: Services, call: Call, fields: ScaleFields)
     if (!entry) throw notFound(call.target.kind, call.target.name)
     const object = readEntry(call.target.kind, entry)
     if (call.target.kind.isCustom && replicasOf(object, fields.specReplicas) === undefined) {
-      throw badRequest(`the spec replicas field ".${fields.specReplicas.join('.')}" does not exist: set it before asking for the scale`)
+      throw badRequest(`the spec replicas field ".${fields.specReplicas.join('.')}" does not exist: set it before you read the scale`)
     }
     sendScale(call, entry, object, fields, [], services.store.nowMs)
     return
@@ -66,12 +66,12 @@ async function write({ store }: Services, call: Call, fields: ScaleFields): Prom
   sendScale(call, entry ?? base!, entry ? readEntry(call.target.kind, entry) : result!, fields, options.warnings, store.nowMs)
 }
 
-/** A changed Scale: what the client asks for, and who owns the number from now on. */
+/** Computes the Scale that the client asks for from the live one, and the new field managers. */
 type ScaleChange = (live: KubeObject) => { scale: KubeObject; sent: Decoded['sent']; managers: ManagedFieldsEntry[] }
 
 function replaceScale(call: Call, options: WriteOptions): ScaleChange {
   const kind = scaleKindFor(call.target.kind)
-  // What makes no sense is refused before anyone looks whether the object is there.
+  // As in Kubernetes, an invalid body is reported even when the object does not exist.
   const decoded = decodeBody(withKind(call, kind), options)
   if (!decoded.sent.name) throw undeterminedName(call.target.name)
   checkNamespacedName(call, decoded.sent)
@@ -90,7 +90,7 @@ function patchScale(call: Call, options: WriteOptions): ScaleChange {
 
 function trackScale(live: KubeObject, { object, sent }: Decoded, kind: Kind, options: WriteOptions): ReturnType<ScaleChange> {
   const { manager, nowMs } = options
-  // Zero is what a Scale without a number means, so nobody owns it.
+  // A Scale without a number means zero, so zero has no owner.
   const replicas = valueAt(defaultScale(kind, object), ['spec', 'replicas'])
   const after = { ...live, spec: replicas ? { replicas } : {} }
   const managers = trackUpdate({
@@ -105,7 +105,7 @@ function trackScale(live: KubeObject, { object, sent }: Decoded, kind: Kind, opt
   return { scale: after, sent, managers }
 }
 
-/** @throws {StatusError} BadRequest in the words of Go's decoder for what has the wrong type. */
+/** @throws {StatusError} BadRequest in the wording of Go's decoder for a field of the wrong type. */
 function defaultScale(kind: Kind, scale: KubeObject): KubeObject {
   return kind.strategy.default?.({ ...scale, spec: scale.spec ?? {} }) ?? scale
 }
@@ -157,7 +157,7 @@ function decideScaleWrite(
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   }
   const { specReplicas } = fields
-  // A patch that does not say it leaves it as it was; a whole Scale without it means zero.
+  // A patch without a number keeps the current one; a whole Scale without a number means zero.
   const isLeftOut = call.target.verb === 'patch' && valueAt(wanted, ['spec', 'replicas']) === undefined
   if (kind.isCustom && isLeftOut && replicasOf(before, specReplicas) === undefined) {
     throw badRequest(`the spec replicas field ".${specReplicas.join('.')}" cannot be empty`)
@@ -197,7 +197,7 @@ function checkedReplicas(kind: Kind, name: string, wanted: KubeObject): number {
   const scaleKind = scaleKindFor(kind)
   const replicas = valueAt(wanted, ['spec', 'replicas'])
   const count = typeof replicas === 'number' ? replicas : 0
-  // What is wrong for a custom resource is said of its own field, when it is checked as a whole.
+  // For a custom resource, validation of the whole object reports its own field.
   if (count < 0 && !kind.isCustom) {
     throw invalid(scaleKind, name, [invalidValue('spec.replicas', count, 'must be greater than or equal to 0')])
   }
@@ -220,7 +220,7 @@ function scaleOf(object: KubeObject, fields: ScaleFields, kind: Kind): KubeObjec
       creationTimestamp,
       ...(owners.length > 0 && { managedFields: owners }),
     },
-    // Nothing is said of zero, as with every number in Kubernetes that may be left out.
+    // Zero is omitted, like every optional number in Kubernetes.
     spec: replicas ? { replicas } : {},
     status: { replicas: replicasOf(object, fields.statusReplicas) ?? 0, ...(selector && { selector }) },
   }
@@ -239,7 +239,7 @@ function replicasOf(object: KubeObject, path: readonly string[]): number | undef
   return typeof value === 'number' ? value : undefined
 }
 
-/** A copy with `value` at `path`; what is on the way is made where it is missing. */
+/** A copy with `value` at `path`; missing parents are created. */
 function withValue<T extends object>(object: T, [name, ...rest]: readonly string[], value: unknown): T {
   const copy = { ...object }
   const child = (copy as Record<string, unknown>)[name!]

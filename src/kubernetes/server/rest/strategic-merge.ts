@@ -2,7 +2,7 @@ import { badRequest, cloneJson, getOwn, isJsonObject, type Json, type Structural
 
 type JsonMap = { [key: string]: Json }
 
-/** What is below is not known: maps merge, lists are replaced. */
+/** Undefined for fields without a schema: maps merge, lists are replaced. */
 type Schema = StructuralSchema | undefined
 
 const metadata: StructuralSchema = {
@@ -19,11 +19,11 @@ const metadata: StructuralSchema = {
 }
 
 /**
- * Kubernetes' strategic merge patch by the patch strategies and merge keys of `schema`: lists whose strategy is not to
- * merge are replaced, as are maps whose strategy is to replace; lists of plain values merge as sets. Knows `$patch: replace | delete | merge`,
- * `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
+ * Kubernetes' strategic merge patch with the patch strategies and merge keys of `schema`. Lists without the strategy `merge` are
+ * replaced, and so are maps with the strategy `replace`; lists of primitive values merge as sets. Supports
+ * `$patch: replace | delete | merge`, `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>` and `$retainKeys`.
  * https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
- * @param schema of the whole object; its metadata merges as that of every object.
+ * @param schema of the whole object; metadata merges like that of every object.
  * @throws {StatusError} BadRequest for an unknown directive or an element without its merge key.
  */
 export function applyStrategicPatch(live: Json, patch: Json, schema: StructuralSchema): Json {
@@ -31,7 +31,7 @@ export function applyStrategicPatch(live: Json, patch: Json, schema: StructuralS
   return mergeMap(isJsonObject(live) ? (live as JsonMap) : {}, patch as JsonMap, whole) ?? {}
 }
 
-/** The key that items of a list merge by, `''` for sets of plain values; undefined for lists that are replaced. */
+/** The merge key of a list, `''` for a set of primitive values; undefined for a list that is replaced. */
 function mergeKeyOf(schema: Schema): string | undefined {
   if (!schema?.['x-kubernetes-patch-strategy']?.split(',').includes('merge')) return undefined
   return schema['x-kubernetes-patch-merge-key'] ?? ''
@@ -77,12 +77,12 @@ function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | unde
     if (!key.startsWith('$deleteFromPrimitiveList/') || !Array.isArray(value)) continue
     const field = key.slice(key.indexOf('/') + 1)
     const list = result[field]
-    const gone = new Set(value.map(stableJson))
+    const deleted = new Set(value.map(stableJson))
     if (Array.isArray(list))
       setOwn(
         result,
         field,
-        list.filter(item => !gone.has(stableJson(item))),
+        list.filter(item => !deleted.has(stableJson(item))),
       )
   }
   for (const [key, value] of Object.entries(patch)) {
@@ -96,68 +96,69 @@ function mergeMap(live: JsonMap, patch: JsonMap, schema: Schema): JsonMap | unde
 
 function mergeList(live: Json[], patch: Json[], mergeKey: string, items: Schema): Json[] {
   if (mergeKey === '') {
-    const there = new Set(live.map(stableJson))
-    return [...live, ...patch.filter(item => !there.has(stableJson(item)))]
+    const present = new Set(live.map(stableJson))
+    return [...live, ...patch.filter(item => !present.has(stableJson(item)))]
   }
   if (patch.some(item => isJsonObject(item) && item.$patch === 'replace')) {
     return patch.filter(item => !(isJsonObject(item) && item.$patch === 'replace')).map(item => cloneJson(item))
   }
   const result: (Json | undefined)[] = [...live]
-  // Places of each key, the first one last: of items that share one the first is meant, and the next when that was deleted.
-  const places = new Map<string, number[]>()
-  for (let place = live.length - 1; place >= 0; place--) {
-    const item = live[place]!
+  // Indexes of each key in reverse: of several items with the same key, the patch changes the first, and the next one after that is
+  // deleted.
+  const indexes = new Map<string, number[]>()
+  for (let index = live.length - 1; index >= 0; index--) {
+    const item = live[index]!
     if (!isJsonObject(item)) continue
     const id = stableJson(item[mergeKey])
-    const known = places.get(id)
-    if (known) known.push(place)
-    else places.set(id, [place])
+    const known = indexes.get(id)
+    if (known) known.push(index)
+    else indexes.set(id, [index])
   }
   for (const item of patch) {
     const id = isJsonObject(item) ? (item as JsonMap)[mergeKey] : undefined
     if (id === undefined) throw badRequest(`map: ${JSON.stringify(item)?.slice(0, 200)} does not contain declared merge key: ${mergeKey}`)
-    const found = places.get(stableJson(id))
-    const place = found?.at(-1)
-    const merged = mergeMap(place === undefined ? {} : (result[place] as JsonMap), item as JsonMap, items)
+    const found = indexes.get(stableJson(id))
+    const index = found?.at(-1)
+    const merged = mergeMap(index === undefined ? {} : (result[index] as JsonMap), item as JsonMap, items)
     if (merged === undefined) {
-      if (place !== undefined) result[place] = undefined
+      if (index !== undefined) result[index] = undefined
       found?.pop()
-    } else if (place === undefined) places.set(stableJson(merged[mergeKey]), [result.push(merged) - 1])
-    else result[place] = merged
+    } else if (index === undefined) indexes.set(stableJson(merged[mergeKey]), [result.push(merged) - 1])
+    else result[index] = merged
   }
   return result.filter(item => item !== undefined)
 }
 
-// As in Kubernetes: what the patch names keeps the patch's order, the rest its own, and what is new comes before the rest.
+// As in Kubernetes: items in the patch keep the patch's order, the others keep theirs, and new items come first.
 function patchFirst(merged: Json[], patch: Json[], live: Json[], mergeKey: string): Json[] {
   const idOf = (item: Json) => JSON.stringify(mergeKey && isJsonObject(item) ? ((item as JsonMap)[mergeKey] ?? item) : item)
   const byId = new Map(merged.map(item => [idOf(item), item]))
   const named = new Set(patch.map(idOf))
-  const places = new Map(live.map((item, index) => [idOf(item), index]))
+  const indexes = new Map(live.map((item, index) => [idOf(item), index]))
   const right = [...named].filter(id => byId.has(id))
   const left = merged.map(idOf).filter(id => !named.has(id))
   const order: string[] = []
   let [l, r] = [0, 0]
   while (l < left.length && r < right.length) {
-    const at = places.get(left[l]!)
-    const other = places.get(right[r]!)
+    const at = indexes.get(left[l]!)
+    const other = indexes.get(right[r]!)
     order.push(at !== undefined && other !== undefined && at < other ? left[l++]! : right[r++]!)
   }
   return [...order, ...left.slice(l), ...right.slice(r)].map(id => byId.get(id)!)
 }
 
-// Elements that the order does not name keep their place behind the one they followed.
+// Items that the order does not list stay after the item they followed.
 function inOrder(list: Json[], order: Json[], mergeKey: string): Json[] {
   const idOf = (item: Json) => (mergeKey && isJsonObject(item) ? ((item as JsonMap)[mergeKey] ?? item) : item)
-  const places = new Map(order.map((item, index) => [JSON.stringify(idOf(item)), index]))
+  const indexes = new Map(order.map((item, index) => [JSON.stringify(idOf(item)), index]))
   let last = -1
-  const placed = list.map(item => {
-    last = places.get(JSON.stringify(idOf(item))) ?? last
-    return { item, place: last }
+  const ranked = list.map(item => {
+    last = indexes.get(JSON.stringify(idOf(item))) ?? last
+    return { item, rank: last }
   })
-  return placed
+  return ranked
     .map((entry, index) => ({ ...entry, index }))
-    .sort((a, b) => a.place - b.place || a.index - b.index)
+    .sort((a, b) => a.rank - b.rank || a.index - b.index)
     .map(({ item }) => item)
 }
 

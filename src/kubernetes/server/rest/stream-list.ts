@@ -6,21 +6,21 @@ import type { Call } from './call.ts'
 
 const gzipChunkLength = 256 * 1024
 const chunkBytes = 128 * 1024
-/** One is filled while the other is on its way. */
+/** One chunk is filled while the other is being sent. */
 const chunkCount = 2
-// The size of a chunk of HTTP/1.1 in front of it, with leading zeros, and the line end behind it.
+// A chunk of HTTP/1.1 starts with its size, written with leading zeros here, and ends with a line break.
 const sizeDigits = 8
 const headBytes = sizeDigits + 2
 const tailBytes = 2
 
-/** The entries of a list from index `from` until before `to`; ages in tables are counted at `nowMs`. */
+/** The entries of a list from index `from` up to, but not including, `to`; ages in Tables are computed at `nowMs`. */
 export type ListPart = { entries: readonly Entry[]; from: number; to: number; nowMs: number }
-/** The text before the items, and the one behind them. */
+/** The text before and after the items. */
 export type ListFrame = { head: string; end: string }
 
 /**
- * Sends a long list piece by piece. Entries never change, so it stays consistent however long the client takes; other requests get
- * their turn between the pieces.
+ * Sends a long list in chunks. Entries are immutable, so the list stays consistent however long the client takes. Other requests are
+ * served between the chunks.
  */
 export async function streamList(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
   const { response, as } = call.output
@@ -34,28 +34,28 @@ export async function streamList(call: Call, frame: ListFrame, part: ListPart): 
   else await streamPlain(call, frame, part)
 }
 
-/** Gives `put` one item after the other and waits for what it promises; false when the client is gone. */
+/** Passes each item to `put` and awaits its promise, if any; false when the client has disconnected. */
 async function forEachItem(
   { target: { kind }, output: { as, response } }: Call,
   { entries, from, to, nowMs }: ListPart,
   put: (text: string, withComma: boolean) => Promise<void> | undefined,
 ): Promise<boolean> {
-  const pace = new TimeSlice()
+  const slice = new TimeSlice()
   for (let i = from; i < to; i++) {
     const isTaken = put(listItem(kind, entries[i]!, as, nowMs), i > from)
     if (isTaken) await isTaken
-    // Little may come of much: a row of a table takes the whole object to be parsed.
-    if (as.form !== 'object' && pace.isExpired) await pace.yield()
+    // A short row of a Table can take long: the whole object is parsed for it.
+    if (as.form !== 'object' && slice.isExpired) await slice.yield()
     if (response.destroyed) return false
   }
   return true
 }
 
-// The same few chunks over and over: a list of 100 MB leaves nothing behind for the garbage collector.
+// Reuses a few buffers: a list of 100 MB leaves no garbage.
 async function streamPlain(call: Call, frame: ListFrame, part: ListPart): Promise<void> {
   const chunks = new ChunkWriter(call.output.response)
   await chunks.write(frame.head)
-  // Only a full chunk has to be waited for.
+  // Only a full chunk has to be awaited.
   const put = (text: string, withComma: boolean) =>
     chunks.tryWrite(text, withComma) ? undefined : chunks.write(withComma ? `,${text}` : text)
   if (!(await forEachItem(call, part, put))) return
@@ -75,11 +75,11 @@ class ChunkWriter {
   constructor(response: Reply) {
     this.#response = response
     this.#chunk = this.#allocate()
-    // Nothing comes back from a client that is gone.
+    // No chunk is released after the client has disconnected.
     response.on('close', () => this.#wake?.())
   }
 
-  /** Takes ASCII that fits into the chunk at hand, with a comma before it; false when it does not fit. */
+  /** Writes ASCII text into the current chunk, with a comma before it if asked; false when it does not fit. */
   tryWrite(text: string, withComma: boolean): boolean {
     if (this.#at + text.length + 1 > chunkBytes - tailBytes) return false
     if (withComma) this.#chunk[this.#at++] = 0x2c
@@ -87,7 +87,7 @@ class ChunkWriter {
     return true
   }
 
-  /** Takes ASCII of any length and waits for chunks that are still on their way. */
+  /** Writes ASCII text of any length and waits for chunks that are still being sent. */
   async write(text: string): Promise<void> {
     for (let at = 0; at < text.length; ) {
       if (this.#at === chunkBytes - tailBytes) {
@@ -156,7 +156,7 @@ async function streamGzip(call: Call, frame: ListFrame, part: ListPart): Promise
   if (await forEachItem(call, part, put)) gzip.end(chunk + frame.end, 'latin1')
 }
 
-/** Waits until `sink` takes more, or the client is gone. The loser's listeners are removed: a long list waits many times. */
+/** Waits until `sink` accepts more data or the client has disconnected. Removes its listeners, because a long list waits many times. */
 async function drained(sink: NodeJS.WritableStream, response: Reply): Promise<void> {
   const over = new AbortController()
   const { signal } = over

@@ -7,8 +7,8 @@ import { readBoolean } from './write-options.ts'
 const defaultTimeoutMs = 30 * 60_000
 
 /**
- * Opens a watch. Without a resource version, or with 0, it begins with what is there now; with one, it goes on from
- * there, or says 410 inside the stream when that is too long ago (invariant 6).
+ * Opens a watch. Without a resource version, or with 0, it starts with the current objects. With one, it continues from there, or sends
+ * 410 in the stream when history does not go back that far (invariant 6).
  */
 export async function watch({ store, watches, maxWatchBufferBytes }: Services, call: Call): Promise<void> {
   const { kind, table } = call.target
@@ -31,7 +31,7 @@ export async function watch({ store, watches, maxWatchBufferBytes }: Services, c
   const options = { kind, table, selection, as, response, wantsBookmarks, maxBufferedBytes: maxWatchBufferBytes, revalidate }
   const watcher = watches.open(options, timeoutMs)
   if (!missed) {
-    // Also for a revision from the future: it comes from another life of this data, and listing again heals that.
+    // Also for a revision from the future: it belongs to data before a restore, and the client has to list again.
     const oldest = `too old resource version: ${from} (${table.floor})`
     watcher.end(new StatusError('Expired', oldest).toStatus())
     return

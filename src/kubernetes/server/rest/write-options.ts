@@ -2,12 +2,12 @@ import { invalidOptions, type StatusCause, tooLong, unsupportedValue } from '../
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
-/** What every write may say in its query. */
+/** The query options of every write. */
 export type WriteOptions = {
   readonly dryRun: boolean
-  /** Who owns the fields that this write sets: the query's fieldManager, else the first word of the User-Agent. */
+  /** The owner of the fields that this write sets: the query's fieldManager, else the first word of the User-Agent. */
   readonly manager: string
-  /** True when the query named the manager itself, which server-side apply insists on. */
+  /** True when the query has a fieldManager, which server-side apply requires. */
   readonly isManagerGiven: boolean
   readonly fieldValidation: FieldValidation
   readonly force: boolean
@@ -18,7 +18,7 @@ export type WriteOptions = {
 
 const maxManagerLength = 128
 
-/** @throws {StatusError} BadRequest or Invalid for values that Kubernetes does not know. */
+/** @throws {StatusError} Invalid for values that Kubernetes does not allow. */
 export function readWriteOptions(
   kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
   query: URLSearchParams | undefined,
@@ -49,13 +49,13 @@ export function readWriteOptions(
   }
 }
 
-/** Reads a flag as Kubernetes does: absent, `0` and `false` are false, whatever else is true. */
+/** Parses a boolean as Kubernetes does: absent, `0` and `false` are false, everything else is true. */
 export function readBoolean(query: URLSearchParams | undefined, name: string): boolean {
   const value = query?.get(name)
   return value !== undefined && value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }
 
-// As Go says it: the position counts bytes, and what cannot be seen is a number.
+// In Go's wording: the position counts bytes, and unprintable characters are shown as code points.
 function unprintable(manager: string): StatusCause[] {
   const causes: StatusCause[] = []
   let position = 0

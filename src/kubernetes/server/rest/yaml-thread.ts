@@ -3,10 +3,10 @@ import { serveRequests } from '../../util/index.ts'
 import { checkSize } from './check-size.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
-/** What came of a text: the same as JSON, or why there is none. */
+/** The text as JSON, or the error. */
 export type YamlReply = { json: string } | { status: Status } | { error: string }
 
-// The thread that reads long YAML: however long it takes, it keeps nobody waiting but those who sent YAML too.
+// The thread that parses long YAML: it blocks only other requests with long YAML.
 serveRequests(read)
 
 function read(text: string): YamlReply {

@@ -1,8 +1,8 @@
 /**
- * @module watch: changes of a table, sent to whoever watches it. Start reading at `watcher.ts`.
- * In: durable events, a selection, an open response. Out: lines on the wire. Invariants 6 (a watch is a log) and
- * 10 (a slow watcher is cut off, not buffered without end).
+ * @module watch: sends the changes of a table to its watchers. Start reading at `watcher.ts`; `watch-manager.ts` schedules deliveries.
+ * In: durable events, a selection, an open response. Out: watch events on the response. Invariants 6 (a watch is a log) and 10 (a slow
+ * watcher is disconnected, and its buffer is bounded).
  */
-export { WatchHub } from './watch-hub.ts'
+export { WatchManager } from './watch-manager.ts'
 export type { Revalidate } from './watcher.ts'
 export { Watcher } from './watcher.ts'

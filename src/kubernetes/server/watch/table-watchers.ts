@@ -2,7 +2,7 @@ import { StatusError } from '../../object/index.ts'
 import type { StoredEvent, Table } from '../storage/index.ts'
 import type { Watcher } from './watcher.ts'
 
-/** The watchers of one table, and its events that they have not been handed yet. */
+/** The watchers of one table, and its events that were not delivered yet. */
 export class TableWatchers {
   readonly #table: Table
   readonly #watchers = new Set<Watcher>()
@@ -11,7 +11,7 @@ export class TableWatchers {
   #pending: StoredEvent[] = []
   #isDelivering = false
 
-  /** @param onPending called with every commit; {@link deliver} must follow. */
+  /** @param onPending called for every commit; {@link deliver} must follow. */
   constructor(table: Table, onPending: (watchers: TableWatchers) => void, onError: (error: unknown) => void) {
     this.#table = table
     this.#onPending = onPending
@@ -23,12 +23,12 @@ export class TableWatchers {
     return this.#watchers.size
   }
 
-  /** True when every watcher has been handed all there is: only then does a bookmark say the truth. */
+  /** True when every event was delivered: only then is a bookmark correct. */
   get isIdle(): boolean {
     return this.#pending.length === 0 && !this.#isDelivering
   }
 
-  /** `watcher` starts from what is committed now, so what waits here is not for it. */
+  /** `watcher` starts at the current revision, so it must not get the pending events. */
   add(watcher: Watcher): void {
     watcher.skippedEvents = this.#pending.length
     this.#watchers.add(watcher)
@@ -46,7 +46,7 @@ export class TableWatchers {
     this.#table.listeners.delete(this.#listener)
   }
 
-  /** Hands what waits to each watcher, one for each step; what is committed between the steps waits for the next time. */
+  /** Delivers the pending events, to one watcher per step. Events committed between the steps wait for the next call. */
   *deliver(): Generator<Watcher> {
     const events = this.#pending
     this.#pending = []
@@ -56,9 +56,9 @@ export class TableWatchers {
       try {
         watcher.deliver(events)
       } catch (error) {
-        // One watch less is better than none that goes on.
+        // An error of one watch must not stop the others.
         this.#onError(error)
-        watcher.end(new StatusError('InternalError', 'the event could not be shown: see the log of the server').toStatus())
+        watcher.end(new StatusError('InternalError', 'the event could not be sent: see the log of the server').toStatus())
       }
       yield watcher
     }

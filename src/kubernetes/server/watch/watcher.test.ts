@@ -7,7 +7,7 @@ import { Registry } from '../registry/index.ts'
 import type { Entry, Store } from '../storage/index.ts'
 import { Table } from '../storage/index.ts'
 import { negotiate, type Reply } from '../wire/index.ts'
-import { WatchHub } from './watch-hub.ts'
+import { WatchManager } from './watch-manager.ts'
 import type { Revalidate, Watcher } from './watcher.ts'
 
 const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
@@ -23,12 +23,12 @@ async function withWatchers(
   run: (
     open: (reads: boolean, revalidate?: Revalidate) => Promise<Opened>,
     write: (revision: number) => void,
-    hub: WatchHub,
+    hub: WatchManager,
   ) => Promise<void>,
 ) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
   const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
-  const hub = new WatchHub(nowhere)
+  const hub = new WatchManager(nowhere)
   const kind = new Registry(nowhere).find('', 'v1', 'configmaps')!
   const replies: Reply[] = []
   const sockets = new Set<Socket>()

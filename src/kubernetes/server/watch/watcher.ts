@@ -13,28 +13,28 @@ export type WatcherOptions = {
   nowMs: () => number
   /** Default: always true. */
   revalidate?: Revalidate | undefined
-  /** More than this unsent: the watcher is cut off and must start again from its last revision (invariant 10). */
+  /** With more unsent bytes than this, the watcher is disconnected; its client resumes from its last revision (invariant 10). */
   maxBufferedBytes: number
   onClose: (watcher: Watcher) => void
 }
 
 /**
- * False when who opened a watch would not get another one by now: as what they showed does not hold any more (`credential`: cheap, asked
- * whenever one may have been revoked), or also as they may not watch any more (`everything`: asked now and then).
+ * Whether an open watch may continue. `credential` checks only that the credential is valid: cheap, called whenever one may have been
+ * revoked. `all` also checks that its user may still watch: called from time to time.
  */
-export type Revalidate = (what: 'credential' | 'all') => boolean
+export type Revalidate = (scope: 'credential' | 'all') => boolean
 
 const initialChunkBytes = 128 * 1024
 const replayBatchSize = 64
 
-/** One open watch: what happens to its table, narrowed to its selection, in order (invariant 6). */
+/** One open watch: the changes of its table within its selection, in order (invariant 6). */
 export class Watcher {
   readonly #options: WatcherOptions
   #isFirst = true
-  /** Events that came while the initial objects were still being sent. */
+  /** Events since the start of the initial objects or the replay; undefined when the watch is live. */
   #buffered: StoredEvent[] | undefined
   #isClosed = false
-  /** How many of the events that come first were there before this watch. */
+  /** How many of the next events were committed before this watch started. */
   skippedEvents = 0
   deadlineMs = Number.POSITIVE_INFINITY
   nextBookmarkMs = Number.POSITIVE_INFINITY
@@ -45,8 +45,8 @@ export class Watcher {
     options.response.on('close', () => this.#release())
   }
 
-  revalidate(what: 'credential' | 'all'): boolean {
-    return this.#options.revalidate?.(what) ?? true
+  revalidate(scope: 'credential' | 'all'): boolean {
+    return this.#options.revalidate?.(scope) ?? true
   }
 
   get wantsBookmarks(): boolean {
@@ -54,18 +54,18 @@ export class Watcher {
   }
 
   /**
-   * Sends what was there before the watch began, then everything since.
-   * @param initialEndRevision closes the initial objects with the bookmark that WatchList clients wait for.
+   * Sends the initial objects, then every event since.
+   * @param initialEndRevision if set, the initial objects end with the bookmark that WatchList clients wait for.
    */
   async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
     const { kind, as, response } = this.#options
     this.#buffered = []
-    const pace = new TimeSlice()
+    const slice = new TimeSlice()
     let text = ''
     for (const entry of entries) {
       text += renderInitial(kind, entry, as, this.#isFirst, this.#options.nowMs())
       this.#isFirst = false
-      if (pace.isExpired) await pace.yield()
+      if (slice.isExpired) await slice.yield()
       if (this.#isClosed) return
       if (text.length < initialChunkBytes) continue
       const isReady = response.write(text, asEncoding(as))
@@ -78,25 +78,24 @@ export class Watcher {
     this.#goLive()
   }
 
-  // From the past to the present.
   #goLive(): void {
     const waiting = this.#buffered ?? []
     this.#buffered = undefined
     this.#send(waiting)
   }
 
-  /** Sends past events of the table, oldest first, then everything since. */
+  /** Sends past events of the table, oldest first, then every event since. */
   async replay(events: readonly StoredEvent[]): Promise<void> {
     const { response } = this.#options
     this.#buffered = []
-    const pace = new TimeSlice()
+    const slice = new TimeSlice()
     for (let at = 0; at < events.length && !this.#isClosed; at += replayBatchSize) {
       const some = events.slice(at, at + replayBatchSize)
       const chunk = this.#render(some)
       for (const event of some) event.encoded = undefined
       if (chunk) writeChunk(response, chunk)
       if (response.writableLength > initialChunkBytes) await drained(response)
-      if (pace.isExpired) await pace.yield()
+      if (slice.isExpired) await slice.yield()
     }
     this.#goLive()
   }
@@ -107,7 +106,7 @@ export class Watcher {
     response.write(renderBookmark(kind, revision, as, false), asEncoding(as))
   }
 
-  /** Ends the stream the way a server ends it: a clean end, or an ERROR event with `status` first. */
+  /** Ends the stream cleanly, after an ERROR event if there is a `status`. */
   end(status?: object): void {
     if (this.#isClosed) return
     const { response, as } = this.#options
@@ -116,7 +115,7 @@ export class Watcher {
     response.end()
   }
 
-  /** Sends what happened to its table since the last time; the same array to every watcher of it. */
+  /** Sends the events of its table since the last delivery. Every watcher of the table gets the same array. */
   deliver(events: readonly StoredEvent[]): void {
     const { skippedEvents } = this
     this.skippedEvents = 0
@@ -133,12 +132,12 @@ export class Watcher {
     }
     const chunk = this.#chunkOf(events)
     if (!chunk) return
-    // What it has not taken since the last time counts; how much comes at once is not its fault.
+    // Only bytes unsent from earlier deliveries count: the size of this one is not the client's fault.
     if (response.writableLength > maxBufferedBytes) this.#disconnect()
     else writeChunk(response, chunk)
   }
 
-  // Watchers of the same things get the same bytes: rendered, put together and framed once for each commit.
+  // Watchers of the same selection share the bytes, which are rendered, joined and framed once per commit.
   #chunkOf(events: readonly StoredEvent[]): Chunk | undefined {
     const { kind, selection, as } = this.#options
     const isShared = selection.isWhole && (as.form !== 'table' || !this.#isFirst)
@@ -183,7 +182,7 @@ export class Watcher {
   }
 }
 
-/** Lines of a watch, and the same as one chunk of HTTP's chunked encoding; `body` is a part of `framed`. */
+/** Lines of a watch, also framed as one chunk of HTTP/1.1; `body` is a part of `framed`. */
 type Chunk = { readonly framed: Buffer; readonly body: Buffer }
 
 const sharedChunks = new WeakMap<readonly StoredEvent[], Map<string, Chunk | null>>()
@@ -195,13 +194,13 @@ function frame(text: string, as: Representation): Chunk {
   return { framed, body: framed.subarray(head.length, head.length + length) }
 }
 
-// Framed once, one write of one shared buffer does for each watcher.
+// One write of a shared buffer per watcher.
 function writeChunk(response: Reply, { framed, body }: Chunk): void {
   if (response.writeFramed?.(framed)) return
   response.write(body)
 }
 
-/** What a change means to a watcher of `selection`: entering is ADDED, leaving is DELETED. */
+/** The event type of a change for a watcher of `selection`: entering it is ADDED, leaving it is DELETED. */
 function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): SentType | undefined {
   const { type, entry, before } = event
   const wasIn = before !== undefined && selection.matches(before)
@@ -211,7 +210,7 @@ function typeFor(event: StoredEvent, selection: Pick<Selection, 'matches'>): Sen
   return wasIn ? 'DELETED' : undefined
 }
 
-// JSON is ASCII by construction, which spares the encoding; YAML need not be.
+// JSON is ASCII by construction and needs no encoding; YAML may not be.
 const asEncoding = (as: Representation): 'latin1' | 'utf8' => (as.syntax === 'json' ? 'latin1' : 'utf8')
 
 function drained(response: Reply): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * @module wire: what stored objects look like to a client. Start reading at `representation.ts`, then `render.ts`.
- * In: entries, events, an Accept header. Out: JSON or YAML text: objects, lists, Tables, metadata only, watch lines.
+ * @module wire: the representation of stored objects in responses. Start reading at `representation.ts`, then `render.ts`.
+ * In: entries, events, an Accept header. Out: JSON or YAML text: objects, lists, Tables, partial metadata, watch events.
  */
 export {
   eventLine,

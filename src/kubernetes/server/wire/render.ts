@@ -9,7 +9,7 @@ export function wireText(kind: Kind, entry: Entry): string {
   return kind.fromStorage ? kind.fromStorage(entry.text, entry.revision) : entry.text
 }
 
-/** One object as the client wants it. */
+/** One object in the negotiated representation. */
 export function renderEntry(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
   return finish(entryJson(kind, entry, as, nowMs), as)
 }
@@ -25,10 +25,10 @@ function entryJson(kind: Kind, entry: Entry, as: Representation, nowMs: number):
   }
 }
 
-/** Up to here YAML is written in lines; what is longer stays JSON, which is YAML too, as writing a megabyte of lines takes a second. */
+/** A longer text stays JSON, which is valid YAML: writing 1 MB of YAML takes a second. */
 const maxYamlLength = 32 * 1024
 
-/** YAML is made of the finished JSON: few clients ask for it. */
+/** Converts the finished JSON to YAML if the client asked for it; few do. */
 export function finish(json: string, as: Representation): string {
   return as.syntax === 'json' || json.length > maxYamlLength
     ? json
@@ -37,12 +37,12 @@ export function finish(json: string, as: Representation): string {
 
 export type ListMeta = { resourceVersion: string; continue?: string; remainingItemCount?: number; shardInfo?: { selector: string } }
 
-/** What stands before, between and after the items of a list: the items themselves are streamed. */
+/** The text before and after the items of a list; the items are streamed. */
 export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { head: string; end: string } {
   switch (as.form) {
     case 'object':
       return {
-        // Lists of custom kinds always have a continue, as with Kubernetes.
+        // Lists of custom resources always have `continue`, as in Kubernetes.
         head: `{"kind":"${kind.listKind}","apiVersion":"${kind.apiVersion}","metadata":${JSON.stringify(kind.isCustom ? { continue: '', ...meta } : meta)},"items":[`,
         end: ']}',
       }
@@ -70,7 +70,7 @@ export function listItem(kind: Kind, entry: Entry, as: Representation, nowMs: nu
   }
 }
 
-// Every stored object begins with these two, and Kubernetes leaves them out of the items of its own kinds.
+// Every stored object begins with these two fields; Kubernetes omits them in list items of built-in kinds.
 function withoutType({ apiVersion, kind }: Kind, text: string): string {
   return `{${text.slice('{"apiVersion":"","kind":"",'.length + apiVersion.length + kind.length)}`
 }
@@ -78,11 +78,11 @@ function withoutType({ apiVersion, kind }: Kind, text: string): string {
 export type SentType = 'ADDED' | 'MODIFIED' | 'DELETED'
 
 /**
- * A watch event as its line on the wire, made once per media type and shared by every watcher.
- * @param isFirst tables name their columns in a watch's first event only.
+ * A watch event as a line, rendered once per media type and shared by all watchers.
+ * @param isFirst in a Table, only the first event of a watch has the column definitions.
  */
 export function renderEvent(kind: Kind, event: StoredEvent, type: SentType, as: Representation, isFirst: boolean, nowMs: number): string {
-  // An object that leaves a selection is shown as it last was in it, at the revision of the change.
+  // An object that leaves a selection is sent in its last version inside it, at the revision of the change.
   const isLeaving = type === 'DELETED' && event.type !== 'DELETED'
   const key = `${type}${isLeaving ? '-' : ''}${isFirst && as.form === 'table' ? '+' : ''}${kind.version}${kind.group}${as.key}`
   let line = event.encoded?.get(key)
@@ -95,7 +95,7 @@ export function renderEvent(kind: Kind, event: StoredEvent, type: SentType, as: 
   return line
 }
 
-/** The ADDED line of an object that was there before the watch. */
+/** The ADDED line of an object that existed before the watch. */
 export function renderInitial(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
   return eventLine('ADDED', eventObject(kind, entry, as, isFirst, nowMs), as)
 }
@@ -157,7 +157,7 @@ function columnsText(kind: Kind): string {
 }
 
 function rowText(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
-  // The columns of built-in kinds read what is stored, whatever the version.
+  // The columns of built-in kinds read the stored version.
   const object = JSON.parse(kind.isCustom ? wireText(kind, entry) : entry.text) as KubeObject
   const cells = kind.columns.map(column => column.read(object, nowMs) ?? null)
   switch (as.include) {

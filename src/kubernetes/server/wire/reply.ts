@@ -1,19 +1,19 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 
-/** A header that stands several times is an array. */
+/** An array is a header with several lines. */
 export type HeaderValue = OutgoingHttpHeader
 
 /**
- * What an answer is written to, whatever brought its request: node:http's `ServerResponse` is one, and so are the replies of our own
- * HTTP/1.1 and of HTTP/2. Events: `drain`, and `close` once it has ended or the client is gone.
+ * A response of any transport: node:http's `ServerResponse` is one, and so are the replies of our own HTTP/1.1, of HTTP/2 and of local
+ * connections. Events: `drain`, and `close` when it has ended or the client has disconnected.
  */
 export interface Reply extends NodeJS.WritableStream {
   readonly headersSent: boolean
-  /** What it was answered with; 0 before that. */
+  /** The HTTP status; 0 before the head was written. */
   readonly statusCode: number
   readonly destroyed: boolean
   readonly closed: boolean
-  /** Bytes that the client has not taken yet. */
+  /** Bytes that were not sent yet. */
   readonly writableLength: number
   setHeader(name: string, value: HeaderValue): unknown
   getHeader(name: string): HeaderValue | undefined
@@ -22,7 +22,7 @@ export interface Reply extends NodeJS.WritableStream {
   flushHeaders(): void
   destroy(): unknown
   /**
-   * Sends bytes that are framed as a chunk of HTTP/1.1 already; false when this answer is not sent in chunks.
+   * Sends bytes that are already framed as a chunk of HTTP/1.1; false when this response is not chunked.
    * @param done called when the bytes are no longer needed.
    */
   writeFramed?(framed: Buffer, done?: () => void): boolean

@@ -1,14 +1,14 @@
 import { badRequest, StatusError } from '../../object/index.ts'
 
-/** How a client wants its answer. `key` names it in caches of encoded events. */
+/** The negotiated form of a response. `key` identifies it in caches of encoded events. */
 export type Representation = {
   readonly form: 'object' | 'table' | 'partial'
   readonly syntax: 'json' | 'yaml'
-  /** Tables: what each row carries of its object. */
+  /** For Tables: the part of the object that each row includes. */
   readonly include: 'None' | 'Metadata' | 'Object'
-  /** Of `meta.k8s.io`, for Tables and partial metadata. */
+  /** The version of `meta.k8s.io`, for Tables and partial metadata. */
   readonly version: 'v1' | 'v1beta1'
-  /** Partial metadata of a list was asked for, or of one object; undefined for other forms. */
+  /** For partial metadata: true if the client asked for a list. Undefined for other forms. */
   readonly isList?: boolean
   readonly key: string
   readonly contentType: string
@@ -33,9 +33,9 @@ const known = new Map<string, Representation>()
 const maxKnown = 500
 
 /**
- * Reads an Accept header (absent or empty: JSON). The media type that is wanted most and served wins, so a client that
- * prefers protobuf and names JSON behind it gets JSON.
- * @throws {StatusError} NotAcceptable naming what is served.
+ * Negotiates with an Accept header (absent or empty: JSON). The supported media type with the highest quality is chosen, so a client
+ * that prefers protobuf over JSON gets JSON.
+ * @throws {StatusError} NotAcceptable with the supported types.
  */
 export function negotiate(accept: string | undefined, includeObject: string | undefined): Representation {
   if (accept === undefined || accept === '*/*' || accept === 'application/json' || accept === '') return plainJson
@@ -50,8 +50,8 @@ export function negotiate(accept: string | undefined, includeObject: string | un
 }
 
 /**
- * The 406 of an Accept header.
- * @param isKnown a type in it is served, only not in the form that its parameters ask for.
+ * The 406 for an Accept header.
+ * @param isKnown a type in it is supported, but not with its parameters.
  */
 export function notAcceptable(isKnown: boolean): StatusError {
   const types = served.join(', ')
@@ -61,7 +61,7 @@ export function notAcceptable(isKnown: boolean): StatusError {
 
 type AcceptRange = { readonly type: string; readonly parameters: readonly string[]; readonly quality: number }
 
-/** The media ranges of an Accept header, what is wanted most first. */
+/** The media ranges of an Accept header, sorted by quality. */
 export function acceptRanges(accept: string): AcceptRange[] {
   const ranges = accept.split(',').map(range => {
     const [type = '', ...parameters] = range.split(';').map(part => part.trim())
@@ -71,7 +71,7 @@ export function acceptRanges(accept: string): AcceptRange[] {
   return ranges.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality)
 }
 
-/** The syntax that a media range means here, if any. */
+/** The syntax that a media range selects, if any. */
 export function syntaxOf(type: string): Representation['syntax'] | undefined {
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'json'
   return type === 'application/yaml' ? 'yaml' : undefined

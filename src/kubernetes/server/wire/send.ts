@@ -4,7 +4,7 @@ import type { HeaderValue, Reply } from './reply.ts'
 
 const gzipFromBytes = 128 * 1024
 
-/** Sends a finished body. Text must be ASCII when the content type is JSON, which `asciiJson` sees to. */
+/** Sends a finished body. JSON must be ASCII, which `asciiJson` ensures. */
 export function send(response: Reply, code: number, contentType: string, text: string, warnings?: readonly string[]): void {
   if (response.headersSent || response.destroyed) return
   const isJson = contentType === 'application/json'
@@ -17,7 +17,7 @@ export function send(response: Reply, code: number, contentType: string, text: s
   ]
   if (warnings?.length) {
     const texts = warningTexts(warnings)
-    // Headers given here replace those set before, such as the warning of a deprecated version.
+    // Headers passed to writeHead replace those set before, such as the warning of a deprecated version.
     const before = response.getHeader('Warning')
     headers.push('Warning', before === undefined ? texts : [String(before), ...texts])
   }
@@ -25,7 +25,7 @@ export function send(response: Reply, code: number, contentType: string, text: s
   response.end(text, isJson ? 'latin1' : 'utf8')
 }
 
-/** Like {@link send}, compressed when the client takes gzip and the body is worth it. */
+/** Like {@link send}, compressed when the client accepts gzip and the body is large. */
 export async function sendLarge(response: Reply, contentType: string, text: string, acceptEncoding: string | undefined): Promise<void> {
   if (text.length < gzipFromBytes || !takesGzip(acceptEncoding)) {
     send(response, 200, contentType, text)
@@ -43,12 +43,12 @@ export async function sendLarge(response: Reply, contentType: string, text: stri
   response.end(body)
 }
 
-// Loaded with the first client that takes gzip.
+// node:zlib is loaded on first use.
 function compress(bytes: Buffer): Promise<Buffer> {
   return promisify(process.getBuiltinModule('node:zlib').gzip)(bytes, { level: 1 })
 }
 
-/** A finished answer with headers of its own. An empty content type stands for none, which goes with an empty body. */
+/** A finished response with its own headers. An empty content type means no Content-Type header, for an empty body. */
 export type Sent = {
   readonly code: number
   readonly contentType: string
@@ -56,7 +56,7 @@ export type Sent = {
   readonly body: string | Buffer
 }
 
-/** Sends a document that may be large and is not an object: discovery, OpenAPI. Compressed when it is worth it and the client takes gzip. */
+/** Sends a document that is not an object and may be large: discovery, OpenAPI, metrics. Compressed when the client accepts gzip and it is large. */
 export async function sendDocument(response: Reply, document: Sent, acceptEncoding: string): Promise<void> {
   const { code, contentType, headers, body } = document
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
@@ -81,18 +81,18 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
 
 const warningsOnFailure = new WeakMap<Reply, readonly string[]>()
 
-/** Also an error is answered with the warnings that were found by then; `warnings` may still grow. */
+/** Makes {@link sendError} send the warnings that were collected until the error; `warnings` may still grow. */
 export function warnOnFailure(response: Reply, warnings: readonly string[]): void {
   warningsOnFailure.set(response, warnings)
 }
 
-/** What V8 says when an argument list, a text or a list gets too long: a request that nobody can work on. */
+/** The 413 for V8's errors about an argument list, a string or an array that is too long. */
 function tooLarge(error: unknown): StatusError | undefined {
   if (!(error instanceof RangeError) || !/call stack|string length|array length/i.test(error.message)) return undefined
-  return new StatusError('RequestEntityTooLarge', 'the request is too large to be worked on', { cause: error })
+  return new StatusError('RequestEntityTooLarge', 'the request is too large to be processed', { cause: error })
 }
 
-/** Answers with the Status of `error`; anything but a StatusError is our own fault and stays in our log. */
+/** Sends the Status of `error`. Any error that is not a StatusError is a bug: its details go to the log only. */
 export function sendError(response: Reply, error: unknown, onInternal: (error: unknown) => void): void {
   let status = error instanceof StatusError ? error : undefined
   if (!status) {
@@ -106,8 +106,8 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
   const warnings = warningsOnFailure.get(response) ?? []
   if (warnings.length > 0) {
     const before = response.getHeader('Warning')
-    const told = warningTexts(warnings)
-    response.setHeader('Warning', before === undefined ? told : [String(before), ...told])
+    const texts = warningTexts(warnings)
+    response.setHeader('Warning', before === undefined ? texts : [String(before), ...texts])
   }
   const retryAfter = status.details?.retryAfterSeconds
   if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter)
@@ -121,7 +121,7 @@ export function sendError(response: Reply, error: unknown, onInternal: (error: u
   response.end(body)
 }
 
-/** As much of all warnings of an answer as Kubernetes sends, and no more than node:http2 reads as a client: clients bound headers. */
+/** Total length of the warnings of a response, as in Kubernetes, and within the header limit of node:http2 clients. */
 const maxWarningsLength = 4_096
 const maxWarnings = 64
 

@@ -3,7 +3,7 @@ import type * as Yaml from 'yaml'
 
 let loaded: typeof Yaml | undefined
 
-/** The YAML library, loaded with the first document that is YAML (15 ms, 3 MB): nearly all clients speak JSON only. */
+/** The YAML library, loaded with the first YAML document (15 ms, 3 MB): nearly all clients use JSON only. */
 export function yaml(): typeof Yaml {
   loaded ??= createRequire(import.meta.url)('yaml') as typeof Yaml
   return loaded

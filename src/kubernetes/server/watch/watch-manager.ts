@@ -4,40 +4,40 @@ import { Watcher, type WatcherOptions } from './watcher.ts'
 
 const sweepEveryMs = 500
 const bookmarkEveryMs = 45_000
-/** So long a watch may go on after the right to it was taken away, or its token has come to its end; revoked, until the next sweep. */
+/** A watch ends at most this long after its user lost the right to it or its token expired; after a revocation, at the next sweep. */
 const checkEveryMs = 15_000
-/** What tokens hang on and end with. */
+/** Tables whose objects tokens depend on. */
 const credentialTables = ['secrets', 'serviceaccounts']
 const sliceMs = 4
 /**
- * Deliveries rest at least as long as the last ones took, so that requests get half of the event loop, and up to this multiple of it while
- * that is not long: most of a write is spent outside of this program and does not depend on how much is written.
+ * After a delivery, the next one waits at least as long as this one took, so that requests get half of the event loop. While that is
+ * short, it waits up to this multiple: most of the cost of a write is in the kernel and does not depend on its length.
  */
 const maxPauseFactor = 4
 const maxLongPauseMs = 4
 
 /**
- * All open watches: hands them what is committed, ends them in time, tells quiet ones how far the store has come.
+ * All open watches: delivers committed events, ends expired watches, and sends bookmarks to idle ones.
  *
- * Deliveries are paced by what they cost. Few watchers get every commit at once; many of them would take all the time there is
- * for one small write each, so what is committed while others are served, or for as long after that, leaves together:
- * the more watchers, the longer the lines of one write, and never more than half of the event loop.
+ * Deliveries are paced by their cost. A few watchers get every commit immediately. Thousands of watchers would use up the event loop
+ * with one small write each, so events that are committed during a delivery, and for as long after it, are delivered together: the more
+ * watchers, the more events per write, and never more than half of the event loop.
  */
-export class WatchHub {
+export class WatchManager {
   readonly #byTable = new Map<Table, TableWatchers>()
   readonly #store: Store
   readonly #checkEveryMs: number
   readonly #timer: NodeJS.Timeout
   readonly #onError: (error: unknown) => void
   #pending = new Set<TableWatchers>()
-  /** Deliveries under way, or about to be. */
+  /** The delivery in progress or scheduled. */
   #delivery: Generator<Watcher> | undefined
   #pausedUntilMs = 0
-  /** When tables of what tokens hang on were written last, as of the last sweep. */
+  /** The last revision of the tables that tokens depend on, as of the last sweep. */
   #credentialsRevision = 0
   #size = 0
 
-  /** @param onError told why a watch that could not be served was ended. */
+  /** @param onError called with the error of a watch that was ended because of it. */
   constructor(store: Store, onError: (error: unknown) => void = () => {}, limits: { checkEveryMs?: number } = {}) {
     this.#store = store
     this.#checkEveryMs = limits.checkEveryMs ?? checkEveryMs
@@ -50,7 +50,7 @@ export class WatchHub {
     return this.#size
   }
 
-  /** @param timeoutMs when the server ends it. */
+  /** @param timeoutMs the server ends the watch after this time. */
   open(options: Omit<WatcherOptions, 'onClose' | 'nowMs'>, timeoutMs: number): Watcher {
     const nowMs = performance.now()
     const { table } = options
@@ -61,7 +61,7 @@ export class WatchHub {
     }
     const watcher = new Watcher({ ...options, nowMs: () => this.#store.nowMs, onClose: closed => this.#remove(table, closed) })
     watcher.deadlineMs = nowMs + timeoutMs
-    // Spread, so that thousands of watches do not get their bookmarks at once.
+    // Jittered, so that thousands of watches do not get their bookmarks at the same time.
     watcher.nextBookmarkMs = nowMs + bookmarkEveryMs * (0.5 + Math.random())
     watcher.nextCheckMs = nowMs + this.#checkEveryMs * (0.5 + Math.random() / 2)
     watchers.add(watcher)
@@ -69,7 +69,7 @@ export class WatchHub {
     return watcher
   }
 
-  /** Hands out what waits, then ends all watches with a clean end of stream. */
+  /** Delivers pending events, then ends all watches with a clean end of stream. */
   close(): void {
     clearInterval(this.#timer)
     if (this.#delivery) for (const _ of this.#delivery);
@@ -94,12 +94,12 @@ export class WatchHub {
     this.#delivery = this.#deliveries()
     const waitMs = this.#pausedUntilMs - performance.now()
     const run = () => this.#run(0)
-    // Timers know whole milliseconds only.
+    // Timers have a resolution of 1 ms.
     if (waitMs < 0.5) setImmediate(run)
     else setTimeout(run, waitMs)
   }
 
-  // A round over thousands of watchers is cut into slices, between which requests have their turn.
+  // A delivery to thousands of watchers is divided into slices, between which requests are served.
   #run(beforeMs: number): void {
     const startMs = performance.now()
     let busyMs = 0
@@ -121,7 +121,7 @@ export class WatchHub {
     this.#pending = new Set()
     const nowMs = performance.now()
     for (const watchers of pending) {
-      // Nothing of this table up to here is left out of what is delivered now.
+      // This delivery includes every event of the table up to this revision.
       const { revision } = this.#store
       for (const watcher of watchers.deliver()) {
         this.#bookmark(watcher, revision, nowMs)
@@ -131,7 +131,7 @@ export class WatchHub {
   }
 
   #sweep(): void {
-    // Monotonic: a step of the wall clock must not end every watch.
+    // Monotonic time: a step of the wall clock must not end every watch.
     const nowMs = performance.now()
     const credentialsAt = Math.max(...credentialTables.map(name => this.#store.table(name).lastRevision))
     const haveChanged = credentialsAt !== this.#credentialsRevision
@@ -145,7 +145,7 @@ export class WatchHub {
     }
   }
 
-  // Its client asks again, and is told why it may not.
+  // The client of an ended watch opens another one, and that request gets the error.
   #isStillAllowed(watcher: Watcher, nowMs: number, haveCredentialsChanged: boolean): boolean {
     if (watcher.nextCheckMs > nowMs) return !haveCredentialsChanged || watcher.revalidate('credential')
     watcher.nextCheckMs = nowMs + this.#checkEveryMs
