@@ -97,7 +97,7 @@ test('a Stack is due when decideStack decides so: drift checks, and retries up t
 })
 
 test('rejects invalid numbers with the allowed range', () => {
-  throws(() => simulateFleet({ ...fleet, stacks: 0 }, { max: 1 }), /stacks must be a whole number >= 1, got 0/)
+  throws(() => simulateFleet({ ...fleet, stacks: 0 }, { max: 1 }), /stacks must be an integer >= 1, got 0/)
   throws(() => simulateFleet({ ...fleet, tenants: 201 }, { max: 1 }), /tenants must be .* got 201/)
   throws(() => simulateFleet(fleet, { max: 1.5 }), /max must be/)
 })

@@ -78,16 +78,16 @@ class Simulation {
 
   constructor(fleet: FleetSpec, pool: PoolConfig) {
     const { stacks, intervalMs, tenants = 1, profile, hours = 24, seed = 1, initialState = 'Steady' } = fleet
-    assertValid('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'a whole number >= 1')
+    assertValid('stacks', stacks, Number.isInteger(stacks) && stacks >= 1, 'an integer >= 1')
     assertValid(
       'tenants',
       tenants,
       Number.isInteger(tenants) && tenants >= 1 && tenants <= stacks,
-      'a whole number from 1 to the number of stacks',
+      'an integer from 1 to the number of stacks',
     )
     assertValid('hours', hours, hours > 0, 'greater than 0')
     assertValid('intervalMs', intervalMs ?? 1, (intervalMs ?? 1) > 0, 'greater than 0')
-    assertValid('max', pool.max, Number.isInteger(pool.max) && pool.max >= 1, 'a whole number >= 1')
+    assertValid('max', pool.max, Number.isInteger(pool.max) && pool.max >= 1, 'an integer >= 1')
     this.#fleet = fleet
     this.#warmUpMs = fleet.warmUpMs ?? (initialState === 'New' ? 0 : hourMs / 2)
     this.#endMs = this.#warmUpMs + hours * hourMs
