@@ -22,7 +22,7 @@ export type PoolsInput = {
   readonly nowMs: number
 }
 
-export type PoolNumbers = {
+export type PoolStatusCounts = {
   readonly queued: number
   readonly busy: number
   readonly starting: number
@@ -38,7 +38,7 @@ export type PoolsDecision = {
   readonly start: readonly { readonly pool: string; readonly count: number; readonly reason: ScaleReason }[]
   /** Surplus idle workers. */
   readonly drain: readonly { readonly worker: string; readonly pool: string; readonly reason: ScaleReason }[]
-  readonly pools: ReadonlyMap<string, PoolNumbers>
+  readonly pools: ReadonlyMap<string, PoolStatusCounts>
   /** Errors in the spec, by pool. */
   readonly errors: ReadonlyMap<string, string>
   /** Time until the next decision is due even if nothing changes: a backoff ends, an idle timeout expires, or a window of a schedule opens. */
@@ -46,7 +46,7 @@ export type PoolsDecision = {
 }
 
 /** Input of {@link decidePoolSize}. */
-export type PoolCounts = {
+export type PoolSizeInput = {
   readonly spec: Pick<WorkerPoolSpec, 'slots' | 'max'>
   /** As in {@link PoolDemand}. */
   readonly startable: number
@@ -77,7 +77,7 @@ export type PoolSize = {
  *
  * @returns the desired number of workers, and how many to start now.
  */
-export function decidePoolSize({ spec, startable, workers, busy, idle, min, state, nowMs }: PoolCounts): PoolSize {
+export function decidePoolSize({ spec, startable, workers, busy, idle, min, state, nowMs }: PoolSizeInput): PoolSize {
   const { slots = 1, max = 4 } = spec
   const needed = busy + Math.ceil(startable / slots)
   const desired = Math.max(Math.min(needed, max), Math.min(min, max))
@@ -111,7 +111,7 @@ const deletedPoolGraceMs = 60_000
 export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsInput): PoolsDecision {
   const start: PoolsDecision['start'][number][] = []
   const drain: PoolsDecision['drain'][number][] = []
-  const numbers = new Map<string, PoolNumbers>()
+  const statusCounts = new Map<string, PoolStatusCounts>()
   const errors = new Map<string, string>()
   const deletedPools = new Set(inventory.pools())
   let requeueAfterMs = Number.POSITIVE_INFINITY
@@ -136,15 +136,15 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     const { mode } = pool.spec
     const { queued, startable } = demand.get(name) ?? { queued: 0, startable: 0 }
     deletedPools.delete(name)
-    const warm = warmMinimum(pool.spec, nowMs)
-    if (warm.errors.length > 0) errors.set(name, warm.errors.join('; '))
-    if (warm.requeueAfterMs !== undefined) requeueAfter(warm.requeueAfterMs)
+    const minimum = warmMinimum(pool.spec, nowMs)
+    if (minimum.errors.length > 0) errors.set(name, minimum.errors.join('; '))
+    if (minimum.requeueAfterMs !== undefined) requeueAfter(minimum.requeueAfterMs)
     const { workers, busy, idle } = inventory.count(name)
     const state = starts.get(name)
     const starting = state?.starting.length ?? 0
-    const size = decidePoolSize({ spec: pool.spec, startable, workers, busy, idle, min: warm.min, state, nowMs })
+    const size = decidePoolSize({ spec: pool.spec, startable, workers, busy, idle, min: minimum.min, state, nowMs })
     const { desired, surplus } = size
-    numbers.set(name, { queued, busy, starting, workers, desired })
+    statusCounts.set(name, { queued, busy, starting, workers, desired })
 
     if (mode !== 'External' || pool.spec.idleTimeout !== undefined) drainIdle(name, surplus, idleTimeoutMs(pool), 'Idle')
     if (mode === 'External') continue
@@ -153,7 +153,7 @@ export function decidePools({ demand, inventory, pools, starts, nowMs }: PoolsIn
     if (size.start > 0) start.push({ pool: name, count: size.start, reason: size.reason })
   }
   for (const pool of deletedPools) drainIdle(pool, inventory.count(pool).idle, deletedPoolGraceMs, 'PoolDeleted')
-  return { start, drain, pools: numbers, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs }) }
+  return { start, drain, pools: statusCounts, errors, ...(requeueAfterMs < Number.POSITIVE_INFINITY && { requeueAfterMs }) }
 }
 
 /** How long a surplus worker remains idle before it is drained. */

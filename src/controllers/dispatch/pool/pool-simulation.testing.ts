@@ -44,7 +44,7 @@ export class PoolSimulation {
   readonly #schedulerState = new SchedulerState()
   #starts: StartState = initialStartState
   readonly #starting = new Map<string, number>()
-  #numbers = { started: 0, runs: 0 }
+  #counts = { started: 0, runs: 0 }
   #nextDecisionMs = 0
   nowMs = 0
   /** Highest number of registered and starting workers at one time. */
@@ -67,7 +67,7 @@ export class PoolSimulation {
     return this.#starting.size
   }
   get started(): number {
-    return this.#numbers.started
+    return this.#counts.started
   }
   get queued(): number {
     return this.#queue.queuedIn('pool')
@@ -162,7 +162,7 @@ export class PoolSimulation {
   }
 
   #enqueue(): void {
-    this.#queue.put(requestOf(testRun(`r${++this.#numbers.runs}`, { pool: 'pool', atMs: this.nowMs })))
+    this.#queue.put(requestOf(testRun(`r${++this.#counts.runs}`, { pool: 'pool', atMs: this.nowMs })))
   }
 
   #clockMs(): number {
@@ -173,7 +173,7 @@ export class PoolSimulation {
     const { startMs = 1_000, failsWith } = this.#options
     this.history.push(`${this.nowMs / 1_000}s start ${count}`)
     for (let i = 0; i < count; i++) {
-      const number = ++this.#numbers.started
+      const number = ++this.#counts.started
       const name = `w${number}`
       this.#starts = withStarted(this.#starts, name, this.#clockMs())
       const failure = failsWith?.(number, this.nowMs)
