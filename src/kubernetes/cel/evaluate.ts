@@ -1,6 +1,8 @@
 import { chargeCost } from '../object/cost-limit.ts'
 import type { Expr } from './ast.ts'
+import { comprehension } from './comprehension.ts'
 import { functions, type Implementation } from './functions/index.ts'
+import { attempt, formatKey, type Program } from './program.ts'
 import {
   CelError,
   compare,
@@ -16,12 +18,6 @@ import {
   Uint,
   type Value,
 } from './values.ts'
-
-/** The variables of one evaluation. Comprehensions append theirs; compiled code accesses them by index. */
-export type Activation = Value[]
-
-/** A compiled expression. It throws {@link CelError}, and CostLimitExceededError. */
-export type Program = (activation: Activation) => Value
 
 /**
  * Compiles a checked expression to closures.
@@ -121,125 +117,14 @@ class Compiler {
   }
 
   #comprehension({ macro, range, names, body }: Expr & { op: 'comprehension' }, scope: readonly string[]): Program {
-    const slot = scope.length
     const inner = [...scope, ...names]
-    const parts = body.map(part => this.compile(part, inner))
-    const last = parts.at(-1)!
-    const filter = parts.length > 1 ? parts[0]! : undefined
-    const over = this.compile(range, scope)
-    const cost = 1 + body.reduce((sum, part) => sum + part.nodes, 0)
-    // With one variable a list yields its items and a map its keys; with two, index and item, or key and value.
-    const walk = (activation: Activation, visit: (key: Value, value: Value) => boolean): void => {
-      const values = over(activation)
-      if (values instanceof ListValue) {
-        for (let index = 0; index < values.size; index++) {
-          chargeCost(cost)
-          const key = BigInt(index)
-          const value = values.at(index)
-          activation[slot] = names.length === 1 ? value : key
-          if (names.length === 2) activation[slot + 1] = value
-          if (!visit(key, value)) return
-        }
-        return
-      }
-      if (!(values instanceof MapValue)) throw noSuchOverload()
-      chargeCost(values.size)
-      for (const key of values.keys()) {
-        chargeCost(cost)
-        const value = values.get(key)!
-        activation[slot] = key
-        if (names.length === 2) activation[slot + 1] = value
-        if (!visit(key, names.length === 1 ? key : value)) return
-      }
-    }
-    const holds = (activation: Activation, condition: Program): boolean => {
-      const value = condition(activation)
-      if (typeof value !== 'boolean') throw noSuchOverload()
-      return value
-    }
-    switch (macro) {
-      case 'all':
-      case 'exists': {
-        const decisive = macro === 'exists'
-        return activation => {
-          let failure: CelError | undefined
-          let isDecided = false
-          walk(activation, () => {
-            const value = attempt(last, activation)
-            if (value === decisive) isDecided = true
-            else if (typeof value !== 'boolean') failure ??= value instanceof CelError ? value : noSuchOverload()
-            return !isDecided
-          })
-          if (isDecided) return decisive
-          if (failure) throw failure
-          return !decisive
-        }
-      }
-      case 'exists_one':
-        return activation => {
-          let count = 0
-          walk(activation, () => {
-            if (holds(activation, last)) count++
-            return true
-          })
-          return count === 1
-        }
-      case 'sortBy':
-        return activation => {
-          const keyed: { key: Value; value: Value }[] = []
-          walk(activation, (_, value) => keyed.push({ key: last(activation), value }) > 0)
-          chargeCost(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
-          return new PlainList(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
-        }
-      case 'filter':
-        return activation => {
-          const kept: Value[] = []
-          walk(activation, (_, value) => {
-            if (holds(activation, last)) kept.push(value)
-            return true
-          })
-          return new PlainList(kept)
-        }
-      case 'map':
-      case 'transformList':
-        return activation => {
-          const result: Value[] = []
-          walk(activation, () => {
-            if (!filter || holds(activation, filter)) result.push(last(activation))
-            return true
-          })
-          return new PlainList(result)
-        }
-      case 'transformMap':
-      case 'transformMapEntry':
-        return activation => {
-          const result = new PlainMap()
-          const insert = (key: Value, value: Value) => {
-            if (!result.insert(key, value)) throw new CelError(`insert failed: key ${formatKey(key)} already exists`)
-          }
-          walk(activation, key => {
-            if (filter && !holds(activation, filter)) return true
-            const value = last(activation)
-            if (macro === 'transformMap') insert(key, value)
-            else if (value instanceof MapValue) for (const each of value.keys()) insert(each, value.get(each)!)
-            else throw noSuchOverload()
-            return true
-          })
-          return result
-        }
-    }
-  }
-}
-
-/** The value of a program, or its error. */
-function attempt(program: Program, activation: Activation): Value | CelError {
-  try {
-    return program(activation)
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error
-    // An error costs as much as about 100 nodes.
-    chargeCost(100)
-    return error
+    return comprehension(macro, {
+      range: this.compile(range, scope),
+      body: body.map(part => this.compile(part, inner)),
+      slot: scope.length,
+      variables: names.length,
+      cost: 1 + body.reduce((sum, part) => sum + part.nodes, 0),
+    })
   }
 }
 
@@ -367,8 +252,4 @@ function index(container: Value, key: Value): Value | undefined {
 function indexed(container: Value, key: Value): Optional {
   const found = index(container, key)
   return found === undefined ? Optional.none : new Optional(found)
-}
-
-function formatKey(key: Value): string {
-  return key instanceof Uint ? String(key.value) : typeof key === 'object' ? 'of an unsupported type' : String(key)
 }

@@ -1,8 +1,9 @@
 import type { Expr } from './ast.ts'
 import { check } from './check.ts'
-import { compile, type Program } from './evaluate.ts'
+import { compile } from './evaluate.ts'
 import { conversionIssue, literalIssues } from './literal-issues.ts'
 import { parse } from './parse.ts'
+import type { Program } from './program.ts'
 import { formatIssues, type SourceIssue, SyntaxIssue } from './source-error.ts'
 import { type CelType, formatType } from './types.ts'
 
