@@ -22,12 +22,12 @@ before(async () => {
 })
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the installed package says its version', async () => {
+test('prints the version of the installed package', async () => {
   const { stdout } = await run('npx', ['oarlock', 'version', '-o', 'json'], { cwd: folder, env: nodeFirst })
   equal(JSON.parse(stdout).version, JSON.parse((await run('npm', ['pkg', 'get', 'version'], { cwd: root })).stdout))
 })
 
-test('the installed package brings up the sample fleet’s command Stacks with npx oarlock up', async () => {
+test('npx oarlock up of the installed package applies a command Stack', async () => {
   writeFileSync(
     join(folder, 'stack.yaml'),
     `apiVersion: oarlock.dev/v1alpha1
@@ -47,7 +47,7 @@ spec:
   match(stdout, /default\/hello.*Ready/)
 })
 
-test('oarlock/client, oarlock/controller and oarlock/server are typed', async () => {
+test('exports types for oarlock/client, oarlock/controller and oarlock/server', async () => {
   writeFileSync(
     join(folder, 'user.ts'),
     `import { createClient, secretResource } from 'oarlock/client'
@@ -63,11 +63,11 @@ manager.add(controller({ name: 'c', for: secretResource, reconcile: async ({ key
   const { type, metadata }: { type?: string; metadata: { namespace?: string | undefined } } = object ?? { metadata: {} }
   await client.resource(secretResource).getOrUndefined(key + type + engine, { namespace: metadata.namespace })
 } }))
-// @ts-expect-error the object may be gone
+// @ts-expect-error the object may have been deleted
 manager.add(controller({ name: 'd', for: secretResource, reconcile: async ({ object }) => void object.type }))
-// @ts-expect-error a result is nothing, or says requeueAfterMs
+// @ts-expect-error the only member of a result is requeueAfterMs
 manager.add(controller({ name: 'e', for: secretResource, reconcile: async () => ({ requeueAfter: 5 }) }))
-// @ts-expect-error a misspelt field is a compile error
+// @ts-expect-error the field is misspelled
 stack.spec.enginee
 `,
   )

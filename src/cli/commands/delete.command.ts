@@ -2,7 +2,7 @@ import { accessOptions, collect, type DeclareCommand, waitOptions } from '../opt
 
 export const declare: DeclareCommand = (program, exitWith) => {
   waitOptions(accessOptions(program.command('delete')), true)
-    .description('delete objects; spec.deletion decides about the resources of a Stack')
+    .description('delete objects; spec.deletion decides about resources of a Stack')
     .argument('[type]', 'type such as stack, or TYPE/NAME')
     .argument('[name...]', 'names of objects')
     .option('-f, --filename <file>', 'file, directory, or - for stdin with the objects (repeatable)', collect)

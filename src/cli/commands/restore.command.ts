@@ -3,7 +3,7 @@ import { type DeclareCommand, dataOption, outputOption } from '../options.ts'
 export const declare: DeclareCommand = program => {
   program
     .command('restore')
-    .description('restore the database of a data directory; the server must be stopped')
+    .description('restore the database of a data directory of a stopped server')
     .argument('<file>', 'a file written by "oarlock backup"')
     .addOption(dataOption())
     .option('--force', 'replace an existing database, which is kept under another name')

@@ -4,7 +4,7 @@ import { type DeclareCommand, duration, outputOption, positiveInteger, sizeRange
 export const declare: DeclareCommand = program => {
   program
     .command('simulate')
-    .description('estimate how many workers a fleet needs, and what it costs; needs no server')
+    .description('estimate how many workers a fleet needs, and its cost')
     .option('--stacks <n>', 'number of Stacks', positiveInteger, 1_000)
     .option('--interval <duration>', 'drift check interval of each Stack, 0s for none', duration, '1h')
     .option('--tenants <n>', 'number of tenants; tenant k has 1/k of the Stacks of tenant 1', positiveInteger, 1)

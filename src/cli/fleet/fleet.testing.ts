@@ -9,7 +9,7 @@ type StackOptions = {
   status?: StackStatus
 }
 
-/** A Stack in namespace shop as a server would return it. */
+/** A Stack in namespace shop, as a server returns it. */
 export function makeStack(name: string, options: StackOptions = {}): Stack {
   const { conditions, generation = 1, annotations, dependsOn = [], outputsOf = [], status } = options
   return {
@@ -34,7 +34,7 @@ export function makeStack(name: string, options: StackOptions = {}): Stack {
   }
 }
 
-/** The Run with this number of the Stack with this name. */
+/** A Run of the Stack called `stackName`. */
 export function makeRun(stackName: string, epoch: number, phase: RunPhase, status: Partial<Run['status']> = {}): Run {
   const stack = makeStack(stackName)
   return {

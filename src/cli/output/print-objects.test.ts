@@ -29,12 +29,12 @@ for (const [name, options, want] of [
   test(`tableLines() shows ${name}`, () => deepEqual(tableLines(table, options), want))
 }
 
-test('managedFields are left out', async () => {
+test('omits managedFields', async () => {
   const object = { metadata: { name: 'a', managedFields: [{ manager: 'x' }] }, spec: { text: '1' } }
   equal(await serialize(object, 'yaml'), 'metadata:\n  name: a\nspec:\n  text: "1"')
   deepEqual(JSON.parse(await serialize({ items: [object] }, 'json')), { items: [{ metadata: { name: 'a' }, spec: { text: '1' } }] })
 })
 
-test('objects are named as kubectl names them', () => {
+test('names objects as kubectl does', () => {
   deepEqual([objectName(stackResource, 'a'), objectName(namespaceResource, 'b')], ['stack.oarlock.dev/a', 'namespace/b'])
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { colorPaint } from './style.ts'
 import { renderTable } from './table.ts'
 
-test('columns are as wide as their widest cell and lines end without spaces', () => {
+test('pads columns to their widest cell, without trailing spaces', () => {
   deepEqual(
     renderTable(
       ['NAME', 'READY', 'REASON'],
@@ -16,8 +16,8 @@ test('columns are as wide as their widest cell and lines end without spaces', ()
   )
 })
 
-test('colour codes take no columns', () => {
+test('does not count color codes as columns', () => {
   deepEqual(renderTable(['A', 'B'], [[colorPaint('red', 'x'), 'y']]), ['A   B', '\u001b[31mx\u001b[39m   y'])
 })
 
-test('no rows leave the header', () => deepEqual(renderTable(['NAME', 'AGE'], []), ['NAME   AGE']))
+test('prints only the header without rows', () => deepEqual(renderTable(['NAME', 'AGE'], []), ['NAME   AGE']))
