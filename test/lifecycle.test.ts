@@ -1,9 +1,8 @@
-/** The life of Stacks in one `oarlock up`, from the first Run to deletion, with real engines. Restarts are in `restart.test.ts`. */
+/** The lifecycle of Stacks in one `oarlock up`, from the first Run to deletion, with real engines. Restarts are in `restart.test.ts`. */
 import { deepEqual, equal, match, notEqual, ok } from 'node:assert/strict'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { annotations, isEnded, type Run, type StackSpec } from '../src/api/index.ts'
 import { configMapResource, eventResource, secretResource } from '../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../src/kubernetes/object/index.ts'
@@ -30,18 +29,18 @@ const terraform = (main: string, more: Partial<StackSpec> = {}): StackSpec => ({
 const hasPhase = (phase: string) => (run: Run) => run.status?.phase === phase
 const noTerraform = skipWithout('terraform')
 
-describe('the life of a Stack', { concurrency: 5 }, () => {
+describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
   const dataDir = makeDataDir()
   const work = join(dataDir, 'work')
   const at = (name: string) => join(work, name)
   let oarlock: OarlockProcess
-  let rig: StackFixture
+  let stacks: StackFixture
   let httpUrl: string
 
   before(async () => {
     mkdirSync(work)
     oarlock = await startOarlock(dataDir, ['--max-workers', '6', '--allow-path', work])
-    rig = new StackFixture(oarlock.client)
+    stacks = new StackFixture(oarlock.client)
     httpUrl = oarlock.httpUrl
   })
   after(async () => {
@@ -51,40 +50,42 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
 
   const lockOf = async (name: string) => await (await oarlock.client.request({ method: 'GET', path: `/state/default/${name}/lock` })).json()
   const configMap = async (name: string) => await oarlock.client.resource(configMapResource).getOrUndefined(name, { namespace: 'default' })
-  /** Changes a ConfigMap as a person with kubectl does. */
-  const setByHand = async (name: string, data: object) =>
-    await oarlock.client.resource(configMapResource).patch(name, { data }, { type: 'merge', namespace: 'default', fieldManager: 'by-hand' })
+  /** Changes a ConfigMap as a user with kubectl does. */
+  const patchConfigMap = async (name: string, data: object) =>
+    await oarlock.client
+      .resource(configMapResource)
+      .patch(name, { data }, { type: 'merge', namespace: 'default', fieldManager: 'kubectl-edit' })
 
-  test('cancel interrupts the engine, keeps its state, and the next Run does the rest', { skip: noTerraform }, async () => {
+  test('cancel interrupts the engine and keeps its state, and the next Run continues', { skip: noTerraform }, async () => {
     const ledger = at('cancel')
     const step = (name: string, after: string, script: string) => `
       resource "terraform_data" "${name}" {
         ${after && `depends_on = [terraform_data.${after}]`}
         provisioner "local-exec" { command = "${record(ledger, 'begin', name)}; ${script}; ${record(ledger, 'done', name)}" }
       }`
-    const main = step('first', '', 'true') + step('second', 'first', `test -e ${at('go-on')} || sleep 100`)
-    await rig.create('cancel', terraform(main))
+    const main = step('first', '', 'true') + step('second', 'first', `test -e ${at('continue')} || sleep 100`)
+    await stacks.create('cancel', terraform(main))
     await eventually(() => readLedger(ledger).some(line => line.what === 'begin' && line.item === 'second'), 'the second resource', 40_000)
-    const run = await rig.untilRun('cancel', 'Applying', hasPhase('Applying'))
-    await rig.runs.patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'default' })
+    const run = await stacks.untilRun('cancel', 'Applying', hasPhase('Applying'))
+    await stacks.runs.patch(run.metadata.name, { spec: { cancel: true } }, { type: 'merge', namespace: 'default' })
 
-    const ended = await rig.untilRun('cancel', 'an end', isEnded)
+    const ended = await stacks.untilRun('cancel', 'its end', isEnded)
     deepEqual([ended.status?.phase, ended.status?.reason], ['Canceled', 'Canceled'])
     deepEqual(processesOfRun(run.metadata.uid), [])
     deepEqual(await lockOf('cancel'), {})
-    const stalled = await rig.until('cancel', 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
+    const stalled = await stacks.until('cancel', 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
     equal(condition(stalled, 'Ready')?.reason, 'RunCanceled')
-    match(condition(stalled, 'Ready')?.message ?? '', /was canceled\. .*oarlock run cancel/)
-    equal((await rig.runsOf('cancel')).length, 1, 'nothing is retried')
+    match(condition(stalled, 'Ready')?.message ?? '', /was canceled; .*oarlock run cancel/)
+    equal((await stacks.runsOf('cancel')).length, 1, 'nothing is retried')
 
-    writeFileSync(at('go-on'), '')
-    await rig.patch('cancel', { metadata: { annotations: { [annotations.requestedRun]: 'apply:again' } } })
-    const stack = await rig.untilReady('cancel')
+    writeFileSync(at('continue'), '')
+    await stacks.patch('cancel', { metadata: { annotations: { [annotations.requestedRun]: 'apply:again' } } })
+    const stack = await stacks.untilReady('cancel')
     equal(stack.status?.resources, 2)
     deepEqual(countDone(readLedger(ledger)), { first: 1, second: 1 })
   })
 
-  test('an outdated approval is refused, and what is approved is applied exactly', { skip: noTerraform }, async () => {
+  test('rejects an outdated approval and applies exactly the approved plan', { skip: noTerraform }, async () => {
     const ledger = at('approval')
     const main = (version: number) =>
       `resource "terraform_data" "a" {
@@ -92,11 +93,11 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
         provisioner "local-exec" { command = "${record(ledger, 'done', `v${version}`)}" }
         triggers_replace = ${version}
       }`
-    await rig.create('approval', terraform(main(1), { approval: 'Manual' }))
-    const waits = (old?: string) =>
-      rig.until(
+    await stacks.create('approval', terraform(main(1), { approval: 'Manual' }))
+    const awaitPlan = (old?: string) =>
+      stacks.until(
         'approval',
-        'a plan that waits',
+        'a plan that awaits approval',
         stack =>
           isUpToDate(stack) &&
           isConditionTrue(stack.status?.conditions, 'AwaitingApproval') &&
@@ -104,11 +105,11 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
           stack.status.plan.digest !== old,
       )
     const approve = (digest: string | undefined) =>
-      rig.patch('approval', { metadata: { annotations: { [annotations.approvedPlan]: digest } } })
-    const first = (await waits()).status?.plan
+      stacks.patch('approval', { metadata: { annotations: { [annotations.approvedPlan]: digest } } })
+    const first = (await awaitPlan()).status?.plan
     deepEqual([first?.add, first?.change, first?.destroy], [1, 0, 0])
-    await rig.patch('approval', { spec: { source: inline({ 'main.tf': main(2) }) } })
-    const second = (await waits(first?.digest)).status?.plan
+    await stacks.patch('approval', { spec: { source: inline({ 'main.tf': main(2) }) } })
+    const second = (await awaitPlan(first?.digest)).status?.plan
     await approve(first?.digest)
     const cli = await runOarlock(['approve', 'approval', '--plan', first?.digest ?? '', '--yes'], {
       env: { KUBECONFIG: oarlock.kubeconfig },
@@ -116,45 +117,45 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     equal(cli.code, 4, cli.text)
     match(cli.stderr, /is not the pending plan, which is sha256:/)
     deepEqual(readLedger(ledger), [], 'nothing was applied')
-    equal((await rig.get('approval')).status?.plan?.digest, second?.digest)
+    equal((await stacks.get('approval')).status?.plan?.digest, second?.digest)
 
     await approve(second?.digest)
-    await rig.untilReady('approval')
-    const apply = (await rig.runsOf('approval')).findLast(({ spec }) => spec.type === 'Apply')
+    await stacks.untilReady('approval')
+    const apply = (await stacks.runsOf('approval')).findLast(({ spec }) => spec.type === 'Apply')
     deepEqual(apply?.spec.approvedPlan, { digest: second?.digest, runName: second?.runName })
     equal(apply?.status?.plan?.digest, second?.digest)
     deepEqual(countDone(readLedger(ledger)), { v2: 1 })
   })
 
-  test('a plan made of a state that has moved on is not applied; a new one is asked for', { skip: noTerraform }, async () => {
+  test('does not apply a plan of an outdated state, and plans again', { skip: noTerraform }, async () => {
     const main = 'resource "terraform_data" "a" {}\nresource "terraform_data" "b" {}'
-    await rig.create('moved-on', terraform('resource "terraform_data" "a" {}'))
-    await rig.untilReady('moved-on')
-    await rig.patch('moved-on', { spec: { approval: 'Manual', source: inline({ 'main.tf': main }) } })
-    const waits = () => rig.until('moved-on', 'a plan', stack => isUpToDate(stack) && stack.status?.plan !== undefined)
-    const old = (await waits()).status?.plan
-    // Somebody works on the same state with the engine itself.
-    const state = JSON.parse(await (await oarlock.client.request({ method: 'GET', path: '/state/default/moved-on' })).text())
+    await stacks.create('outdated', terraform('resource "terraform_data" "a" {}'))
+    await stacks.untilReady('outdated')
+    await stacks.patch('outdated', { spec: { approval: 'Manual', source: inline({ 'main.tf': main }) } })
+    const awaitPlan = () => stacks.until('outdated', 'a plan', stack => isUpToDate(stack) && stack.status?.plan !== undefined)
+    const old = (await awaitPlan()).status?.plan
+    // A user changes the same state with the engine itself.
+    const state = JSON.parse(await (await oarlock.client.request({ method: 'GET', path: '/state/default/outdated' })).text())
     const changed = { ...state, serial: state.serial + 1, resources: [] }
-    await oarlock.client.request({ method: 'POST', path: '/state/default/moved-on', body: changed })
-    await rig.patch('moved-on', { metadata: { annotations: { [annotations.approvedPlan]: old?.digest } } })
-    const run = await rig.untilRun(
-      'moved-on',
-      'a refusal',
+    await oarlock.client.request({ method: 'POST', path: '/state/default/outdated', body: changed })
+    await stacks.patch('outdated', { metadata: { annotations: { [annotations.approvedPlan]: old?.digest } } })
+    const run = await stacks.untilRun(
+      'outdated',
+      'a rejection',
       ({ spec, status }) => spec.approvedPlan !== undefined && status?.phase === 'Failed',
     )
     equal(run.status?.reason, 'PlanOutdated')
-    const next = await rig.until(
-      'moved-on',
+    const next = await stacks.until(
+      'outdated',
       'a new plan',
       stack => stack.status?.plan !== undefined && stack.status.plan.digest !== old?.digest,
     )
     equal(next.status?.plan?.add, 2)
-    await rig.patch('moved-on', { metadata: { annotations: { [annotations.approvedPlan]: next.status?.plan?.digest } } })
-    equal((await rig.untilReady('moved-on')).status?.resources, 2)
+    await stacks.patch('outdated', { metadata: { annotations: { [annotations.approvedPlan]: next.status?.plan?.digest } } })
+    equal((await stacks.untilReady('outdated')).status?.resources, 2)
   })
 
-  test('deletion destroys, dependents first', { skip: noTerraform }, async () => {
+  test('deletion destroys the dependents first', { skip: noTerraform }, async () => {
     const ledger = at('destroy')
     const step = (what: string, name: string) => [
       'sh',
@@ -170,38 +171,38 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
         }
       }
       output "id" { value = terraform_data.a.id }`
-    await rig.create('base', terraform(base))
-    await rig.create(
+    await stacks.create('base', terraform(base))
+    await stacks.create(
       'middle',
       shell('', { command: { apply: step('apply', 'middle'), destroy: step('destroy', 'middle') }, dependsOn: [{ name: 'base' }] }),
     )
-    await rig.create(
+    await stacks.create(
       'top',
       shell('', {
         command: { apply: step('apply', 'top'), destroy: step('destroy', 'top') },
         variablesFrom: [{ stackRef: { name: 'middle' } }],
       }),
     )
-    await rig.untilReady('top')
-    for (const name of ['base', 'middle', 'top']) await rig.stacks.delete(name, { namespace: 'default' })
-    const base2 = await rig.until('base', 'to wait', stack => condition(stack, 'Ready')?.reason === 'DependentsExist')
-    match(condition(base2, 'Ready')?.message ?? '', /until the Stacks that depend on it are gone: middle/)
-    for (const name of ['top', 'middle', 'base']) await rig.untilDeleted(name)
+    await stacks.untilReady('top')
+    for (const name of ['base', 'middle', 'top']) await stacks.stacks.delete(name, { namespace: 'default' })
+    const base2 = await stacks.until('base', 'DependentsExist', stack => condition(stack, 'Ready')?.reason === 'DependentsExist')
+    match(condition(base2, 'Ready')?.message ?? '', /until the dependent Stacks are deleted: middle/)
+    for (const name of ['top', 'middle', 'base']) await stacks.untilDeleted(name)
     const order = readLedger(ledger).map(({ what, item }) => `${what} ${item}`)
     deepEqual(
       order.filter(line => line.includes('destroy')),
       ['begin destroy-top', 'done destroy-top', 'begin destroy-middle', 'done destroy-middle', 'done destroy-base'],
     )
     equal(await oarlock.client.resource(secretResource).getOrUndefined('base-outputs', { namespace: 'default' }), undefined)
-    await eventually(async () => (await rig.runsOf('base')).length === 0, 'the Runs of base to be gone')
+    await eventually(async () => (await stacks.runsOf('base')).length === 0, 'the deletion of the Runs of base')
   })
 
-  test('deletion with Orphan leaves what was made', async () => {
+  test('deletion with Orphan keeps the resources', async () => {
     const files = { 'map.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: orphaned }\ndata: { a: b }\n' }
-    await rig.create('orphan', { engine: 'manifests', source: inline(files), deletion: 'Orphan' })
-    await rig.untilReady('orphan')
-    await rig.stacks.delete('orphan', { namespace: 'default' })
-    await rig.untilDeleted('orphan')
+    await stacks.create('orphan', { engine: 'manifests', source: inline(files), deletion: 'Orphan' })
+    await stacks.untilReady('orphan')
+    await stacks.stacks.delete('orphan', { namespace: 'default' })
+    await stacks.untilDeleted('orphan')
     equal((await configMap('orphaned'))?.data?.a, 'b')
     const events = (await oarlock.client.resource(eventResource).listAll({ namespace: 'default' })).items
     deepEqual(
@@ -210,116 +211,131 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     )
   })
 
-  test('drift Report says so and touches nothing; Correct puts it right', async () => {
+  test('drift Report reports drift without a change, Correct corrects it', async () => {
     const files = { 'map.yaml': 'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: drifting }\ndata: { size: "1" }\n' }
-    await rig.create('drift', { engine: 'manifests', source: inline(files), drift: 'Report', interval: '1s' })
-    await rig.untilReady('drift')
-    await setByHand('drifting', { size: '2' })
-    const drifted = await rig.until('drift', 'Drifted', stack => isConditionTrue(stack.status?.conditions, 'Drifted'))
+    await stacks.create('drift', { engine: 'manifests', source: inline(files), drift: 'Report', interval: '1s' })
+    await stacks.untilReady('drift')
+    await patchConfigMap('drifting', { size: '2' })
+    const drifted = await stacks.until('drift', 'Drifted', stack => isConditionTrue(stack.status?.conditions, 'Drifted'))
     equal((await configMap('drifting'))?.data?.size, '2', 'Report changed something')
-    ok(isConditionTrue(drifted.status?.conditions, 'Ready'), 'what was applied is still what the Stack says')
-    await setByHand('drifting', { size: '1' })
-    await rig.until('drift', 'not Drifted', stack => !isConditionTrue(stack.status?.conditions, 'Drifted'))
-    await rig.patch('drift', { spec: { drift: 'Correct' } })
-    await rig.untilReady('drift')
-    await setByHand('drifting', { size: '3' })
-    await eventually(async () => (await configMap('drifting'))?.data?.size === '1', 'the ConfigMap to be put right', 30_000)
-    await rig.patch('drift', { spec: { drift: 'Off' } })
+    ok(isConditionTrue(drifted.status?.conditions, 'Ready'), 'a drifted Stack stays Ready')
+    await patchConfigMap('drifting', { size: '1' })
+    await stacks.until('drift', 'not Drifted', stack => !isConditionTrue(stack.status?.conditions, 'Drifted'))
+    await stacks.patch('drift', { spec: { drift: 'Correct' } })
+    await stacks.untilReady('drift')
+    await patchConfigMap('drifting', { size: '3' })
+    await eventually(async () => (await configMap('drifting'))?.data?.size === '1', 'the ConfigMap to be corrected', 30_000)
+    await stacks.patch('drift', { spec: { drift: 'Off' } })
   })
 
-  test('drift of a command: its plan says what the world needs', async () => {
+  test('a command engine detects drift with its plan command', async () => {
     const file = at('made-by-command')
-    await rig.create('drift-command', {
+    await stacks.create('drift-command', {
       ...shell(''),
       command: { plan: ['sh', '-c', `test -e ${file} || exit 2`], apply: ['touch', file], destroy: ['rm', '-f', file] },
       interval: '1s',
     })
-    await rig.untilReady('drift-command')
+    await stacks.untilReady('drift-command')
     rmSync(file)
     await eventually(() => existsSync(file), 'the file to be back', 30_000)
-    await rig.patch('drift-command', { spec: { drift: 'Off' } })
-    await rig.stacks.delete('drift-command', { namespace: 'default' })
-    await rig.untilDeleted('drift-command')
+    await stacks.patch('drift-command', { spec: { drift: 'Off' } })
+    await stacks.stacks.delete('drift-command', { namespace: 'default' })
+    await stacks.untilDeleted('drift-command')
     equal(existsSync(file), false)
   })
 
-  test('a new commit is picked up', { skip: skipWithout('git') }, async () => {
+  test('a new commit starts a Run', { skip: skipWithout('git') }, async () => {
     const repository = new GitRepository(at('repository'))
     const first = repository.commit({ 'out.json': '{"version": "1"}' })
     const command = { apply: ['sh', '-c', 'cp out.json "$OARLOCK_OUTPUTS"'] }
-    await rig.create('from-git', { engine: 'command', source: { git: { url: repository.url, branch: 'main' }, interval: '1s' }, command })
-    const before = await rig.untilReady('from-git')
+    await stacks.create('from-git', {
+      engine: 'command',
+      source: { git: { url: repository.url, branch: 'main' }, interval: '1s' },
+      command,
+    })
+    const before = await stacks.untilReady('from-git')
     deepEqual([before.status?.applied?.revision, before.status?.outputs], [first, { version: '1' }])
     const second = repository.commit({ 'out.json': '{"version": "2"}' })
-    const now = await rig.until('from-git', 'the second commit', stack => isReady(stack) && stack.status?.applied?.revision === second)
-    deepEqual(now.status?.outputs, { version: '2' })
+    const updated = await stacks.until(
+      'from-git',
+      'the second commit',
+      stack => isReady(stack) && stack.status?.applied?.revision === second,
+    )
+    deepEqual(updated.status?.outputs, { version: '2' })
     deepEqual(
-      (await rig.runsOf('from-git')).map(({ spec }) => [spec.reason, spec.revision]),
+      (await stacks.runsOf('from-git')).map(({ spec }) => [spec.reason, spec.revision]),
       [
         ['NewGeneration', first],
         ['SourceChanged', second],
       ],
     )
-    await rig.patch('from-git', { spec: { suspend: true } })
+    await stacks.patch('from-git', { spec: { suspend: true } })
   })
 
-  test('changed outputs run what depends on them again', async () => {
+  test('changed outputs start a Run of the dependent Stack', async () => {
     const outputs = (value: string) => shell(`echo '{"port": "${value}"}' > "$OARLOCK_OUTPUTS"`)
-    await rig.create('upstream', outputs('80'))
-    await rig.create(
+    await stacks.create('upstream', outputs('80'))
+    await stacks.create(
       'downstream',
       shell(`echo "{\\"url\\": \\"http://x:$OARLOCK_VAR_p\\"}" > "$OARLOCK_OUTPUTS"`, {
         variablesFrom: [{ stackRef: { name: 'upstream', outputs: { port: 'p' } } }],
       }),
     )
-    equal((await rig.untilReady('downstream')).status?.outputs?.url, 'http://x:80')
-    await rig.patch('upstream', { spec: { command: outputs('8080').command } })
-    await rig.until('downstream', 'the new port', stack => isReady(stack) && stack.status?.outputs?.url === 'http://x:8080')
-    equal((await rig.runsOf('downstream')).length, 2, 'once for each value')
+    equal((await stacks.untilReady('downstream')).status?.outputs?.url, 'http://x:80')
+    await stacks.patch('upstream', { spec: { command: outputs('8080').command } })
+    await stacks.until('downstream', 'the new port', stack => isReady(stack) && stack.status?.outputs?.url === 'http://x:8080')
+    equal((await stacks.runsOf('downstream')).length, 2, 'once for each value')
   })
 
-  test('suspend holds back new Runs, resume lets them go', async () => {
-    await rig.create('pausing', shell('echo one'))
-    await rig.untilReady('pausing')
-    await rig.patch('pausing', { spec: { suspend: true, command: { apply: ['echo', 'two'] } } })
-    const held = await rig.until('pausing', 'Suspended', stack => isUpToDate(stack) && condition(stack, 'Ready')?.reason === 'Suspended')
-    match(condition(held, 'Ready')?.message ?? '', /set spec\.suspend to false/)
-    await sleep(500)
-    equal((await rig.runsOf('pausing')).length, 1)
-    await rig.patch('pausing', { spec: { suspend: false } })
-    await rig.untilReady('pausing')
-    equal((await rig.runsOf('pausing')).length, 2)
+  test('suspend prevents new Runs until the Stack is resumed', async () => {
+    await stacks.create('pausing', shell('echo one'))
+    await stacks.untilReady('pausing')
+    await stacks.patch('pausing', { spec: { suspend: true, command: { apply: ['echo', 'two'] } } })
+    const suspended = await stacks.until(
+      'pausing',
+      'Suspended',
+      stack => isUpToDate(stack) && condition(stack, 'Ready')?.reason === 'Suspended',
+    )
+    match(condition(suspended, 'Ready')?.message ?? '', /set spec\.suspend to false/)
+    equal(suspended.status?.lastRunNumber, 1)
+    await stacks.patch('pausing', { spec: { suspend: false } })
+    await stacks.untilReady('pausing')
+    deepEqual(
+      (await stacks.runsOf('pausing')).map(({ spec }) => spec.stackRef.generation),
+      [1, 3],
+      'no Run of the suspended generation',
+    )
   })
 
-  test('a Run that takes longer than its timeout is interrupted and Failed', async () => {
-    await rig.create('late', shell('sleep 100 & sleep 100', { timeout: '1s', retry: { limit: 0 } }))
-    const run = await rig.untilRun('late', 'an end', isEnded)
+  test('a Run that exceeds its timeout is interrupted and fails', async () => {
+    await stacks.create('late', shell('sleep 100 & sleep 100', { timeout: '1s', retry: { limit: 0 } }))
+    const run = await stacks.untilRun('late', 'its end', isEnded)
     deepEqual([run.status?.phase, run.status?.reason], ['Failed', 'Timeout'])
     match(run.status?.message ?? '', /did not finish within 1s \(spec\.timeout\)/)
     deepEqual(processesOfRun(run.metadata.uid), [])
-    const stack = await rig.until('late', 'Stalled', now => isConditionTrue(now.status?.conditions, 'Stalled'))
+    const stack = await stacks.until('late', 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
     equal(condition(stack, 'Ready')?.reason, 'RetriesExhausted')
   })
 
-  test('a failed Run is tried again after a wait that doubles, as often as the limit says', async () => {
+  test('a failed Run is retried with a doubling delay up to the limit', async () => {
     const ledger = at('retry')
-    await rig.create(
+    await stacks.create(
       'retry',
       shell(`${record(ledger, 'begin', '$OARLOCK_EPOCH')}; exit 3`, { retry: { limit: 2, initial: '1s', max: '10s' } }),
     )
-    const stack = await rig.until('retry', 'Stalled', now => isConditionTrue(now.status?.conditions, 'Stalled'))
+    const stack = await stacks.until('retry', 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
     match(condition(stack, 'Ready')?.message ?? '', /exit code 3.*All 2 retries failed/)
     const [first = 0, second = 0, third = 0, ...more] = readLedger(ledger).map(({ atMs }) => atMs)
     deepEqual(more, [])
-    // Times of a status are whole seconds: up to one second of the wait is lost in them.
-    ok(second - first >= 500 && third - second >= 1_500, `waits of ${second - first} and ${third - second} ms, expected about 1 and 2 s`)
+    // Times in a status are whole seconds, so a delay may be up to one second shorter.
+    ok(second - first >= 500 && third - second >= 1_500, `delays of ${second - first} and ${third - second} ms, expected about 1 and 2 s`)
   })
 
-  test('state: External leaves the backend of the files alone', { skip: noTerraform }, async () => {
+  test('state: External uses the backend of the source files', { skip: noTerraform }, async () => {
     const state = at('external.tfstate')
     const main = `terraform {\n  backend "local" { path = "${state}" }\n}\nresource "terraform_data" "a" {}`
-    await rig.create('external', terraform(main, { state: 'External' }))
-    await rig.untilReady('external')
+    await stacks.create('external', terraform(main, { state: 'External' }))
+    await stacks.untilReady('external')
     equal(JSON.parse(readFileSync(state, 'utf8')).resources.length, 1)
     const { versions } = (await (await oarlock.client.request({ method: 'GET', path: '/state/default/external/versions' })).json()) as {
       versions: { kind?: string }[]
@@ -327,14 +343,14 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     deepEqual(versions, [])
   })
 
-  test('the real terraform works on a Stack’s state with the token of that Stack', { skip: noTerraform }, async () => {
-    await rig.create('shared', terraform('resource "terraform_data" "a" { input = "here" }'))
-    await rig.create('not-shared', terraform('resource "terraform_data" "a" {}', { suspend: true }))
-    await rig.untilReady('shared')
+  test('the real terraform uses the state of a Stack with its token', { skip: noTerraform }, async () => {
+    await stacks.create('shared', terraform('resource "terraform_data" "a" { input = "here" }'))
+    await stacks.create('not-shared', terraform('resource "terraform_data" "a" {}', { suspend: true }))
+    await stacks.untilReady('shared')
     const tokenOf = async (name: string) =>
       ((await (await oarlock.client.request({ method: 'GET', path: `/state/default/${name}/token` })).json()) as { token: string }).token
     const address = `${httpUrl}/state/default/shared`
-    const directory = at('person')
+    const directory = at('user')
     mkdirSync(directory)
     const backend = `address = "${address}"\nlock_address = "${address}"\nunlock_address = "${address}"\nusername = "me"`
     writeFileSync(
@@ -343,9 +359,9 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     )
     const tf = (password: string, ...args: string[]) =>
       runProgram('terraform', args, { cwd: directory, env: { TF_HTTP_PASSWORD: password, CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1' } })
-    const refused = await tf(await tokenOf('not-shared'), 'init', '-input=false', '-no-color')
-    notEqual(refused.code, 0)
-    match(refused.text, /requires auth|401|403/i)
+    const denied = await tf(await tokenOf('not-shared'), 'init', '-input=false', '-no-color')
+    notEqual(denied.code, 0)
+    match(denied.text, /requires auth|401|403/i)
 
     const token = await tokenOf('shared')
     const init = await tf(token, 'init', '-input=false', '-no-color')
@@ -356,9 +372,9 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     const removed = await tf(token, 'state', 'rm', 'terraform_data.a')
     equal(removed.code, 0, removed.text)
     deepEqual(await lockOf('shared'), {})
-    // The next Run of the Stack sees what the person did.
-    await rig.patch('shared', { metadata: { annotations: { [annotations.requestedRun]: 'apply:after' } } })
-    const run = await rig.untilRun(
+    // The next Run of the Stack uses the state that the user changed.
+    await stacks.patch('shared', { metadata: { annotations: { [annotations.requestedRun]: 'apply:after' } } })
+    const run = await stacks.untilRun(
       'shared',
       'a success',
       ({ spec, status }) => spec.reason === 'Requested' && status?.phase === 'Succeeded',
@@ -366,7 +382,7 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
     equal(run.status?.plan?.add, 1)
   })
 
-  test('secret values are nowhere to be seen (invariant 9)', { skip: noTerraform }, async () => {
+  test('secret values appear in no output, file or process argument (invariant 9)', { skip: noTerraform }, async () => {
     const value = 'pa55-in-variables/+'
     const lines = 'first-line-of-key\nsecond-line-of-key'
     const output = 'se3ret-of-an-output'
@@ -395,65 +411,69 @@ describe('the life of a Stack', { concurrency: 5 }, () => {
         value     = var.key
         sensitive = true
       }`
-    await rig.create('hides', terraform(main, from))
-    await rig.create(
-      'tells',
+    await stacks.create('secret-output', terraform(main, from))
+    await stacks.create(
+      'secret-printed',
       shell('echo "$TOKEN"; echo "$OARLOCK_VAR_key"; echo "$TOKEN" >&2; cat "$OARLOCK_VARIABLES"; exit 1', {
         ...from,
         retry: { limit: 0 },
       }),
     )
-    await rig.create(
-      'fails',
+    await stacks.create(
+      'secret-error',
       terraform(
         'variable "password" {}\nvariable "key" {}\nresource "terraform_data" "a" {\n  lifecycle {\n    precondition {\n      condition     = var.password == "x"\n      error_message = "got it wrong"\n    }\n  }\n}',
         { ...from, retry: { limit: 0 } },
       ),
     )
-    const spied = spyOnArguments(secrets)
-    await rig.create('listens', shell('echo "got $OARLOCK_VAR_echo"; sleep 0.5', { variablesFrom: [{ stackRef: { name: 'hides' } }] }))
-    await rig.untilReady('hides')
-    await rig.untilReady('listens')
-    for (const name of ['tells', 'fails']) await rig.until(name, 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
+    const stopWatching = watchArguments(secrets)
+    await stacks.create(
+      'secret-input',
+      shell('echo "got $OARLOCK_VAR_echo"; sleep 0.5', { variablesFrom: [{ stackRef: { name: 'secret-output' } }] }),
+    )
+    await stacks.untilReady('secret-output')
+    await stacks.untilReady('secret-input')
+    for (const name of ['secret-printed', 'secret-error'])
+      await stacks.until(name, 'Stalled', stack => isConditionTrue(stack.status?.conditions, 'Stalled'))
 
-    const seen: string[] = spied()
-    const look = (where: string, text: string) => {
+    const seen: string[] = stopWatching()
+    const check = (where: string, text: string) => {
       for (const secret of [...secrets, Buffer.from(value).toString('base64')])
         if (text.includes(secret)) seen.push(`${secret} in ${where}`)
     }
     const { client } = oarlock
-    look('stacks', JSON.stringify((await rig.stacks.listAll()).items))
-    look('runs', JSON.stringify((await rig.runs.listAll()).items))
-    look('events', JSON.stringify((await client.resource(eventResource).listAll()).items))
-    look('configmaps', JSON.stringify((await client.resource(configMapResource).listAll()).items))
-    for (const path of ['/', '/metrics']) look(path, await (await fetch(`${httpUrl}${path}`)).text())
-    look('what oarlock up printed', oarlock.output())
-    for (const name of ['hides', 'tells', 'fails', 'listens']) {
+    check('stacks', JSON.stringify((await stacks.stacks.listAll()).items))
+    check('runs', JSON.stringify((await stacks.runs.listAll()).items))
+    check('events', JSON.stringify((await client.resource(eventResource).listAll()).items))
+    check('configmaps', JSON.stringify((await client.resource(configMapResource).listAll()).items))
+    for (const path of ['/', '/metrics']) check(path, await (await fetch(`${httpUrl}${path}`)).text())
+    check('the output of oarlock up', oarlock.output())
+    for (const name of ['secret-output', 'secret-printed', 'secret-error', 'secret-input']) {
       for (const args of [
         ['logs', name],
         ['describe', `stack/${name}`],
       ]) {
         const { text } = await runOarlock(args, { env: { KUBECONFIG: oarlock.kubeconfig } })
-        ok(text.length > 20, `${args.join(' ')} shows something`)
-        look(`oarlock ${args.join(' ')}`, text)
+        ok(text.length > 20, `${args.join(' ')} has output`)
+        check(`oarlock ${args.join(' ')}`, text)
       }
     }
-    // Every file of the data directory but the database of objects, which holds the Secrets themselves.
+    // Every file of the data directory except the database of objects, which contains the Secrets.
     const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter(
       entry => entry.isFile() && !entry.name.startsWith('oarlock.db') && !entry.parentPath.startsWith(work),
     )
     ok(files.some(({ parentPath }) => parentPath.includes('logs')) && files.some(({ parentPath }) => parentPath.includes('state')))
     for (const { parentPath, name } of files) {
       const path = join(parentPath, name)
-      look(path, existsSync(path) ? readFileSync(path, 'latin1') : '')
+      check(path, existsSync(path) ? readFileSync(path, 'latin1') : '')
     }
     deepEqual(seen, [])
-    match((await runOarlock(['logs', 'tells'], { env: { KUBECONFIG: oarlock.kubeconfig } })).text, /\*\*\*/)
+    match((await runOarlock(['logs', 'secret-printed'], { env: { KUBECONFIG: oarlock.kubeconfig } })).text, /\*\*\*/)
   })
 })
 
-/** Watches the arguments of every process until it is called: returns those that held one of `words`. */
-function spyOnArguments(words: readonly string[]): () => string[] {
+/** Watches the arguments of all processes until the returned function is called, which returns the matches of `words`. */
+function watchArguments(words: readonly string[]): () => string[] {
   const seen = new Set<string>()
   const timer = setInterval(() => {
     for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {

@@ -1,6 +1,6 @@
 /**
- * `oarlock up` ends in the middle of applies, in good order and by SIGKILL, and is started again: every Stack becomes Ready, nothing that
- * was done is done again, no lock and no process is left (invariants 1 to 5).
+ * `oarlock up` ends during applies, by SIGTERM or SIGKILL, and is started again: every Stack becomes Ready, no step is repeated that had
+ * finished, and no lock and no process remains (invariants 1 to 5).
  */
 import { deepEqual, equal, ok } from 'node:assert/strict'
 import { mkdirSync, readdirSync } from 'node:fs'
@@ -20,7 +20,7 @@ const steps = 5
 const secondsPerStep = 0.8
 const settings = ['--max-workers', '5']
 
-/** Three Stacks that take a few seconds, and one that has to wait for one of them. */
+/** Three Stacks that take a few seconds, and one that depends on one of them. */
 function fleet(ledger: string): Record<string, StackSpec> {
   const item = (stack: string, step: number) => `${stack}-${step}`
   const resources = (stack: string) =>
@@ -34,7 +34,7 @@ function fleet(ledger: string): Record<string, StackSpec> {
           }
         }`,
     ).join('')
-  // A command keeps its own record of what is done, as a careful script does.
+  // The script records its finished steps, so that it can be repeated.
   const script = Array.from({ length: steps }, (_, step) => {
     const name = item('script', step)
     return `grep -q "done ${name} " ${ledger} || { ${record(ledger, 'begin', name)}; sleep ${secondsPerStep}; ${record(ledger, 'done', name)}; }`
@@ -55,43 +55,43 @@ function fleet(ledger: string): Record<string, StackSpec> {
   }
 }
 
-const isUnderWay = (ledger: string, stacks: readonly string[]) =>
+const areApplying = (ledger: string, stacks: readonly string[]) =>
   stacks.every(stack => readLedger(ledger).some(({ what, item }) => what === 'done' && item === `${stack}-0`))
 
-type Way = {
+type RestartCase = {
   name: string
   args?: string[]
   end: (oarlock: OarlockProcess) => Promise<unknown>
-  /** How long nothing runs between the end and the next start. */
+  /** Time between the end and the next start. */
   pauseMs: number
-  /** Resources that were being made when it ended may be begun a second time. Given the pause in ms, for it decides. */
-  mayBeginAgain: (gapMs: number) => boolean
+  /** True when a step that was in progress may be started again; depends on the time until the next process was up. */
+  mayRestartSteps: (gapMs: number) => boolean
 }
-const ways: Way[] = [
-  { name: 'SIGTERM waits for the Runs', end: async oarlock => equal(await oarlock.stop(), 0), pauseMs: 0, mayBeginAgain: () => false },
+const restartCases: RestartCase[] = [
+  { name: 'SIGTERM waits for the Runs', end: async oarlock => equal(await oarlock.stop(), 0), pauseMs: 0, mayRestartSteps: () => false },
   {
-    name: 'SIGTERM, and a grace time that is too short',
+    name: 'SIGTERM with a grace period that is too short',
     args: ['--grace', '200ms'],
     end: async oarlock => equal(await oarlock.stop(), 0),
     pauseMs: 0,
-    mayBeginAgain: () => true,
+    mayRestartSteps: () => true,
   },
   {
-    name: 'SIGKILL, and a start at once: the workers go on',
+    name: 'SIGKILL and an immediate start: the workers continue',
     end: oarlock => oarlock.kill(),
     pauseMs: 0,
-    // On a machine so busy that the start takes longer than a Lease allows, the workers stop, as they must (invariant 2).
-    mayBeginAgain: gapMs => gapMs > 4_000,
+    // If the start takes longer than a Lease on a busy machine, the workers must stop (invariant 2).
+    mayRestartSteps: gapMs => gapMs > 4_000,
   },
   {
-    name: 'SIGKILL, and a start after the Leases have run out',
+    name: 'SIGKILL and a start after the Leases have expired',
     end: oarlock => oarlock.kill(),
     pauseMs: 12_000,
-    mayBeginAgain: () => true,
+    mayRestartSteps: () => true,
   },
 ]
 
-test('a worker that had not registered when oarlock was killed counts for the next one: no more are started than the pool may have', async t => {
+test('a worker that had not registered when oarlock was killed counts against the maximum of the pool', async t => {
   const dataDir = makeDataDir()
   const workers = () => findOrphanWorkers(join(dataDir, 'workers'))
   let oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
@@ -106,18 +106,18 @@ test('a worker that had not registered when oarlock was killed counts for the ne
   process.kill(child!.pid, 'SIGSTOP')
   await oarlock.kill()
   oarlock = await startOarlock(dataDir, ['--max-workers', '1'])
-  const rig = new StackFixture(oarlock.client)
+  const stacks = new StackFixture(oarlock.client)
   const pool = async () => (await oarlock.client.resource(workerPoolResource).get('default')).status
   const isCounted = (status: Awaited<ReturnType<typeof pool>>) => (status?.starting ?? 0) + (status?.workers ?? 0) === 1
-  await eventually(async () => isCounted(await pool()), 'the pool to say that it has one')
+  await eventually(async () => isCounted(await pool()), 'the pool to report one worker')
   deepEqual(workers(), [child])
   process.kill(child!.pid, 'SIGCONT')
-  await rig.untilReady('one')
-  equal((await rig.runsOf('one'))[0]?.spec.workerName, child!.name)
+  await stacks.untilReady('one')
+  equal((await stacks.runsOf('one'))[0]?.spec.workerName, child!.name)
 })
 
-describe('a restart in the middle of applies', { concurrency: true }, () => {
-  for (const { name, args = [], end, pauseMs, mayBeginAgain } of ways) {
+describe('a restart during applies', { concurrency: true }, () => {
+  for (const { name, args = [], end, pauseMs, mayRestartSteps } of restartCases) {
     test(name, async () => {
       const dataDir = makeDataDir()
       mkdirSync(join(dataDir, 'work'))
@@ -127,44 +127,44 @@ describe('a restart in the middle of applies', { concurrency: true }, () => {
       const before = new StackFixture(first.client)
       for (const [stack, spec] of Object.entries(stacks)) await before.create(stack, spec)
       const long = Object.keys(stacks).filter(stack => stack !== 'after')
-      await eventually(() => isUnderWay(ledger, long), 'every long Stack to be in the middle', 60_000)
+      await eventually(() => areApplying(ledger, long), 'the first step of every long Stack', 60_000)
       const running = (await before.runs.listAll()).items
       const endedAtMs = Date.now()
       await end(first)
       await sleep(pauseMs)
       if (pauseMs > 0) {
-        // Invariant 2: with no one left to renew a Lease, the workers and their engines ended by themselves.
+        // Invariant 2: the workers and their engines ended, because no one renews their Leases.
         for (const { metadata } of running) deepEqual(processesOfRun(metadata.uid), [], `processes of ${metadata.name} outlive its Lease`)
       }
 
       const second = await startOarlock(dataDir, settings)
       const gapMs = Date.now() - endedAtMs
       try {
-        const rig = new StackFixture(second.client)
-        for (const stack of Object.keys(stacks)) await rig.until(stack, 'Ready', now => now.status?.applied !== undefined, 60_000)
+        const stacksAfter = new StackFixture(second.client)
+        for (const stack of Object.keys(stacks)) await stacksAfter.until(stack, 'Ready', now => now.status?.applied !== undefined, 60_000)
         const lines = readLedger(ledger)
         deepEqual(
           Object.entries(countDone(lines)).filter(([, times]) => times !== 1),
           [],
-          'what was done was done again',
+          'a finished step was repeated',
         )
         equal(Object.keys(countDone(lines)).length, long.length * steps + 1)
-        const begun = lines.filter(({ what }) => what === 'begin')
-        if (!mayBeginAgain(gapMs)) equal(begun.length, long.length * steps + 1, 'something was begun a second time')
-        // At most what was in flight, which is one resource of each.
-        ok(begun.length <= long.length * (steps + 1) + 1, `${begun.length} begun`)
+        const started = lines.filter(({ what }) => what === 'begin')
+        if (!mayRestartSteps(gapMs)) equal(started.length, long.length * steps + 1, 'a step was started again')
+        // At most the step in progress of each Stack is started again.
+        ok(started.length <= long.length * (steps + 1) + 1, `${started.length} started`)
 
-        const runs = (await rig.runs.listAll()).items
-        const tell = () => runs.map(({ metadata, status }) => `${metadata.name} ${status?.phase} ${status?.reason ?? ''}`).join(', ')
-        if (!mayBeginAgain(gapMs)) equal(runs.length, Object.keys(stacks).length, `one Run each after ${gapMs} ms, got ${tell()}`)
-        for (const run of runs) deepEqual(processesOfRun(run.metadata.uid), [], `processes of ${run.metadata.name} are left`)
+        const runs = (await stacksAfter.runs.listAll()).items
+        const formatRuns = () => runs.map(({ metadata, status }) => `${metadata.name} ${status?.phase} ${status?.reason ?? ''}`).join(', ')
+        if (!mayRestartSteps(gapMs)) equal(runs.length, Object.keys(stacks).length, `one Run each after ${gapMs} ms, got ${formatRuns()}`)
+        for (const run of runs) deepEqual(processesOfRun(run.metadata.uid), [], `processes of ${run.metadata.name} remain`)
         for (const stack of Object.keys(stacks)) {
-          const answer = await second.client.request({ method: 'GET', path: `/state/default/${stack}/lock` })
-          deepEqual(await answer.json(), {}, `the lock of ${stack} is left`)
+          const response = await second.client.request({ method: 'GET', path: `/state/default/${stack}/lock` })
+          deepEqual(await response.json(), {}, `the lock of ${stack} remains`)
         }
-        await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the private directories of the Runs to be gone')
+        await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the deletion of the Run directories')
         console.log(
-          `# ${name}: all Ready ${((Date.now() - endedAtMs) / 1_000).toFixed(1)} s after the end, ${runs.length} Runs, ${gapMs} ms until the next was up`,
+          `# ${name}: all Ready ${((Date.now() - endedAtMs) / 1_000).toFixed(1)} s after the end, ${runs.length} Runs, ${gapMs} ms until the next process was up`,
         )
       } finally {
         equal(await second.stop(), 0)

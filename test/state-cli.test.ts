@@ -1,4 +1,4 @@
-/** `oarlock state …` against a real all-in-one: what is kept of a Stack's state, and what a person may do with it. */
+/** `oarlock state …` with a real all-in-one. */
 import { deepEqual, doesNotMatch, equal, match } from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,9 +12,9 @@ import { StackFixture } from './support/stacks.ts'
 
 const launcher = join(import.meta.dirname, '..', 'bin', 'oarlock.js')
 const dataDir = makeDataDir()
-type Kept = { version: number; kind: 'terraform' | 'inventory' }
+type StoredVersion = { version: number; kind: 'terraform' | 'inventory' }
 let oarlock: OarlockProcess
-let rig: StackFixture
+let stacks: StackFixture
 
 const state = (serial: number, resources: string[], more: object = {}) =>
   JSON.stringify({
@@ -26,7 +26,7 @@ const state = (serial: number, resources: string[], more: object = {}) =>
     })),
   })
 
-/** Its state is what the variable says. */
+/** A Stack whose state is `content`. */
 const spec = (content: string): StackSpec => ({
   engine: 'command',
   source: { inline: { files: { 'state.json': content } } },
@@ -46,119 +46,116 @@ async function cli(...args: string[]) {
 
 before(async () => {
   oarlock = await startOarlock(dataDir)
-  rig = new StackFixture(oarlock.client)
-  await rig.create('net', spec(state(1, ['a'])))
-  await rig.untilReady('net')
-  await rig.patch('net', { spec: spec(state(2, ['a', 'b'])) })
-  await rig.untilReady('net')
+  stacks = new StackFixture(oarlock.client)
+  await stacks.create('net', spec(state(1, ['a'])))
+  await stacks.untilReady('net')
+  await stacks.patch('net', { spec: spec(state(2, ['a', 'b'])) })
+  await stacks.untilReady('net')
 })
 after(async () => {
   await oarlock?.stop()
   removeDirectory(dataDir)
 })
 
-test('list, show, versions and pull: secrets only where they are asked for', async () => {
+test('list, show and versions hide secrets, pull includes them', async () => {
   const [list, show, json, versions] = await Promise.all([
     cli('list'),
     cli('show', 'net'),
     cli('show', 'net', '-o', 'json'),
     cli('versions', 'net', '-o', 'json'),
   ])
-  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +KEPT +ORPHANS +LOCK\nnet +\d+ +[\d.]+ (?:bytes|KiB) +net-\w+-2/m)
+  match(list.stdout, /^STACK +VERSION +SIZE +WRITTEN BY +AGE +VERSIONS +ORPHANS +LOCK\nnet +\d+ +[\d.]+ (?:bytes|KiB) +net-\w+-2/m)
   match(
     show.stdout,
     /serial 2, lineage one[\s\S]*null_resource\.a +registry\.terraform\.io[\s\S]*null_resource\.b[\s\S]*password +\(sensitive\)\nurl +"http:\/\/x"/,
   )
   for (const { stdout } of [list, show, json, versions]) doesNotMatch(stdout, /hunter22/)
   equal(JSON.parse(json.stdout).serial, 2)
-  const kept = JSON.parse(versions.stdout).versions as Kept[]
-  equal(kept.filter(({ kind }) => kind === 'terraform').length, 2)
+  const stored = JSON.parse(versions.stdout).versions as StoredVersion[]
+  equal(stored.filter(({ kind }) => kind === 'terraform').length, 2)
 
   const to = join(dataDir, 'pulled.tfstate')
   equal((await cli('pull', 'net', '--to', to)).code, 0)
   match(readFileSync(to, 'utf8'), /hunter22/)
   equal(statSync(to).mode & 0o777, 0o600)
-  const again = await cli('pull', 'net', '--to', to)
-  deepEqual([again.code, /already exists|EEXIST/.test(again.stderr)], [1, true])
+  const repeated = await cli('pull', 'net', '--to', to)
+  deepEqual([repeated.code, /already exists|EEXIST/.test(repeated.stderr)], [1, true])
 })
 
 async function oldestState(): Promise<string> {
-  const { versions } = JSON.parse((await cli('versions', 'net', '-o', 'json')).stdout) as { versions: Kept[] }
+  const { versions } = JSON.parse((await cli('versions', 'net', '-o', 'json')).stdout) as { versions: StoredVersion[] }
   return String(Math.min(...versions.filter(({ kind }) => kind === 'terraform').map(({ version }) => version)))
 }
 
-test('errors say what is wrong and what there is', async () => {
+test('errors report the cause and the available values', async () => {
   const oldest = await oldestState()
-  for (const [args, code, says] of [
+  for (const [args, code, message] of [
     [['show', 'nat'], 3, /stack "nat" not found[\s\S]*did you mean net/],
-    [['show', 'net', '--version', '999'], 3, /has no version 999[\s\S]*it has \d/],
-    [['show', 'net', '--version', 'x'], 2, /a version is a whole number, got "x"/],
+    [['show', 'net', '--version', '999'], 3, /has no version 999[\s\S]*stored versions: \d/],
+    [['show', 'net', '--version', 'x'], 2, /version must be a whole number, got "x"/],
     [['rollback', 'net'], 2, /required option '--to <n>'/],
     [['rollback', 'net', '--to', oldest], 2, /cannot ask for confirmation \(.*\): stdin is not a terminal[\s\S]*confirm with --yes/],
-    [['recover', 'net'], 0, /no orphaned versions: nothing was refused/],
+    [['recover', 'net'], 0, /has no orphaned versions/],
     [['unlock', 'net'], 0, /is not locked/],
-    [['pull', 'net', '--orphan'], 2, /--orphan needs --version/],
+    [['pull', 'net', '--orphan'], 2, /--orphan requires --version/],
     [['push', 'net', '/nowhere'], 2, /\/nowhere cannot be read/],
     [['shwo', 'net'], 2, /unknown command 'shwo'/],
   ] as const) {
     const result = await cli(...args)
-    match(result.stderr, says, args.join(' '))
+    match(result.stderr, message, args.join(' '))
     equal(result.code, code, args.join(' '))
   }
 })
 
-test('lock holds Runs off and names who holds it; unlock lets them go', async () => {
+test('lock prevents Runs and names the holder, unlock releases them', async () => {
   const { stdout } = await cli('lock', 'net', '--reason', 'surgery')
   const id = stdout.trim()
   match((await cli('list')).stdout, /for surgery \(lock id/)
   const second = await cli('lock', 'net')
   equal(second.code, 4)
   match(second.stderr, /is locked: held by \S+@\S+ for surgery[\s\S]*oarlock state unlock/)
-  await rig.patch('net', { spec: { ...spec(state(3, ['a', 'b', 'c'])), retry: { initial: '200ms', max: '500ms', limit: 100 } } })
-  await rig.untilRun('net', 'a failure for the lock', run => run.status?.reason === 'StateLocked')
+  await stacks.patch('net', { spec: { ...spec(state(3, ['a', 'b', 'c'])), retry: { initial: '200ms', max: '500ms', limit: 100 } } })
+  await stacks.untilRun('net', 'a failure for the lock', run => run.status?.reason === 'StateLocked')
   equal((await cli('unlock', 'net', '--id', 'another')).code, 4)
   equal((await cli('unlock', 'net', '--id', id)).code, 0)
-  await rig.untilReady('net')
+  await stacks.untilReady('net')
   equal(JSON.parse((await cli('show', 'net', '-o', 'json')).stdout).serial, 3)
 })
 
-test('rollback, push and recover make new versions and never go back in serial', async () => {
-  const now = async () => JSON.parse((await cli('show', 'net', '-o', 'json')).stdout) as { serial: number; resources: unknown[] }
-  const before = await now()
+test('rollback, push and recover create new versions and never decrease the serial', async () => {
+  const current = async () => JSON.parse((await cli('show', 'net', '-o', 'json')).stdout) as { serial: number; resources: unknown[] }
+  const before = await current()
   equal((await cli('rollback', 'net', '--to', await oldestState(), '--yes')).code, 0)
-  const rolledBack = await now()
+  const rolledBack = await current()
   deepEqual([rolledBack.serial, rolledBack.resources.length], [before.serial + 1, 1])
 
   const file = join(dataDir, 'pushed.tfstate')
   writeFileSync(file, state(1, ['x', 'y']))
   const older = await cli('push', 'net', file, '--yes')
-  deepEqual([older.code, /its serial is 1, and that of the current state is/.test(older.stderr)], [4, true])
+  deepEqual([older.code, /its serial is 1, but the current state has serial/.test(older.stderr)], [4, true])
   writeFileSync(file, state(50, ['x', 'y']))
   equal((await cli('push', 'net', file, '--yes')).code, 0)
-  equal((await now()).serial, 50)
+  equal((await current()).serial, 50)
 
-  // What comes under a lock that is not held is refused and kept aside (invariant 3).
+  // A write with a lock id that is not held is rejected and stored as an orphan (invariant 3).
   const late = { method: 'POST', path: '/state/default/net?ID=lost', body: state(51, ['x', 'y', 'z']) }
   await oarlock.client.request(late).catch(() => {})
   match((await cli('versions', 'net')).stdout, /orphan: NotLockHolder/)
   const recovered = await cli('recover', 'net', '--yes')
   equal(recovered.code, 0, recovered.stderr)
-  match(recovered.stderr, /refused because of NotLockHolder\n {2}\+ null_resource\.z/)
-  equal((await now()).resources.length, 3)
+  match(recovered.stderr, /rejected with reason NotLockHolder\n {2}\+ null_resource\.z/)
+  equal((await current()).resources.length, 3)
 })
 
-test('a state that was cut off while it was written is kept aside: to be pulled and mended, and never taken as it is', async () => {
+test('an incomplete state is stored as an orphan that can be pulled but not recovered', async () => {
   const half = '{"version":4,"serial":9,"resources":[{"mode":"managed","type":"null_resource","name":"made'
   const command = { apply: ['sh', '-c', `printf '%s' '${half}' > $OARLOCK_STATE; kill -9 $$`] }
-  await rig.create('cut', { engine: 'command', source: { inline: { files: { a: '' } } }, command, retry: { limit: 0 } })
-  await rig.untilRun('cut', 'failed', run => run.status?.phase === 'Failed')
-  await eventually(async () => (await cli('versions', 'cut')).stdout.includes('orphan: Torn'), 'it to be kept aside')
-  const refused = await cli('recover', 'cut', '--yes')
-  equal(refused.code, 4)
-  match(
-    refused.stderr,
-    /was cut off while it was written: it is not a whole state[\s\S]*oarlock state pull cut --version 1 --orphan --to FILE/,
-  )
+  await stacks.create('cut', { engine: 'command', source: { inline: { files: { a: '' } } }, command, retry: { limit: 0 } })
+  await stacks.untilRun('cut', 'failed', run => run.status?.phase === 'Failed')
+  await eventually(async () => (await cli('versions', 'cut')).stdout.includes('orphan: Incomplete'), 'the orphaned version')
+  const rejected = await cli('recover', 'cut', '--yes')
+  equal(rejected.code, 4)
+  match(rejected.stderr, /is incomplete: its write was interrupted[\s\S]*oarlock state pull cut --version 1 --orphan --to FILE/)
   equal((await cli('pull', 'cut', '--version', '1', '--orphan')).stdout, half)
-  equal((await cli('pull', 'cut')).code, 3, 'nothing is current')
+  equal((await cli('pull', 'cut')).code, 3, 'no version is current')
 })

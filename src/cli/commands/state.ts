@@ -10,24 +10,24 @@ import { confirm, note, print } from '../console.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 import { renderTable } from '../output/table.ts'
-import { asNewest, outlineState, whyNotNewer } from '../state/outline-state.ts'
-import { hintFor, StoredState } from '../state/stored-state.ts'
+import { StateApi, unlockHint } from '../state/state-api.ts'
+import { replacementConflict, summarizeState, withNewerSerial } from '../state/summarize-state.ts'
 import { getStack } from '../targets.ts'
 
-type Output = { output?: 'json' | 'yaml' }
-type Yes = { yes?: boolean }
-type Version = { version?: string }
+type OutputOptions = { output?: 'json' | 'yaml' }
+type ConfirmOptions = { yes?: boolean }
+type VersionOptions = { version?: string }
 
-/** `oarlock state list`: the Stacks of a namespace with what is kept of their state. */
-export async function list(options: AccessOptions & Output): Promise<void> {
+/** `oarlock state list`: the Stacks of a namespace with a summary of their stored states. */
+export async function list(options: AccessOptions & OutputOptions): Promise<void> {
   await withClient(options, async client => {
     const namespace = options.allNamespaces ? undefined : namespaceOf(client, options)
     const { items } = await client.resource(stackResource).listAll({ namespace })
     const rows = []
     for (const stack of items.toSorted((a, b) => keyOf(a).localeCompare(keyOf(b)))) rows.push(await summaryOf(client, stack))
     if (options.output) return print(await serialize(rows, options.output))
-    if (rows.length === 0) return note(namespace ? `no stacks in namespace ${namespace} (-A looks in all)` : 'no stacks')
-    const headers = ['STACK', 'VERSION', 'SIZE', 'WRITTEN BY', 'AGE', 'KEPT', 'ORPHANS', 'LOCK']
+    if (rows.length === 0) return note(namespace ? `no stacks in namespace ${namespace} (-A lists all namespaces)` : 'no stacks')
+    const headers = ['STACK', 'VERSION', 'SIZE', 'WRITTEN BY', 'AGE', 'VERSIONS', 'ORPHANS', 'LOCK']
     const cells = rows.map(row => [
       options.allNamespaces ? `${row.namespace}/${row.stack}` : row.stack,
       ...(row.current
@@ -42,34 +42,34 @@ export async function list(options: AccessOptions & Output): Promise<void> {
 }
 
 async function summaryOf(client: Client, { metadata: { name, namespace = 'default' } }: Stack) {
-  const state = new StoredState(client, namespace, name)
-  const [versions, orphans, lock] = await Promise.all([state.versions(), state.orphans(), state.lockNow()])
+  const state = new StateApi(client, namespace, name)
+  const [versions, orphans, lock] = await Promise.all([state.versions(), state.orphans(), state.currentLock()])
   const current = newestOf(versions)
   return { namespace, stack: name, current, versions: versions.length, orphans: orphans.length, lock: lock && describeHolder(lock.holder) }
 }
 
-/** `oarlock state show STACK`: resources and outputs; secret values stay out of sight. */
-export async function show(target: string, options: AccessOptions & Output & Version): Promise<void> {
+/** `oarlock state show STACK`: resources and outputs without sensitive values. */
+export async function show(target: string, options: AccessOptions & OutputOptions & VersionOptions): Promise<void> {
   await withState(target, options, async ({ state, name }) => {
     const number = wholeNumber(options.version)
     const content = await state.read(number)
     if (content === '') return note(`stack/${name} has no state`)
-    const outline = outlineOf(content, name)
-    if (options.output) return print(await serialize(outline, options.output))
-    if (outline.format === 'unknown') {
-      print(`state of stack/${name}: ${formatBytes(Buffer.byteLength(content))} of JSON with ${outline.keys.join(', ') || 'nothing in it'}`)
-      return note('hint: it is not Terraform’s, so what in it is secret is not known; "oarlock state pull" gives all of it')
+    const summary = parseState(content, name)
+    if (options.output) return print(await serialize(summary, options.output))
+    if (summary.format === 'unknown') {
+      print(`state of stack/${name}: ${formatBytes(Buffer.byteLength(content))} of JSON with fields ${summary.keys.join(', ') || '<none>'}`)
+      return note('hint: values are hidden because the format is unknown; "oarlock state pull" downloads the state')
     }
-    print(`serial ${outline.serial}, lineage ${outline.lineage}, written by ${outline.engineVersion}`)
+    print(`serial ${summary.serial}, lineage ${summary.lineage}, written by ${summary.engineVersion}`)
     print('')
-    if (outline.resources.length === 0) print('no resources')
+    if (summary.resources.length === 0) print('no resources')
     else
       for (const line of renderTable(
         ['RESOURCE', 'PROVIDER'],
-        outline.resources.map(({ address, provider }) => [address, provider]),
+        summary.resources.map(({ address, provider }) => [address, provider]),
       ))
         print(line)
-    const outputs = Object.entries(outline.outputs).toSorted(([a], [b]) => a.localeCompare(b))
+    const outputs = Object.entries(summary.outputs).toSorted(([a], [b]) => a.localeCompare(b))
     if (outputs.length === 0) return
     print('')
     const cells = outputs.map(([output, { value, sensitive }]) => [output, sensitive ? String(value) : JSON.stringify(value)])
@@ -77,16 +77,19 @@ export async function show(target: string, options: AccessOptions & Output & Ver
   })
 }
 
-/** `oarlock state versions STACK`: what is kept, the newest first, with what was refused and kept aside. */
-export async function versions(target: string, options: AccessOptions & Output): Promise<void> {
+/** `oarlock state versions STACK`: stored and orphaned versions, newest first. */
+export async function versions(target: string, options: AccessOptions & OutputOptions): Promise<void> {
   await withState(target, options, async ({ state, name }) => {
-    const [kept, orphans] = await Promise.all([state.versions(), state.orphans()])
-    if (options.output) return print(await serialize({ versions: kept, orphans }, options.output))
-    if (kept.length + orphans.length === 0) return note(`stack/${name} has no state`)
-    const newest = new Set([newestOf(kept)?.version])
+    const [accepted, orphans] = await Promise.all([state.versions(), state.orphans()])
+    if (options.output) return print(await serialize({ versions: accepted, orphans }, options.output))
+    if (accepted.length + orphans.length === 0) return note(`stack/${name} has no state`)
+    const newest = new Set([newestOf(accepted)?.version])
     const rows = [
-      ...kept.map(each => ({ ...each, note: newest.has(each.version) ? 'current' : each.kind === 'inventory' ? 'inventory' : '' })),
-      ...orphans.map(each => ({ ...each, note: `orphan: ${each.reason}` })),
+      ...accepted.map(version => ({
+        ...version,
+        note: newest.has(version.version) ? 'current' : version.kind === 'inventory' ? 'inventory' : '',
+      })),
+      ...orphans.map(orphan => ({ ...orphan, note: `orphan: ${orphan.reason}` })),
     ].sort((a, b) => b.version - a.version)
     const cells = rows.map(row => [
       `${row.version}`,
@@ -97,176 +100,179 @@ export async function versions(target: string, options: AccessOptions & Output):
       row.note,
     ])
     for (const line of renderTable(['VERSION', 'EPOCH', 'WRITTEN BY', 'SIZE', 'AGE', ''], cells)) print(line)
-    if (orphans.some(isWhole)) note('hint: "oarlock state recover" makes an orphaned version the current one')
-    for (const torn of orphans.filter(each => !isWhole(each))) note(`hint: version ${torn.version} was cut off; ${howToMend(name, torn)}`)
+    if (orphans.some(isComplete)) note('hint: "oarlock state recover" makes an orphaned version the current one')
+    for (const orphan of orphans.filter(orphan => !isComplete(orphan)))
+      note(`hint: version ${orphan.version} is incomplete; ${repairHint(name, orphan)}`)
   })
 }
 
 /** `oarlock state rollback STACK --to N`: makes an older version the current one, as a new version. */
-export async function rollback(target: string, options: AccessOptions & Yes & { to: string }): Promise<void> {
+export async function rollback(target: string, options: AccessOptions & ConfirmOptions & { to: string }): Promise<void> {
   const number = wholeNumber(options.to)!
   await withState(target, options, async ({ state, name }) => {
-    const version = (await state.versions()).find(each => each.version === number)
-    if (version?.kind === 'inventory')
-      throw new CliError(`version ${number} is the engine's own record of what it made, which is not rolled back`)
+    const version = (await state.versions()).find(({ version }) => version === number)
+    if (version?.kind === 'inventory') throw new CliError(`version ${number} is an inventory of the engine, which cannot be rolled back`)
     const content = await state.read(number)
-    if (content === '') throw new CliError(`version ${number} says that the state was deleted; there is nothing to go back to`)
-    await replaceBy(state, name, `version ${number}`, content, options)
+    if (content === '') throw new CliError(`version ${number} is a deletion of the state; roll back to another version`)
+    await replaceState(state, name, `version ${number}`, content, options)
   })
 }
 
-/** `oarlock state recover STACK`: what a Run wrote too late, or under a lock it had lost, becomes the current state. */
-export async function recover(target: string, options: AccessOptions & Yes & Output & Version): Promise<void> {
+/** `oarlock state recover STACK`: makes an orphaned version the current one. */
+export async function recover(target: string, options: AccessOptions & ConfirmOptions & OutputOptions & VersionOptions): Promise<void> {
   const number = wholeNumber(options.version)
   await withState(target, options, async ({ state, name }) => {
     const orphans = await state.orphans()
-    if (orphans.length === 0) return note(`stack/${name} has no orphaned versions: nothing was refused`)
-    const chosen = number === undefined ? (newestOrphan(orphans) ?? orphans[0]) : orphans.find(each => each.version === number)
+    if (orphans.length === 0) return note(`stack/${name} has no orphaned versions`)
+    const chosen = number === undefined ? (newestOrphan(orphans) ?? orphans[0]) : orphans.find(({ version }) => version === number)
     if (!chosen) {
       const known = orphans.map(({ version }) => version).join(', ')
-      throw new CliError(`stack/${name} has no orphaned version ${number}`, { exitCode: exitCodes.notFound, hint: `it has ${known}` })
+      throw new CliError(`stack/${name} has no orphaned version ${number}`, {
+        exitCode: exitCodes.notFound,
+        hint: `orphaned versions: ${known}`,
+      })
     }
-    if (!isWhole(chosen)) {
-      throw new CliError(
-        `orphaned version ${chosen.version} of ${chosen.author} was cut off while it was written: it is not a whole state`,
-        {
-          exitCode: exitCodes.refused,
-          hint: howToMend(name, chosen),
-        },
-      )
+    if (!isComplete(chosen)) {
+      throw new CliError(`orphaned version ${chosen.version} of ${chosen.author} is incomplete: its write was interrupted`, {
+        exitCode: exitCodes.refused,
+        hint: repairHint(name, chosen),
+      })
     }
     const content = await state.read(chosen.version, 'orphans')
     const current = await state.read()
     note(
-      `orphaned version ${chosen.version} of ${chosen.author} (epoch ${chosen.epoch}, ${ageOf(chosen)} old), refused because of ${chosen.reason}`,
+      `orphaned version ${chosen.version} of ${chosen.author} (epoch ${chosen.epoch}, ${ageOf(chosen)} old), rejected with reason ${chosen.reason}`,
     )
     for (const line of differences(content, current)) note(`  ${line}`)
-    await replaceBy(state, name, `orphaned version ${chosen.version}`, content, options)
+    await replaceState(state, name, `orphaned version ${chosen.version}`, content, options)
   })
 }
 
 function newestOrphan(orphans: readonly OrphanInfo[]): OrphanInfo | undefined {
-  return orphans.filter(each => each.size > 0 && isWhole(each)).toSorted((a, b) => b.epoch - a.epoch || b.version - a.version)[0]
+  return orphans.filter(orphan => orphan.size > 0 && isComplete(orphan)).toSorted((a, b) => b.epoch - a.epoch || b.version - a.version)[0]
 }
 
-const isWhole = ({ reason }: OrphanInfo): boolean => reason !== 'Incomplete'
+const isComplete = ({ reason }: OrphanInfo): boolean => reason !== 'Incomplete'
 
-const howToMend = (name: string, { version }: OrphanInfo): string =>
-  `"oarlock state pull ${name} --version ${version} --orphan --to FILE" gives what there is of it; mended, "oarlock state push" takes it`
+const repairHint = (name: string, { version }: OrphanInfo): string =>
+  `download it with "oarlock state pull ${name} --version ${version} --orphan --to FILE", repair it, and upload it with "oarlock state push"`
 
-/** What recovering would bring and take, by address. */
+/** Addresses that a recovery adds (+) and removes (-). */
 function differences(content: string, current: string): string[] {
-  const addresses = (text: string) => new Set(text === '' ? [] : outlineState(text).resources.map(({ address }) => address))
-  const [then, now] = [addresses(content), addresses(current)]
-  const only = (some: Set<string>, others: Set<string>) => [...some].filter(each => !others.has(each))
-  const lines = [...only(then, now).map(each => `+ ${each}`), ...only(now, then).map(each => `- ${each}`)]
-  if (lines.length === 0) return ['it has the same resources as the current state']
+  const addresses = (text: string) => new Set(text === '' ? [] : summarizeState(text).resources.map(({ address }) => address))
+  const [recovered, present] = [addresses(content), addresses(current)]
+  const lines = [
+    ...[...recovered.difference(present)].map(address => `+ ${address}`),
+    ...[...present.difference(recovered)].map(address => `- ${address}`),
+  ]
+  if (lines.length === 0) return ['the resources are those of the current state']
   return lines.length > 40 ? [...lines.slice(0, 40), `… and ${lines.length - 40} more`] : lines
 }
 
-async function replaceBy(state: StoredState, name: string, what: string, content: string, options: Yes): Promise<void> {
-  await confirm(`make ${what} the current state of stack/${name}? The state that is replaced stays as a version.`, options)
-  const version = await state.write(`oarlock state: ${what}`, async () => asNewest(content, await state.read()))
-  print(`stack/${name}: ${what} is the current state now, as version ${version}`)
-  note(`hint: "oarlock run ${name}" brings the world in line with it; until then they may differ`)
+async function replaceState(state: StateApi, name: string, what: string, content: string, options: ConfirmOptions): Promise<void> {
+  await confirm(`make ${what} the current state of stack/${name}? The present state is kept as a version.`, options)
+  const version = await state.write(`oarlock state: ${what}`, async () => withNewerSerial(content, await state.read()))
+  print(`stack/${name}: ${what} is the current state, stored as version ${version}`)
+  note(`hint: the resources may differ from it until "oarlock run ${name}"`)
 }
 
-/** `oarlock state lock STACK`: holds Runs off until `unlock`. */
+/** `oarlock state lock STACK`: prevents Runs until `unlock`. */
 export async function lock(target: string, options: AccessOptions & { reason?: string }): Promise<void> {
   await withState(target, options, async ({ state, name }) => {
     const { ID } = await state.lock(options.reason ?? 'oarlock state lock')
     print(ID)
-    note(`stack/${name} is locked: its Runs wait until "oarlock state unlock ${name}"`)
+    note(`stack/${name} is locked: its Runs wait until the lock is released with "oarlock state unlock ${name}"`)
   })
 }
 
-/** `oarlock state unlock STACK`: releases a person's lock. A Run's is never taken from it (invariant 4). */
-export async function unlock(target: string, options: AccessOptions & Yes & { id?: string }): Promise<void> {
+/** `oarlock state unlock STACK`: releases a user's lock. The lock of an active Run is never broken (invariant 4). */
+export async function unlock(target: string, options: AccessOptions & ConfirmOptions & { id?: string }): Promise<void> {
   await withState(target, options, async ({ client, state, name, namespace }) => {
-    const held = await state.lockNow()
+    const held = await state.currentLock()
     if (!held) return note(`stack/${name} is not locked`)
     const { holder, sinceMs } = held
-    const who = `${describeHolder(holder)}, since ${formatDuration(Date.now() - sinceMs)}`
+    const description = `${describeHolder(holder)}, since ${formatDuration(Date.now() - sinceMs)}`
     if (holder.kind === 'Run') {
       const run = await client.resource(runResource).getOrUndefined(holder.runName, { namespace })
       if (run && !isEnded(run)) {
-        throw new CliError(`the lock of stack/${name} is held by ${who}, which is ${run.status?.phase}`, {
+        throw new CliError(`the lock of stack/${name} is held by ${description}, whose phase is ${run.status?.phase}`, {
           exitCode: exitCodes.refused,
-          hint: hintFor(held),
+          hint: unlockHint(held),
         })
       }
-      await confirm(`release the lock of stack/${name}? It is held by ${who}, which has ended.`, options)
-      // Taken over as the store allows it, over a dead body only, and let go.
+      await confirm(`release the lock of stack/${name}? It is held by ${description}, which has ended.`, options)
+      // Locking breaks the abandoned lock if the store has proof (invariant 4); then it is released.
       await state.unlock((await state.lock('oarlock state unlock')).ID)
     } else {
       if (options.id !== undefined && options.id !== holder.id) {
-        throw new CliError(`the lock of stack/${name} has not the id ${options.id}`, {
+        throw new CliError(`the lock of stack/${name} has another id than ${options.id}`, {
           exitCode: exitCodes.refused,
-          hint: `it is held by ${who}`,
+          hint: `it is held by ${description}`,
         })
       }
-      await confirm(`release the lock of stack/${name}? It is held by ${who}.`, { yes: options.yes || options.id !== undefined })
+      await confirm(`release the lock of stack/${name}? It is held by ${description}.`, { yes: options.yes || options.id !== undefined })
       await state.unlock(holder.id)
     }
     print(`stack/${name} is unlocked`)
   })
 }
 
-/** `oarlock state pull STACK`: the state as it is, secrets included. */
-export async function pull(target: string, options: AccessOptions & Version & { to?: string; orphan?: boolean }): Promise<void> {
+/** `oarlock state pull STACK`: downloads the state, including secrets. */
+export async function pull(target: string, options: AccessOptions & VersionOptions & { to?: string; orphan?: boolean }): Promise<void> {
   await withState(target, options, async ({ state, name }) => {
     const number = wholeNumber(options.version)
-    if (options.orphan && number === undefined) throw usageError('--orphan needs --version', '"oarlock state versions" lists them')
+    if (options.orphan && number === undefined)
+      throw usageError('--orphan requires --version', '"oarlock state versions" lists the versions')
     const content = await state.read(number, options.orphan ? 'orphans' : 'versions')
     if (content === '') throw new CliError(`stack/${name} has no state`, { exitCode: exitCodes.notFound })
     if (options.to === undefined) return void process.stdout.write(content)
-    // For the owner's eyes: it holds every secret value. A file that is there is not replaced.
+    // Readable by the owner only, because it contains all secret values. An existing file is not replaced.
     writeNew(options.to, content)
-    print(`${options.to} has the state of stack/${name}`)
+    print(`wrote the state of stack/${name} to ${options.to}`)
   })
 }
 
-/** `oarlock state push STACK FILE`: a file becomes the current state. */
-export async function push(target: string, file: string, options: AccessOptions & Yes & { force?: boolean }): Promise<void> {
+/** `oarlock state push STACK FILE`: makes a file the current state. */
+export async function push(target: string, file: string, options: AccessOptions & ConfirmOptions & { force?: boolean }): Promise<void> {
   const content = readInput(file)
-  const outline = outlineOf(content, file)
+  const summary = parseState(content, file)
   await withState(target, options, async ({ state, name }) => {
-    const why = options.force ? undefined : whyNotNewer(content, await state.read())
-    if (why) {
-      throw new CliError(`${file} may not replace the state of stack/${name}: ${why}`, {
+    const conflict = options.force ? undefined : replacementConflict(content, await state.read())
+    if (conflict) {
+      throw new CliError(`${file} cannot replace the state of stack/${name}: ${conflict}`, {
         exitCode: exitCodes.refused,
-        hint: 'pull the current state and change that; --force pushes it all the same',
+        hint: 'pull the current state and change that, or push with --force',
       })
     }
-    await confirm(`replace the state of stack/${name} by ${file} (${outline.resources.length} resources)?`, options)
+    await confirm(`replace the state of stack/${name} with ${file} (${summary.resources.length} resources)?`, options)
     const version = await state.write('oarlock state push', async () => {
-      const now = options.force ? undefined : whyNotNewer(content, await state.read())
-      if (now) throw new CliError(`the state of stack/${name} has moved on meanwhile: ${now}`, { exitCode: exitCodes.refused })
+      const newConflict = options.force ? undefined : replacementConflict(content, await state.read())
+      if (newConflict) throw new CliError(`the state of stack/${name} changed meanwhile: ${newConflict}`, { exitCode: exitCodes.refused })
       return content
     })
-    print(`stack/${name}: ${file} is the current state now, as version ${version}`)
+    print(`stack/${name}: ${file} is the current state, stored as version ${version}`)
   })
 }
 
-type Target = { client: Client; state: StoredState; name: string; namespace: string }
+type StateTarget = { client: Client; state: StateApi; name: string; namespace: string }
 
-async function withState(target: string, options: AccessOptions, work: (found: Target) => Promise<void>): Promise<void> {
+async function withState(target: string, options: AccessOptions, work: (target: StateTarget) => Promise<void>): Promise<void> {
   await withClient(options, async client => {
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace = 'default' } = stack.metadata
     if (stack.spec.state === 'External') {
-      throw new CliError(`stack/${name} keeps its state in a backend of its own (spec.state: External)`, {
+      throw new CliError(`the state of stack/${name} is in its own backend (spec.state: External)`, {
         exitCode: exitCodes.refused,
-        hint: 'use the tools of that backend',
+        hint: 'use the tools of that backend instead',
       })
     }
-    await work({ client, state: new StoredState(client, namespace, name), name, namespace })
+    await work({ client, state: new StateApi(client, namespace, name), name, namespace })
   })
 }
 
-function outlineOf(content: string, what: string): ReturnType<typeof outlineState> {
+function parseState(content: string, what: string): ReturnType<typeof summarizeState> {
   try {
-    return outlineState(content)
+    return summarizeState(content)
   } catch (error) {
     if (error instanceof SyntaxError) throw new CliError(`${what} is not a state: it must be one JSON object`)
     throw error
@@ -285,14 +291,14 @@ function writeNew(file: string, content: string): void {
   try {
     writeFileSync(file, content, { flag: 'wx', mode: 0o600 })
   } catch (error) {
-    throw new CliError(`${file} cannot be written: ${(error as Error).message}`, { hint: 'a file that is there is not replaced' })
+    throw new CliError(`${file} cannot be written: ${(error as Error).message}`, { hint: 'existing files are not replaced' })
   }
 }
 
 function wholeNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw usageError(`a version is a whole number, got ${JSON.stringify(text)}`, '"oarlock state versions" lists them')
+  throw usageError(`version must be a whole number, got ${JSON.stringify(text)}`, '"oarlock state versions" lists the versions')
 }
 
 const newestOf = (all: readonly VersionInfo[]) =>

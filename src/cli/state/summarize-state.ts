@@ -1,12 +1,12 @@
-/** What may be shown of a state: addresses and outputs, never an attribute of a resource, never a sensitive value (invariant 9). */
-export type StateOutline = {
+/** The displayable part of a state: addresses and outputs, never an attribute of a resource or a sensitive value (invariant 9). */
+export type StateSummary = {
   format: 'terraform' | 'unknown'
   serial?: number
   lineage?: string
   engineVersion?: string
   resources: { address: string; type: string; provider: string }[]
   outputs: Record<string, { value: unknown; sensitive: boolean }>
-  /** Of a state that is not Terraform's: the names at its top. */
+  /** The top-level names of a state that is not Terraform's. */
   keys: string[]
 }
 
@@ -17,10 +17,10 @@ const isObject = (value: unknown): value is Object => typeof value === 'object' 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /**
- * Reads a state of Terraform or OpenTofu (format 4) as far as it may be shown; of anything else only its top names.
+ * Summarizes a state of Terraform or OpenTofu (format 4); of any other state only its top-level names.
  * @throws {SyntaxError} if it is not JSON.
  */
-export function outlineState(content: string): StateOutline {
+export function summarizeState(content: string): StateSummary {
   const state: unknown = JSON.parse(content)
   if (!isObject(state)) throw new SyntaxError('the state is not a JSON object')
   if (state.version !== 4 || typeof state.serial !== 'number') {
@@ -43,7 +43,7 @@ export function outlineState(content: string): StateOutline {
   }
 }
 
-function addressesOf(resource: Object): StateOutline['resources'] {
+function addressesOf(resource: Object): StateSummary['resources'] {
   const { module, mode, type, name, provider, instances } = resource
   const base = [text(module), mode === 'data' ? 'data' : '', text(type), text(name)].filter(Boolean).join('.')
   const all = Array.isArray(instances) ? instances.filter(isObject) : []
@@ -55,23 +55,23 @@ function addressesOf(resource: Object): StateOutline['resources'] {
 }
 
 /**
- * A state to put in place of `current`, as one that is newer: tools refuse a serial that goes back, and a plan made on the other must
- * not fit. What is not Terraform's is taken as it is.
+ * Raises the serial of a state above that of `current`, which it replaces: Terraform rejects a lower serial, and a plan of the current
+ * state must not match. A state that is not Terraform's is returned unchanged.
  */
-export function asNewest(content: string, current: string): string {
+export function withNewerSerial(content: string, current: string): string {
   const state: unknown = JSON.parse(content)
   if (!isObject(state) || state.version !== 4 || typeof state.serial !== 'number' || current === '') return content
-  const now: unknown = JSON.parse(current)
-  const serial = isObject(now) && typeof now.serial === 'number' ? now.serial : 0
+  const currentState: unknown = JSON.parse(current)
+  const serial = isObject(currentState) && typeof currentState.serial === 'number' ? currentState.serial : 0
   return `${JSON.stringify({ ...state, serial: Math.max(state.serial, serial + 1) }, null, 2)}\n`
 }
 
-/** Why `content` may not take the place of `current`: another history, or an older one. Undefined: it may. */
-export function whyNotNewer(content: string, current: string): string | undefined {
+/** Why `content` must not replace `current`: another lineage or a lower serial. Undefined when it may. */
+export function replacementConflict(content: string, current: string): string | undefined {
   if (current === '') return undefined
-  const [next, now] = [outlineState(content), outlineState(current)]
-  if (next.format !== 'terraform' || now.format !== 'terraform') return undefined
-  if (next.lineage !== now.lineage) return `its lineage is ${next.lineage}, and that of the current state is ${now.lineage}`
-  if (next.serial! < now.serial!) return `its serial is ${next.serial}, and that of the current state is ${now.serial}`
+  const [next, present] = [summarizeState(content), summarizeState(current)]
+  if (next.format !== 'terraform' || present.format !== 'terraform') return undefined
+  if (next.lineage !== present.lineage) return `its lineage is ${next.lineage}, but the current state has lineage ${present.lineage}`
+  if (next.serial! < present.serial!) return `its serial is ${next.serial}, but the current state has serial ${present.serial}`
   return undefined
 }

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { hostname, userInfo } from 'node:os'
+import type { Client } from '../../kubernetes/client/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { describeHolder, type HeldLock, type LockInfo, type OrphanInfo, type VersionInfo } from '../../stores/state/index.ts'
+import { CliError } from '../cli-error.ts'
+import { exitCodes } from '../exit-codes.ts'
+
+export type CurrentLock = HeldLock & { info: LockInfo }
+
+/** Client of the server's state store for one Stack. */
+export class StateApi {
+  readonly #client: Client
+  readonly #path: string
+  readonly #name: string
+
+  constructor(client: Client, namespace: string, stack: string) {
+    this.#client = client
+    this.#name = `${namespace}/${stack}`
+    this.#path = `/state/${encodeURIComponent(namespace)}/${encodeURIComponent(stack)}`
+  }
+
+  async versions(): Promise<VersionInfo[]> {
+    return ((await this.#json('/versions')) as { versions: VersionInfo[] }).versions
+  }
+
+  /** Rejected writes, which are stored as orphaned versions (invariant 3). */
+  async orphans(): Promise<OrphanInfo[]> {
+    return ((await this.#json('/orphans')) as { orphans: OrphanInfo[] }).orphans
+  }
+
+  async currentLock(): Promise<CurrentLock | undefined> {
+    const lock = (await this.#json('/lock')) as Partial<CurrentLock>
+    return lock.holder ? (lock as CurrentLock) : undefined
+  }
+
+  /** The content of a version or an orphan, or of the current state without a number; empty if there is none. */
+  async read(number?: number, list: 'versions' | 'orphans' = 'versions'): Promise<string> {
+    try {
+      const response = await this.#client.request({
+        method: 'GET',
+        path: number === undefined ? this.#path : `${this.#path}/${list}/${number}`,
+      })
+      return await response.text()
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.code !== 404 || number === undefined) throw await this.#toCliError(error)
+      const known = (list === 'versions' ? await this.versions() : await this.orphans()).map(({ version }) => version)
+      const noun = list === 'versions' ? 'version' : 'orphaned version'
+      const listed = known.slice(0, 10).join(', ')
+      throw new CliError(`stack ${this.#name} has no ${noun} ${number}`, {
+        exitCode: exitCodes.notFound,
+        hint: known.length === 0 ? `no ${noun} is stored` : `stored ${noun}s: ${listed}${known.length > 10 ? ', …' : ''}`,
+      })
+    }
+  }
+
+  /** Locks the state for a user. @throws {CliError} with the holder if it is locked. */
+  async lock(operation: string): Promise<LockInfo> {
+    const info: LockInfo = {
+      ID: randomUUID(),
+      Operation: operation,
+      Who: `${userInfo().username}@${hostname()}`,
+      Created: new Date().toISOString(),
+      Path: this.#name,
+    }
+    await this.#send('LOCK', '', JSON.stringify(info))
+    return info
+  }
+
+  async unlock(id: string): Promise<void> {
+    await this.#send('UNLOCK', '', JSON.stringify({ ID: id }))
+  }
+
+  /** Makes the content the current state while it holds the lock. Returns its version. */
+  async write(operation: string, createContent: () => Promise<string>): Promise<number> {
+    const { ID } = await this.lock(operation)
+    try {
+      const response = await this.#send('POST', `?ID=${encodeURIComponent(ID)}`, await createContent())
+      return ((await response.json()) as { version: number }).version
+    } finally {
+      await this.unlock(ID)
+    }
+  }
+
+  async #json(path: string): Promise<unknown> {
+    try {
+      return await (await this.#client.request({ method: 'GET', path: this.#path + path })).json()
+    } catch (error) {
+      throw await this.#toCliError(error)
+    }
+  }
+
+  async #send(method: string, query: string, body: string) {
+    try {
+      // Not retried: if the response is lost, a second LOCK would find the lock held.
+      return await this.#client.request({
+        ...{ method, path: this.#path + query, body, idempotent: false },
+        headers: { 'content-type': 'application/json' },
+      })
+    } catch (error) {
+      throw await this.#toCliError(error)
+    }
+  }
+
+  /** Converts an error response of the store. For a held lock the holder is queried, because the response may be truncated. */
+  async #toCliError(error: unknown): Promise<unknown> {
+    if (!(error instanceof StatusError)) return error
+    if (error.code === 423 || error.code === 409) {
+      const lock = await this.currentLock().catch(() => undefined)
+      const holder = lock ? `: held by ${describeHolder(lock.holder)}` : ', but the lock has been released meanwhile'
+      return new CliError(`the state of stack ${this.#name} is locked${holder}`, {
+        exitCode: exitCodes.refused,
+        hint: unlockHint(lock),
+      })
+    }
+    const body = error.details?.causes?.[0]?.message ?? ''
+    const [, message] = /"message":"((?:[^"\\]|\\.)*)"/.exec(body) ?? []
+    if (message === undefined) return error
+    const exitCode = error.code === 404 ? exitCodes.notFound : exitCodes.refused
+    return new CliError(`state of stack ${this.#name}: ${JSON.parse(`"${message}"`)}`, { exitCode })
+  }
+}
+
+export function unlockHint(lock: CurrentLock | undefined): string {
+  if (lock === undefined) return 'retry the command'
+  return lock.holder.kind === 'Run'
+    ? `wait for the run, or cancel it: oarlock cancel run/${lock.holder.runName}`
+    : 'wait for the holder, or release the lock with "oarlock state unlock"'
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { masked, replacementConflict, summarizeState, withNewerSerial } from './summarize-state.ts'
+
+const state = (serial: number, more: object = {}) =>
+  JSON.stringify({
+    ...{ version: 4, terraform_version: '1.11.4', serial, lineage: 'l-1' },
+    outputs: { url: { value: 'http://x', type: 'string' }, password: { value: 'hunter22', type: 'string', sensitive: true } },
+    resources: [
+      {
+        ...{ mode: 'managed', type: 'aws_db_instance', name: 'main', provider: 'provider["registry.terraform.io/hashicorp/aws"]' },
+        instances: [{ attributes: { password: 'hunter22' } }],
+      },
+      {
+        ...{ module: 'module.net', mode: 'managed', type: 'null_resource', name: 'n', provider: 'provider["p"]' },
+        instances: [
+          { index_key: 0, attributes: {} },
+          { index_key: 'a', attributes: {} },
+        ],
+      },
+      { mode: 'data', type: 'http', name: 'd', provider: 'provider["p"]', instances: [{}] },
+    ],
+    ...more,
+  })
+
+test('a summary contains addresses and outputs, but no attribute and no sensitive value', () => {
+  const summary = summarizeState(state(7))
+  assert.deepEqual(
+    summary.resources.map(({ address }) => address),
+    ['aws_db_instance.main', 'module.net.null_resource.n[0]', 'module.net.null_resource.n["a"]', 'data.http.d'],
+  )
+  assert.deepEqual(summary.outputs, { url: { value: 'http://x', sensitive: false }, password: { value: masked, sensitive: true } })
+  assert.equal(JSON.stringify(summary).includes('hunter22'), false)
+  assert.deepEqual(summarizeState('{"token":"hunter22","made":1}'), {
+    format: 'unknown',
+    resources: [],
+    outputs: {},
+    keys: ['made', 'token'],
+  })
+  assert.throws(() => summarizeState('[1]'), /not a JSON object/)
+})
+
+test('a restored version gets a serial above the current one', () => {
+  assert.equal(JSON.parse(withNewerSerial(state(3), state(9))).serial, 10)
+  assert.equal(JSON.parse(withNewerSerial(state(12), state(9))).serial, 12)
+  assert.equal(withNewerSerial('{"a":1}', state(9)), '{"a":1}')
+})
+
+test('reports another lineage or a lower serial as a conflict', () => {
+  assert.equal(replacementConflict(state(9), state(9)), undefined)
+  assert.match(replacementConflict(state(8), state(9)) ?? '', /serial is 8, but the current state has serial 9/)
+  assert.match(replacementConflict(state(9, { lineage: 'l-2' }), state(9)) ?? '', /lineage is l-2/)
+  assert.equal(replacementConflict(state(1), ''), undefined)
+})

@@ -1,0 +1,164 @@
+/** Starts of `oarlock up` that fail. Each reports the reason and the remedy, exits as documented, and corrupts nothing. */
+import { equal, match, ok } from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, test } from 'node:test'
+import { exitCodes } from '../src/cli/exit-codes.ts'
+import { checkMarker, storeMarker, up, validSpec } from './support/data-directory.ts'
+import { makeDataDir, removeDirectory, startOarlock } from './support/oarlock-process.ts'
+import { StackFixture } from './support/stacks.ts'
+
+describe('oarlock up fails to start', { concurrency: 3 }, () => {
+  for (const [what, file] of [
+    ['the objects', 'oarlock.db'],
+    ['the states', join('state', 'state.db')],
+  ] as const) {
+    test(`does not change a data directory of a newer version (${what})`, async () => {
+      const dataDir = makeDataDir()
+      const first = await startOarlock(dataDir)
+      await storeMarker(first)
+      equal(await first.stop(), 0)
+      const path = join(dataDir, file)
+      const version = setVersion(path, 99)
+      const before = readFileSync(path)
+
+      const { code, stderr } = await up(dataDir)
+      equal(code, exitCodes.dataDirectory, stderr)
+      match(stderr, /newer/)
+      match(stderr, /99/)
+      match(stderr, new RegExp(`\\b${version}\\b`), 'the supported version')
+      match(stderr, /use the newer version of oarlock/)
+      ok(before.equals(readFileSync(path)), 'the file was written to')
+
+      setVersion(path, version)
+      await checkMarker(dataDir)
+      removeDirectory(dataDir)
+    })
+  }
+
+  for (const { what, file, corrupt, want } of [
+    {
+      what: 'a corrupt database of objects',
+      file: 'oarlock.db',
+      corrupt: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
+      want: /oarlock.db is corrupt .* Restore a backup \(oarlock restore BACKUP --data .* --force\)/s,
+    },
+    {
+      what: 'a corrupt database of states',
+      file: join('state', 'state.db'),
+      corrupt: (bytes: Buffer) => Buffer.concat([Buffer.from('this is not a database'), bytes.subarray(22)]),
+      want: /state.*restore the directory from a backup, or choose another directory with --data/s,
+    },
+    {
+      what: 'the key of another data directory',
+      file: join('keys', 'state.key'),
+      corrupt: () => Buffer.from(`${'ab'.repeat(32)}\n`),
+      want: /key.*restore the file keys\/state\.key of this data directory/s,
+    },
+  ]) {
+    test(`exits with 7 for ${what}, and loses nothing`, async () => {
+      const dataDir = makeDataDir()
+      const first = await startOarlock(dataDir)
+      await storeMarker(first)
+      equal(await first.stop(), 0)
+      const path = join(dataDir, file)
+      const original = readFileSync(path)
+      writeFileSync(path, corrupt(original))
+      const { code, stderr } = await up(dataDir)
+      equal(code, exitCodes.dataDirectory, stderr)
+      match(stderr, want)
+      writeFileSync(path, original)
+      await checkMarker(dataDir)
+      removeDirectory(dataDir)
+    })
+  }
+
+  test('rejects a second process on the same data directory, which does not affect the first one', async () => {
+    const dataDir = makeDataDir()
+    const first = await startOarlock(dataDir)
+    await storeMarker(first)
+    const kubeconfig = readFileSync(first.kubeconfig, 'utf8')
+    const { code, stderr } = await up(dataDir)
+    equal(code, exitCodes.dataDirectory, stderr)
+    match(stderr, new RegExp(`${dataDir}.* in use`))
+    match(stderr, /stop the other process, or choose another directory with --data/)
+    equal(readFileSync(first.kubeconfig, 'utf8'), kubeconfig)
+    const stacks = new StackFixture(first.client)
+    await stacks.create('after', validSpec)
+    await stacks.untilReady('after')
+    equal(await first.stop(), 0)
+    await checkMarker(dataDir)
+    removeDirectory(dataDir)
+  })
+
+  test('names the flag of a port in use, and starts on another port', async () => {
+    const dataDir = makeDataDir()
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const { port } = holder.address() as { port: number }
+    await Promise.all(
+      ['--listen', '--http'].map(async flag => {
+        const own = join(dataDir, flag)
+        const { code, stderr } = await up(own, flag, `127.0.0.1:${port}`)
+        equal(code, exitCodes.listen, stderr)
+        match(stderr, new RegExp(`127.0.0.1:${port}.* is in use by another process`))
+        match(stderr, new RegExp(`${flag} HOST:PORT`))
+      }),
+    )
+    holder.close()
+    const next = await startOarlock(join(dataDir, '--http'))
+    equal(await next.stop(), 0)
+    removeDirectory(dataDir)
+  })
+
+  for (const [value, want] of [
+    ['', /address "" must be HOST:PORT/],
+    ['nowhere', /address "nowhere" must be HOST:PORT with a port from 0 to 65535/],
+    ['127.0.0.1:99999', /address "127\.0\.0\.1:99999" must be HOST:PORT/],
+    ['http://127.0.0.1:7466', /address "http:\/\/127\.0\.0\.1:7466" must be HOST:PORT/],
+  ] as const) {
+    test(`rejects --listen ${JSON.stringify(value)} as a usage error`, async () => {
+      const dataDir = makeDataDir()
+      const { code, stderr } = await up(dataDir, '--listen', value)
+      equal(code, exitCodes.usage, stderr)
+      match(stderr, want)
+      removeDirectory(dataDir)
+    })
+  }
+
+  for (const [args, want] of [
+    [['--data', ''], /--data must not be empty/],
+    [['--http', 'nonsense'], /address "nonsense" must be HOST:PORT/],
+    [['--max-workers', '0'], /'0' is invalid.*An integer >= 1 is expected/],
+    [['--grace', 'soon'], /'soon' is invalid.*90s, 5m or 1h30m/],
+    [['--log-level', 'loud'], /'loud' is invalid.*debug, info, warn, error/],
+  ] as const) {
+    test(`rejects oarlock up ${args.join(' ')} as a usage error`, async () => {
+      const dataDir = makeDataDir()
+      const { code, stderr } = await up(dataDir, ...args)
+      equal(code, exitCodes.usage, stderr)
+      match(stderr, want)
+      removeDirectory(dataDir)
+    })
+  }
+
+  test('reports an address of another machine', async () => {
+    const dataDir = makeDataDir()
+    const { code, stderr } = await up(dataDir, '--listen', '192.0.2.1:0')
+    equal(code, exitCodes.listen, stderr)
+    match(stderr, /cannot listen on 192\.0\.2\.1:0, .*\(EADDRNOTAVAIL\)/)
+    removeDirectory(dataDir)
+  })
+})
+
+/** Sets the format version of a database and returns the previous one. */
+function setVersion(path: string, version: number): number {
+  const database = new DatabaseSync(path)
+  const { user_version: previous } = database.prepare('PRAGMA user_version').get() as { user_version: number }
+  database.exec(`PRAGMA user_version=${version}; PRAGMA wal_checkpoint(TRUNCATE)`)
+  database.close()
+  return previous
+}
