@@ -327,15 +327,10 @@ describe('an invalid Stack', { concurrency: 4 }, () => {
   for (const [name, input, code, want] of [
     ['invalid YAML', 'a: [b\n', exitCodes.refused, /stdin:2:1: .*must be sufficiently indented/],
     ['a duplicate key', 'a: 1\na: 2\n', exitCodes.refused, /stdin:2:1: Map keys must be unique/],
-    ['empty input', '', exitCodes.usage, /there is no object in stdin/],
+    ['empty input', '', exitCodes.usage, /no object found in stdin/],
     ['plain text', 'just text', exitCodes.refused, /stdin:1: must be a Kubernetes object, got "just text"/],
-    [
-      'a manifest without apiVersion',
-      'kind: Stack\n',
-      exitCodes.refused,
-      /stdin:1: apiVersion must be a text that is not empty, got nothing/,
-    ],
-    ['a manifest without a name', head, exitCodes.refused, /stdin:1: metadata\.name must be a text that is not empty, got nothing/],
+    ['a manifest without apiVersion', 'kind: Stack\n', exitCodes.refused, /stdin:1: apiVersion must be a non-empty string, got nothing/],
+    ['a manifest without a name', head, exitCodes.refused, /stdin:1: metadata\.name must be a non-empty string, got nothing/],
     ['a manifest without a spec', `${head}metadata: { name: a }\n`, exitCodes.refused, /spec: Required value/],
     ['an unknown kind', `${head.replace('Stack', 'Stak')}metadata: { name: a }\n`, exitCodes.notFound, /no kind "Stak" in apiVersion/],
     [
