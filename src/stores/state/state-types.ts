@@ -54,7 +54,7 @@ export type WriteRequest = {
   author: WriteAuthor
   kind: VersionKind
   bytes: Uint8Array
-  /** The content was cut off while it was written; it is always stored as an orphan, whoever holds the lock. */
+  /** The content was cut off while it was written; it is always stored as an orphan, even if the author holds the lock. */
   isIncomplete?: boolean
 }
 export type WriteResult =
