@@ -140,7 +140,7 @@ test('rejects an object that is too large, a path of a mount, and requests whose
   const maps = client.resource(configMaps)
   const tooLarge = { metadata: { name: 'huge', ...at }, data: { text: 'x'.repeat(3_200_000) } }
   await assert.rejects(maps.create(tooLarge), error => isReason(error, 'RequestEntityTooLarge'))
-  await assert.rejects(client.request({ method: 'GET', path: '/mounted/a' }), /\/mounted\/a is served to the network only/)
+  await assert.rejects(client.request({ method: 'GET', path: '/mounted/a' }), /\/mounted\/a is served on the TLS listener only/)
   await assert.rejects(client.request({ method: 'GET', path: '/version', signal: AbortSignal.abort(new Error('before')) }), /before/)
   const during = new AbortController()
   const pending = client.request({ method: 'GET', path: '/version', signal: during.signal })
