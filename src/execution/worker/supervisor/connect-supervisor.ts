@@ -8,36 +8,36 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { modulePath } from '../../../kubernetes/util/worker-thread.ts'
 import { readStartTime } from '../../workspace/process/index.ts'
 
-/** The link in a supervisor's directory that names the socket of the present supervisor. */
+/** A symlink in the supervisor's directory to the socket of the current supervisor. */
 export const currentSocketName = 'supervisor.sock'
 const startLockName = 'starting'
 
-/** A supervisor that does not answer for so long after its start has failed. */
+/** A supervisor without a reply for this long after its start has failed. */
 const startTimeoutMs = 15_000
 /**
  * Measured from a checkout: 81 MB RSS (38 of them its own) without the compile cache, since stripping types loads a WebAssembly
  * module; 53 MB (19) with it, the same as plain JavaScript. The cache also takes the start from 240 to 100 ms on two busy cores.
  */
 const supervisorFlags = ['--max-semi-space-size=1']
-/** A supervisor greets at once; on a machine that is very busy, soon. */
+/** A supervisor replies immediately, even on a busy machine within this time. */
 const replyTimeoutMs = 3_000
-/** The longest path a Unix socket may have (sockaddr_un), less a socket's name. */
+/** The maximum length of a Unix socket's path (sockaddr_un), minus the name of a socket. */
 const maxDirectoryLength = 80
 
-/** Where the supervisor of all workers with this cache directory listens. Nobody else may enter it. */
+/** The directory of the supervisor of all workers with this cache directory. Only its owner can access it. */
 export function supervisorDirectory(cacheDir: string): string {
-  const near = join(cacheDir, 'supervisor')
-  const short = join(tmpdir(), `oarlock-supervisor-${userInfo().uid}-${createHash('sha256').update(near).digest('hex').slice(0, 12)}`)
-  const directory = near.length <= maxDirectoryLength ? near : short
+  const preferred = join(cacheDir, 'supervisor')
+  const short = join(tmpdir(), `oarlock-supervisor-${userInfo().uid}-${createHash('sha256').update(preferred).digest('hex').slice(0, 12)}`)
+  const directory = preferred.length <= maxDirectoryLength ? preferred : short
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  // The short one lies where everybody may write: one that is not ours is not used.
-  if (statSync(directory).uid !== userInfo().uid) throw new Error(`${directory} belongs to somebody else; remove it`)
+  // The short path is in a directory that every user can write to.
+  if (statSync(directory).uid !== userInfo().uid) throw new Error(`${directory} belongs to another user; remove it`)
   return directory
 }
 
 /**
- * A connection to the host's supervisor, which is started when there is none.
- * @throws {Error} when none can be had.
+ * Connects to the host's supervisor; starts one if none is running.
+ * @throws {Error} if none replies within 15 seconds.
  */
 export async function connectToSupervisor(cacheDir: string): Promise<{ socket: Socket; path: string }> {
   const directory = supervisorDirectory(cacheDir)
@@ -48,7 +48,7 @@ export async function connectToSupervisor(cacheDir: string): Promise<{ socket: S
     if (acquireStartLock(directory)) startSupervisor(directory, cacheDir)
     await delay(waitMs)
   }
-  throw new Error(`no supervisor process could be started for ${directory}`)
+  throw new Error(`failed to start a supervisor process for ${directory}`)
 }
 
 async function tryConnect(directory: string): Promise<{ socket: Socket; path: string } | undefined> {
@@ -60,36 +60,36 @@ async function tryConnect(directory: string): Promise<{ socket: Socket; path: st
   }
   return await new Promise(resolve => {
     const socket = connect(path)
-    // One that is stopped takes the connection and says nothing.
-    const silent = setTimeout(() => socket.destroy(new Error('the supervisor says nothing')), replyTimeoutMs)
+    // The kernel accepts connections for a paused supervisor, which never replies.
+    const timeout = setTimeout(() => socket.destroy(new Error('the supervisor does not reply')), replyTimeoutMs)
     socket.once('error', () => {
-      clearTimeout(silent)
+      clearTimeout(timeout)
       resolve(undefined)
     })
     socket.once('readable', () => {
-      clearTimeout(silent)
+      clearTimeout(timeout)
       socket.removeAllListeners('error')
       resolve({ socket, path })
     })
   })
 }
 
-/** One of the workers that find no supervisor starts it; the mark of one that died, or whose supervisor did not come, does not count. */
+/** Of the workers that find no supervisor, one starts it. The lock of a worker that exited, or whose supervisor did not start, is removed. */
 function acquireStartLock(directory: string): boolean {
-  const mark = join(directory, startLockName)
-  const me = `${process.pid} ${readStartTime(process.pid) ?? ''}`
+  const lock = join(directory, startLockName)
+  const holder = `${process.pid} ${readStartTime(process.pid) ?? ''}`
   try {
-    writeFileSync(mark, me, { flag: 'wx', mode: 0o600 })
+    writeFileSync(lock, holder, { flag: 'wx', mode: 0o600 })
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   try {
-    const [pid = '', startTime] = readFileSync(mark, 'utf8').split(' ')
-    const isOld = Date.now() - statSync(mark).mtimeMs > startTimeoutMs / 3
-    if (isOld || readStartTime(Number(pid)) !== startTime) rmSync(mark, { force: true })
+    const [pid = '', startTime] = readFileSync(lock, 'utf8').split(' ')
+    const isOld = Date.now() - statSync(lock).mtimeMs > startTimeoutMs / 3
+    if (isOld || readStartTime(Number(pid)) !== startTime) rmSync(lock, { force: true })
   } catch {
-    // Removed by the supervisor that has come.
+    // The new supervisor has removed it.
   }
   return false
 }
@@ -106,7 +106,7 @@ function startSupervisor(directory: string, cacheDir: string): void {
   child.unref()
 }
 
-/** Called by a supervisor that listens. */
+/** Called by a supervisor once it listens. */
 export function removeStartLock(directory: string): void {
   rmSync(join(directory, startLockName), { force: true })
 }

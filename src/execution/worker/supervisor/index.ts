@@ -1,9 +1,10 @@
 /**
- * @module worker/supervisor: what stands beside a worker and holds its deadline when it cannot (invariant 2). Start reading at `supervisor-main.ts`
- * and `supervised.ts`; `supervisor.ts` is the worker's side, `reaper.ts` what is left when both are killed.
- * In: renewals, process groups, digests of saved state. Out: engines that are gone in time, their last state saved, nothing left behind.
- * A door of its own, light: the supervisor's process loads only this.
- * Not here: when an engine has to end (`decide-fence.ts`), and what a Run is.
+ * @module worker/supervisor: a process that enforces a worker's deadlines when the worker cannot (invariant 2). Start reading at
+ * `supervisor-main.ts` and `supervised-worker.ts`; `decide-deadline.ts` decides, `supervisor-client.ts` is the worker's side, `reaper.ts`
+ * kills what remains if worker and supervisor are both killed.
+ * In: renewals, process groups, digests of saved state. Out: engines that were stopped in time, their last state saved, no leftovers.
+ * Not here: when an engine must stop (`../lease/decide-fence.ts`), how a Run is executed (`../run/`).
+ * The supervisor's process loads only this folder and single files of other modules, because its memory counts on every host.
  */
 export { bootMs } from './clock.ts'
 export { type SupervisedRun, SupervisorClient, type SupervisorClientOptions } from './supervisor-client.ts'

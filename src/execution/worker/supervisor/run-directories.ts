@@ -6,14 +6,14 @@ import { removeTree } from '../../workspace/run-directory.ts'
 import { keepForRecovery, salvageUnlessSaved } from './supervised-worker.ts'
 import { ownerPrefix, recordName, type SupervisedRunSpec, unsavedMarkerName } from './supervisor-protocol.ts'
 
-/** A directory that names no keeper is being made, or its maker was killed while making it. */
+/** A directory without an owner file is being created, or its creator was killed. */
 const unownedGraceMs = 60_000
-/** Worker and supervisor died at once, perhaps with the store: the next sweep tries again, so this one need not wait long. */
+/** If worker and supervisor were killed together, the store may be down too. The next sweep retries, so this one waits only briefly. */
 const salvageMs = 20_000
 
 /**
- * Removes the directories of Runs whose worker and supervisor are both gone, with every process that is left of them (invariant 10). Their
- * last state is saved first, with their epoch: a Run that has begun since finds it kept aside (invariant 3).
+ * Removes the directories of Runs whose worker and supervisor have both exited, with every process of these Runs (invariant 10). The last
+ * state is saved first, with the Run's epoch: if a newer Run has started, it becomes an orphan (invariant 3).
  * A directory whose state could not be saved is kept for `keepMs` (default: a day).
  */
 export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs = 24 * 3_600_000): Promise<string[]> {
@@ -22,15 +22,15 @@ export async function sweepRunDirectories(runsDir: string, nowMs: number, keepMs
     const root = join(runsDir, name)
     const atMs = (await stat(root).catch(() => undefined))?.mtimeMs
     if (atMs === undefined) continue
-    const keepers = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
-    if (keepers.length === 0 ? nowMs - atMs < unownedGraceMs : keepers.some(keeper => isAlive(root, keeper))) continue
+    const owners = listDirectory(root).filter(entry => entry.startsWith(ownerPrefix))
+    if (owners.length === 0 ? nowMs - atMs < unownedGraceMs : owners.some(owner => isAlive(root, owner))) continue
     await killRunProcesses(name)
     await cgroupOfRun(name)?.remove()
     const isKept = listDirectory(root).includes(unsavedMarkerName)
     if (isKept && nowMs - atMs < keepMs) continue
-    const why = isKept ? undefined : await saveState(root)
-    if (why !== undefined) {
-      keepForRecovery(root, recordName, why)
+    const failure = isKept ? undefined : await saveState(root)
+    if (failure !== undefined) {
+      keepForRecovery(root, recordName, failure)
       continue
     }
     await removeTree(root)
@@ -44,16 +44,16 @@ async function saveState(root: string): Promise<string | undefined> {
   try {
     run = JSON.parse(readFileSync(join(root, recordName), 'utf8')) as SupervisedRunSpec
   } catch {
-    // Killed before it was supervised: no engine has started.
+    // Killed before it was supervised: no engine was started.
     return undefined
   }
   return run.salvage && (await salvageUnlessSaved(run.salvage, undefined, salvageMs))
 }
 
-function isAlive(root: string, keeper: string): boolean {
-  const pid = Number(keeper.slice(ownerPrefix.length))
+function isAlive(root: string, owner: string): boolean {
+  const pid = Number(owner.slice(ownerPrefix.length))
   const startTime = readStartTime(pid)
-  if (startTime !== undefined) return startTime === readFileSync(join(root, keeper), 'utf8')
+  if (startTime !== undefined) return startTime === readFileSync(join(root, owner), 'utf8')
   if (process.platform === 'linux') return false
   try {
     process.kill(pid, 0)

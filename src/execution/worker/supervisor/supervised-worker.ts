@@ -3,8 +3,9 @@ import { constants, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cgroupOfRun, groupExists, killRunProcesses, readStartTime, signalGroup } from '../../workspace/process/index.ts'
 import { removeTree } from '../../workspace/run-directory.ts'
-import { decideFence, type FenceStep, type FenceTimings } from '../lease/decide-fence.ts'
+import type { FenceStep, FenceTimings } from '../lease/decide-fence.ts'
 import { bootMs } from './clock.ts'
+import { decideDeadline } from './decide-deadline.ts'
 import { Reaper } from './reaper.ts'
 import {
   fifoName,
@@ -18,14 +19,12 @@ import {
   type WorkerIdentity,
 } from './supervisor-protocol.ts'
 
-/** The worker acts at its own times; the supervisor only when it did not: SIGINT twice would cost the engine its state. */
-const slackMs = 100
-/** Timers stand still while the machine sleeps, and the Lease does not: looked at the clock at least this often. */
+/** Timers stop while the machine is suspended and the Lease does not: the clock is read at least this often. */
 const checkIntervalMs = 500
-/** A supervisor that did not look for so long was stopped: it reads for `catchUpMs` what has come meanwhile before it judges anybody. */
+/** A supervisor that checked nothing for this long was paused: it first reads pending messages for `catchUpMs`. */
 const pausedMs = 4 * checkIntervalMs
 const catchUpMs = 250
-/** The store may be restarting: tried this long, then the directory is left for a person. */
+/** The store may be restarting: the upload is retried this long, then the directory is kept for a user. */
 const salvageTimeoutMs = 15 * 60_000
 
 type RunState = {
@@ -34,11 +33,11 @@ type RunState = {
   sent: FenceStep
   savedDigest: string | undefined
   reaper: Reaper | undefined
-  /** Its worker is dead or has let go of it. */
+  /** The supervisor cleans up: the worker exited or abandoned the Run. */
   isTakenOver: boolean
 }
 
-/** A worker under supervisor, and its Runs. */
+/** Enforces the deadlines of one worker's Runs, and cleans up after a worker that exited. */
 export class SupervisedWorker {
   readonly worker: WorkerIdentity
   readonly #times: FenceTimings
@@ -49,7 +48,7 @@ export class SupervisedWorker {
   #isCheckScheduled = false
   #checkedAtMs = bootMs()
   #killedAtMs: number | undefined
-  /** Runs that were ended here and that the worker has not let go of. */
+  /** Runs that the supervisor has killed and the worker has not released. */
   readonly #suspects = new Set<string>()
   #suspectTimer: NodeJS.Timeout | undefined
   #hasWorkerExited = false
@@ -81,7 +80,7 @@ export class SupervisedWorker {
     switch (message.kind) {
       case 'started':
         supervised.groups.add(message.processGroupId)
-        // A worker that was stopped past its time and goes on: nothing of it may start any more.
+        // A worker that was paused past its deadline and resumed: it may start nothing any more.
         if (supervised.sent === 'SIGKILL') signalGroup(message.processGroupId, 'SIGKILL')
         return
       case 'ended':
@@ -103,12 +102,12 @@ export class SupervisedWorker {
   }
 
   #supervise(run: SupervisedRunSpec): void {
-    // As long as a keeper lives, nobody sweeps the directory away.
-    const keepers = [
+    // While a process named here is alive, no sweep removes the directory.
+    const owners = [
       [process.pid, readStartTime(process.pid) ?? ''],
       [this.worker.pid, this.worker.startTime],
     ]
-    for (const [pid, startTime] of keepers) writeFileSync(join(run.directory, `${ownerPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
+    for (const [pid, startTime] of owners) writeFileSync(join(run.directory, `${ownerPrefix}${pid}`), `${startTime}`, { mode: 0o600 })
     writeRecord(run)
     const supervised: RunState = { run, groups: new Set(), sent: 'none', savedDigest: undefined, reaper: undefined, isTakenOver: false }
     if (this.#runs.size === 0) this.#checkedAtMs = bootMs()
@@ -129,7 +128,7 @@ export class SupervisedWorker {
       try {
         writeRecord(run)
       } catch {
-        // The disk is full, or the Run has just ended and its directory is gone: the record keeps the old one, and nothing ends for it.
+        // The disk is full, or the Run has just ended and its directory was removed. The record keeps the old credential.
       }
     }
   }
@@ -140,20 +139,20 @@ export class SupervisedWorker {
   }
 
   /**
-   * Looks at the deadlines when everything that has come is read. A supervisor that was stopped, or had no CPU time, finds old messages
-   * first, and behind them the renewals, or that its worker has another supervisor: none of them alone says how things stand.
+   * Checks the deadlines after all pending messages are read. A supervisor that was paused, or had no CPU time, reads old messages first;
+   * the renewals, or the message that its worker has another supervisor, come after them.
    */
   #scheduleCheck(): void {
     if (this.#isCheckScheduled) return
     this.#isCheckScheduled = true
-    const look = (): void => {
+    const check = (): void => {
       this.#isCheckScheduled = false
       this.#checkedAtMs = bootMs()
       this.#checkDeadlines()
     }
-    const wasStopped = this.#runs.size > 0 && bootMs() - this.#checkedAtMs > pausedMs
-    if (wasStopped) setTimeout(look, catchUpMs)
-    else setImmediate(look)
+    const wasPaused = this.#runs.size > 0 && bootMs() - this.#checkedAtMs > pausedMs
+    if (wasPaused) setTimeout(check, catchUpMs)
+    else setImmediate(check)
   }
 
   #checkDeadlines(): void {
@@ -163,51 +162,52 @@ export class SupervisedWorker {
     if (this.#runs.size > 0) this.#timer = setTimeout(() => this.#scheduleCheck(), Math.min(waitMs, checkIntervalMs))
   }
 
-  /** Says in how many milliseconds to look again. */
+  /** Returns in how many milliseconds to check again. */
   #checkDeadline(supervised: RunState): number {
-    const { interruptMs, terminateMs, killMs } = this.#times
-    const later = { interruptMs: interruptMs + slackMs, terminateMs: terminateMs + slackMs, killMs }
-    // A Run that outlives its own time by far is treated as one whose worker is gone: its event loop stands still, or worse.
-    const overdueMs = supervised.run.endsByMs === undefined ? Number.NEGATIVE_INFINITY : bootMs() - supervised.run.endsByMs + interruptMs
-    const { send, recheckInMs } = decideFence(Math.max(bootMs() - this.#renewedAtMs, overdueMs), supervised.sent, later)
+    const { endsByMs } = supervised.run
+    const { send, recheckInMs } = decideDeadline({
+      ...{ nowMs: bootMs(), renewedAtMs: this.#renewedAtMs, endsByMs },
+      sent: supervised.sent,
+      times: this.#times,
+    })
     if (send !== 'none') {
       supervised.sent = send
       this.#signal(supervised, send)
     }
     if (supervised.sent === 'SIGKILL') {
-      // While the Lease still stands nobody takes over: what the engine wrote last is saved as the newest state, not as an orphan.
+      // While the Lease is valid no worker takes over: the last state is saved as the newest, not as an orphan.
       this.#finish(supervised)
       this.#suspects.add(supervised.run.uid)
       this.#killedAtMs ??= bootMs()
-      this.#endStoppedWorker()
+      this.#killPausedWorker()
     }
     return recheckInMs
   }
 
-  /** A worker that lives lets go of its Run after SIGKILL. One that does not is stopped, and must not wake up and go on. */
-  #endStoppedWorker(): void {
+  /** A running worker releases its Run after SIGKILL. One that does not is paused, and must not resume and continue. */
+  #killPausedWorker(): void {
     clearTimeout(this.#suspectTimer)
     if (this.#hasWorkerExited || this.#suspects.size === 0 || this.#killedAtMs === undefined) return
     if (bootMs() - this.#killedAtMs >= this.#times.killMs && readStartTime(this.worker.pid) === this.worker.startTime) {
       process.kill(this.worker.pid, 'SIGKILL')
     }
-    this.#suspectTimer = setTimeout(() => setImmediate(() => this.#endStoppedWorker()), checkIntervalMs)
+    this.#suspectTimer = setTimeout(() => setImmediate(() => this.#killPausedWorker()), checkIntervalMs)
   }
 
   #signal(supervised: RunState, signal: NodeJS.Signals): void {
     for (const group of supervised.groups) signalGroup(group, signal)
-    // Strays, and what a worker was stopped over before it could say that it had started it.
+    // Also processes that left their group, and those that a worker started without having reported them.
     if (signal === 'SIGKILL') void killRunProcesses(supervised.run.uid)
   }
 
-  /** The worker is dead: what it had is ended, saved and removed. Resolves when that is done. */
+  /** The worker exited: its engines are stopped, their state saved, their directories removed. Resolves when that is done. */
   async onWorkerExit(): Promise<void> {
     this.#hasWorkerExited = true
     for (const supervised of this.#runs.values()) this.#finish(supervised)
     await this.settled()
   }
 
-  /** The worker needs no supervisor any more, or has another: what was left to this one is finished, the rest is let go of. */
+  /** The worker has disconnected, or has another supervisor: abandoned Runs are finished, the others released. */
   async release(): Promise<void> {
     clearTimeout(this.#timer)
     this.#suspects.clear()
@@ -216,7 +216,7 @@ export class SupervisedWorker {
     await this.settled()
   }
 
-  /** Resolves when what was left to the supervisor is cleaned up. */
+  /** Resolves when every abandoned Run is cleaned up. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#finishing)
   }
@@ -226,7 +226,7 @@ export class SupervisedWorker {
     supervised.isTakenOver = true
     const finishing = this.#cleanUp(supervised).finally(() => this.#finishing.delete(finishing))
     this.#finishing.add(finishing)
-    // What cannot be cleaned up now is found by the next sweep.
+    // A later sweep retries what failed.
     finishing.catch(() => {})
   }
 
@@ -241,35 +241,35 @@ export class SupervisedWorker {
     await killRunProcesses(run.uid)
     await cgroupOfRun(run.uid)?.remove()
     this.#forget(supervised)
-    const why = run.salvage && (await salvageUnlessSaved(run.salvage, supervised.savedDigest, salvageTimeoutMs))
-    if (why === undefined) await removeTree(run.directory)
-    else keepForRecovery(run.directory, `${ownerPrefix}${process.pid}`, why)
+    const failure = run.salvage && (await salvageUnlessSaved(run.salvage, supervised.savedDigest, salvageTimeoutMs))
+    if (failure === undefined) await removeTree(run.directory)
+    else keepForRecovery(run.directory, `${ownerPrefix}${process.pid}`, failure)
     this.#reply({ kind: 'finished', uid: run.uid })
   }
 }
 
-/** In one step: a supervisor that is killed leaves the old one or the new one. */
+/** Written atomically: a supervisor that is killed leaves the old record or the new one. */
 function writeRecord(run: SupervisedRunSpec): void {
   const path = join(run.directory, recordName)
   writeFileSync(`${path}.new`, JSON.stringify(run), { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
 
-/** A new name for a file that is there: also a full disk, which may be why nothing could be saved, takes it; `why` only if it can. */
-export function keepForRecovery(directory: string, fileThere: string, why: string): void {
+/** Marks a directory as unsaved by renaming an existing file, which succeeds even on a full disk; `reason` is written if possible. */
+export function keepForRecovery(directory: string, existingFile: string, reason: string): void {
   const mark = join(directory, unsavedMarkerName)
-  renameSync(join(directory, fileThere), mark)
+  renameSync(join(directory, existingFile), mark)
   try {
-    writeFileSync(mark, `${why}\n`)
+    writeFileSync(mark, `${reason}\n`)
   } catch {
-    // The mark alone says enough.
+    // The marker alone is enough.
   }
 }
 
 /** As in recover-state.ts. */
 const plainFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** Undefined when there is nothing left to save: no state, the store has it, or keeps it aside (invariant 3); else why it could not be. */
+/** Returns undefined if nothing remains to be saved: no state, or the store has it, at least as an orphan (invariant 3). Otherwise the error. */
 export async function salvageUnlessSaved(
   { path, ...target }: SalvageTarget,
   savedDigest: string | undefined,
@@ -286,7 +286,7 @@ export async function salvageUnlessSaved(
     await recoverState({ path, ...target, deadlineMs })
     return undefined
   } catch (error) {
-    // No file: the engine wrote no state. Anything else leaves it where it is, for a person.
+    // No file: the engine wrote no state. After any other error the file stays, for a user.
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : (error as Error).message
   }
 }

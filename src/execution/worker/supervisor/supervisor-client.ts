@@ -17,7 +17,7 @@ import {
 /** Supervisors lost one after the other, each within `quickMs` of the connection, before the worker gives up on having one. */
 const maxEarlyDisconnects = 3
 const earlyDisconnectMs = 5_000
-/** A supervisor that has not answered for so long is stopped, or as good as. */
+/** A supervisor without a reply for this long counts as paused. */
 const unresponsiveMs = 5_000
 
 export type SupervisorClientOptions = {
@@ -25,15 +25,15 @@ export type SupervisorClientOptions = {
   renewedAtMs: number
   cacheDir: string
   runsDir: string
-  /** Told on which socket the supervisor listens, now and whenever another supervisor takes over. */
+  /** Receives the socket of the supervisor, now and whenever another supervisor takes over. */
   onSocket?(path: string): void
-  /** No supervisor can be kept: no engine may run. */
+  /** No supervisor can be kept running, so no engine may run. */
   onLost(): void
 }
 
 /**
- * The worker's side of the supervisor of its host. Remembers what a new supervisor has to know, because a supervisor can be killed, too: then the
- * next one is found or started at once, and when that does not help, `onLost` is called: without a supervisor no engine may run (invariant 2).
+ * The worker's connection to the supervisor of its host. A supervisor can be killed too: then the client finds or starts the next one
+ * immediately and sends it everything it needs. If none stays, it calls `onLost`: without a supervisor no engine may run (invariant 2).
  */
 export class SupervisorClient {
   readonly worker: WorkerIdentity = { id: randomUUID(), pid: process.pid, startTime: readStartTime(process.pid) ?? '' }
@@ -45,7 +45,7 @@ export class SupervisorClient {
   #renewedAtMs: number
   #isClosed = false
   #earlyDisconnects = 0
-  /** When the oldest renewal was told that the supervisor has not answered yet. */
+  /** When the oldest renewal without a reply was sent. */
   #unansweredSinceMs: number | undefined
 
   constructor(options: SupervisorClientOptions) {
@@ -55,12 +55,12 @@ export class SupervisorClient {
     this.#ready.catch(() => {})
   }
 
-  /** Resolves when a supervisor answers. */
+  /** Resolves when a supervisor has replied. */
   get ready(): Promise<void> {
     return this.#ready
   }
 
-  /** The process that is the supervisor now. */
+  /** Process id of the current supervisor; undefined while disconnected. */
   get pid(): number | undefined {
     return this.#pid
   }
@@ -69,14 +69,14 @@ export class SupervisorClient {
     this.#renewedAtMs = Math.max(this.#renewedAtMs, atMs)
     this.#unansweredSinceMs ??= bootMs()
     this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
-    // An event loop that stood still has answers to read first.
+    // After a blocked event loop, pending replies are read first.
     if (bootMs() - this.#unansweredSinceMs > unresponsiveMs) setTimeout(() => this.#reconnectIfUnresponsive(), 500).unref()
   }
 
-  /** A supervisor that is stopped keeps no deadline: another one is found or started. */
+  /** A paused supervisor enforces no deadline: another one is found or started. */
   #reconnectIfUnresponsive(): void {
     if (this.#unansweredSinceMs === undefined || bootMs() - this.#unansweredSinceMs < unresponsiveMs) return
-    // Read when it goes on: it must not take this worker for dead.
+    // It reads this when it resumes, and must not treat this worker as exited.
     this.#send({ kind: 'goodbye' })
     this.#socket?.end()
     this.#socket?.destroySoon()
@@ -84,13 +84,13 @@ export class SupervisorClient {
     if (socket) this.#onDisconnect(socket, 0)
   }
 
-  /** What the supervisor saves states with, if it has to, from now on. */
+  /** The credential with which the supervisor saves states from now on. */
   renewCredential(token: string): void {
     for (const run of this.#runs.values()) run.renewCredential(token)
     this.#send({ kind: 'credential', token })
   }
 
-  /** From now on the Run is supervised; its engine may start when `armed` has resolved. */
+  /** Supervises a Run; its engine may start when `armed` has resolved. */
   supervise(run: SupervisedRunSpec): SupervisedRun {
     const supervised = new SupervisedRun(
       run,
@@ -102,7 +102,7 @@ export class SupervisorClient {
     return supervised
   }
 
-  /** Leaves the supervisor: what is left, if anything, is nobody's any more. */
+  /** Disconnects; the supervisor then leaves this worker's Runs alone. */
   close(): void {
     this.#isClosed = true
     for (const run of this.#runs.values()) run.release()
@@ -119,7 +119,7 @@ export class SupervisorClient {
       return
     }
     this.#socket = socket
-    // It does not keep its worker alive.
+    // The connection does not keep the worker's process alive.
     socket.unref()
     socket.setEncoding('utf8')
     socket.on('error', () => {})
@@ -133,7 +133,7 @@ export class SupervisorClient {
         } else this.#runs.get(answer.uid)?.handleReply(answer)
       })
       socket.once('close', () => {
-        reject(new Error('the supervisor process ended'))
+        reject(new Error('the supervisor process exited'))
         this.#onDisconnect(socket, connectedMs)
       })
     })
@@ -142,7 +142,7 @@ export class SupervisorClient {
     this.#send({ kind: 'renewed', worker: this.worker, atMs: this.#renewedAtMs })
     for (const run of this.#runs.values()) run.resend()
     onSocket?.(path)
-    // Someone waits for it: until then it keeps the worker alive.
+    // Until the first reply it does, because the caller waits for it.
     socket.ref()
     await answered
     socket.unref()
@@ -165,17 +165,17 @@ export class SupervisorClient {
     })
   }
 
-  // A write to a socket that has room is in the kernel before this returns, so what was said survives the worker.
+  // A write to a socket with buffer space reaches the kernel before this returns, so the message survives the worker.
   #send(message: SupervisorMessage): void {
     this.#socket?.write(`${JSON.stringify(message)}\n`)
   }
 }
 
-/** One Run under supervisor. */
+/** One supervised Run. */
 export class SupervisedRun {
   readonly #run: SupervisedRunSpec
   readonly #send: (message: SupervisorMessage) => void
-  readonly #onOver: () => void
+  readonly #onFinished: () => void
   readonly #groups = new Set<number>()
   readonly #armed = Promise.withResolvers<void>()
   readonly #finished = Promise.withResolvers<void>()
@@ -183,14 +183,14 @@ export class SupervisedRun {
   #savedDigest: string | undefined
   #isInterrupted = false
 
-  constructor(run: SupervisedRunSpec, send: (message: SupervisorMessage) => void, onOver: () => void) {
+  constructor(run: SupervisedRunSpec, send: (message: SupervisorMessage) => void, onFinished: () => void) {
     this.#run = run
     this.#send = send
-    this.#onOver = onOver
+    this.#onFinished = onFinished
     this.#armed.promise.catch(() => {})
   }
 
-  /** Resolves when the engine would die also if worker and supervisor died at once. */
+  /** Resolves when the engine would be killed even if worker and supervisor were killed together. */
   get armed(): Promise<void> {
     return this.#armed.promise
   }
@@ -205,7 +205,7 @@ export class SupervisedRun {
     this.#send({ kind: 'ended', uid: this.#run.uid, processGroupId })
   }
 
-  /** The engine was told to stop by the worker: the supervisor does not send SIGINT again. */
+  /** The worker has interrupted the engine: the supervisor does not send SIGINT again. */
   interrupted(): void {
     this.#isInterrupted = true
     this.#send({ kind: 'interrupted', uid: this.#run.uid })
@@ -222,8 +222,8 @@ export class SupervisedRun {
   }
 
   /**
-   * Leaves the rest to the supervisor: it stops what runs, saves the state and removes the directory, as if the worker had died.
-   * Resolves when it is through, or after `timeoutMs`; it goes on by itself then.
+   * Leaves the Run to the supervisor, which stops its processes, saves the state and removes the directory, as if the worker had exited.
+   * Resolves when that is done, or after `timeoutMs`; the supervisor then continues.
    */
   async abandon(timeoutMs: number): Promise<void> {
     this.#send({ kind: 'abandoned', uid: this.#run.uid })
@@ -231,12 +231,12 @@ export class SupervisedRun {
     this.#finish()
   }
 
-  /** For a supervisor that comes later. */
+  /** For a later supervisor. */
   renewCredential(token: string): void {
     if (this.#run.salvage) this.#run.salvage.token = token
   }
 
-  /** Tells everything to a supervisor that knows nothing. */
+  /** Sends the whole state of the Run, to a new supervisor. */
   resend(): void {
     const { uid } = this.#run
     this.#send({ kind: 'run', run: this.#run })
@@ -251,11 +251,11 @@ export class SupervisedRun {
       return
     }
     try {
-      // For reading, too, so that opening does not wait for somebody at the other end.
+      // Opened for reading too, so that opening does not wait for a reader.
       this.#fifo ??= openSync(answer.fifo, constants.O_RDWR | constants.O_NONBLOCK)
       this.#armed.resolve()
     } catch (error) {
-      // Its directory is gone: the supervisor has ended the Run meanwhile, and nothing of it may start.
+      // Its directory was removed: the supervisor has ended the Run, and none of its programs may start.
       this.#armed.reject(error)
     }
   }
@@ -267,6 +267,6 @@ export class SupervisedRun {
 
   #finish(): void {
     this.release()
-    this.#onOver()
+    this.#onFinished()
   }
 }

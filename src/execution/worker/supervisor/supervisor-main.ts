@@ -1,8 +1,8 @@
 /**
- * The supervisor: one small process per host, beside its workers, that keeps their deadlines (invariant 2) also while they are stopped or
- * dead. A connection that closes without goodbye means that the worker died: its engines are interrupted, then killed in time; what
- * they wrote last is saved with the Run's epoch; the Run's directory is removed. Ends by itself when nobody needs it. Loads nothing
- * but what that takes.
+ * The supervisor: one small process per host that enforces the deadlines of its workers (invariant 2), even while they are paused or
+ * after they exited. A connection that closes without a goodbye means that the worker was killed: its engines are interrupted, then killed
+ * in time; their last state is saved with the Run's epoch; the Run's directory is removed. Exits when it is unused. Imports only what
+ * this needs, because its memory counts on every host.
  */
 import { readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -12,10 +12,10 @@ import { sweepRunDirectories } from './run-directories.ts'
 import { SupervisedWorker } from './supervised-worker.ts'
 import { onJsonLines, type SupervisorMessage, type SupervisorReply, type WorkerIdentity } from './supervisor-protocol.ts'
 
-/** One-shot workers come one after the other: the next finds it ready. */
+/** One-shot workers start one after another: the next one should find it running. */
 const idleMs = 10_000
-const lookEveryMs = 1_000
-/** What worker and supervisor left when both were killed is looked for with the first worker, and then not more often than this. */
+const checkIntervalMs = 1_000
+/** Directories of Runs whose worker and supervisor were both killed are swept with the first worker, then at most this often. */
 const sweepEveryMs = 30_000
 
 const directory = process.argv[2]!
@@ -37,7 +37,7 @@ function onConnection(socket: Socket): void {
     try {
       supervised?.handle(message)
     } catch {
-      // Such as a full disk: what cannot be supervised does not run. The worker finds itself without a supervisor, and its Runs are ended.
+      // For example a full disk: a Run that cannot be supervised must not run. The worker loses its connection, and its Runs are stopped.
       socket.destroy()
     }
   }
@@ -63,7 +63,7 @@ function onConnection(socket: Socket): void {
         handle(message)
     }
   })
-  // A worker that dies while it is written to is only one that died.
+  // A worker that is killed during a write is handled by `close`.
   socket.on('error', () => {})
   answer({ kind: 'ready', pid: process.pid })
   socket.on('close', () => {
@@ -87,7 +87,7 @@ async function sweep(runsDir: string): Promise<void> {
 
 async function track(what: Promise<void>): Promise<void> {
   busy++
-  // What cannot be cleaned up now is found by the next sweep.
+  // A later sweep retries what failed.
   await what.catch(() => {})
   busy--
   usedAtMs = performance.now()
@@ -105,19 +105,19 @@ function exitIfUnused(): void {
   if (connections.size > 0 || supervisedWorkers.size > 0 || busy > 0) return
   const isReplacedNow = isReplaced()
   if (!isReplacedNow && performance.now() - usedAtMs < idleMs) return
-  // A worker that connects in this moment finds nobody, and starts the next supervisor.
+  // A worker that connects at this moment finds none, and starts the next supervisor.
   if (!isReplacedNow) rmSync(join(directory, currentSocketName), { force: true })
   rmSync(join(directory, socketName), { force: true })
   process.exit(0)
 }
 
-// Only its workers, by word or by death, end it.
+// It exits when its workers have disconnected, not by a signal to their process group.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 const server = createServer({ allowHalfOpen: false }, onConnection)
 server.listen(join(directory, socketName), () => {
-  // Two that were started at once serve those who found them; the link leads to the last.
+  // Two that start at the same time both serve the workers that found them; the symlink names the last.
   symlinkSync(socketName, join(directory, `${socketName}.link`))
   renameSync(join(directory, `${socketName}.link`), join(directory, currentSocketName))
   removeStartLock(directory)
-  setInterval(exitIfUnused, lookEveryMs)
+  setInterval(exitIfUnused, checkIntervalMs)
 })

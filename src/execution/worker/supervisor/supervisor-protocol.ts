@@ -1,6 +1,6 @@
 import type { FenceTimings } from '../lease/decide-fence.ts'
 
-/** Where the supervisor saves a state file that the worker can no longer save. */
+/** Where the supervisor saves a state file if the worker cannot. */
 export type SalvageTarget = {
   /** Such as `https://127.0.0.1:7466/state/apps/network/run/network-1a2b3-4/state`. */
   url: string
@@ -10,53 +10,53 @@ export type SalvageTarget = {
   path: string
 }
 
-/** What the supervisor has to clean up. `endsByMs`: when it must be over at the latest, by `bootMs`, however well its worker seems. */
+/** A Run that the supervisor cleans up after. `endsByMs`: when it must have ended, by `bootMs`, even if its worker renews its Lease. */
 export type SupervisedRunSpec = { uid: string; directory: string; salvage: SalvageTarget | undefined; endsByMs?: number }
 
-/** A worker for good: pids are reused, and a process may hold several workers. */
+/** Identifies a worker: process ids are reused, and a process may run several workers. */
 export type WorkerIdentity = { id: string; pid: number; startTime: string }
 
 /** From a worker to the supervisor of its host, one JSON object per line. Secrets travel here and not in arguments (invariant 9). */
 export type SupervisorMessage =
   | { kind: 'hello'; worker: WorkerIdentity; times: FenceTimings; runsDir: string }
-  /** Before this instant (`bootMs`) the last renewal that succeeded was sent. From the worker, and from its heartbeat's thread. */
+  /** Before this time (`bootMs`) the last successful renewal was sent. From the worker, and from its heartbeat's thread. */
   | { kind: 'renewed'; worker: WorkerIdentity; atMs: number }
   | { kind: 'run'; run: SupervisedRunSpec }
-  /** The worker's credential was renewed: what its Runs were told with ends before the longest of them. */
+  /** The worker's credential was renewed: an earlier one may expire before a long Run ends. */
   | { kind: 'credential'; token: string }
   | { kind: 'started'; uid: string; processGroupId: number }
   | { kind: 'ended'; uid: string; processGroupId: number }
-  /** The engine got its SIGINT from the worker; a second one would make it drop what it has not saved. */
+  /** The worker sent SIGINT to the engine; a second one would make it drop what it has not saved. */
   | { kind: 'interrupted'; uid: string }
   /** The store has this version of the state file: sha256 in hex. */
   | { kind: 'saved'; uid: string; digest: string }
-  /** The Run is over and cleaned up. */
+  /** The Run has ended and is cleaned up. */
   | { kind: 'done'; uid: string }
-  /** The rest of the Run is the supervisor's, as if the worker had died. */
+  /** The supervisor takes over the Run, as if the worker had exited. */
   | { kind: 'abandoned'; uid: string }
-  /** The worker ends as it should, or has gone over to another supervisor. */
+  /** The worker exits regularly, or has connected to another supervisor. */
   | { kind: 'goodbye' }
 
 export type SupervisorReply =
-  /** Said to everybody who connects, before anything is asked: a supervisor that is stopped takes connections, too. */
+  /** Sent to each client that connects, unasked: the kernel accepts connections for a paused supervisor too. */
   | { kind: 'ready'; pid: number }
-  /** To each renewal that comes from the worker itself. */
+  /** The response to each renewal from the worker itself. */
   | { kind: 'alive' }
-  /** The Run's engines die also if worker and supervisor die at once; `fifo` is to be held open by the worker. */
+  /** The Run's engines are now killed even if worker and supervisor are killed together; the worker must hold `fifo` open. */
   | { kind: 'armed'; uid: string; fifo: string }
-  /** What was abandoned is cleaned up, as far as it can be. */
+  /** The abandoned Run is cleaned up, as far as possible. */
   | { kind: 'finished'; uid: string }
 
-/** In a Run's directory, followed by a pid: that process takes care of it. Holds its start time, since pids are reused. */
+/** In a Run's directory, followed by a process id: that process owns it. Contains its start time, since process ids are reused. */
 export const ownerPrefix = 'owner-'
-/** In a Run's directory: the supervisor could not save the state file, a person may want it. */
+/** In a Run's directory: the supervisor could not save the state file, a user may need it. */
 export const unsavedMarkerName = 'unsaved-state'
-/** In a Run's directory, for its owner only: what a later supervisor has to know when worker and supervisor died at once. Goes with the Run. */
+/** In a Run's directory, readable only by its owner: what a later supervisor needs if worker and supervisor were killed together. */
 export const recordName = 'supervised-run.json'
-/** In a Run's directory: a pipe that worker and supervisor hold open. When it closes, both are dead. */
+/** In a Run's directory: a pipe that worker and supervisor hold open. When it closes, both have exited. */
 export const fifoName = 'alive'
 
-/** A duplex stream of JSON lines, as far as both sides need it. */
+/** Parses a stream of JSON lines. */
 export function onJsonLines<T>(
   stream: { on(event: 'data', listener: (chunk: string) => void): unknown },
   onMessage: (message: T) => void,
