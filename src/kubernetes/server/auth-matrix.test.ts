@@ -68,7 +68,7 @@ const administers = (question: Question) => {
 const holdsOneName = ({ verb, group, resource, namespace, name }: Question) =>
   namespace === home && group === '' && resource === 'configmaps' && (verb === 'get' || verb === 'delete') && name === 'one'
 
-describe('who may do what', { timeout: 60_000 }, () => {
+describe('authorization of every credential', { timeout: 60_000 }, () => {
   let server: TestServer
   let credentials: Credential[]
   let questions: { question: Question; method: string; path: string }[]
@@ -205,7 +205,7 @@ describe('who may do what', { timeout: 60_000 }, () => {
     return { code: statusCode, text: await body.text() }
   }
 
-  test('every resource, verb and credential', async () => {
+  test('every resource, verb and credential gets the expected status', async () => {
     assert.ok(questions.length > 500, `only ${questions.length} questions`)
     const wrong: string[] = []
     for (const credential of credentials) {
@@ -230,7 +230,7 @@ describe('who may do what', { timeout: 60_000 }, () => {
   const forTheKnown = ['/api', '/apis', '/api/v1', '/apis/apps/v1', '/openapi/v2', '/openapi/v3']
   const forServiceAccounts = ['/openid/v1/jwks', '/.well-known/openid-configuration']
 
-  test('every path and credential', async () => {
+  test('every path and credential gets the expected status', async () => {
     const wrong: string[] = []
     for (const credential of credentials) {
       for (const path of [...open, ...forTheKnown, ...forServiceAccounts, '/', '/metrics', '/secret']) {

@@ -22,7 +22,7 @@ async function startChild(dataDir: string): Promise<{ child: ChildProcess; url: 
   return { child, url }
 }
 
-test('a process that was killed leaves no lock, one that lives keeps it', async () => {
+test('a killed process releases the lock, a running one keeps it', async () => {
   const dataDir = makeDataDir()
   const { child } = await startChild(dataDir)
   try {
@@ -35,7 +35,7 @@ test('a process that was killed leaves no lock, one that lives keeps it', async 
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-test('a restart keeps objects, tokens, certificates and watches that missed nothing', async () => {
+test('objects, tokens, certificates and watch revisions survive a restart', async () => {
   const dataDir = makeDataDir()
   const first = await startTestServer({ dataDir })
   const maps = '/api/v1/namespaces/default/configmaps'
@@ -58,7 +58,7 @@ test('a restart keeps objects, tokens, certificates and watches that missed noth
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-test('an address in use is a clear error, and the data directory is free again', async () => {
+test('an address in use is an AddressInUse error, and the data directory is released', async () => {
   const taken = await startTestServer()
   const dataDir = makeDataDir()
   await assert.rejects(startTestServer({ dataDir, listen: { port: taken.server.port } }), {
@@ -70,7 +70,7 @@ test('an address in use is a clear error, and the data directory is free again',
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-test('an address that is none of this machine is told as such', async () => {
+test('an address of another machine is an AddressInvalid error', async () => {
   for (const host of ['203.0.113.1', 'no-such-host.invalid']) {
     const dataDir = makeDataDir()
     await assert.rejects(startTestServer({ dataDir, listen: { host, port: 1 } }), {

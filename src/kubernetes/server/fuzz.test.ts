@@ -14,7 +14,7 @@ before(async () => {
 after(() => server.close())
 
 /** As test/reliability/fuzz.test.ts does with many more, but one by one and in this process: what fails is made small. */
-test('nothing that a client sends ends the server or is a 500', async () => {
+test('random requests neither end the server nor cause a 500', async () => {
   const { caCertificate, port } = server.server
   const client = new RawClient(() => connect({ host: '127.0.0.1', port, ca: caCertificate }).on('error', () => {}))
   await fc.assert(
@@ -28,7 +28,7 @@ test('nothing that a client sends ends the server or is a 500', async () => {
   assert.equal((await server.call('/healthz')).code, 200)
 })
 
-test('bodies that nest deeper than anybody can walk are refused, one by one and patch on patch', async () => {
+test('bodies that nest too deep are rejected, also when patches build them up', async () => {
   const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
   const secrets = '/api/v1/namespaces/default/secrets'
   const definition = (levels: number) =>
@@ -48,7 +48,7 @@ test('bodies that nest deeper than anybody can walk are refused, one by one and 
   }
 })
 
-test('bytes that are no HTTP, and connections given up half-way, leave the server well', async () => {
+test('invalid HTTP and aborted connections do not harm the server', async () => {
   const open = async (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: server.server.port, ca: server.server.caCertificate })
     await once(socket, 'secureConnect')

@@ -29,7 +29,7 @@ async function userWith(name: string, rules: object[]): Promise<string> {
 const apply = { method: 'PATCH', type: 'application/apply-patch+yaml' }
 const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: {} })
 
-test('server-side apply makes an object only for who may create it', async () => {
+test('server-side apply creates an object only with the right to create', async () => {
   const token = await userWith('patcher', [{ apiGroups: ['', 'rbac.authorization.k8s.io'], resources: ['*'], verbs: ['patch', 'get'] }])
   const { code, body } = await t.call(`${maps}/applied?fieldManager=m`, { ...apply, token, body: configMap('applied') })
   equal(code, 403)
@@ -41,7 +41,7 @@ test('server-side apply makes an object only for who may create it', async () =>
   equal((await t.call(`${maps}/applied?fieldManager=m`, { ...apply, token, body: configMap('applied') })).code, 200)
 })
 
-test('a namespace that is sent for a kind without namespaces does not make a second object of the name', async () => {
+test('a namespace in the body of a cluster-scoped object does not create a second object', async () => {
   const node = (namespace: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', namespace } })
   const { code, body } = await t.call('/api/v1/nodes', { body: node('a') })
   deepEqual([code, body.metadata.namespace], [201, undefined])
@@ -49,7 +49,7 @@ test('a namespace that is sent for a kind without namespaces does not make a sec
   equal((await t.call('/api/v1/nodes/n1')).body.metadata.uid, body.metadata.uid)
 })
 
-test('a definition with the name of a built-in kind does not touch its objects', async () => {
+test('a CustomResourceDefinition with the name of a built-in kind does not affect its objects', async () => {
   const count = async () => (await t.call(`${rbac}/clusterroles`)).body.items.length
   const there = await count()
   const names = { plural: 'clusterroles', kind: 'Clusterole', singular: 'clusterole' }
@@ -89,7 +89,7 @@ const things = '/apis/hostile.test/v1/things'
 const thing = (name: string, spec: object) => ({ apiVersion: 'hostile.test/v1', kind: 'Thing', metadata: { name }, spec })
 const listOf = <T>(count: number, item: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => item(index))
 
-test('what is too large or too deep for one object is refused before it is worked on', async () => {
+test('objects that are too large or too deep are rejected before they are processed', async () => {
   const spec = {
     type: 'object',
     properties: {
@@ -127,7 +127,7 @@ test('what is too large or too deep for one object is refused before it is worke
   equal((await t.call(`${things}/grows?fieldManager=m`, applied)).code, 413, 'nor an apply')
 })
 
-test('numbers that cannot be stored as they were sent are refused', async () => {
+test('numbers that cannot be stored exactly are rejected', async () => {
   const send = async (number: string, type: string, method = 'POST') => {
     const path = method === 'POST' ? things : `${things}/grows?fieldManager=numbers`
     const name = method === 'POST' ? 'number' : 'grows'
@@ -145,7 +145,7 @@ test('numbers that cannot be stored as they were sent are refused', async () => 
   match(await send('9007199254740991', 'application/json'), /^201/)
 })
 
-test('an object that is wrong in each of its fields is refused with as much as somebody reads', async () => {
+test('an object with errors in every field is rejected with a bounded message', async () => {
   const unknown = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"u"},${listOf(90_000, i => `"u${i}":1`).join(',')}}`
   const told = await t.call(`${things}?fieldValidation=Strict`, { body: unknown })
   equal(told.code, 400)
@@ -171,7 +171,7 @@ test('an object that is wrong in each of its fields is refused with as much as s
   ok((await t.call(`${rbac}/clusterrolebindings`, { body: binding })).code < 500)
 })
 
-test('a role is compared with what its writer has only as long as that takes no seconds', async () => {
+test('the escalation check of a huge role is bounded', async () => {
   const token = await userWith('granter', [{ apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'], verbs: ['create'] }])
   const rule = { apiGroups: listOf(300, i => `g${i}`), resources: listOf(300, i => `r${i}`), verbs: listOf(300, i => `v${i}`) }
   const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: 'vast' }, rules: [rule, rule, rule] }
@@ -181,7 +181,7 @@ test('a role is compared with what its writer has only as long as that takes no 
   equal((await t.call(`${rbac}/clusterroles`, { body: role })).code, 201, 'administrators are not asked')
 })
 
-test('long lists merge and move in linear time, or not at all', async () => {
+test('long lists merge and shift in linear time, or are rejected', async () => {
   const finalizers = (prefix: string) => listOf(30_000, i => `a.test/${prefix}${i}`)
   const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'long', finalizers: finalizers('a') } }
   equal((await t.call(maps, { body })).code, 201)
@@ -197,7 +197,7 @@ test('long lists merge and move in linear time, or not at all', async () => {
   match(moved.body.message ?? '', /shift too many items/)
 })
 
-test('selectors are bounded: each requirement is asked of every object', async () => {
+test('the number of requirements of a selector is bounded', async () => {
   const listed = (query: string) => t.call(`${maps}?${query}`).then(({ code }) => code)
   const labels = (count: number) => encodeURIComponent(listOf(count, i => `!a${i}`).join(','))
   equal(await listed(`labelSelector=${labels(256)}`), 200)
@@ -206,7 +206,7 @@ test('selectors are bounded: each requirement is asked of every object', async (
   equal(await listed(`fieldSelector=${encodeURIComponent(listOf(300, i => `metadata.name!=a${i}`).join(','))}`), 400)
 })
 
-test('a long object or list is sent as YAML without making lines of it', async () => {
+test('a long object or list is sent as JSON when YAML is requested', async () => {
   const headers = { accept: 'application/yaml' }
   const short = await t.call<string>('/api/v1/namespaces/default', { headers })
   match(short.body, /^apiVersion: v1$/m)
@@ -217,7 +217,7 @@ test('a long object or list is sent as YAML without making lines of it', async (
   equal(JSON.parse(list.body).kind, 'ConfigMapList')
 })
 
-test('deleting many at once answers with all of them, a piece at a time', async () => {
+test('deletecollection of many objects streams all of them', async () => {
   const make = (i: number) => ({
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -230,7 +230,7 @@ test('deleting many at once answers with all of them, a piece at a time', async 
   equal((await t.call(`${maps}?labelSelector=many`)).body.items.length, 0)
 })
 
-test('nobody holds up the deletion of an object of another namespace by naming it as an owner', async () => {
+test('an owner reference from another namespace does not block a deletion', async () => {
   for (const name of ['victim', 'attacker']) {
     equal((await t.call('/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } })).code, 201)
   }

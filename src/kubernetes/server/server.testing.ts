@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { parse } from 'yaml'
 import type { KubeObject, Status, WatchEvent } from '../object/index.ts'
 import { type ApiServer, type ServerOptions, startServer } from './index.ts'
 
-// For this room's tests only: a real server on port 0, and just enough of a client to ask it anything.
+// For the tests of this module only: a real server on port 0 and a minimal client for arbitrary requests.
 
 export type Answer<T = KubeObject & Status & { items: KubeObject[] }> = { code: number; headers: Headers; body: T }
 export type RequestOptions = { method?: string; body?: unknown; type?: string; headers?: Record<string, string>; token?: string | null }
@@ -28,7 +29,7 @@ export function makeDataDir(): string {
 
 export async function startTestServer(options: Partial<ServerOptions> = {}): Promise<TestServer> {
   const dataDir = options.dataDir ?? makeDataDir()
-  // Namespaces are empty unless a test wants to see what is in each.
+  // Namespaces are empty unless a test enables their defaults.
   const server = await startServer({ listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false, ...options, dataDir })
   const agent = new Agent({ connect: { ca: server.caCertificate }, headersTimeout: 10_000, bodyTimeout: 0 })
   const adminToken: string = parse(readFileSync(server.kubeconfigPath, 'utf8')).users[0].user.token
@@ -54,7 +55,7 @@ export async function startTestServer(options: Partial<ServerOptions> = {}): Pro
     async watch(path: string, token?: string) {
       const abort = new AbortController()
       const response = await fetch(server.url + path, { headers: headersOf({ token }), dispatcher: agent, signal: abort.signal })
-      if (response.status !== 200) throw new Error(`the watch was answered with ${response.status}: ${await response.text()}`)
+      if (response.status !== 200) throw new Error(`the watch failed with ${response.status}: ${await response.text()}`)
       const lines = readLines(response.body as AsyncIterable<Uint8Array>)
       return {
         async next() {
@@ -80,4 +81,29 @@ async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<str
     rest = lines.pop()!
     yield* lines
   }
+}
+
+/** The path of the ConfigMaps of a namespace, or of one of them. */
+export const configMapsPath = (namespace: string, name = '') => `/api/v1/namespaces/${namespace}/configmaps${name && `/${name}`}`
+
+export const configMap = (name: string, data: object = {}, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, ...metadata },
+  data,
+})
+
+export async function createNamespace({ call }: TestServer, name: string): Promise<string> {
+  const { code } = await call('/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } })
+  assert.equal(code, 201)
+  return name
+}
+
+/** Waits until an object is deleted in the background. */
+export async function untilNotFound({ call }: TestServer, path: string): Promise<void> {
+  for (const deadlineMs = Date.now() + 5_000; Date.now() < deadlineMs; ) {
+    if ((await call(path)).code === 404) return
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  assert.fail(`${path} still exists`)
 }

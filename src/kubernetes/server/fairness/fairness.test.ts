@@ -20,14 +20,14 @@ function makeServer(limits: Partial<FairnessLimits> = {}) {
 
 const turn = () => new Promise(setImmediate)
 
-test('nobody waits while there is room', async () => {
+test('requests start immediately below the limits', async () => {
   const { fairness, begun, send } = makeServer()
   for (let i = 0; i < 200; i++) (await send(`a${i}`))()
   assert.equal(begun.length, 200)
   assert.deepEqual(fairness.stats(), { inFlight: 0, waiting: 0, rejected: 0, flows: 1 })
 })
 
-test('a flood of one user in one turn does not stop the request of another in it; what waits goes on in order', async () => {
+test('a flood of one user does not delay a request of another in the same tick, and waiting requests start in order', async () => {
   const { fairness, begun, send } = makeServer({ startsPerTick: 10, startsPerTickAlone: 50 })
   const flood = Array.from({ length: 300 }, (_, index) => send(`a${index}`))
   const other = send('b0')
@@ -41,7 +41,7 @@ test('a flood of one user in one turn does not stop the request of another in it
   assert.equal(fairness.stats().inFlight, 0)
 })
 
-test('once two are active, a request never waits for more than perTurn of another user in a turn', async () => {
+test('while two users are active, a request waits for at most startsPerTick requests of the other in a tick', async () => {
   const { begun, send } = makeServer({ startsPerTick: 10, startsPerTickAlone: 50 })
   const flood = Array.from({ length: 500 }, (_, index) => send(`a${index}`))
   const all: Promise<() => void>[] = [...flood]
@@ -56,7 +56,7 @@ test('once two are active, a request never waits for more than perTurn of anothe
   for (const leave of await Promise.all(all)) leave()
 })
 
-test('when all seats are taken, turns go round: one request of each user', async () => {
+test('at the limit of concurrent requests, users are served round-robin', async () => {
   const { begun, send } = makeServer({ inFlight: 1 })
   const first = await send('a0')
   const rest = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map(name => send(name).then(leave => leave()))
@@ -66,7 +66,7 @@ test('when all seats are taken, turns go round: one request of each user', async
   assert.deepEqual(begun, ['a0', 'a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
 })
 
-test('a user who takes all it may leaves seats for others', async () => {
+test('a user at its limit leaves capacity for others', async () => {
   const { begun, send } = makeServer({ inFlight: 10, inFlightPerFlow: 8 })
   for (let i = 0; i < 30; i++) void send(`a${i}`)
   for (let i = 0; i < 4; i++) await turn()
@@ -75,7 +75,7 @@ test('a user who takes all it may leaves seats for others', async () => {
   assert.equal(begun.at(-1), 'b0')
 })
 
-test('large bodies of one user wait for each other, one at a time at least', async () => {
+test('large bodies of one user wait for each other, and at least one starts', async () => {
   const { begun, send } = makeServer({ bodyBytesPerFlow: 100 })
   const first = await send('a0', { bodyBytes: 1_000 })
   const second = send('a1', { bodyBytes: 60 })
@@ -90,7 +90,7 @@ test('large bodies of one user wait for each other, one at a time at least', asy
   await third
 })
 
-test('what takes long is spread over turns; what is quick is never behind more than one of it', async () => {
+test('slow requests are spread over ticks, and a quick request waits for at most one of them', async () => {
   const { fairness, begun, send } = makeServer()
   const leave = await send('slow0')
   fairness.recordCost(fairness.acquire('slow', false, 0) as Flow, 50)
@@ -116,7 +116,7 @@ test('what takes long is spread over turns; what is quick is never behind more t
   assert.ok(flow.costMs < 1)
 })
 
-test('too many that wait are refused with 429; the Lease of the same user is not held up', async () => {
+test('requests beyond the waiting limit get 429, and Lease requests of the same user are not delayed', async () => {
   const { fairness, begun, send } = makeServer({ inFlightPerFlow: 1, waitingPerFlow: 2 })
   await send('a0')
   void send('a1')
@@ -127,7 +127,7 @@ test('too many that wait are refused with 429; the Lease of the same user is not
   assert.equal(begun.at(-1), 'a3')
 })
 
-test('watches are counted apart, by user and in all', () => {
+test('watches are limited per user and in total', () => {
   const fairness = new Fairness({ watchesPerUser: 2, watches: 3 })
   const a = fairness.acquire('a', false, 0) as Flow
   const b = fairness.acquire('b', false, 0) as Flow
@@ -140,13 +140,13 @@ test('watches are counted apart, by user and in all', () => {
   fairness.openWatch(b)
 })
 
-test('users that come and go are forgotten (invariant 10)', () => {
+test('idle users are removed (invariant 10)', () => {
   const fairness = new Fairness()
   for (let i = 0; i < 25_000; i++) fairness.release(fairness.acquire(`user${i}`, false, 0) as Flow, 0)
   assert.ok(fairness.stats().flows <= 10_000)
 })
 
-test('whatever comes: limits hold, everyone begins in the order of its own requests, and nothing is left', async () => {
+test('random requests: limits hold, requests of a user start in order, and none remains', async () => {
   const limits = { inFlight: 5, inFlightPerFlow: 3, perTurn: 2, perTurnAlone: 4, waitingPerFlow: 1_000 }
   const step = fc.record({ user: fc.constantFrom('a', 'b', 'c'), action: fc.constantFrom('send', 'send', 'send', 'leave', 'turn') })
   await fc.assert(

@@ -40,7 +40,7 @@ after(async () => {
   await server.close()
 })
 
-test(`a client that floods on ${sockets} sockets does not stop another: its requests wait for few of the flood`, async () => {
+test(`a client that floods on ${sockets} sockets delays requests of another client by few of its own`, async () => {
   const token = server.server.issueToken({ name: 'flooder', groups: ['system:masters'], ttlMs: 600_000 })
   const arguments_ = [String(server.server.port), token, String(sockets)]
   child = spawn(process.execPath, ['--input-type=module', '-e', flooder, ...arguments_], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -39,7 +39,7 @@ for (const { what, path, query, checks = well, says } of [
   })
 }
 
-test('other paths are not health', () => {
+test('other paths are not health checks', () => {
   assert.equal(readHealth('/livez/a/b', undefined, well), undefined)
   assert.equal(readHealth('/version', undefined, well), undefined)
   assert.deepEqual(['/livez', '/livez/', '/livez/ping', '/'].map(isHealthPath), [true, false, false, false])

@@ -75,7 +75,7 @@ const get = (url: string, ...fields: string[]) => [`GET ${url} HTTP/1.1`, 'Host:
 const post = (url: string, body: string) => `POST ${url} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 const bodies = (text: string) => [...text.matchAll(/(?:GET|POST) \S+ (?:own|node|h2) [^H]*/g)].map(([body]) => body.trim())
 
-test('answers stand in the order of their requests, whichever is ready first', () =>
+test('responses are sent in the order of their requests', () =>
   withListener(async ({ port, held }) => {
     const { socket, until } = await open(port)
     socket.write(get('/hold/a') + get('/b') + get('/stream') + get('/c'))
@@ -88,7 +88,7 @@ test('answers stand in the order of their requests, whichever is ready first', (
     socket.destroy()
   }))
 
-test('a request may come in pieces of any size', () =>
+test('a request may arrive in chunks of any size', () =>
   withListener(async ({ port }) => {
     const { socket, until } = await open(port)
     const text = post('/a', 'first') + get('/b') + post('/c', 'last')
@@ -100,7 +100,7 @@ test('a request may come in pieces of any size', () =>
     socket.destroy()
   }))
 
-test('more requests than are read at once are all answered', () =>
+test('more pipelined requests than the limit all get responses', () =>
   withListener(async ({ port, held }) => {
     const { socket, until } = await open(port)
     const urls = Array.from({ length: 1_000 }, (_, index) => `/${index}`)
@@ -120,7 +120,7 @@ for (const [what, first] of [
   ['a field that stands twice', get('/a', 'X-A: 1', 'X-A: 2')],
   ['a mounted path', get('/mounted/a')],
 ] as const) {
-  test(`node:http answers what is not plain, in its turn: ${what}`, () =>
+  test(`node:http serves a request that is not simple, in order: ${what}`, () =>
     withListener(async ({ port }) => {
       const { socket, until } = await open(port)
       socket.write(get('/before') + first + get('/after'))
@@ -130,7 +130,7 @@ for (const [what, first] of [
     }))
 }
 
-test('what is no HTTP is refused and the connection closed', () =>
+test('invalid HTTP gets 400 and the connection is closed', () =>
   withListener(async ({ port }) => {
     const { socket, until } = await open(port)
     socket.write('GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n')
@@ -138,7 +138,7 @@ test('what is no HTTP is refused and the connection closed', () =>
     assert.ok(socket.destroyed || socket.readableEnded)
   }))
 
-test('HEAD has no body, and a length', () =>
+test('a response to HEAD has a length and no body', () =>
   withListener(async ({ port }) => {
     const { socket, until } = await open(port)
     socket.write(get('/a').replace('GET', 'HEAD') + get('/b'))
@@ -147,7 +147,7 @@ test('HEAD has no body, and a length', () =>
     socket.destroy()
   }))
 
-test('a stop finishes what was begun and says on the last answer that there is no more', () =>
+test('a stop finishes requests in progress and sends Connection: close with the last response', () =>
   withListener(async ({ listener, port, held }) => {
     const { socket, until } = await open(port)
     socket.write(get('/hold/a') + get('/hold/b'))
@@ -161,7 +161,7 @@ test('a stop finishes what was begun and says on the last answer that there is n
     await stopped
   }))
 
-test('HTTP/2: requests, bodies, streams, mounted paths, HEAD; a stop lets them finish', () =>
+test('HTTP/2 serves requests, bodies, streams, mounted paths and HEAD, and a stop lets them finish', () =>
   withListener(async ({ listener, port, held }) => {
     const session = connectHttp2(`https://127.0.0.1:${port}`, { ca: tls.ca })
     const ask = async (method: string, path: string, body?: string) => {
@@ -186,7 +186,7 @@ test('HTTP/2: requests, bodies, streams, mounted paths, HEAD; a stop lets them f
     await stopped
   }))
 
-test('a client that goes away closes its answers, on each way', () =>
+test('a client that disconnects closes its responses, with each protocol', () =>
   withListener(async ({ port, held }) => {
     const { socket } = await open(port)
     socket.write(get('/hold/own'))
@@ -200,7 +200,7 @@ test('a client that goes away closes its answers, on each way', () =>
     for (const reply of held.values()) assert.ok(reply.destroyed)
   }))
 
-test('garbage where HTTP/2 or HTTP/1.1 was promised harms nobody else', () =>
+test('garbage instead of the negotiated protocol does not affect other clients', () =>
   withListener(async ({ port }) => {
     const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
     const settings = '\0\0\0\x04\0\0\0\0\0'
@@ -250,7 +250,7 @@ for (const [what, first, again, isRead] of [
   ['windows that grow too large', opening, frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff])), true],
   ['data of no request', opening, frame(0, 0, 1), true],
 ] as const) {
-  test(`a flood of HTTP/2: ${what}: the connection is closed, the others go on`, () =>
+  test(`a flood of HTTP/2 (${what}) closes its connection and does not affect others`, () =>
     withListener(async ({ port }) => {
       const socket = connect({ host: '127.0.0.1', port, ca: tls.ca, ALPNProtocols: ['h2'] })
       socket.on('error', () => {})
@@ -272,7 +272,7 @@ for (const [what, first, again, isRead] of [
     }))
 }
 
-test('of connections that nobody has said a word of who they are, the oldest goes when there are too many', async () => {
+test('beyond the limit of unauthenticated connections, the oldest is closed', async () => {
   const unauthenticated = new UnauthenticatedConnections(3)
   await withListener(
     async ({ port }) => {
@@ -288,7 +288,7 @@ test('of connections that nobody has said a word of who they are, the oldest goe
   )
 })
 
-test('more connections than there may be are not accepted', async () => {
+test('connections beyond the limit are not accepted', async () => {
   await withListener(
     async ({ port }) => {
       const [a, b] = [await open(port), await open(port)]
@@ -308,7 +308,7 @@ test('more connections than there may be are not accepted', async () => {
 })
 
 for (const way of ['http/1.1', 'h2']) {
-  test(`a client that takes nothing of its answer is cut off: ${way}`, async () => {
+  test(`a client that does not read its response is disconnected: ${way}`, async () => {
     await withListener(
       async ({ port, held }) => {
         const cut = Promise.withResolvers<void>()

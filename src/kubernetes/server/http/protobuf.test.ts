@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { StatusError } from '../../object/index.ts'
 import { readProtobuf } from './protobuf.ts'
 
-test('what kubectl create namespace sends', () => {
+test('decodes what kubectl create namespace sends', () => {
   // Recorded from kubectl 1.32.
   const body = Buffer.from(
     '6b3873000a0f0a02763112094e616d657370616365121b0a130a03666f6f12001a0022002a00320038004200' + '12001a020a001a002200',
@@ -19,7 +19,7 @@ test('what kubectl create namespace sends', () => {
   })
 })
 
-test('whatever else comes is refused as the fault of the client', () => {
+test('rejects every other body with a 4xx', () => {
   const start = Buffer.from('6b3873000a0f0a02763112094e616d65737061636512', 'hex')
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 80 }), fc.boolean(), (bytes, withStart) => {

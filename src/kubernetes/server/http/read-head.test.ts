@@ -9,7 +9,7 @@ import { readHead } from './read-head.ts'
 const plain = ['GET /api/v1/pods?watch=1&a=%20b HTTP/1.1', 'Host: a:1', 'Authorization: Bearer x', 'Accept: application/json, */*']
 const text = (...lines: string[]) => lines.join('\r\n')
 
-test('a plain head is read; the same fields again are the same object', () => {
+test('parses a simple head, and returns the same headers object for the same fields', () => {
   const first = readHead(text(...plain), undefined)
   assert.deepEqual(
     { ...first, headers: { ...first?.headers }, fieldsText: '' },
@@ -53,7 +53,7 @@ for (const [what, ...lines] of [
   ['the end of the connection', 'GET / HTTP/1.1', 'Host: a', 'Connection: close'],
   ['a body on demand', 'POST / HTTP/1.1', 'Host: a', 'Expect: 100-continue', 'Content-Length: 1'],
 ] as const) {
-  test(`left to node:http: ${what}`, () => assert.equal(readHead(text(...lines), undefined), undefined))
+  test(`leaves to node:http: ${what}`, () => assert.equal(readHead(text(...lines), undefined), undefined))
 }
 
 type Seen = { method?: string; url?: string; headers: object; body: string }
@@ -107,7 +107,7 @@ const target = fc.oneof(
 )
 const method = fc.constantFrom('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'get', 'OPTIONS')
 
-test('whatever is read here, node:http reads in the same way (request smuggling)', async () => {
+test('node:http parses every accepted head in the same way (request smuggling)', async () => {
   let accepted = 0
   await fc.assert(
     fc.asyncProperty(method, target, fields, async (verb, url, lines) => {

@@ -4,7 +4,7 @@ import { isLongYaml, LongYaml } from './long-yaml.ts'
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: v${index}`).join('\n')
 
-test('only YAML that is long and no JSON is read aside', () => {
+test('only long YAML that is not JSON goes to the thread', () => {
   equal(isLongYaml(lines(10), 'application/yaml'), false)
   equal(isLongYaml(lines(2_000), 'application/yaml'), true)
   equal(isLongYaml(lines(2_000), 'application/apply-patch+yaml'), true)
@@ -13,7 +13,7 @@ test('only YAML that is long and no JSON is read aside', () => {
   equal(isLongYaml(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
 })
 
-test('several texts at once become JSON, or are refused for what they are', async () => {
+test('concurrent texts are converted to JSON or rejected', async () => {
   const yaml = new LongYaml()
   const [map, list] = await Promise.all([
     yaml.toJson(lines(2_000)),
@@ -28,7 +28,7 @@ test('several texts at once become JSON, or are refused for what they are', asyn
   equal(await yaml.toJson('a: b'), '{"a":"b"}')
 })
 
-test('what takes too long is given up, and the next is read', async () => {
+test('a text that takes too long is rejected, and the next one is parsed', async () => {
   const yaml = new LongYaml({ limitMs: 400 })
   const slow = yaml.toJson(lines(150_000))
   const next = yaml.toJson('a: b').catch(error => error.message)
@@ -36,7 +36,7 @@ test('what takes too long is given up, and the next is read', async () => {
   equal(typeof (await next), 'string')
 })
 
-test('too many that wait are refused', async () => {
+test('texts beyond the queue limit get 429', async () => {
   const yaml = new LongYaml()
   const all = await Promise.allSettled(Array.from({ length: 70 }, () => yaml.toJson('a: b')))
   const refused = all.filter(result => result.status === 'rejected')

@@ -11,7 +11,7 @@ const create = (server: TestServer, name: string) =>
   server.call(path, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } } })
 const namesOf = ({ items }: List) => items.map(({ metadata }) => metadata.name)
 
-test('a continue token outlives the server; when its revision is gone it says how to go on', async () => {
+test('a continue token survives a restart, and a 410 for an expired one has a token to continue', async () => {
   const dataDir = makeDataDir()
   let server = await startTestServer({ dataDir })
   try {
@@ -40,7 +40,7 @@ test('a continue token outlives the server; when its revision is gone it says ho
   }
 })
 
-test('the token of one list does not open the snapshot of another', async () => {
+test('the token of one list cannot read the snapshot of another', async () => {
   const server = await startTestServer()
   try {
     for (const name of ['a', 'b']) await create(server, name)

@@ -16,24 +16,24 @@ const replicas = { 'f:spec': { 'f:replicas': {} } }
 const owner = entry('owner', { 'f:spec': { 'f:paused': {}, 'f:replicas': {} } })
 const other = entry('other', { 'f:spec': { 'f:paused': {} } })
 
-test('a Scale has those managers that own the number', () => {
+test('a Scale has the managers that own the number of replicas', () => {
   deepEqual(moveToScale([owner, other], path, 'apps/v1'), [entry('owner', replicas, { apiVersion: 'autoscaling/v1' })])
   deepEqual(moveToScale([entry('old', replicas, { apiVersion: 'apps/v1beta1' })], path, 'apps/v1'), [])
 })
 
-test('who keeps the number through a Scale keeps its entry as it is', () => {
+test('a manager that keeps the number through a Scale keeps its entry unchanged', () => {
   const scale = moveToScale([owner, other], path, 'apps/v1')
   deepEqual(moveToParent([owner, other], scale, path, 'apps/v1'), [owner, other])
 })
 
-test('who loses the number loses nothing else, and the new owner has it through the subresource', () => {
+test('a manager that loses the number keeps its other fields, and the new owner has it through the subresource', () => {
   const scale = [entry('hpa', replicas, { apiVersion: 'autoscaling/v1', operation: 'Update', subresource: 'scale' })]
   const left = entry('owner', { 'f:spec': { 'f:paused': {} } })
   const hpa = entry('hpa', replicas, { operation: 'Update', subresource: 'scale' })
   deepEqual(moveToParent([owner, other], scale, path, 'apps/v1'), [left, other, hpa])
 })
 
-test('who owned only the number is gone, wherever a custom kind keeps it', () => {
+test('a manager that owned only the number is removed, for any path of a custom kind', () => {
   const deep = ['spec', 'count', 'wanted']
   const only = entry('owner', { 'f:spec': { 'f:count': { 'f:wanted': {} } } })
   deepEqual(moveToParent([only], [], deep, 'apps/v1'), [])

@@ -64,7 +64,7 @@ for (const { name, live, patch, want } of [
   test(name, () => assert.deepEqual(applyStrategicPatch(live, patch, schema), want))
 }
 
-test('an element without its key, and an unknown directive, are refused', () => {
+test('rejects an item without its merge key, and an unknown directive', () => {
   assert.throws(() => applyStrategicPatch({}, { secrets: [{ x: 1 }] }, schema), { reason: 'BadRequest' })
   assert.throws(() => applyStrategicPatch({}, { data: { $patch: 'explode' } }, schema), { reason: 'BadRequest' })
 })
