@@ -68,7 +68,7 @@ test('checks the depth without walking beyond the limit', () => {
     assert.equal(exceeded('x', limits(0)), undefined)
   }
   const brackets = JSON.stringify({ 'a"[[[': '\\"]]{{{,,,\\' })
-  assert.equal(exceededJsonTextLimit(brackets, limits(1, 2)), undefined, 'in strings they are text')
+  assert.equal(exceededJsonTextLimit(brackets, limits(1, 2)), undefined, 'brackets within a string do not count')
   assert.equal(exceededJsonTextLimit('["[[[', limits(1, 2)), undefined, 'what is no JSON is for the parser')
 })
 

@@ -270,7 +270,7 @@ function checkDefaults(schema: StructuralSchema, path: string, causes: StatusCau
     const { pruned } = pruneUnknown(schema, schema.default, at)
     if (pruned.length > 0) causes.push(invalidValue(at, schema.default, 'must not have unknown fields'))
     if (schema.default === null && schema.nullable !== true) causes.push(invalidValue(at, null, 'must not be null if nullable is not true'))
-    // The path is left out of the words, not of the field.
+    // As in Kubernetes, the message omits the path; the field contains it.
     else
       causes.push(
         ...validateSchema(schema, applyDefaults(schema, schema.default), '').map(cause => ({
