@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and installs real Kubernetes clients for test/clients/ into ~/.cache/oarlock/clients: Helm and a program on client-go
-# from the Go module proxy, @kubernetes/client-node from npm, the Python client from PyPI. Does nothing for what is there
-# already; a client whose tools are missing is left out with a line that says so, and its tests are skipped.
+# from the Go module proxy, @kubernetes/client-node from npm, the Python client from PyPI. Clients that exist already are not built
+# again. A client whose tools are missing is skipped with a message, and its tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,11 +11,11 @@ python_client_version=36.0.3
 cache="${OARLOCK_CLIENTS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/oarlock/clients}"
 mkdir -p "$cache"
 
-say() { echo "build-clients: $*" >&2; }
+log() { echo "build-clients: $*" >&2; }
 
 if command -v go >/dev/null; then
   if [ ! -x "$cache/helm-v$helm_version" ]; then
-    say "building helm $helm_version…"
+    log "building helm $helm_version…"
     work=$(mktemp -d)
     (
       cd "$work"
@@ -29,22 +29,22 @@ if command -v go >/dev/null; then
   ln -sfn "helm-v$helm_version" "$cache/helm"
   sources=$(cat test/clients/client-go/* | sha256sum | cut -c1-12)
   if [ ! -x "$cache/client-go-$sources" ]; then
-    say "building the program on client-go…"
+    log "building the program on client-go…"
     go build -C test/clients/client-go -trimpath -ldflags='-s -w' -o "$cache/client-go-$sources" .
   fi
   ln -sfn "client-go-$sources" "$cache/client-go"
 else
-  say "go is not on PATH: no Helm, no client-go"
+  log "go is not on PATH: skipping Helm and client-go"
 fi
 
 node="$cache/client-node-$client_node_version"
 if [ ! -d "$node" ]; then
-  say "installing @kubernetes/client-node $client_node_version…"
+  log "installing @kubernetes/client-node $client_node_version…"
   rm -rf "$node.partial" && mkdir -p "$node.partial"
   if (cd "$node.partial" && npm init -y >/dev/null && npm install --no-audit --no-fund --ignore-scripts "@kubernetes/client-node@$client_node_version" >&2); then
     mv "$node.partial" "$node"
   else
-    say "npm could not install @kubernetes/client-node"
+    log "npm failed to install @kubernetes/client-node"
   fi
 fi
 [ -d "$node" ] && ln -sfn "client-node-$client_node_version" "$cache/client-node"
@@ -52,17 +52,17 @@ fi
 if command -v python3 >/dev/null; then
   python="$cache/python-$python_client_version"
   if [ ! -d "$python" ]; then
-    say "installing the Python client $python_client_version…"
+    log "installing the Python client $python_client_version…"
     rm -rf "$python.partial"
-    # Its packages lie in a directory of their own, not in a venv: that could not be moved when it is complete.
+    # A plain directory, not a venv, which could not be moved when it is complete.
     if python3 -m pip install --quiet --disable-pip-version-check --target "$python.partial" "kubernetes==$python_client_version" >&2; then
       mv "$python.partial" "$python"
     else
-      say "pip could not install the Python client"
+      log "pip failed to install the Python client"
     fi
   fi
   [ -d "$python" ] && ln -sfn "python-$python_client_version" "$cache/python"
 else
-  say "python3 is not on PATH: no Python client"
+  log "python3 is not on PATH: skipping the Python client"
 fi
 echo "$cache"

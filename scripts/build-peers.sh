@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds real peers for the tests from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver, and kubectl unless it is on PATH.
-# Does nothing for what is there already. About 20 s and 3 minutes on 2 cores. Needs Go >= 1.26.
+# Builds the servers that tests compare with from the Go module proxy into ~/.cache/oarlock/peer: etcd, kube-apiserver, and kubectl unless it is on PATH.
+# Binaries that exist already are not built again. Takes about 20 s and 3 minutes on 2 cores. Needs Go >= 1.26.
 set -euo pipefail
 
 kubernetes_version=1.36.3
@@ -25,7 +25,7 @@ build() {
       cd "$work"
       go mod init oarlock.dev/peer 2>/dev/null
       if [ -n "$staging" ]; then
-        # k8s.io/kubernetes names its staging modules as v0.0.0: each is replaced by its release.
+        # k8s.io/kubernetes requires its staging modules as v0.0.0: each is replaced by its release.
         local gomod
         gomod=$(go mod download -json "$module@$version" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
         sed -nE "s,^\t(k8s\.io/[^ ]+) v0\.0\.0( .*)?\$,\1,p" "$gomod" | sort -u | while read -r path; do
@@ -43,7 +43,7 @@ build() {
 
 build etcd "go.etcd.io/etcd/server/v3@v$etcd_version" go.etcd.io/etcd/server/v3
 build kube-apiserver "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/cmd/kube-apiserver "v0.${kubernetes_version#1.}"
-# Tests use the kubectl on PATH; where there is none, this one (.ci/run adds the folder to PATH).
+# Tests use the kubectl on PATH; without one, they use this binary (.ci/run adds the folder to PATH).
 command -v kubectl >/dev/null ||
   build kubectl "k8s.io/kubernetes@v$kubernetes_version" k8s.io/kubernetes/cmd/kubectl "v0.${kubernetes_version#1.}"
 echo "$cache"

@@ -1,10 +1,8 @@
 /**
- * Writes src/kubernetes/server/registry/schemas/*.json: the types of Kubernetes' built-in kinds that are served, one definition a line.
- *
- * What clients see of them (fields, formats, list types, patch strategies, descriptions) comes from the OpenAPI v3 of a real
- * kube-apiserver (scripts/build-peers.sh). What OpenAPI does not say, whether a field is a pointer in Go and so keeps its
- * zero value, is read from the struct tags of the modules that kube-apiserver was built from.
- *
+ * Writes src/kubernetes/server/registry/schemas/*.json: the types of the served built-in kinds, one definition per line.
+ * What clients see of a type (fields, formats, list types, patch strategies, descriptions) comes from the OpenAPI v3 documents of a real
+ * kube-apiserver (scripts/build-peers.sh). OpenAPI does not state whether a field is a pointer in Go and so keeps its zero value; this is
+ * read from the struct tags of the modules that kube-apiserver was built from.
  * Run: node scripts/generate-kind-schemas.ts [--check]
  */
 import { execFileSync } from 'node:child_process'
@@ -12,12 +10,12 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { kindDeclarations } from '../src/kubernetes/server/registry/kinds/index.ts'
 import { startPeer } from '../test/conformance/peer.ts'
-import { ask } from '../test/conformance/target.ts'
+import { sendRequest } from '../test/conformance/target.ts'
 
 const folder = join(import.meta.dirname, '..', 'src', 'kubernetes', 'server', 'registry', 'schemas')
 const staging = 'v0.36.3'
 
-/** Kinds that are answered and never stored, so that no row names them. */
+/** Types of virtual kinds and subresources, which no declaration names. */
 const virtualKinds = [
   'io.k8s.api.authentication.v1.SelfSubjectReview',
   'io.k8s.api.authentication.v1.TokenRequest',
@@ -38,7 +36,7 @@ const prefix = '#/components/schemas/'
 const api = 'io.k8s.api.'
 const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
 
-/** Types with a JSON form of their own: what they are when absent, though their Go type is no pointer. */
+/** Types with a JSON form of their own: the value of a missing field, although the Go type is not a pointer. */
 const zeroValues: Record<string, unknown> = {
   'metav1.Time': null,
   'metav1.MicroTime': null,
@@ -46,7 +44,7 @@ const zeroValues: Record<string, unknown> = {
   'intstr.IntOrString': 0,
 }
 
-/** About as much as `kubectl explain` shows without scrolling, for each field. */
+/** About the length that `kubectl explain` shows without scrolling, per field. */
 const maxDescription = 260
 
 const published = await fetchSchemas()
@@ -56,7 +54,7 @@ async function fetchSchemas(): Promise<Record<string, Schema>> {
   const peer = await startPeer()
   try {
     const get = async (path: string): Promise<unknown> => {
-      const { code, text } = await ask(peer, { method: 'GET', path, headers: { authorization: `Bearer ${peer.tokens.admin}` } })
+      const { code, text } = await sendRequest(peer, { method: 'GET', path, headers: { authorization: `Bearer ${peer.tokens.admin}` } })
       if (code !== 200) throw new Error(`GET ${path}: ${code} ${text.slice(0, 200)}`)
       return JSON.parse(text)
     }
@@ -88,7 +86,7 @@ function reachable(from: readonly string[]): string[] {
   return [...seen].sort()
 }
 
-/** `core-v1` for io.k8s.api.core.v1.Pod; one file for what all groups share. */
+/** `core-v1` for io.k8s.api.core.v1.Pod; one file for the types that all groups share. */
 function fileOf(name: string): string {
   if (!name.startsWith(api)) return 'meta'
   const [group, version] = name.slice(api.length).split('.')
@@ -108,7 +106,7 @@ function compact(name: string): Schema {
     result.properties[field] = property(properties[field]!)
     const go = struct?.fields.get(field)
     if (!go || field === 'apiVersion' || field === 'kind') continue
-    // What is left out when it is zero needs no zero as its default.
+    // A field that is omitted when it is zero needs no zero default.
     if (go.omitsEmpty && !go.isPointer && isZero(result.properties[field].default)) delete result.properties[field].default
     if (go.isPointer && go.omitsEmpty) {
       if (isScalar(properties[field]!, go.type)) pointers.push(field)
@@ -128,7 +126,7 @@ function compact(name: string): Schema {
 
 const isZero = (value: unknown) => value === '' || value === 0 || value === false
 
-/** Pointers to structs need no note: a struct that is there is always said. */
+/** Only pointers to scalars are recorded: a struct that is present is never omitted. */
 function isScalar({ type }: Schema, goType: string): boolean {
   return (type !== undefined && type !== 'array' && type !== 'object') || Object.hasOwn(zeroValues, goType)
 }
@@ -142,7 +140,7 @@ function property({ description, ...schema }: Schema): Schema {
   return sorted({ ...shortened(description), ...withReferences(schema) })
 }
 
-/** References without the prefix of one OpenAPI version, and without the allOf around them. */
+/** Replaces references by type names, without the prefix of the OpenAPI version and the surrounding allOf. */
 function withReferences(schema: Schema): Schema {
   const result: Schema = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -172,7 +170,7 @@ function sorted(schema: Schema): Schema {
   return Object.fromEntries(Object.entries(schema).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** The struct behind a definition, with the fields of the structs embedded in it. */
+/** The Go struct of a definition, with the fields of its embedded structs. */
 function goStruct(name: string): GoStruct | undefined {
   const parts = name.split('.')
   const typeName = parts.at(-1)!
@@ -236,7 +234,7 @@ function moduleDirectory(module: string): string {
   return directory
 }
 
-/** A text of one byte a character takes half of the memory. */
+/** A string with one byte per character takes half of the memory. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(/[^\x20-\x7e]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

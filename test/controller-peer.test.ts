@@ -15,11 +15,11 @@ import {
 } from '../src/kubernetes/controller/index.ts'
 import { controllerReference, defineResource } from '../src/kubernetes/object/index.ts'
 import { withFaults } from '../src/kubernetes/testing/index.ts'
-import { type Peer, startPeer, whyNoPeer } from './conformance/peer.ts'
+import { type Peer, peerMissing, startPeer } from './conformance/peer.ts'
 import { eventually } from './support/eventually.ts'
 
 /** The library against a real kube-apiserver, where one was built (`scripts/build-peers.sh`). */
-const skip = whyNoPeer()
+const skip = peerMissing()
 
 const condition = Type.Object({
   type: Type.String(),

@@ -31,7 +31,7 @@ import {
 import { Manager } from '../src/kubernetes/controller/index.ts'
 import { describeResource, findCondition, type KubeObject, rfc3339, rfc3339Micro } from '../src/kubernetes/object/index.ts'
 import { startServer } from '../src/kubernetes/server/index.ts'
-import { startPeer, whyNoPeer } from './conformance/peer.ts'
+import { peerMissing, startPeer } from './conformance/peer.ts'
 import { eventually } from './support/eventually.ts'
 
 type PodBody = { spec?: { containers?: { env?: { name: string; value?: string }[] }[] }; status?: object }
@@ -68,7 +68,7 @@ async function kubernetes(): Promise<Target> {
 
 for (const [name, start, skip] of [
   ['the embedded server', embedded, undefined],
-  ['kube-apiserver', kubernetes, whyNoPeer()],
+  ['kube-apiserver', kubernetes, peerMissing()],
 ] as const) {
   describe(`workers as Pods, on ${name}`, { skip: skip ?? false }, () => {
     let target: Target

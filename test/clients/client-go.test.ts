@@ -1,4 +1,4 @@
-/** A program on client-go, as operators in Go are: see client-go/main.go for what it does and expects. */
+/** A program on client-go: client-go/main.go has its steps and expectations. */
 import { deepEqual } from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { runProgram } from '../support/run-program.ts'
@@ -11,7 +11,7 @@ describe('client-go', { skip: skipWithoutClient('client-go') }, () => {
     const server = await startServerForClients()
     try {
       const { code, stdout, stderr } = await runProgram(clientPath('client-go'), ['-kubeconfig', server.kubeconfig])
-      // It logs about its leader election on stderr.
+      // It logs leader election on stderr.
       deepEqual({ code, steps: stdout.trim().split('\n') }, { code: 0, steps }, stderr)
     } finally {
       await server.close()

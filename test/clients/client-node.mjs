@@ -1,5 +1,5 @@
-// What a user of @kubernetes/client-node does, against the API server of the kubeconfig in argv[2]; argv[3] is where the
-// library lies. Prints one line per step and ends with 1 at the first that goes wrong.
+// Typical steps of a user of @kubernetes/client-node, against the API server of the kubeconfig in argv[2]; argv[3] is the path of the
+// library. Prints one line per step and exits with 1 at the first failure.
 import { deepEqual, equal, match, rejects } from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -27,7 +27,7 @@ console.log('namespace')
 const seen = []
 const informer = k8s.makeInformer(config, `/api/v1/namespaces/${namespace}/secrets`, () => core.listNamespacedSecret({ namespace }))
 for (const type of ['add', 'update', 'delete']) informer.on(type, secret => seen.push(`${type} ${secret.metadata.name}`))
-// It tells of its own stop as an error.
+// The informer reports its own stop as an error.
 const unlessAborted = fail => error => error && error.name !== 'AbortError' && fail(error)
 informer.on(
   'error',

@@ -1,4 +1,4 @@
-/** @kubernetes/client-node, as it is: see client-node.mjs for what it does and expects. */
+/** @kubernetes/client-node: client-node.mjs has its steps and expectations. */
 import { deepEqual } from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'

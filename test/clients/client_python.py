@@ -1,4 +1,4 @@
-"""What a user of the official Python client does, against the API server of the kubeconfig in argv[1].
+"""Typical steps of a user of the official Python client, against the API server of the kubeconfig in argv[1].
 
 Prints one line per step; ends with a traceback at the first that goes wrong.
 """
@@ -51,7 +51,7 @@ assert core.read_namespaced_config_map("boat", NAMESPACE).data == {"oars": "4"}
 core.delete_namespaced_config_map("boat", NAMESPACE)
 refused(404, "NotFound", core.read_namespaced_config_map, "boat", NAMESPACE)
 follower.join(20)
-# Where the watch began decides whether it saw the change; it saw the end in any case.
+# Whether the watch saw the change depends on where it started; it saw the deletion in any case.
 assert seen[-1] == ("DELETED", "boat"), seen
 print("config map, watched")
 

@@ -2,19 +2,19 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startServer } from '../../src/kubernetes/server/index.ts'
-import { startPeer, whyNoPeer } from '../conformance/peer.ts'
+import { peerMissing, startPeer } from '../conformance/peer.ts'
 import { skipWithout } from '../support/run-program.ts'
 
 const directory = process.env.OARLOCK_CLIENTS_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'clients')
-/** kube-apiserver runs alone in these tests: what its controllers do (garbage, namespaces, volumes) does not happen there. */
+/** kube-apiserver runs without controllers in these tests: no garbage collection, namespace deletion or volume binding. */
 export const isAgainstPeer = process.env.OARLOCK_CLIENTS_AGAINST === 'kube-apiserver'
 
-/** Where `scripts/build-clients.sh` put a client. */
+/** The path of a client that `scripts/build-clients.sh` installed. */
 export const clientPath = (name: string): string => join(directory, name)
 
-/** What a test's `skip` takes: false when the client is there (and the peer, when the tests run against it), else the reason. */
+/** The `skip` option of a test: false if the client exists (and the peer, if the tests run against it), else the reason. */
 export function skipWithoutClient(name: string): string | false {
-  const whyNot = isAgainstPeer ? whyNoPeer() : undefined
+  const whyNot = isAgainstPeer ? peerMissing() : undefined
   if (whyNot) return whyNot
   if (name === 'kubectl') return skipWithout('kubectl')
   return existsSync(clientPath(name)) ? false : `${clientPath(name)} not found: run scripts/build-clients.sh`
@@ -23,8 +23,8 @@ export function skipWithoutClient(name: string): string | false {
 export type ClientsServer = { url: string; kubeconfig: string; directory: string; close(): Promise<void> }
 
 /**
- * The embedded server for real clients to talk to, on a port and in a directory of its own. With
- * `OARLOCK_CLIENTS_AGAINST=kube-apiserver` a real one instead: what these tests ask for must be right there too.
+ * Starts the embedded server on a free port, in a temporary directory. With `OARLOCK_CLIENTS_AGAINST=kube-apiserver` it starts a real
+ * kube-apiserver instead: the expectations of these tests must hold there too.
  */
 export async function startServerForClients(): Promise<ClientsServer> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-clients-'))

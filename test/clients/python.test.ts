@@ -1,4 +1,4 @@
-/** The official Python client, as it is: see client_python.py for what it does and expects. */
+/** The official Python client: client_python.py has its steps and expectations. */
 import { deepEqual } from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'

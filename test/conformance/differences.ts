@@ -1,9 +1,9 @@
-/** The lines of `expected` that are missing (`-`) and those of `got` that are new (`+`), in order; empty when they are equal. */
+/** The lines of `expected` that are missing (`-`) and those of `got` that are additional (`+`), in order; empty if both are equal. */
 export function differences(expected: string, got: string): string {
   if (expected === got) return ''
   const a = expected.split('\n')
   const b = got.split('\n')
-  // Longest common subsequence; answers are a few hundred lines at most.
+  // Longest common subsequence; responses have a few hundred lines at most.
   const lengths = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1))
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {

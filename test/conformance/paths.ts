@@ -1,6 +1,6 @@
 /**
- * Paths as a transcript writes them: `metadata.name`, `status.conditions[type=Ready].status`; `\.` is a dot in a key.
- * An array without a filter means each of its items; several paths are separated by spaces.
+ * Paths in transcripts: `metadata.name`, `status.conditions[type=Ready].status`; `\.` is a dot in a key. An array without a filter stands
+ * for each of its items; several paths are separated by spaces.
  */
 type Segment = { key: string } | { where: string; is: string }
 

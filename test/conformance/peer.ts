@@ -6,30 +6,30 @@ import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ask, groupsOf, makePool, type Target } from './target.ts'
+import { createPool, groupsOf, sendRequest, type Target } from './target.ts'
 
 const directory = process.env.OARLOCK_PEER_DIR ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'oarlock', 'peer')
 const etcd = join(directory, 'etcd')
 const apiserver = join(directory, 'kube-apiserver')
 const startTimeoutMs = 60_000
 
-/** What is missing to run the peer, or undefined. */
-export function whyNoPeer(): string | undefined {
+/** The reason why the peer cannot run; undefined if it can. */
+export function peerMissing(): string | undefined {
   const missing = [etcd, apiserver].filter(path => !existsSync(path))
   return missing.length > 0 ? `${missing.join(' and ')} not found: run scripts/build-peers.sh (needs Go)` : undefined
 }
 
 export type Peer = Target & {
-  /** etcd's and kube-apiserver's. */
+  /** The process IDs of etcd and kube-apiserver. */
   pids: number[]
 }
 
 /**
- * Starts etcd and kube-apiserver on free ports and directories of their own; `close` ends both and removes everything.
- * @param options.fsync true for measurements: etcd syncs every write to disk. Default false.
+ * Starts etcd and kube-apiserver on free ports, in a temporary directory. `close` ends both and removes the directory.
+ * @param options.fsync true for measurements: etcd syncs every write to disk. Default: false.
  */
 export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Promise<Peer> {
-  const missing = whyNoPeer()
+  const missing = peerMissing()
   if (missing) throw new Error(missing)
   const dir = mkdtempSync(join(tmpdir(), 'oarlock-peer-'))
   const processes: ChildProcess[] = []
@@ -48,7 +48,7 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
       if (child.exitCode !== null || child.signalCode !== null) continue
       const ended = once(child, 'exit')
       child.kill('SIGTERM')
-      // kube-apiserver waits for open watches for up to a minute; the data is thrown away anyway.
+      // kube-apiserver waits for open watches for up to a minute; its data is not needed any more.
       const timer = setTimeout(() => child.kill('SIGKILL'), 3_000)
       await ended
       clearTimeout(timer)
@@ -89,16 +89,16 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${join(dir, 'sa.pub')}`,
       `--service-account-signing-key-file=${join(dir, 'sa.key')}`,
-      // There is no kube-controller-manager that would make the `default` service account each pod would need.
+      // No kube-controller-manager runs that would create the `default` service account that each Pod needs.
       '--disable-admission-plugins=ServiceAccount',
       '--max-requests-inflight=0',
       '--max-mutating-requests-inflight=0',
       '--enable-priority-and-fairness=false',
-      // Alpha in 1.36; it changes nothing but what `shardSelector` does.
+      // Alpha in 1.36; it only enables `shardSelector`.
       '--feature-gates=ShardedListAndWatch=true',
     ])
     const url = `https://127.0.0.1:${securePort}`
-    const pool = makePool(url)
+    const pool = createPool(url)
     const target: Peer = {
       pids: processes.map(child => child.pid as number),
       url,
@@ -111,10 +111,12 @@ export async function startPeer({ fsync = false }: { fsync?: boolean } = {}): Pr
     }
     const deadlineMs = Date.now() + startTimeoutMs
     for (;;) {
-      if (server.exitCode !== null) throw new Error(`kube-apiserver ended with ${server.exitCode}:\n${output}`)
-      const ready = await ask(target, { method: 'GET', path: '/readyz', headers: { authorization: `Bearer peer-admin-token` } }).catch(
-        () => undefined,
-      )
+      if (server.exitCode !== null) throw new Error(`kube-apiserver exited with code ${server.exitCode}:\n${output}`)
+      const ready = await sendRequest(target, {
+        method: 'GET',
+        path: '/readyz',
+        headers: { authorization: `Bearer peer-admin-token` },
+      }).catch(() => undefined)
       if (ready?.code === 200) return target
       if (Date.now() > deadlineMs) throw new Error(`kube-apiserver was not ready within ${startTimeoutMs} ms: ${ready?.text}\n${output}`)
       await sleep(100)
@@ -138,7 +140,7 @@ async function freePorts(count: number): Promise<number[]> {
       const address = server.address()
       server.close()
       await once(server, 'close')
-      if (!address || typeof address === 'string') throw new Error('no port was given')
+      if (!address || typeof address === 'string') throw new Error('the listener has no port')
       return address.port
     }),
   )

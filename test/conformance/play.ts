@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
-import { Normaliser } from './normalise.ts'
+import { Normalizer } from './normalize.ts'
 import { valueAt } from './paths.ts'
-import { type Answer, ask, headerLists, type Target } from './target.ts'
+import { headerLists, type Response, sendRequest, type Target } from './target.ts'
 import type { Step, Transcript } from './transcript.ts'
 
 const patchTypes: Record<string, string> = {
@@ -11,25 +11,25 @@ const patchTypes: Record<string, string> = {
   'STRATEGIC-PATCH': 'application/strategic-merge-patch+json',
   APPLY: 'application/apply-patch+yaml',
 }
-// Printed when they are there: what a client acts on.
+// Headers that clients act on, printed if present.
 const shownHeaders = ['warning', 'allow', 'retry-after', 'location']
 const untilTimeoutMs = 5_000
 const eventTimeoutMs = 4_000
 
-/** Plays a transcript against a server; returns the normalised answers in the order of the steps. */
+/** Plays a transcript against a server; returns the normalized responses in the order of the steps. */
 export async function play(transcript: Transcript, target: Target): Promise<string[]> {
   const player = new Player(target, namespaceOf(transcript.file))
   try {
-    await player.makeNamespace()
-    const answers: string[] = []
-    for (const step of transcript.cases.flatMap(({ steps }) => steps)) answers.push(await player.step(step))
-    return answers
+    await player.createNamespace()
+    const responses: string[] = []
+    for (const step of transcript.cases.flatMap(({ steps }) => steps)) responses.push(await player.step(step))
+    return responses
   } finally {
     player.close()
   }
 }
 
-/** Every transcript has a namespace of its own, so that they can be played at the same time. */
+/** Every transcript has a namespace of its own, so that transcripts can be played concurrently. */
 function namespaceOf(file: string): string {
   return `t-${file
     .replace(/^.*cases\//, '')
@@ -40,7 +40,7 @@ function namespaceOf(file: string): string {
 class Player {
   readonly #target: Target
   readonly #variables: Record<string, string>
-  readonly #normaliser = new Normaliser()
+  readonly #normaliser = new Normalizer()
   readonly #watches = new Map<string, Watch>()
 
   constructor(target: Target, namespace: string) {
@@ -48,11 +48,11 @@ class Player {
     this.#variables = { NS: namespace }
   }
 
-  async makeNamespace(): Promise<void> {
+  async createNamespace(): Promise<void> {
     const body = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: this.#variables.NS } })
     const headers = { authorization: `Bearer ${this.#target.tokens.admin}`, 'content-type': 'application/json' }
-    const { code, text } = await ask(this.#target, { method: 'POST', path: '/api/v1/namespaces', headers, body })
-    if (code !== 201) throw new Error(`the namespace of the transcript was refused with ${code}: ${text}`)
+    const { code, text } = await sendRequest(this.#target, { method: 'POST', path: '/api/v1/namespaces', headers, body })
+    if (code !== 201) throw new Error(`creating the namespace of the transcript failed with ${code}: ${text}`)
   }
 
   close(): void {
@@ -74,50 +74,50 @@ class Player {
   }
 
   async #request(step: Step): Promise<string> {
-    const request = this.#makeRequest(step)
+    const request = this.#requestOf(step)
     const { until, save } = step.directives
     const deadlineMs = Date.now() + untilTimeoutMs
-    let answer = await ask(this.#target, request)
-    while (until && !isReached(answer, until) && Date.now() < deadlineMs) {
+    let response = await sendRequest(this.#target, request)
+    while (until && !isReached(response, until) && Date.now() < deadlineMs) {
       await sleep(20)
-      answer = await ask(this.#target, request)
+      response = await sendRequest(this.#target, request)
     }
     if (save) {
       for (const assignment of save.split(/, */)) {
         const [name = '', path = ''] = assignment.split(/ *= */)
-        this.#variables[name] = String(valueAt(parseJson(answer.text), path) ?? `no-${name}`)
+        this.#variables[name] = String(valueAt(parseJson(response.text), path) ?? `no-${name}`)
       }
     }
-    return this.#describe(answer, step)
+    return this.#describe(response, step)
   }
 
-  #makeRequest(step: Step): { method: string; path: string; headers: Record<string, string>; body?: string } {
+  #requestOf(step: Step): { method: string; path: string; headers: Record<string, string>; body?: string } {
     const headers: Record<string, string> = { 'user-agent': 'tester/1.0 (conformance)' }
-    const who = this.#fill(step.directives.as ?? 'admin')
-    if (who !== 'nobody') headers.authorization = `Bearer ${this.#target.tokens[who] ?? who}`
-    for (const [name, value] of step.headers) headers[name.toLowerCase()] = this.#fill(value)
+    const who = this.#substitute(step.directives.as ?? 'admin')
+    if (who !== 'anonymous') headers.authorization = `Bearer ${this.#target.tokens[who] ?? who}`
+    for (const [name, value] of step.headers) headers[name.toLowerCase()] = this.#substitute(value)
     const method = patchTypes[step.verb] ? 'PATCH' : step.verb === 'WATCH' ? 'GET' : step.verb
-    const path = this.#fill(step.verb === 'WATCH' ? step.target.replace(/^\S+ +/, '') : step.target)
-    this.#normaliser.given(path)
+    const path = this.#substitute(step.verb === 'WATCH' ? step.target.replace(/^\S+ +/, '') : step.target)
+    this.#normaliser.addRequest(path)
     if (!step.body) return { method, path, headers }
-    const body = this.#fill(step.body)
-    this.#normaliser.given(body)
+    const body = this.#substitute(step.body)
+    this.#normaliser.addRequest(body)
     headers['content-type'] ??= patchTypes[step.verb] ?? 'application/json'
     return { method, path, headers, body: bodyOf(body, headers['content-type'], step.directives.raw !== undefined) }
   }
 
-  #fill(text: string): string {
+  #substitute(text: string): string {
     return text.replace(/\$([A-Za-z]+)|\$\{([A-Za-z]+)\}/g, (whole, name, other) => this.#variables[name ?? other] ?? whole)
   }
 
-  #describe({ code, headers, text }: Answer, { directives }: Step): string {
+  #describe({ code, headers, text }: Response, { directives }: Step): string {
     const lines = [String(code)]
     const type = headers['content-type']?.[0]
     if (text !== '' && type !== 'application/json') lines.push(`Content-Type: ${type ?? ''}`)
     for (const name of shownHeaders) {
-      // One header with several values and several headers say the same.
+      // Several values of one header are equivalent to several headers.
       const values = (headers[name] ?? []).flatMap(value => (name === 'warning' ? value.split(/, (?=\d{3} )/) : value))
-      // kube-apiserver walks maps in random order, and warns in that order.
+      // kube-apiserver iterates over maps in random order, and warns in that order.
       for (const value of values.sort()) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
     }
     for (const name of (directives.show ?? '').match(/header:\S+/g) ?? []) {
@@ -136,15 +136,15 @@ class Player {
 
   async #openWatch(step: Step): Promise<string> {
     const name = step.target.split(' ')[0]!
-    const { method, path, headers } = this.#makeRequest(step)
+    const { method, path, headers } = this.#requestOf(step)
     const response = await this.#target.pool.request({ method: method as 'GET', path, headers })
-    const answer: Answer = { code: response.statusCode, headers: headerLists(response.headers), text: '' }
-    if (response.statusCode !== 200) answer.text = await response.body.text()
+    const opened: Response = { code: response.statusCode, headers: headerLists(response.headers), text: '' }
+    if (response.statusCode !== 200) opened.text = await response.body.text()
     else this.#watches.set(name, new Watch(response.body))
-    return this.#describe(answer, step)
+    return this.#describe(opened, step)
   }
 
-  /** `EVENTS name 3` waits for three events, `EVENTS name end` for the end of the stream, `EVENTS name none` shows that none comes. */
+  /** `EVENTS name 3` waits for three events, `EVENTS name end` for the end of the stream, `EVENTS name none` verifies that none arrives. */
   async #readEvents({ target, directives }: Step): Promise<string> {
     const [name = '', count = '1'] = target.split(' ')
     const watch = this.#watches.get(name)
@@ -156,21 +156,21 @@ class Player {
       const line = await watch.next(deadlineMs - Date.now())
       if (line === undefined) break
       const event = parseJson(line)
-      // They come when the server likes; only the one that ends the initial events has its place.
+      // The time of bookmarks is up to the server, except for the one that ends the initial events.
       if (count !== 'end' && isPlainBookmark(event)) continue
       events.push(event === undefined ? line : this.#normaliser.event(event, { show: directives.show, hide: directives.hide }))
     }
-    if (events.length < wanted) events.push(watch.isOver ? '(the stream ended)' : '(nothing more)')
+    if (events.length < wanted) events.push(watch.hasEnded ? '(the stream ended)' : '(nothing more)')
     return events.join('\n')
   }
 }
 
-/** Lines of a response as they come. */
+/** The lines of a response as they arrive. */
 class Watch {
   readonly #body: AsyncIterable<Uint8Array> & { destroy(): unknown }
   readonly #lines: string[] = []
   #wake: () => void = () => {}
-  isOver = false
+  hasEnded = false
 
   constructor(body: AsyncIterable<Uint8Array> & { destroy(): unknown }) {
     this.#body = body
@@ -188,15 +188,15 @@ class Watch {
         if (this.#lines.length > 0) this.#wake()
       }
     } catch {
-      // Closed by us, or cut by the server: both are an end.
+      // Closed by the client or by the server: both end the stream.
     }
     if (rest) this.#lines.push(rest)
-    this.isOver = true
+    this.hasEnded = true
     this.#wake()
   }
 
   async next(timeoutMs: number): Promise<string | undefined> {
-    if (this.#lines.length === 0 && !this.isOver && timeoutMs > 0) {
+    if (this.#lines.length === 0 && !this.hasEnded && timeoutMs > 0) {
       const stop = new AbortController()
       const woken = new Promise<void>(resolve => {
         this.#wake = resolve
@@ -213,12 +213,12 @@ class Watch {
 }
 
 function bodyOf(text: string, contentType: string, isRaw: boolean): string {
-  // JSON is sent as it stands (duplicate keys and all), YAML only where the server is to read YAML.
+  // JSON is sent unchanged (with duplicate keys); YAML only if the server is to parse YAML.
   if (isRaw || /^[[{"]/.test(text) || contentType.includes('yaml')) return text
   return JSON.stringify(parse(text))
 }
 
-function isReached({ code, text }: Answer, until: string): boolean {
+function isReached({ code, text }: Response, until: string): boolean {
   if (/^\d+$/.test(until)) return code === Number(until)
   const [path = '', expected = ''] = until.split(/ = /)
   return String(valueAt(parseJson(text), path)) === expected

@@ -1,33 +1,33 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { startOurs } from './ours.ts'
-import { casesWith, findTranscripts, nameOf, playAll, verdict } from './suite.ts'
-import { summarise, summaryInReadme } from './summary.ts'
+import { startEmbeddedServer } from './embedded-server.ts'
+import { casesWithResponses, findTranscripts, nameOf, playAll, unexpectedDifference } from './suite.ts'
+import { summarize, summaryInReadme } from './summary.ts'
 import { parseTranscript, printTranscript } from './transcript.ts'
 
-// The recorded answers of a real kube-apiserver, asked of ours. Needs no Go; `run.ts record` makes them anew.
+// Plays the recorded conversations with a real kube-apiserver against the embedded server. Needs no Go; `run.ts record` records them again.
 
-const ours = await startOurs()
-after(() => ours.close())
+const embedded = await startEmbeddedServer()
+after(() => embedded.close())
 const transcripts = findTranscripts()
-const answers = await playAll(transcripts, ours)
+const responses = await playAll(transcripts, embedded)
 
 transcripts.forEach((transcript, i) => {
-  for (const [{ title }, steps] of casesWith(transcript, answers[i]!)) {
+  for (const [{ title }, steps] of casesWithResponses(transcript, responses[i]!)) {
     test(`${nameOf(transcript)}: ${title}`, () => {
-      for (const [step, answer] of steps) {
-        const wrong = verdict(step, answer)
+      for (const [step, response] of steps) {
+        const wrong = unexpectedDifference(step, response)
         assert.ok(!wrong, `${step.verb} ${step.target}\n${wrong}`)
       }
     })
   }
 })
 
-test('the README counts the cases as they are', () => {
-  assert.equal(summaryInReadme(), summarise(transcripts), 'run `node test/conformance/run.ts accept`')
+test('the summary in the README is up to date', () => {
+  assert.equal(summaryInReadme(), summarize(transcripts), 'run `node test/conformance/run.ts accept`')
 })
 
-test('a transcript is written as it was read', () => {
+test('printing a parsed transcript returns its text', () => {
   for (const transcript of transcripts) {
     const text = printTranscript(transcript)
     assert.equal(printTranscript(parseTranscript(transcript.file, text)), text)

@@ -1,8 +1,8 @@
 import { differences } from './differences.ts'
-import { startOurs } from './ours.ts'
-import { startPeer, whyNoPeer } from './peer.ts'
-import { casesWith, findTranscripts, nameOf, playAll, verdict } from './suite.ts'
-import { summarise, writeSummary } from './summary.ts'
+import { startEmbeddedServer } from './embedded-server.ts'
+import { peerMissing, startPeer } from './peer.ts'
+import { casesWithResponses, findTranscripts, nameOf, playAll, unexpectedDifference } from './suite.ts'
+import { summarize, writeSummary } from './summary.ts'
 import { type Transcript, writeTranscript } from './transcript.ts'
 
 // node test/conformance/run.ts record|compare|replay|accept|count [PART OF A FILE NAME…]: see README.md.
@@ -18,91 +18,91 @@ switch (mode) {
     process.exitCode = await compare()
     break
   case 'replay':
-    process.exitCode = report(transcripts, await playAgainst(startOurs))
+    process.exitCode = report(transcripts, await playAgainst(startEmbeddedServer))
     break
   case 'accept':
-    accept(await playAgainst(startOurs))
+    acceptDifferences(await playAgainst(startEmbeddedServer))
     break
   case 'count':
-    console.log(summarise(transcripts))
+    console.log(summarize(transcripts))
     break
   default:
     console.error(`unknown mode ${JSON.stringify(mode ?? '')}: use record, compare, replay, accept or count`)
     process.exitCode = 2
 }
 
-/** Writes the answers of a real kube-apiserver into the transcripts. */
+/** Writes the responses of a real kube-apiserver into the transcripts. */
 async function record(): Promise<number> {
-  const missing = whyNoPeer()
+  const missing = peerMissing()
   if (missing) {
     console.error(`record: ${missing}`)
     return 1
   }
-  const answers = await playAgainst(startPeer)
-  forEachStep(answers, (step, answer) => {
-    step.answer = answer
+  const responses = await playAgainst(startPeer)
+  forEachStep(responses, (step, response) => {
+    step.response = response
   })
   for (const transcript of transcripts) writeTranscript(transcript)
   return 0
 }
 
-/** A real kube-apiserver against what is recorded, then ours against the real one. */
+/** Compares a real kube-apiserver with the recording, then the embedded server with the real one. */
 async function compare(): Promise<number> {
-  const missing = whyNoPeer()
+  const missing = peerMissing()
   if (missing) {
-    console.log(`conformance: comparison skipped: ${missing}`)
+    console.log(`compare: skipped: ${missing}`)
     return 0
   }
-  const theirs = await playAgainst(startPeer)
-  // kube-apiserver decides from caches that follow its writes; what it says otherwise than recorded counts when a fresh one says it too.
-  const doubtful = transcripts.filter((transcript, i) =>
-    transcript.cases.flatMap(({ steps }) => steps).some((step, j) => differences(step.answer, theirs[i]![j]!)),
+  const peerResponses = await playAgainst(startPeer)
+  // kube-apiserver decides from caches that lag behind its writes, so a change counts only if a fresh kube-apiserver confirms it.
+  const changedTranscripts = transcripts.filter((transcript, i) =>
+    transcript.cases.flatMap(({ steps }) => steps).some((step, j) => differences(step.response, peerResponses[i]![j]!)),
   )
-  const again = doubtful.length > 0 ? await playAgainst(startPeer, doubtful) : []
-  doubtful.forEach((transcript, i) => {
-    theirs[transcripts.indexOf(transcript)] = again[i]!
+  const again = changedTranscripts.length > 0 ? await playAgainst(startPeer, changedTranscripts) : []
+  changedTranscripts.forEach((transcript, i) => {
+    peerResponses[transcripts.indexOf(transcript)] = again[i]!
   })
   let changed = 0
-  forEachStep(theirs, (step, answer, where) => {
-    const found = differences(step.answer, answer)
+  forEachStep(peerResponses, (step, response, where) => {
+    const found = differences(step.response, response)
     if (found) {
       changed++
-      console.log(`the recording is out of date: ${where}\n${found}\n`)
+      console.log(`recording out of date: ${where}\n${found}\n`)
     }
-    step.answer = answer
+    step.response = response
   })
-  return report(transcripts, await playAgainst(startOurs)) || (changed > 0 ? 1 : 0)
+  return report(transcripts, await playAgainst(startEmbeddedServer)) || (changed > 0 ? 1 : 0)
 }
 
-/** Writes how our answers differ into the transcripts; a difference without a reason gets "not yet". */
-function accept(answers: string[][]): void {
-  forEachStep(answers, (step, answer) => {
-    const lines = differences(step.answer, answer)
+/** Writes the differences of the embedded server into the transcripts; a difference without a reason gets "not yet". */
+function acceptDifferences(responses: string[][]): void {
+  forEachStep(responses, (step, response) => {
+    const lines = differences(step.response, response)
     step.differs = lines ? { reason: step.differs?.reason ?? 'not yet', lines } : undefined
   })
   for (const transcript of transcripts) writeTranscript(transcript)
-  writeSummary(summarise(findTranscripts()))
+  writeSummary(summarize(findTranscripts()))
 }
 
-function report(of: readonly Transcript[], answers: string[][]): number {
+function report(of: readonly Transcript[], responses: string[][]): number {
   let wrong = 0
   let cases = 0
   of.forEach((transcript, i) => {
-    for (const [{ title }, steps] of casesWith(transcript, answers[i]!)) {
+    for (const [{ title }, steps] of casesWithResponses(transcript, responses[i]!)) {
       cases++
-      for (const [step, answer] of steps) {
-        const found = verdict(step, answer)
+      for (const [step, response] of steps) {
+        const found = unexpectedDifference(step, response)
         if (!found) continue
         wrong++
         console.log(`${nameOf(transcript)}: ${title}\n  ${step.verb} ${step.target}\n${found.replace(/^/gm, '    ')}\n`)
       }
     }
   })
-  console.log(`${cases} cases, ${wrong} answers are not as the transcripts say`)
+  console.log(`${cases} cases, ${wrong} unexpected responses`)
   return wrong > 0 ? 1 : 0
 }
 
-async function playAgainst(start: typeof startOurs, these = transcripts): Promise<string[][]> {
+async function playAgainst(start: typeof startEmbeddedServer, these = transcripts): Promise<string[][]> {
   const target = await start()
   try {
     return await playAll(these, target)
@@ -112,12 +112,12 @@ async function playAgainst(start: typeof startOurs, these = transcripts): Promis
 }
 
 function forEachStep(
-  answers: string[][],
-  visit: (step: Transcript['cases'][number]['steps'][number], answer: string, where: string) => void,
+  responses: string[][],
+  visit: (step: Transcript['cases'][number]['steps'][number], response: string, where: string) => void,
 ): void {
   transcripts.forEach((transcript, i) => {
-    for (const [{ title }, steps] of casesWith(transcript, answers[i]!)) {
-      for (const [step, answer] of steps) visit(step, answer, `${nameOf(transcript)}: ${title}: ${step.verb} ${step.target}`)
+    for (const [{ title }, steps] of casesWithResponses(transcript, responses[i]!)) {
+      for (const [step, response] of steps) visit(step, response, `${nameOf(transcript)}: ${title}: ${step.verb} ${step.target}`)
     }
   })
 }

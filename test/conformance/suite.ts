@@ -6,7 +6,7 @@ import type { Target } from './target.ts'
 import { type Case, readTranscript, type Step, type Transcript } from './transcript.ts'
 
 const directory = import.meta.dirname
-const filesAtOnce = 6
+const concurrency = 6
 
 export function findTranscripts(wanted: readonly string[] = []): Transcript[] {
   return globSync(join(directory, 'cases', '**', '*.txt'))
@@ -18,39 +18,42 @@ export function findTranscripts(wanted: readonly string[] = []): Transcript[] {
 export const nameOf = ({ file }: Transcript): string => relative(join(directory, 'cases'), file).replace(/\.txt$/, '')
 
 /**
- * Plays transcripts, some at a time; answers in the order of the transcripts. What says at its head that it is played alone
- * changes defaults of the whole server: it comes after all others.
+ * Plays transcripts concurrently; returns the responses in the order of the transcripts. A transcript whose head contains "Played alone"
+ * changes defaults of the whole server; it is played after all others.
  */
 export async function playAll(transcripts: readonly Transcript[], target: Target): Promise<string[][]> {
-  const answers: string[][] = []
-  const places = [...transcripts.keys()]
+  const responses: string[][] = []
+  const indexes = [...transcripts.keys()]
   const isAlone = (at: number) => transcripts[at]!.intro.includes('Played alone')
-  const playThem = async (waiting: number[], atOnce: number) => {
-    const work = async () => {
-      for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) answers[at] = await play(transcripts[at]!, target)
+  const playIndexes = async (waiting: number[], atOnce: number) => {
+    const worker = async () => {
+      for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) responses[at] = await play(transcripts[at]!, target)
     }
-    await Promise.all(Array.from({ length: atOnce }, work))
+    await Promise.all(Array.from({ length: atOnce }, worker))
   }
-  await playThem(
-    places.filter(at => !isAlone(at)),
-    filesAtOnce,
+  await playIndexes(
+    indexes.filter(at => !isAlone(at)),
+    concurrency,
   )
-  await playThem(places.filter(isAlone), 1)
-  return answers
+  await playIndexes(indexes.filter(isAlone), 1)
+  return responses
 }
 
-/** What is wrong with our answer to a step: it differs where it should not, or no longer as the transcript says. */
-export function verdict(step: Step, ours: string): string | undefined {
-  const found = differences(step.answer, ours)
+/**
+ * The unexpected difference of a response of the embedded server, or undefined: it differs from the recording, or not in the way that the
+ * transcript accepts.
+ */
+export function unexpectedDifference(step: Step, embedded: string): string | undefined {
+  const found = differences(step.response, embedded)
   if (!step.differs) return found || undefined
   if (found === step.differs.lines) return undefined
   return found
-    ? `differs in another way than the transcript says (${step.differs.reason}):\n${found}`
-    : `agrees now, though the transcript says: differs: ${step.differs.reason}`
+    ? `differs in another way than recorded (${step.differs.reason}):\n${found}`
+    : `agrees, but the transcript records a difference: ${step.differs.reason}`
 }
 
-/** Each case with the answers to its steps. */
-export function* casesWith(transcript: Transcript, answers: readonly string[]): Generator<[Case, [Step, string][]]> {
+/** The cases with the responses to their steps. */
+export function* casesWithResponses(transcript: Transcript, responses: readonly string[]): Generator<[Case, [Step, string][]]> {
   let at = 0
-  for (const found of transcript.cases) yield [found, found.steps.map(step => [step, answers[at++] ?? ''])]
+  for (const found of transcript.cases) yield [found, found.steps.map(step => [step, responses[at++] ?? ''])]
 }

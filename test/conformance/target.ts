@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 
-/** Who asks in transcripts (`as:`), and the group of each. */
+/** The users of transcripts (`as:`) and their groups. */
 export const groupsOf: Readonly<Record<string, string>> = {
   admin: 'system:masters',
   alice: 'devs',
@@ -9,32 +9,32 @@ export const groupsOf: Readonly<Record<string, string>> = {
   dave: 'ops',
 }
 
-/** A server that transcripts are played against. */
+/** A server against which transcripts are played. */
 export type Target = {
   /** Such as `https://127.0.0.1:6443`. */
   url: string
-  /** Tokens by the name a transcript uses in `as:`; `admin` is the default. */
+  /** Tokens by the name that a transcript uses in `as:`; the default is `admin`. */
   tokens: Record<string, string>
   pool: Pool
   close(): Promise<void>
 }
 
-export type Answer = { code: number; headers: Record<string, string[]>; text: string }
+export type Response = { code: number; headers: Record<string, string[]>; text: string }
 
-export function makePool(url: string): Pool {
-  // What is compared is what the servers say; who they are is for other tests.
+export function createPool(url: string): Pool {
+  // Responses are compared here; certificates are tested elsewhere.
   return new Pool(url, { connect: { rejectUnauthorized: false }, connections: 64, bodyTimeout: 0, headersTimeout: 8_000 })
 }
 
-export async function ask(
+export async function sendRequest(
   target: Target,
   request: { method: string; path: string; headers: Record<string, string>; body?: string },
-): Promise<Answer> {
+): Promise<Response> {
   try {
     const response = await target.pool.request({ ...request, method: request.method as 'GET', body: request.body })
     return { code: response.statusCode, headers: headerLists(response.headers), text: await response.body.text() }
   } catch (error) {
-    // To leave a request unanswered is an answer too, and a transcript may show it.
+    // No response is a result too, and a transcript may contain it.
     return { code: 0, headers: {}, text: `(no answer: ${error instanceof Error ? error.message : error})` }
   }
 }

@@ -1,25 +1,25 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 
 /**
- * A transcript is a conversation with an API server that a person can read and write; the README draws it.
- * `parseTranscript` and `printTranscript` are each other's inverse, so that recording changes only the answers.
+ * A transcript is a readable conversation with an API server; the README describes its syntax. `printTranscript(parseTranscript(text))` is
+ * `text`, so that recording changes only the responses.
  */
 export type Transcript = { file: string; intro: string; cases: Case[] }
 
-/** A heading and what is said below it. Cases of a file follow each other: what one makes, the next one finds. */
+/** A heading and its steps. The cases of a file are played in order and share a namespace. */
 export type Case = { title: string; comment: string; steps: Step[] }
 
 export type Step = {
   /** An HTTP method, or one of the verbs in `verbs`. */
   verb: string
-  /** What follows the verb: a path, or the name of a watch. */
+  /** The path, or the name of a watch. */
   target: string
   headers: [name: string, value: string][]
   directives: Partial<Record<Directive, string>>
   body: string
-  /** What kube-apiserver answered, normalised. */
-  answer: string
-  /** Why ours answers something else, and the lines that differ. */
+  /** The normalized response of kube-apiserver. */
+  response: string
+  /** Why the embedded server responds differently, and the lines that differ. */
   differs?: { reason: string; lines: string }
 }
 
@@ -27,7 +27,7 @@ const directives = ['as', 'show', 'hide', 'save', 'until', 'raw'] as const
 export type Directive = (typeof directives)[number]
 
 const stepLine = /^(GET|HEAD|OPTIONS|POST|PUT|DELETE|PATCH|JSON-PATCH|MERGE-PATCH|STRATEGIC-PATCH|APPLY|WATCH|EVENTS|CLOSE)(?: +(\S.*))?$/
-const answerLine = '----'
+const responseLine = '----'
 const differsLine = /^---- differs: (.+)$/
 
 export function readTranscript(file: string): Transcript {
@@ -53,16 +53,16 @@ export function parseTranscript(file: string, text: string): Transcript {
   }
   const readStep = (): Step => {
     const [, verb = '', target = ''] = stepLine.exec(lines[at++]!)!
-    const step: Step = { verb, target: target.trim(), headers: [], directives: {}, body: '', answer: '' }
-    for (; at < lines.length && lines[at] !== '' && lines[at] !== answerLine; at++) {
+    const step: Step = { verb, target: target.trim(), headers: [], directives: {}, body: '', response: '' }
+    for (; at < lines.length && lines[at] !== '' && lines[at] !== responseLine; at++) {
       const [, name = '', value = ''] = /^([A-Za-z-]+): *(.*)$/.exec(lines[at]!) ?? fail('expected "Header: value", an empty line or ----')
       if (isDirective(name)) step.directives[name] = value
       else step.headers.push([name, value])
     }
-    step.body = take(line => line === answerLine || stepLine.test(line) || isHeading(line))
-    if (lines[at] !== answerLine) return step
+    step.body = take(line => line === responseLine || stepLine.test(line) || isHeading(line))
+    if (lines[at] !== responseLine) return step
     at++
-    step.answer = take(line => isHeading(line) || stepLine.test(line) || differsLine.test(line))
+    step.response = take(line => isHeading(line) || stepLine.test(line) || differsLine.test(line))
     const differs = differsLine.exec(lines[at] ?? '')
     if (differs) {
       at++
@@ -93,7 +93,7 @@ export function printTranscript({ intro, cases }: Transcript): string {
       for (const name of directives) if (step.directives[name] !== undefined) head.push(`${name}: ${step.directives[name]}`.trim())
       let text = head.join('\n')
       if (step.body) text += `\n\n${step.body}`
-      text += `\n${answerLine}\n${step.answer}`
+      text += `\n${responseLine}\n${step.response}`
       if (step.differs) text += `\n---- differs: ${step.differs.reason}\n${step.differs.lines}`
       parts.push(text.trimEnd())
     }

@@ -145,7 +145,7 @@ describe('service accounts', () => {
   })
 
   test('a token Secret of an account that does not exist is deleted', async () => {
-    const annotations = { 'kubernetes.io/service-account.name': 'nobody' }
+    const annotations = { 'kubernetes.io/service-account.name': 'missing' }
     const path = '/api/v1/namespaces/default/secrets'
     await make(path, { metadata: { name: 'lost', annotations }, type: 'kubernetes.io/service-account-token' })
     await eventually(async () => (await call(`${path}/lost`)).code === 404, 'no Secret')

@@ -115,7 +115,7 @@ test('agrees with a naive count on what to reject and on the usage, with pending
           const status = quotas.status(namespace, name)
           const used = Object.fromEntries(Object.entries(status?.used ?? {}).map(([limit, amount]) => [limit, Number.parseInt(amount, 10)]))
           assert.deepEqual(used, naive(model.values(), namespace))
-          assert.deepEqual(status, new Quotas(store).status(namespace, name), 'as counted anew')
+          assert.deepEqual(status, new Quotas(store).status(namespace, name), 'equals a new count')
         }
       } finally {
         await store.close()

@@ -19,12 +19,16 @@ function secret(crt: string, privateKey: string, type = 'kubernetes.io/tls'): Ku
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a' } as KubeObject['metadata'], type, data }
 }
 
-for (const { what, object, says } of [
-  { what: 'a pair', object: secret(certificate, key), says: [] },
-  { what: 'the key of another', object: secret(certificate, otherKey), says: ['tls: private key does not match public key'] },
-  { what: 'no PEM', object: secret('a', 'b'), says: ['tls: failed to find any PEM data in certificate input'] },
-  { what: 'no key', object: secret(certificate, ''), says: ['tls: failed to find any PEM data in key input'] },
-  { what: 'another type', object: secret('a', 'b', 'Opaque'), says: [] },
+for (const { what, object, warnings } of [
+  { what: 'a pair', object: secret(certificate, key), warnings: [] },
+  {
+    what: 'the key of another certificate',
+    object: secret(certificate, otherKey),
+    warnings: ['tls: private key does not match public key'],
+  },
+  { what: 'no PEM', object: secret('a', 'b'), warnings: ['tls: failed to find any PEM data in certificate input'] },
+  { what: 'no key', object: secret(certificate, ''), warnings: ['tls: failed to find any PEM data in key input'] },
+  { what: 'another type', object: secret('a', 'b', 'Opaque'), warnings: [] },
 ]) {
-  test(`warnings about ${what}`, () => assert.deepEqual(tlsWarnings(object), says))
+  test(`warnings about ${what}`, () => assert.deepEqual(tlsWarnings(object), warnings))
 }

@@ -4,19 +4,19 @@ import { dropPaths, keepPaths } from './paths.ts'
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 type JsonObject = { [key: string]: Json }
 
-/** Which paths of a body count; all by default. */
-export type Choice = { show?: string; hide?: string }
+/** The paths of a body that are compared; default: all. */
+export type PathFilter = { show?: string; hide?: string }
 
 const dayMs = 86_400_000
 const firstKeys = ['type', 'apiVersion', 'kind', 'metadata', 'name', 'namespace', 'generateName']
 const uidPattern = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
 
 /**
- * Turns bodies of one transcript into text that is the same for each server and each run: what is random or counts
- * becomes a word that still shows sameness and order. `<uid a>` is the uid of the object called a (`<uid a 2>` of the
- * next one of that name), `<rv a 3>` the third resourceVersion it was seen with.
+ * Converts the bodies of one transcript to text that does not depend on the server or the run: random and counted values become
+ * placeholders that preserve identity and order. `<uid a>` is the UID of the object a (`<uid a 2>` of the next object of that name), `<rv a
+ * 3>` its third resourceVersion.
  */
-export class Normaliser {
+export class Normalizer {
   readonly #uids = new Map<string, string>()
   readonly #revisions = new Map<string, string>()
   readonly #seen = new Map<string, number>()
@@ -25,14 +25,14 @@ export class Normaliser {
   #isCollection = false
   #isBookmark = false
 
-  /** A request that is about to be sent: what it names itself needs no word. */
-  given(text: string): void {
+  /** Registers a request: values that it contains are not replaced. */
+  addRequest(text: string): void {
     for (const [uid] of text.matchAll(uidPattern)) if (!this.#uids.has(uid)) this.#uids.set(uid, uid)
     for (const [, prefix] of text.matchAll(/"?generateName"?: *"?([^\s",}]+)/g)) this.#generatedNames.add(prefix!)
   }
 
-  /** A JSON body as YAML with sorted keys. */
-  body(value: unknown, choice: Choice): string {
+  /** Formats a JSON body as YAML with sorted keys. */
+  body(value: unknown, choice: PathFilter): string {
     this.#isCollection = isCollection(value)
     this.#isBookmark = false
     let normal = sortCauses(this.#value(value as Json, [], this.#isCollection))
@@ -41,8 +41,8 @@ export class Normaliser {
     return toYaml(normal)
   }
 
-  /** One event of a watch. */
-  event(event: unknown, choice: Choice): string {
+  /** Formats an event of a watch. */
+  event(event: unknown, choice: PathFilter): string {
     const { type, object } = event as { type?: string; object?: Json }
     if (type === undefined || object === undefined) return `(no event)\n${this.body(event, {}).replace(/^/gm, '  ')}`
     this.#isBookmark = type === 'BOOKMARK'
@@ -62,7 +62,7 @@ export class Normaliser {
       .replace(/\bhash=[0-9A-F]{16,}/g, 'hash=<hash>')
       .replace(/(too old resource version: \S+ )\(\d+\)/, '$1(<rv>)')
       .replace(/(\\?"resourceVersion\\?":\\?")\d+/g, '$1<rv>')
-      .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, time => (isNow(time) ? '<time>' : time))
+      .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, time => (isCurrent(time) ? '<time>' : time))
     for (const prefix of this.#generatedNames) {
       text = text.replace(new RegExp(`${RegExp.escape(prefix)}[bcdfghjklmnpqrstvwxz2456789]{5}(?![a-z0-9])`, 'g'), `${prefix}<5>`)
     }
@@ -77,7 +77,7 @@ export class Normaliser {
     }
     if (value.kind === 'Table' && 'columnDefinitions' in value) return this.#table(value, path)
     const result: JsonObject = {}
-    // Objects before lists: the revision of a list is told by those of its items.
+    // Objects before lists: the revision of a list is compared with those of its items.
     for (const key of Object.keys(value).sort(byKey).reverse()) {
       if (key === 'managedFields' && path.at(-1) === 'metadata') {
         if (!quiet) result[key] = managers(value[key]!)
@@ -87,7 +87,7 @@ export class Normaliser {
     return result
   }
 
-  /** Learns the identity of an object before anything that may mention it is written. */
+  /** Registers the identity of an object before anything that refers to it is formatted. */
   #metadata(metadata: Json, path: string[], quiet: boolean): Json {
     const { name, uid, resourceVersion } = (metadata ?? {}) as JsonObject
     if (typeof name === 'string' && typeof uid === 'string') {
@@ -145,13 +145,13 @@ export class Normaliser {
 
   #revision(value: string, isTop: boolean): string {
     if (value === '' || value === '0') return value
-    // The revision of a list or bookmark moves with everything the server does: only its place counts.
+    // The revision of a list or bookmark changes with every write: only its order is compared.
     if (this.#isBookmark || (isTop && this.#isCollection)) return Number(value) >= this.#newest ? '<now>' : '<past>'
     return this.#revisions.get(value) ?? '<rv>'
   }
 }
 
-/** kube-apiserver walks the fields of a custom resource in random order, so the order in which it names mistakes means nothing. */
+/** kube-apiserver visits the fields of a custom resource in random order, so the order of its errors is not compared. */
 function sortCauses(status: Json): Json {
   if (typeof status !== 'object' || status === null || Array.isArray(status) || status.reason !== 'Invalid') return status
   const details = status.details as { causes?: { field?: string; message: string }[] } | undefined
@@ -170,7 +170,7 @@ function sortCauses(status: Json): Json {
 }
 
 function managers(entries: Json): Json {
-  // Kubernetes sorts them by time, in seconds: what comes first depends on when the test ran.
+  // Kubernetes sorts them by time in seconds, so their order depends on when the test ran.
   const texts = (entries as JsonObject[]).map(({ manager, operation, apiVersion, subresource, fieldsV1 }) => {
     const of = subresource ? ` of ${subresource}` : ''
     return `${manager} ${operation} ${apiVersion}${of}: ${leaves((fieldsV1 ?? {}) as JsonObject, '').join(', ')}`
@@ -219,7 +219,7 @@ function isCollection(value: unknown): boolean {
   return typeof value === 'object' && value !== null && ('items' in value || 'rows' in value)
 }
 
-/** Times of this run are not the same in the next; those that a case wrote itself are. */
-function isNow(time: string): boolean {
+/** Whether a time is of this run, and not one that a case wrote. */
+function isCurrent(time: string): boolean {
   return Math.abs(Date.parse(time) - Date.now()) < dayMs
 }

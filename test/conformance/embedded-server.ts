@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { startServer } from '../../src/kubernetes/server/index.ts'
-import { groupsOf, makePool, type Target } from './target.ts'
+import { createPool, groupsOf, type Target } from './target.ts'
 
-/** Starts the embedded server in this process, on a directory that is removed at the end. */
-export async function startOurs(): Promise<Target> {
+/** Starts the embedded server in this process, in a temporary directory. */
+export async function startEmbeddedServer(): Promise<Target> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-conformance-'))
   const server = await startServer({ dataDir, listen: { port: 0 }, storage: { synchronous: 'OFF' }, namespaceDefaults: false })
-  const pool = makePool(server.url)
+  const pool = createPool(server.url)
   const config: { users: { user: { token: string } }[] } = parse(readFileSync(server.kubeconfigPath, 'utf8'))
   const others = Object.entries(groupsOf).filter(([name]) => name !== 'admin')
   return {
