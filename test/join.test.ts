@@ -72,7 +72,7 @@ describe('workers that join', () => {
     )
 
   /** A client with a worker's credential: what an attacker on the machine of a worker could do. */
-  async function captured(
+  async function compromisedWorker(
     name: string,
     terms: string[] = [],
     labels?: Record<string, string>,
@@ -101,7 +101,11 @@ describe('workers that join', () => {
     return await admin.resource(runResource).patchStatus(run.metadata.name, { status: { phase: 'Assigned' } }, { namespace })
   }
 
-  const refused = async (what: string, attempt: () => Promise<unknown>, reasons: readonly string[] = ['Forbidden']): Promise<void> => {
+  const expectRejected = async (
+    what: string,
+    attempt: () => Promise<unknown>,
+    reasons: readonly string[] = ['Forbidden'],
+  ): Promise<void> => {
     await rejects(attempt, (error: unknown) => {
       ok(isReason(error, ...(reasons as ['Forbidden'])), `${what}: ${(error as Error).message}`)
       return true
@@ -164,7 +168,7 @@ describe('workers that join', () => {
   })
 
   test('a compromised worker can access only what its own Runs reference', async () => {
-    const { worker, client, credential } = await captured('spy')
+    const { worker, client, credential } = await compromisedWorker('spy')
     const own = await assignRun('shop', 'own', worker, 'own-secret')
     const foreign = await assignRun('shop', 'foreign', 'other-worker', 'foreign-secret')
     const secrets = client.resource(secretResource)
@@ -172,29 +176,29 @@ describe('workers that join', () => {
     await eventually(async () => await secrets.get('own-secret', { namespace: 'shop' }).catch(() => undefined), 'its own Secret')
     equal((await runs.get(own.metadata.name, { namespace: 'shop' })).spec.workerName, worker)
 
-    await refused("another Run's Secret", () => secrets.get('foreign-secret', { namespace: 'shop' }))
-    await refused('all Secrets', () => secrets.listAll({ namespace: 'shop' }))
-    await refused('join tokens', () => secrets.listAll({ namespace: systemNamespace }))
-    await refused('another Run', () => runs.get(foreign.metadata.name, { namespace: 'shop' }))
-    await refused('all Runs', () => runs.listAll())
-    await refused("another's Runs", () => runs.listAll({ fieldSelector: 'spec.workerName=other-worker' }))
-    await refused("another Run's status", () =>
+    await expectRejected("another Run's Secret", () => secrets.get('foreign-secret', { namespace: 'shop' }))
+    await expectRejected('all Secrets', () => secrets.listAll({ namespace: 'shop' }))
+    await expectRejected('join tokens', () => secrets.listAll({ namespace: systemNamespace }))
+    await expectRejected('another Run', () => runs.get(foreign.metadata.name, { namespace: 'shop' }))
+    await expectRejected('all Runs', () => runs.listAll())
+    await expectRejected("another's Runs", () => runs.listAll({ fieldSelector: 'spec.workerName=other-worker' }))
+    await expectRejected("another Run's status", () =>
       runs.patchStatus(foreign.metadata.name, { status: { phase: 'Succeeded' } }, { namespace: 'shop' }),
     )
-    await refused('to give itself a Run', () =>
+    await expectRejected('to give itself a Run', () =>
       runs.patch(foreign.metadata.name, { spec: { workerName: worker } }, { type: 'merge', namespace: 'shop' }),
     )
-    await refused('a Lease of a controller', () => client.resource(leaseResource).listAll({ namespace: systemNamespace }))
-    await refused('to make a Lease of another name', () =>
+    await expectRejected('a Lease of a controller', () => client.resource(leaseResource).listAll({ namespace: systemNamespace }))
+    await expectRejected('to make a Lease of another name', () =>
       client.resource(leaseResource).create({ metadata: { name: 'default-1', namespace: systemNamespace }, spec: {} }),
     )
     const workers = client.resource(workerResource)
     const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' } as const
-    await refused('to be another worker', () => workers.create({ metadata: { name: 'default-1' }, spec }))
-    await refused('to be of another pool', () => workers.create({ metadata: { name: worker }, spec: { ...spec, pool: 'default' } }))
+    await expectRejected('to be another worker', () => workers.create({ metadata: { name: 'default-1' }, spec }))
+    await expectRejected('to be of another pool', () => workers.create({ metadata: { name: worker }, spec: { ...spec, pool: 'default' } }))
     await workers.create({ metadata: { name: worker }, spec })
-    await refused('to move to another pool', () => workers.patch(worker, { spec: { pool: 'default' } }, { type: 'merge' }))
-    await refused('a token of a ServiceAccount, made by the server into a Secret', () =>
+    await expectRejected('to move to another pool', () => workers.patch(worker, { spec: { pool: 'default' } }, { type: 'merge' }))
+    await expectRejected('a token of a ServiceAccount, made by the server into a Secret', () =>
       secrets.create({
         metadata: { name: 'own-outputs', namespace: 'shop', annotations: { 'kubernetes.io/service-account.name': 'default' } },
         type: 'kubernetes.io/service-account-token',
@@ -206,7 +210,7 @@ describe('workers that join', () => {
       const headers = { authorization: `Bearer ${credential}`, 'oarlock-epoch': '1' }
       equal((await answerOf(path, headers)).status, 403, path)
     }
-    await refused('a token of a ServiceAccount', () =>
+    await expectRejected('a token of a ServiceAccount', () =>
       asked('/api/v1/namespaces/shop/serviceaccounts/default/token', {
         apiVersion: 'authentication.k8s.io/v1',
         kind: 'TokenRequest',
@@ -217,8 +221,8 @@ describe('workers that join', () => {
     await forbidden('/state/shop/own/run/foreign-1/state')
     await forbidden('/logs/shop/foreign-1')
     await forbidden('/logs/shop/own-1')
-    await refused('a backup of everything', () => asked('/backup'))
-    await refused('Pods', () => asked('/api/v1/namespaces/shop/pods'))
+    await expectRejected('a backup of everything', () => asked('/backup'))
+    await expectRejected('Pods', () => asked('/api/v1/namespaces/shop/pods'))
     await client.close()
   })
 
@@ -233,19 +237,21 @@ describe('workers that join', () => {
     child.kill('SIGTERM')
     equal(await exited, 0, output())
 
-    const { worker, client } = await captured('spy-of-labels', terms, { disk: 'ssd' })
+    const { worker, client } = await compromisedWorker('spy-of-labels', terms, { disk: 'ssd' })
     const workers = client.resource(workerResource)
     const spec = { pool: 'edge', slots: 1, lifecycle: 'Warm' } as const
     const own = { site: 'west', disk: 'ssd' }
-    await refused('a label that it did not join with', () =>
+    await expectRejected('a label that it did not join with', () =>
       workers.create({ metadata: { name: worker, labels: { ...own, gpu: 'a100' } }, spec }),
     )
-    await refused('to leave one out', () => workers.create({ metadata: { name: worker }, spec }))
+    await expectRejected('to leave one out', () => workers.create({ metadata: { name: worker }, spec }))
     await workers.create({ metadata: { name: worker, labels: own }, spec })
     for (const labels of [{ gpu: 'a100' }, { site: null }, { site: 'east' }])
-      await refused('other labels', () => workers.patch(worker, { metadata: { labels } }, { type: 'merge' }))
+      await expectRejected('other labels', () => workers.patch(worker, { metadata: { labels } }, { type: 'merge' }))
     await workers.delete(worker)
-    await refused('other labels by registering again', () => workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }))
+    await expectRejected('other labels by registering again', () =>
+      workers.create({ metadata: { name: worker, labels: { site: 'east' } }, spec }),
+    )
     await client.close()
 
     const { code, stderr } = await cli('token', 'create', '--pool', 'edge', '--label', 'oarlock.dev/pool=default')
@@ -254,7 +260,7 @@ describe('workers that join', () => {
   })
 
   test('a worker can read a Secret only until its Run has ended', async () => {
-    const { worker, client } = await captured('late')
+    const { worker, client } = await compromisedWorker('late')
     const run = await assignRun('other', 'brief', worker, 'brief-secret')
     const read = () => client.resource(secretResource).get('brief-secret', { namespace: 'other' })
     await eventually(async () => await read().catch(() => undefined), 'its Secret')
@@ -275,9 +281,9 @@ describe('workers that join', () => {
     const token = await newToken()
     const { exited, output } = startWorker(token, 'leaver')
     const worker = await joinedWorker('leaver')
-    const spy = await captured('other')
+    const spy = await compromisedWorker('other')
     const list = await cli('token', 'list')
-    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +unlimited +1 +it sets none and allows no other\\n`))
+    match(list.stdout, new RegExp(`${token.split('.')[1]} +edge +\\S+ +unlimited +1 +<none> +<none>\\n`))
     const { code, stdout } = await cli('token', 'revoke', token.split('.')[1]!)
     equal(code, 0)
     match(stdout, new RegExp(`worker/${worker.metadata.name}: credential revoked`))
@@ -289,7 +295,7 @@ describe('workers that join', () => {
 
     await spy.client.resource(workerPoolResource).get('edge')
     equal((await cli('token', 'revoke', '--worker', spy.worker)).code, 0)
-    await refused('anything', () => spy.client.resource(workerPoolResource).get('edge'), ['Unauthorized'])
+    await expectRejected('anything', () => spy.client.resource(workerPoolResource).get('edge'), ['Unauthorized'])
     equal(await codeOfRenewal(spy.credential), 401)
     await spy.client.close()
   })
@@ -333,7 +339,7 @@ describe('workers that join', () => {
 
   test('writes no token and no credential to the server log (invariant 9)', async () => {
     const token = await newToken()
-    const { client, credential } = await captured('quiet')
+    const { client, credential } = await compromisedWorker('quiet')
     await client.request({ method: 'POST', path: '/join', body: { token: token.replace(/.$/, '!') } }).catch(() => undefined)
     const log = readFileSync(join(dataDir, 'oarlock.log'), 'utf8')
     for (const secret of [token.split('.')[2]!, credential.split('.')[2]!]) ok(!log.includes(secret))

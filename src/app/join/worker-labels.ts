@@ -39,7 +39,7 @@ export function allowedLabels(
   return { labels: { ...(requested as Record<string, string> | undefined), ...labels } }
 }
 
-export function formatLabelPolicy({ labels, allowLabels }: LabelPolicy): string {
+function formatLabelPolicy({ labels, allowLabels }: LabelPolicy): string {
   const fixed = Object.entries(labels).map(([key, value]) => `${key}=${value}`)
   const sets = fixed.length > 0 ? `it sets ${fixed.join(', ')}` : 'it sets none'
   const allows = allowLabels.length === 0 ? 'allows no other' : `allows ${allowLabels.includes(anyLabel) ? 'any' : allowLabels.join(', ')}`

@@ -40,6 +40,8 @@ function parseLabels(texts: readonly string[]): Record<string, string> {
   )
 }
 
+const listText = (texts: readonly string[]) => texts.join(', ') || '<none>'
+
 function rethrowAsUsageError(error: unknown): never {
   if (error instanceof RangeError) throw new CliError(error.message, { exitCode: exitCodes.usage })
   throw error
@@ -48,7 +50,7 @@ function rethrowAsUsageError(error: unknown): never {
 /** `oarlock token list` */
 export async function list(options: AccessOptions & { output?: string }): Promise<void> {
   await withClient(options, async client => {
-    const { listJoinTokens, formatLabelPolicy } = await joinTokens()
+    const { listJoinTokens } = await joinTokens()
     const tokens = await listJoinTokens(client)
     if (options.output === 'json' || options.output === 'yaml') {
       // Without the hash, which is of no use to a client.
@@ -62,15 +64,16 @@ export async function list(options: AccessOptions & { output?: string }): Promis
     }
     if (tokens.length === 0) return note('no join tokens found')
     const nowMs = Date.now()
-    const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, ...terms }) => [
+    const rows = tokens.map(({ id, pool, expiresAtMs, uses, workers, labels, allowLabels }) => [
       id,
       pool,
       expiresAtMs > nowMs ? formatDuration(Math.round((expiresAtMs - nowMs) / 1_000) * 1_000) : 'expired',
       uses === undefined ? 'unlimited' : String(uses),
       String(workers.length),
-      formatLabelPolicy(terms),
+      listText(Object.entries(labels).map(([key, value]) => `${key}=${value}`)),
+      listText(allowLabels),
     ])
-    for (const line of renderTable(['ID', 'POOL', 'EXPIRES IN', 'USES LEFT', 'WORKERS', 'LABELS'], rows)) print(line)
+    for (const line of renderTable(['ID', 'POOL', 'EXPIRES IN', 'USES LEFT', 'WORKERS', 'LABELS', 'ALLOWED LABELS'], rows)) print(line)
   })
 }
 
