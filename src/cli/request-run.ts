@@ -55,7 +55,7 @@ const endText = (phase: string | undefined) =>
 export function expectSuccess(run: Run): void {
   const { phase, reason, message } = run.status ?? {}
   if (phase === 'Succeeded') return
-  const why = [reason, message].filter(Boolean).join(': ')
+  const why = [reason === phase ? undefined : reason, message].filter(Boolean).join(': ')
   throw new CliError(`run/${run.metadata.name} ${endText(phase)}${why ? `: ${why}` : ''}`, {
     exitCode: exitCodes.failed,
     hint: `"oarlock logs run/${run.metadata.name} -n ${run.metadata.namespace}" shows the log`,

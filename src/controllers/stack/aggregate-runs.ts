@@ -101,7 +101,7 @@ function countEndedRun(ended: EndedRun): void {
       return
     case 'Canceled':
       if (isSuperseded(run)) return
-      events.push({ type: 'Warning', reason: 'RunCanceled', message: withMessage(`Run ${name} was canceled`, run) })
+      events.push({ type: 'Warning', reason: 'RunCanceled', message: formatCanceled(run) })
       if (run.spec.approvedPlan) delete status.plan
       return
     case 'Lost':
@@ -210,6 +210,14 @@ function copyOutputs(status: StackStatus, run: Run): void {
 /** True when an approved plan no longer matched the resources: not a failure of the Stack, it is planned again. */
 export function isOutdatedPlan(run: Run): boolean {
   return run.spec.approvedPlan !== undefined && run.status?.reason === 'PlanOutdated'
+}
+
+/** `Run app-3f2a1-4 was canceled on request`: the message of a canceled Run usually starts with `canceled`. */
+function formatCanceled(run: Run): string {
+  const message = truncateMessage(run.status?.message ?? '')
+  return message.startsWith('canceled ')
+    ? `Run ${run.metadata.name} was ${message}`
+    : withMessage(`Run ${run.metadata.name} was canceled`, run)
 }
 
 function withMessage(text: string, run: Run): string {

@@ -45,17 +45,17 @@ describe('the digest changes exactly when an input of the Stack changes', () => 
 
 test('reports missing objects and keys with their field', () => {
   const all = spec({
-    variablesFrom: [{ secretRef: { name: 'gone' } }, { configMapRef: { name: 'gone' } }, { stackRef: { name: 'gone' } }],
+    variablesFrom: [{ secretRef: { name: 'missing' } }, { configMapRef: { name: 'missing' } }, { stackRef: { name: 'missing' } }],
     env: [{ name: 'A', secretKeyRef: { name: 's', key: 'z' } }],
-    source: { git: { url: 'https://example.com/a.git', secretRef: { name: 'gone' } } },
+    source: { git: { url: 'https://example.com/a.git', secretRef: { name: 'missing' } } },
   })
   assert.deepEqual(resolve(all, { secret: name => (name === 's' ? keys({ a: '1', b: '2' }) : undefined) }).errors, [
-    'spec.variablesFrom[0].secretRef.name: Secret "gone" does not exist in namespace "ns"; create it or correct the name',
-    'spec.variablesFrom[1].configMapRef.name: ConfigMap "gone" does not exist in namespace "ns"; create it or correct the name',
+    'spec.variablesFrom[0].secretRef.name: Secret "missing" does not exist in namespace "ns"; create it or correct the name',
+    'spec.variablesFrom[1].configMapRef.name: ConfigMap "missing" does not exist in namespace "ns"; create it or correct the name',
     'spec.env[0].secretKeyRef.key: Secret "s" has no key "z"; it has a, b',
-    'spec.source.git.secretRef.name: Secret "gone" does not exist in namespace "ns"; create it or correct the name',
+    'spec.source.git.secretRef.name: Secret "missing" does not exist in namespace "ns"; create it or correct the name',
   ])
-  assert.deepEqual(referencedInputs(all), ['secret/gone', 'configMap/gone', 'secret/s'])
+  assert.deepEqual(referencedInputs(all), ['secret/missing', 'configMap/missing', 'secret/s'])
 })
 
 test('withoutValues drops the values of a Secret (invariant 9)', () => {

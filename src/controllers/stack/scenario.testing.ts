@@ -67,7 +67,7 @@ function play(simulator: Simulator, line: string): void {
       })
       return
     case 'cancel':
-      simulator.report(name, 'Canceled')
+      simulator.report(name, 'Canceled', { message: options.message })
       return
     case 'lose':
       simulator.report(name, 'Lost', { reason: 'WorkerLost', message: 'worker w1 did not renew its Lease' })

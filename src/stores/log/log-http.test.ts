@@ -101,12 +101,12 @@ test('stores nothing of an idle or incomplete body', () =>
         socket.on('error', () => undefined)
         socket.write('POST /logs/apps/net-1?offset=0 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf')
         if (end) setTimeout(() => socket.destroy(), 20)
-        const answer = await new Promise<string>(resolve => {
+        const response = await new Promise<string>(resolve => {
           let text = ''
           socket.on('data', bytes => (text += bytes.toString()))
           socket.on('close', () => resolve(text))
         })
-        if (!end) match(answer, /^HTTP\/1.1 408 /)
+        if (!end) match(response, /^HTTP\/1.1 408 /)
       }
       equal(await textOf(store), '')
     },
@@ -201,19 +201,19 @@ test('the client loses and duplicates no line during an outage or when responses
     const lines = store.follow(key)
     client.append('before')
     await lines.next()
-    // The request is handled, its answer is not delivered.
+    // The request is handled, its response is not delivered.
     server.prependOnceListener('request', (_, res) => {
       res.end = (() => res.destroy()) as typeof res.end
     })
-    client.append('answer lost')
-    equal((await lines.next()).value?.toString(), 'answer lost\n')
+    client.append('response lost')
+    equal((await lines.next()).value?.toString(), 'response lost\n')
     setDown(true)
     client.append('during')
     while (errors < 2) await sleep(5)
     setDown(false)
     client.append('after')
     deepStrictEqual(await client.close(), { flushed: true })
-    equal(await textOf(store), 'before\nanswer lost\nduring\nafter\n')
+    equal(await textOf(store), 'before\nresponse lost\nduring\nafter\n')
     await lines.return()
   }))
 

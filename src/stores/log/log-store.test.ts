@@ -121,11 +121,11 @@ test('a follower may start before the log and ends with its signal, the removal 
       for await (const bytes of store.follow(key, { signal, tailLines: 10 })) text += bytes.toString()
       return text
     }
-    const gone = new AbortController()
-    const first = collect(gone.signal)
+    const abort = new AbortController()
+    const first = collect(abort.signal)
     const second = collect()
     await appendText(store, 0, 'x\n')
-    gone.abort()
+    abort.abort()
     ok(['', 'x\n'].includes(await first))
     await store.remove(key)
     await second
