@@ -1,4 +1,4 @@
-/** How long a one-shot worker takes from the start of its process to the start of its engine, as the kernel dates both. */
+/** Time from the start of a one-shot worker's process to the start of its engine, by the kernel's start times. */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +8,12 @@ import { up } from './oarlock-up.ts'
 import type { Bench } from './run.ts'
 
 const rounds = 20
-/** The first ones fill the compile cache and start the host's supervisor: measured apart. */
+/** The first workers fill the compile cache and start the host's supervisor: reported separately. */
 const warmUp = 3
 
 /**
- * The engine is a shell that notes when it and its parent, the worker, were started (proc(5), field 22: ticks of 10 ms). The Stacks come
- * one after the other, so each worker starts on an idle machine, with the all-in-one beside it.
+ * The engine is a shell that records when it and its parent, the worker, started (proc(5), field 22: ticks of 10 ms). The Stacks are
+ * created one after another, so each worker starts on a machine that is idle except for the all-in-one.
  */
 export async function bench(): Promise<Bench> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
@@ -32,7 +32,7 @@ export async function bench(): Promise<Bench> {
       const worker = statOf(readFileSync(note, 'utf8'))
       const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(note, 'utf8'))?.[1]) / 1_024
       started.push({ toEngineMs: 10 * (engine.startTicks - worker.startTicks), cpuMs: 10 * worker.cpuTicks, rssMb: rss })
-      // The worker ends before the next one starts.
+      // The worker exits before the next one starts.
       await sleep(1_000)
     }
     const row = (name: string, of: typeof started) => {
@@ -50,7 +50,7 @@ export async function bench(): Promise<Bench> {
     return {
       title: 'One-shot worker: process start → engine started',
       about:
-        'Ticks of 10 ms. CPU is the worker’s until its engine starts. With registration, assignment by the dispatcher, lock and Secrets read.',
+        'Ticks of 10 ms. CPU time of the worker until its engine starts. Includes registration, assignment by dispatch, lock and Secrets.',
       rows: [row(`first ${warmUp}`, started.slice(0, warmUp)), row(`next ${rounds}`, started.slice(warmUp))],
     }
   } finally {
@@ -59,7 +59,7 @@ export async function bench(): Promise<Bench> {
   }
 }
 
-/** Fields 14, 15 (user and system time) and 22 (start) of /proc/<pid>/stat; the name before them may hold anything. */
+/** Fields 14, 15 (user and system time) and 22 (start) of /proc/<pid>/stat; the name before them may contain anything. */
 function statOf(text: string): { startTicks: number; cpuTicks: number } {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return { startTicks: Number(fields[19]), cpuTicks: Number(fields[11]) + Number(fields[12]) }

@@ -1,7 +1,7 @@
 /**
- * Kills workers, and workers with their engines, in the middle of real terraform applies, at instants drawn at random.
- * What must hold afterwards, without a person: the Stack is Ready, nothing of the old Run lives, no lock is left, and no resource that
- * was finished at least 1 s before the kill is applied again (invariants 1 to 4; DESIGN "State").
+ * Kills workers, and workers with their engines, at random times during real terraform applies.
+ * Afterwards, without intervention: the Stack is Ready, no process of the old Run is running, no lock is left, and no resource that was
+ * completed at least 1 s before the kill is applied again (invariants 1 to 4).
  */
 import { deepEqual, equal } from 'node:assert/strict'
 import { existsSync, mkdirSync } from 'node:fs'
@@ -17,11 +17,11 @@ import { isAlive, processesOfRun } from './support/processes.ts'
 import { skipWithout } from './support/run-program.ts'
 
 const kills = 10
-/** Stacks under way at once. More starve the heartbeats on two cores, and workers then rightly stop themselves before they are killed. */
-const atOnce = 6
+/** Concurrent Stacks. More starve the heartbeats on two cores, and workers then stop themselves before they are killed. */
+const concurrency = 6
 const resources = 6
 const secondsPerResource = 0.7
-/** A chain of resources, each of which writes to the ledger when it begins and when it is done. */
+/** A chain of resources, each of which appends to the ledger when it begins and when it is done. */
 function configuration(ledger: string): string {
   const step = (index: number) => {
     const note = (what: string) => record(ledger, what, String(index))
@@ -48,8 +48,8 @@ describe('a worker killed in the middle of an apply', {
   before(async () => {
     oarlock = await startOarlock(dataDir)
     mkdirSync(ledgers)
-    // Two workers for each: the one that is killed, until its Lease has run out, and the one that takes over.
-    await oarlock.client.resource(workerPoolResource).patch('default', { spec: { max: 2 * atOnce } }, { type: 'merge' })
+    // Two workers for each Stack: the killed one, until its Lease expires, and the one that takes over.
+    await oarlock.client.resource(workerPoolResource).patch('default', { spec: { max: 2 * concurrency } }, { type: 'merge' })
   })
   after(async () => {
     await oarlock.stop()
@@ -86,10 +86,10 @@ describe('a worker killed in the middle of an apply', {
           `${name} to have a Run that was Lost`,
           30_000,
         )
-        // Invariant 2: by the time it is called Lost, nothing of it may be alive.
+        // Invariant 2: when it is declared Lost, none of its processes may be running.
         deepEqual(processesOfRun(ended.metadata.uid), [])
         equal(isAlive(workerPid), false)
-        // A figure, not a check: how long it takes on a quiet machine is the business of `npm run bench -- kill`.
+        // Reported, not checked: `npm run bench -- kill` measures it on a quiet machine.
         context.diagnostic(`Lost ${Date.now() - killedAtMs} ms after the kill`)
 
         const stack = await eventually(
@@ -102,7 +102,7 @@ describe('a worker killed in the middle of an apply', {
         )
         equal(stack.status?.resources, resources)
         const lock = await oarlock.client.request({ method: 'GET', path: `/state/default/${name}/lock` })
-        deepEqual(await lock.json(), {}, 'a lock is left')
+        deepEqual(await lock.json(), {}, 'the lock was not released')
 
         const lines = readLedger(ledger)
         const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
@@ -112,7 +112,7 @@ describe('a worker killed in the middle of an apply', {
           [],
           'resources finished 1 s before the kill were applied again',
         )
-        equal(existsSync(join(dataDir, 'runs', first.metadata.uid)), false, 'the private directory of the killed Run is still there')
+        equal(existsSync(join(dataDir, 'runs', first.metadata.uid)), false, 'the directory of the killed Run was not removed')
       })
     }
   }
@@ -122,6 +122,6 @@ function killIfAlive(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It ended between being listed and being killed.
+    // It exited after it was listed.
   }
 }

@@ -1,4 +1,4 @@
-/** Stacks that take some seconds and say in a ledger what they did: what the benches of faults are counted by. */
+/** Stacks that take a few seconds and record their steps in a ledger, for the benches of faults. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,12 +8,12 @@ import type { Client } from '../../src/kubernetes/client/index.ts'
 import { isConditionTrue } from '../../src/kubernetes/object/index.ts'
 import { record } from '../../test/support/ledger.ts'
 
-/** How long the Lease of a worker is good for, as everywhere by default. */
+/** Duration of a worker's Lease, the default. */
 export const leaseMs = 10_000
 export const resources = 6
 export const secondsPerResource = 0.7
 
-/** A chain of resources; each notes when it begins and when it is done, and is made anew when `generation` changes. */
+/** A chain of resources; each records when it begins and when it is done, and is replaced when `generation` changes. */
 export function chain(ledger: string, generation = 0): StackSpec {
   const note = (what: string, index: number) => record(ledger, what, `${generation}.${index}`)
   const resource = (index: number) => `
@@ -28,7 +28,7 @@ resource "terraform_data" "r${index}" {
   return { engine: 'terraform', source: { inline: { files } }, retry: { initial: '500ms', max: '2s', limit: 1_000 } }
 }
 
-/** A directory of its own with one for ledgers, while `work` runs. */
+/** Runs `work` with a temporary directory that contains one for ledgers. */
 export async function inDirectory<T>(work: (directory: string) => Promise<T>): Promise<T> {
   const directory = mkdtempSync(join(tmpdir(), 'oarlock-bench-'))
   mkdirSync(join(directory, 'ledgers'))
@@ -39,7 +39,7 @@ export async function inDirectory<T>(work: (directory: string) => Promise<T>): P
   }
 }
 
-/** The supervisor of a data directory's workers: a process that was given its directory. */
+/** Process id of the supervisor of a data directory's workers. */
 export function supervisorOf(dataDir: string): number | undefined {
   return readdirSync('/proc')
     .map(Number)
@@ -63,7 +63,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It ended by itself meanwhile.
+    // It has exited.
   }
 }
 

@@ -1,4 +1,4 @@
-/** kill -9 at random instants of real terraform applies: of workers (and their engines or supervisor), or of the all-in-one process. */
+/** kill -9 at random times during real terraform applies: of workers (and their engines or supervisor), or of the all-in-one process. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,24 +30,34 @@ type Victim = (typeof victims)[number]
 
 /**
  * `--what worker|worker-and-engine|worker-and-supervisor|all-in-one` (default worker), `--times N` (default 100; 50 for all-in-one),
- * `--at-once N` (default 2; 20 for all-in-one): more Runs than cores starve each other, and workers then rightly stop themselves.
+ * `--concurrency N` (default 2; 20 for all-in-one): more Runs than cores starve each other, and workers then stop themselves.
  */
 export async function bench(args: string[]): Promise<Bench> {
   needTerraform()
   const what = argument(args, 'what', 'worker') as Victim
   if (!victims.includes(what)) throw new Error(`--what ${what} must be one of ${victims.join(', ')}`)
-  const isHub = what === 'all-in-one'
-  const times = Number(argument(args, 'times', isHub ? '50' : '100'))
-  const atOnce = Number(argument(args, 'at-once', isHub ? '20' : '2'))
-  return await inDirectory(directory => (isHub ? killHub(directory, times, atOnce) : killWorkers(directory, what, times, atOnce)))
+  const isAllInOne = what === 'all-in-one'
+  const times = Number(argument(args, 'times', isAllInOne ? '50' : '100'))
+  const concurrency = Number(argument(args, 'concurrency', isAllInOne ? '20' : '2'))
+  return await inDirectory(directory =>
+    isAllInOne ? killAllInOne(directory, times, concurrency) : killWorkers(directory, what, times, concurrency),
+  )
 }
 
-type Outcome = { lostMs: number; takenUpMs: number; readyMs: number; again: number; processes: number; locks: number; directories: number }
+type Outcome = {
+  lostMs: number
+  nextStartedMs: number
+  readyMs: number
+  again: number
+  processes: number
+  locks: number
+  directories: number
+}
 
-async function killWorkers(directory: string, what: Victim, times: number, atOnce: number): Promise<Bench> {
+async function killWorkers(directory: string, what: Victim, times: number, concurrency: number): Promise<Bench> {
   const dataDir = join(directory, 'data')
-  // Two workers for each: the one that is killed, until its Lease has run out, and the one that takes over.
-  const { client, stop } = await up(dataDir, ['--max-workers', String(2 * atOnce)])
+  // Two workers for each Stack: the killed one, until its Lease expires, and the one that takes over.
+  const { client, stop } = await up(dataDir, ['--max-workers', String(2 * concurrency)])
   const outcomes: (Outcome | Error)[] = []
   try {
     let next = 0
@@ -58,26 +68,26 @@ async function killWorkers(directory: string, what: Victim, times: number, atOnc
         process.stderr.write(`\r${outcomes.length}/${times} `)
       }
     }
-    await Promise.all(Array.from({ length: atOnce }, one))
+    await Promise.all(Array.from({ length: concurrency }, one))
   } finally {
     await stop()
   }
   const good = outcomes.filter(each => !(each instanceof Error)) as Outcome[]
   for (const each of outcomes) if (each instanceof Error) console.error(each.message)
   const sum = (key: keyof Outcome) => good.reduce((total, each) => total + each[key], 0)
-  const [lost, taken, ready] = (['lostMs', 'takenUpMs', 'readyMs'] as const).map(key => spread(good.map(each => each[key] / 1_000)))
+  const [lost, next, ready] = (['lostMs', 'nextStartedMs', 'readyMs'] as const).map(key => spread(good.map(each => each[key] / 1_000)))
   return {
-    title: `kill -9 of ${what} at ${times} random instants during terraform applies, ${atOnce} at once`,
-    about: `Seconds from the kill: until the Run is Lost, until the next Run of the Stack is at work (bar: Lease ${leaseMs / 1_000} s + 5 s), until Ready. "again": resources finished 1 s before the kill that were begun again (bar: 0).`,
+    title: `kill -9 of ${what} at ${times} random times during terraform applies, ${concurrency} concurrently`,
+    about: `Seconds from the kill: until the Run is Lost, until the next Run of the Stack has started (bar: Lease ${leaseMs / 1_000} s + 5 s), until Ready. "again": resources completed 1 s before the kill that were started again (bar: 0).`,
     rows: [
       {
         killed: times,
         recovered: good.length,
         'Lost p50 s': lost!.p50,
         'Lost max s': lost!.max,
-        'next Run p50 s': taken!.p50,
-        'next Run max s': taken!.max,
-        'over 15 s': good.filter(each => each.takenUpMs > leaseMs + 5_000).length,
+        'next Run p50 s': next!.p50,
+        'next Run max s': next!.max,
+        'over 15 s': good.filter(each => each.nextStartedMs > leaseMs + 5_000).length,
         'Ready max s': ready!.max,
         again: sum('again'),
         'processes left': sum('processes'),
@@ -108,14 +118,14 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
     60_000,
   )
   const lostMs = Date.now() - killedAtMs
-  // Invariant 2: by the time it is called Lost, nothing of it lives.
+  // Invariant 2: when it is declared Lost, none of its processes is running.
   const processes = processesOfRun(first.metadata.uid).length
   await eventually(
     async () => (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
-    `${name} to be taken up`,
+    `the next Run of ${name} to start`,
     60_000,
   )
-  const takenUpMs = Date.now() - killedAtMs
+  const nextStartedMs = Date.now() - killedAtMs
   await eventually(() => isReady(client, name), `${name} to be Ready`, 120_000)
   const lines = readLedger(ledger)
   const safe = lines.filter(line => line.what === 'done' && line.runUid === first.metadata.uid && line.atMs <= killedAtMs - 1_000)
@@ -123,16 +133,16 @@ async function killOnce(client: Client, dataDir: string, ledger: string, name: s
     line => line.what === 'begin' && line.runUid !== first.metadata.uid && safe.some(done => done.item === line.item),
   )
   return {
-    ...{ lostMs, takenUpMs, readyMs: Date.now() - killedAtMs, again: again.length, processes },
+    ...{ lostMs, nextStartedMs, readyMs: Date.now() - killedAtMs, again: again.length, processes },
     locks: Object.keys(await lockOf(client, name)).length > 0 ? 1 : 0,
     directories: existsSync(join(dataDir, 'runs', first.metadata.uid)) ? 1 : 0,
   }
 }
 
-async function killHub(directory: string, times: number, stacks: number): Promise<Bench> {
+async function killAllInOne(directory: string, times: number, stacks: number): Promise<Bench> {
   const dataDir = join(directory, 'data')
   const args = ['--max-workers', String(stacks)]
-  const names = Array.from({ length: stacks }, (_, index) => `hub-${index}`)
+  const names = Array.from({ length: stacks }, (_, index) => `app-${index}`)
   const ledgerOf = (name: string) => join(directory, 'ledgers', name)
   let oarlock: Up = await up(dataDir, args)
   const backMs: number[] = []
@@ -143,8 +153,8 @@ async function killHub(directory: string, times: number, stacks: number): Promis
         const spec = chain(ledgerOf(name), generation)
         await oarlock.client.resource(stackResource).apply({ metadata: { name, namespace: 'default' }, spec }, { force: true })
       }
-      const isUnderWay = (name: string) => readLedger(ledgerOf(name)).some(({ item }) => item.startsWith(`${generation}.`))
-      await eventually(() => names.every(isUnderWay), 'every Run to be under way', 300_000)
+      const isInProgress = (name: string) => readLedger(ledgerOf(name)).some(({ item }) => item.startsWith(`${generation}.`))
+      await eventually(() => names.every(isInProgress), 'every Run to be in progress', 300_000)
       await sleep(Math.random() * resources * secondsPerResource * 900)
       await oarlock.kill()
       const killedMs = performance.now()
@@ -162,11 +172,11 @@ async function killHub(directory: string, times: number, stacks: number): Promis
         if (what === 'done') counts.set(`${name} ${item}`, (counts.get(`${name} ${item}`) ?? 0) + 1)
     }
     const locks = await Promise.all(names.map(name => lockOf(client, name)))
-    await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the directories of Runs to go', 30_000).catch(() => {})
+    await eventually(() => readdirSync(join(dataDir, 'runs')).length === 0, 'the directories of Runs to be removed', 30_000).catch(() => {})
     return {
-      title: `kill -9 of the all-in-one at ${times} random instants with ${stacks} Runs active`,
+      title: `kill -9 of the all-in-one at ${times} random times with ${stacks} Runs active`,
       about:
-        'Every Stack changes, its terraform is under way, everything but workers and supervisor is killed, and started again. "twice": resources that were done twice; "lost": never done.',
+        'Every Stack changes; while its terraform runs, everything but workers and supervisor is killed and restarted. "twice": resources applied twice; "lost": never applied.',
       rows: [
         {
           kills: times,

@@ -1,4 +1,4 @@
-/** SIGSTOP of workers for longer than their Lease, alone and with everything beside them, during real terraform applies. */
+/** SIGSTOP of workers for longer than their Lease, alone and together with supervisor and engine, during real terraform applies. */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runResource, stackResource, workerResource } from '../../src/api/index.ts'
@@ -24,9 +24,9 @@ import {
   supervisorOf,
 } from './chain.ts'
 
-type Outcome = { engineGoneMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
+type Outcome = { engineExitedMs: number; workerSurvives: boolean; processes: number; late: number; orphans: number }
 
-/** `--times N` (default 20) of each kind, one after the other: a supervisor that is stopped is every worker's. */
+/** `--times N` (default 20) of each kind, sequentially: all workers share the supervisor that is paused. */
 export async function bench(args: string[]): Promise<Bench> {
   needTerraform()
   const times = Number(argument(args, 'times', '20'))
@@ -45,17 +45,17 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
         outcomes.push(await pauseOnce(client, dataDir, join(directory, 'ledgers', name), name, kind))
         process.stderr.write(`\r${kind} ${round + 1}/${times} `)
       }
-      const gone = spread(outcomes.map(({ engineGoneMs }) => engineGoneMs / 1_000))
+      const gone = spread(outcomes.map(({ engineExitedMs }) => engineExitedMs / 1_000))
       const sum = (key: 'processes' | 'late' | 'orphans') => outcomes.reduce((total, each) => total + each[key], 0)
       rows.push({
-        stopped: kind === 'alone' ? 'the worker alone' : 'worker, supervisor and engine',
+        paused: kind === 'alone' ? 'the worker alone' : 'worker, supervisor and engine',
         times,
-        'engine gone p50 s': gone.p50,
+        'engine exited p50 s': gone.p50,
         'max s': gone.max,
         'workers that survive': outcomes.filter(each => each.workerSurvives).length,
         'processes left': sum('processes'),
         'old writes accepted': sum('late'),
-        'kept aside': sum('orphans'),
+        'orphaned states': sum('orphans'),
       })
     }
   } finally {
@@ -63,7 +63,7 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
   }
   return {
     title: 'SIGSTOP for longer than the Lease, then SIGCONT',
-    about: `Engine gone: from SIGSTOP where the worker is stopped alone (bar: before the Lease of ${leaseMs / 1_000} s ends), from SIGCONT where all are. Old writes: state versions of the old epoch after one of the new (bar: 0).`,
+    about: `Engine exited: from SIGSTOP if only the worker is paused (bar: before the Lease of ${leaseMs / 1_000} s expires), from SIGCONT if all are. Old writes: state versions of the old epoch after one of the new (bar: 0).`,
     rows,
   }
 }
@@ -82,11 +82,11 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   for (const pid of tree) signal(pid, 'SIGSTOP')
   let startedMs = performance.now()
   if (kind === 'alone') {
-    await eventually(() => !isEngine(), `the engine of ${name} to go`, 30_000)
-    const engineGoneMs = performance.now() - startedMs
-    await sleep(Math.max(0, leaseMs + 2_000 - engineGoneMs))
+    await eventually(() => !isEngine(), `the engine of ${name} to exit`, 30_000)
+    const engineExitedMs = performance.now() - startedMs
+    await sleep(Math.max(0, leaseMs + 2_000 - engineExitedMs))
     for (const pid of tree) signal(pid, 'SIGCONT')
-    return { engineGoneMs, ...(await aftermath(client, name, uid, workerPid)) }
+    return { engineExitedMs, ...(await observeAftermath(client, name, uid, workerPid)) }
   }
   const runs = client.resource(runResource)
   await eventually(
@@ -96,24 +96,24 @@ async function pauseOnce(client: Client, dataDir: string, ledger: string, name: 
   )
   await eventually(
     async () => (await runsOf(client, name)).some(run => run.spec.epoch > first.spec.epoch && run.status?.startedAt),
-    `${name} to be taken up`,
+    `the next Run of ${name} to start`,
     60_000,
   )
   await sleep(1_000)
   for (const pid of tree.toReversed()) signal(pid, 'SIGCONT')
   startedMs = performance.now()
-  await eventually(() => !isEngine(), `the engine of ${name} to go`, 30_000)
-  return { engineGoneMs: performance.now() - startedMs, ...(await aftermath(client, name, uid, workerPid)) }
+  await eventually(() => !isEngine(), `the engine of ${name} to exit`, 30_000)
+  return { engineExitedMs: performance.now() - startedMs, ...(await observeAftermath(client, name, uid, workerPid)) }
 }
 
-async function aftermath(client: Client, name: string, runUid: string, workerPid: number): Promise<Omit<Outcome, 'engineGoneMs'>> {
+async function observeAftermath(client: Client, name: string, runUid: string, workerPid: number): Promise<Omit<Outcome, 'engineExitedMs'>> {
   await eventually(() => isReady(client, name), `${name} to be Ready`, 180_000)
   const list = async (what: string) =>
     (await (await client.request({ method: 'GET', path: `/state/default/${name}/${what}` })).json()) as unknown
   const { versions } = (await list('versions')) as { versions: VersionInfo[] }
   const { orphans } = (await list('orphans')) as { orphans: OrphanInfo[] }
   const rising = versions.toSorted((a, b) => a.version - b.version)
-  const late = rising.filter((each, index) => rising.slice(0, index).some(before => before.epoch > each.epoch)).length
-  await eventually(() => !isAlive(workerPid), 'the worker to go', 20_000).catch(() => {})
+  const late = rising.filter((each, index) => rising.slice(0, index).some(earlier => earlier.epoch > each.epoch)).length
+  await eventually(() => !isAlive(workerPid), 'the worker to exit', 20_000).catch(() => {})
   return { workerSurvives: isAlive(workerPid), processes: processesOfRun(runUid).length, late, orphans: orphans.length }
 }

@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Ids of the live processes that carry the mark of a Run in their environment: its engine and whatever that started. */
+/** Ids of the running processes whose environment names the Run: its engine and its descendants. */
 export function processesOfRun(runUid: string): number[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
     .map(Number)
-    .filter(pid => hasMark(pid, `OARLOCK_RUN_UID=${runUid}`) && !isZombie(pid))
+    .filter(pid => hasVariable(pid, `OARLOCK_RUN_UID=${runUid}`) && !isZombie(pid))
 }
 
-function hasMark(pid: number, mark: string): boolean {
+function hasVariable(pid: number, variable: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark)
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable)
   } catch {
     return false
   }

@@ -1,4 +1,4 @@
-/** A worker in a process of its own, for tests that stop it, block it or cut its network: settings in argv, orders by messages. */
+/** A worker process for tests that pause it, block it or cut its network: settings in argv, commands as messages. */
 
 import { runWorker } from '../../src/execution/worker/index.ts'
 import { createClient } from '../../src/kubernetes/client/index.ts'
@@ -17,13 +17,13 @@ const settings = JSON.parse(process.argv[2] ?? '{}') as WorkerChildSettings
 const { name, server, caCertificate, token, runsDir, cacheDir, lease } = settings
 process.on('message', (message: { blockMs: number }) => {
   for (const endMs = performance.now() + message.blockMs; performance.now() < endMs; ) {
-    // Turns no event loop.
+    // Blocks the event loop.
   }
-  process.send?.('turns again')
+  process.send?.('unblocked')
 })
 const client = await createClient({ cluster: { server, caCertificate, token } })
-const say = (fields: object, message: string): void => console.error(`${name}: ${message} ${JSON.stringify(fields)}`)
-const log = process.env.OARLOCK_TEST_VERBOSE ? { info: say, warn: say } : { info: () => {}, warn: () => {} }
+const print = (fields: object, message: string): void => console.error(`${name}: ${message} ${JSON.stringify(fields)}`)
+const log = process.env.OARLOCK_TEST_VERBOSE ? { info: print, warn: print } : { info: () => {}, warn: () => {} }
 const { exitCode } = await runWorker({
   ...{ name, pool: 'default', once: true, client, storeUrl: server, caCertificate, token, runsDir, cacheDir, allowPaths: [], log, lease },
   signal: new AbortController().signal,

@@ -13,7 +13,7 @@ export function formatPlan({ add, change, destroy, hasChanges }: PlanResult, pre
   return `${add} ${prefix}added, ${change} ${prefix}changed, ${destroy} ${prefix}destroyed`
 }
 
-/** The last line of a Run's log, such as `Failed: Timeout: …`. The message of a canceled Run already says that it was canceled. */
+/** The last line of a Run's log, such as `Failed: Timeout: …`. The message of a canceled Run is complete without its phase. */
 export function formatResult({ phase, reason, message }: RunResult): string {
   if (phase === 'Canceled' && message) return message
   return [phase, reason, message].filter(Boolean).join(': ')

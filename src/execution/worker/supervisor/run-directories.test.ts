@@ -19,24 +19,24 @@ function directory(name: string, files: Record<string, string>, ageMs = 0): void
   utimesSync(join(runsDir, name), at, at)
 }
 
-test('only directories that nobody keeps are removed, with what runs for them', async () => {
+test('removes only directories without a living owner, and kills the processes of their Runs', async () => {
   const hourMs = 3_600_000
   const me = { [ownerPrefix + process.pid]: readStartTime(process.pid) ?? '' }
-  const dead = { [`${ownerPrefix}2147483646`]: '1' }
-  directory('kept-by-us', me)
+  const exited = { [`${ownerPrefix}2147483646`]: '1' }
+  directory('own', me)
   directory('pid-reused', { [ownerPrefix + process.pid]: '1' })
-  directory('dead', dead)
-  directory('dead-and-us', { ...dead, ...me })
-  directory('being-made', {})
-  directory('never-made', {}, 2 * 60_000)
-  directory('unsaved', { ...dead, [unsavedMarkerName]: '' }, hourMs)
-  directory('unsaved-old', { ...dead, [unsavedMarkerName]: '' }, 25 * hourMs)
-  const stray = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'dead' }, detached: true, stdio: 'ignore' })
+  directory('exited', exited)
+  directory('exited-and-own', { ...exited, ...me })
+  directory('being-created', {})
+  directory('never-created', {}, 2 * 60_000)
+  directory('unsaved', { ...exited, [unsavedMarkerName]: '' }, hourMs)
+  directory('unsaved-old', { ...exited, [unsavedMarkerName]: '' }, 25 * hourMs)
+  const stray = spawn('sleep', ['100'], { env: { PATH: process.env.PATH, OARLOCK_RUN_UID: 'exited' }, detached: true, stdio: 'ignore' })
   const strayEnd = once(stray, 'exit')
 
   const removed = await sweepRunDirectories(runsDir, Date.now())
-  assert.deepEqual(removed.sort(), ['dead', 'never-made', 'pid-reused', 'unsaved-old'])
-  assert.deepEqual(readdirSync(runsDir).sort(), ['being-made', 'dead-and-us', 'kept-by-us', 'unsaved'])
+  assert.deepEqual(removed.sort(), ['exited', 'never-created', 'pid-reused', 'unsaved-old'])
+  assert.deepEqual(readdirSync(runsDir).sort(), ['being-created', 'exited-and-own', 'own', 'unsaved'])
   assert.deepEqual(await strayEnd, [null, 'SIGKILL'])
   assert.deepEqual(await sweepRunDirectories(join(runsDir, 'no-such'), Date.now()), [])
 })

@@ -1,4 +1,4 @@
-/** A worker as far as its supervisor is concerned, for supervisor.test.ts: starts a supervisor and an engine, and does as it is told by messages. */
+/** A worker process for supervisor.test.ts: connects to a supervisor, starts an engine, and acts on messages from the test. */
 import { Worker as Thread } from 'node:worker_threads'
 import { createProcessRunner } from '../../workspace/process/index.ts'
 import type { LeaseTimings } from '../lease/lease-timings.ts'
@@ -15,13 +15,13 @@ export type SupervisedSetup = {
   savedDigest?: string
   renews: boolean
   endsInMs?: number
-  /** Renewals go on also while this thread stands still, as with a heartbeat's thread. */
+  /** Renewals continue while this thread is blocked, as with a heartbeat's thread. */
   renewsElsewhere?: boolean
 }
 
 const setup = JSON.parse(process.argv[2]!) as SupervisedSetup
 const { timings, run } = setup
-const tell = (message: object): void => void process.send?.(message)
+const report = (message: object): void => void process.send?.(message)
 let socketPath = ''
 const supervisor = new SupervisorClient({
   times: timings,
@@ -31,7 +31,7 @@ const supervisor = new SupervisorClient({
   onSocket: path => {
     socketPath = path
   },
-  onLost: () => tell({ kind: 'supervisor-lost' }),
+  onLost: () => report({ kind: 'supervisor-lost' }),
 })
 await supervisor.ready
 supervisor.renewed(bootMs())
@@ -44,7 +44,7 @@ if (setup.renewsElsewhere) {
   new Thread(code, { eval: true, execArgv: [] })
 }
 const supervised = supervisor.supervise(run)
-// What is waited for does not keep a process alive; a real worker's heartbeat does.
+// A pending promise does not keep a process alive; the heartbeat of a real worker does.
 const alive = setInterval(() => {}, 1_000)
 await supervised.armed
 clearInterval(alive)
@@ -53,7 +53,7 @@ const runner = createProcessRunner({
   runUid: run.uid,
   onStart: group => {
     supervised.started(group)
-    tell({ kind: 'started', group, supervisorPid: supervisor.pid })
+    report({ kind: 'started', group, supervisorPid: supervisor.pid })
   },
   onEnd: group => supervised.ended(group),
 })
@@ -63,7 +63,7 @@ process.on('message', async (message: string) => {
     supervisor.close()
     process.exit(0)
   }
-  // As a worker whose event loop stands still.
+  // Blocks the event loop.
   if (message === 'block') for (const endMs = performance.now() + 60_000; performance.now() < endMs; ) {}
   if (message === 'credential') supervisor.renewCredential('renewed-token')
   if (message === 'save') supervised.saved('of what the engine wrote')
@@ -77,10 +77,10 @@ process.on('message', async (message: string) => {
     while (supervisor.pid === before || supervisor.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
     await supervisor.ready
     while (supervisor.pid === undefined) await new Promise(resolve => setTimeout(resolve, 5))
-    tell({ kind: 'new-supervisor', supervisorPid: supervisor.pid })
+    report({ kind: 'new-supervisor', supervisorPid: supervisor.pid })
   }
 })
-const onStdoutLine = (line: string): void => tell({ kind: 'line', line })
+const onStdoutLine = (line: string): void => report({ kind: 'line', line })
 const result = await runner({ command: 'sh', args: ['-c', setup.script], cwd: run.directory, env: {}, signal: abort.signal, onStdoutLine })
 if (setup.savedDigest) supervised.saved(setup.savedDigest)
-tell({ kind: 'ended', ...result })
+report({ kind: 'ended', ...result })

@@ -36,7 +36,7 @@ after(() => {
   rmSync(base, { recursive: true, force: true })
 })
 
-/** A tenth of the real ones, so that the tests take no ten seconds; the ratios are the same. */
+/** Shorter than the defaults, so that the tests are faster. */
 const timings: LeaseTimings = { durationMs: 2_000, renewMs: 200, interruptMs: 900, terminateMs: 1_200, killMs: 1_500 }
 
 type Message = { kind: string; line?: string; group?: number; supervisorPid?: number; exitCode?: number | null }
@@ -80,18 +80,18 @@ async function start(t: TestContext, script: string, more: Partial<SupervisedSet
 
 const isRunning = (pid: number): boolean => readStartTime(pid) !== undefined
 
-const gone = (uid: string) => eventually(() => !findRunProcesses(uid).some(isRunning), 'the processes of the Run to be gone')
-const cleaned = (directory: string) => eventually(() => !existsSync(directory), `${directory} to go`)
+const untilExited = (uid: string) => eventually(() => !findRunProcesses(uid).some(isRunning), 'the processes of the Run to exit')
+const untilRemoved = (directory: string) => eventually(() => !existsSync(directory), `${directory} to be removed`)
 
-const polite = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
+const interruptible = 'trap "echo int >> signals; exit 1" INT; trap "echo term >> signals" TERM; echo ready; while :; do sleep 0.02; done'
 
-test('the worker is killed: the engine is interrupted at once and once, its state saved with its epoch, everything removed', async t => {
+test('a killed worker: its engine is interrupted immediately and once, its state saved with its epoch, its directory removed', async t => {
   const script = `trap 'echo "{\\"serial\\":2}" > terraform.tfstate; exit 1' INT; setsid sleep 100 & echo ready; while :; do sleep 0.02; done`
   const { worker, uid, group, directory, upload } = await start(t, script)
   worker.kill('SIGKILL')
   const killedAt = performance.now()
-  await cleaned(directory)
-  assert.ok(performance.now() - killedAt < timings.killMs, 'a dead worker is not waited for')
+  await untilRemoved(directory)
+  assert.ok(performance.now() - killedAt < timings.killMs, 'the supervisor waited for a worker that has exited')
   assert.equal(groupExists(group), false)
   assert.deepEqual(findRunProcesses(uid), [])
   assert.equal(existsSync(directory), false)
@@ -100,12 +100,12 @@ test('the worker is killed: the engine is interrupted at once and once, its stat
   ])
 })
 
-test('worker and engine are both killed: strays are gone, the last state is saved, the directory removed', async t => {
+test('a killed worker and engine: other processes of the Run are killed, the last state is saved, the directory removed', async t => {
   const { worker, uid, group, directory, path, upload } = await start(t, 'setsid sleep 100 & sleep 100 & echo ready; wait')
   writeFileSync(path, '{"serial":5}')
   process.kill(-group, 'SIGKILL')
   worker.kill('SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.deepEqual(findRunProcesses(uid), [])
   assert.equal(existsSync(directory), false)
   assert.deepEqual(
@@ -114,19 +114,19 @@ test('worker and engine are both killed: strays are gone, the last state is save
   )
 })
 
-test('a credential that was renewed while the Run goes on is the one that its state is saved with, also by the next supervisor', async t => {
+test('saves the state with the credential that was renewed during the Run, even in a later supervisor', async t => {
   const recorded = (directory: string) => JSON.parse(readFileSync(join(directory, 'supervised-run.json'), 'utf8')).salvage.token as string
   for (const isReplaced of [false, true]) {
-    const { worker, directory, path, upload, message } = await start(t, polite)
+    const { worker, directory, path, upload, message } = await start(t, interruptible)
     writeFileSync(path, '{"serial":5}')
     worker.send('credential')
-    await eventually(() => recorded(directory) === 'renewed-token', 'the record to have it, for when worker and supervisor die at once')
+    await eventually(() => recorded(directory) === 'renewed-token', 'the record to contain it')
     if (isReplaced) {
       worker.send('kill-supervisor')
       await message('new-supervisor')
     }
     worker.kill('SIGKILL')
-    await cleaned(directory)
+    await untilRemoved(directory)
     assert.deepEqual(
       upload().map(({ token, body }) => [token, body]),
       [['Bearer renewed-token', '{"serial":5}']],
@@ -134,7 +134,7 @@ test('a credential that was renewed while the Run goes on is the one that its st
   }
 })
 
-test('a record that cannot be renewed, as on a full disk or of a Run that has just ended, ends nothing', () => {
+test('a record that cannot be rewritten does not stop the Run', () => {
   const uid = randomUUID()
   const directory = join(runsDir, uid)
   mkdirSync(directory, { recursive: true })
@@ -147,19 +147,19 @@ test('a record that cannot be renewed, as on a full disk or of a Run that has ju
   assert.equal(salvage.token, 'renewed-token')
 })
 
-test('invariant 2: an engine that heeds no signal is killed before anyone may call the Lease expired', async t => {
+test('invariant 2: an engine that ignores signals is killed before any observer may call the Lease expired', async t => {
   const { worker, group, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done')
   const killedAt = performance.now()
   worker.kill('SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.equal(groupExists(group), false)
   const tookMs = performance.now() - killedAt
   assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
-  assert.ok(tookMs > timings.killMs - 2 * timings.renewMs - 200, `${tookMs} ms: it had time until its deadline`)
+  assert.ok(tookMs > timings.killMs - 2 * timings.renewMs - 200, `${tookMs} ms: it was killed before its deadline`)
 })
 
-test('invariant 2: the worker is stopped: the engine is stopped in time, and the worker does not wake up again', async t => {
-  const { worker, group, directory } = await start(t, polite)
+test('invariant 2: a paused worker: its engine is stopped in time, and the worker is killed before it can resume', async t => {
+  const { worker, group, directory } = await start(t, interruptible)
   const stoppedAt = performance.now()
   worker.kill('SIGSTOP')
   while (groupExists(group)) await new Promise(resolve => setTimeout(resolve, 10))
@@ -167,11 +167,11 @@ test('invariant 2: the worker is stopped: the engine is stopped in time, and the
   assert.ok(tookMs > timings.interruptMs - 2 * timings.renewMs && tookMs < timings.killMs, `interrupted after ${tookMs} ms`)
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.equal(existsSync(directory), false)
 })
 
-test('invariant 2: the worker is stopped: what left the group and what was never told to the supervisor is gone in time, too', async t => {
+test('invariant 2: a paused worker: processes that left the group or were never reported are killed in time too', async t => {
   const script = 'trap "" INT TERM; setsid sh -c "trap : INT TERM; echo ready; sleep 100" & wait; sleep 100'
   const { worker, uid, group } = await start(t, script)
   assert.ok(findRunProcesses(uid).length >= 2)
@@ -183,7 +183,7 @@ test('invariant 2: the worker is stopped: what left the group and what was never
   assert.ok(tookMs < timings.durationMs, `took ${tookMs} ms`)
 })
 
-test('no renewal comes through: the supervisor acts by itself, SIGINT then SIGTERM then SIGKILL, and ends the worker', async t => {
+test('without renewals the supervisor sends SIGINT, SIGTERM and SIGKILL, and kills the worker', async t => {
   const script =
     'trap "echo int; echo int >> ../steps" INT; trap "echo term; echo term >> ../steps" TERM; echo ready; while :; do sleep 0.02; done'
   const { worker, message, group, directory } = await start(t, script, { renews: false })
@@ -191,45 +191,45 @@ test('no renewal comes through: the supervisor acts by itself, SIGINT then SIGTE
   await message('line', 'term')
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.equal(groupExists(group), false)
   assert.equal(readFileSync(join(runsDir, 'steps'), 'utf8'), 'int\nterm\n')
 })
 
-test('an engine that the worker interrupted already is not interrupted a second time', async t => {
+test('does not interrupt an engine that its worker has interrupted', async t => {
   const script = 'trap "echo int >> ../signals-of-one; echo int" INT; echo ready; while [ ! -e stop ]; do sleep 0.02; done'
   const { worker, message, directory } = await start(t, script)
   worker.send('interrupt')
   await message('line', 'int')
   worker.kill('SIGKILL')
   writeFileSync(join(directory, 'stop'), '')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.equal(readFileSync(join(runsDir, 'signals-of-one'), 'utf8'), 'int\n')
 })
 
-test('what the store has already is not sent again', async t => {
+test('does not upload a state that the store has', async t => {
   const savedDigest = createHash('sha256').update('{"serial":9}').digest('hex')
   const { worker, message, path, upload, directory } = await start(t, 'echo ready', { savedDigest })
   await message('ended')
   writeFileSync(path, '{"serial":9}')
   worker.kill('SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.deepEqual(upload(), [])
   assert.equal(existsSync(directory), false)
 })
 
-test('a killed supervisor is replaced, and the new one knows everything', async t => {
-  const { worker, message, group, supervisorPid, directory } = await start(t, polite)
+test('a killed supervisor is replaced, and the new one has the state of every Run', async t => {
+  const { worker, message, group, supervisorPid, directory } = await start(t, interruptible)
   worker.send('kill-supervisor')
   const { supervisorPid: newSupervisor } = await message('new-supervisor')
   assert.notEqual(newSupervisor, supervisorPid)
   worker.kill('SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.equal(groupExists(group), false)
   assert.equal(existsSync(directory), false)
 })
 
-test('goodbye: the supervisor touches nothing', async t => {
+test('after a goodbye the supervisor leaves the directory alone', async t => {
   const { worker, message, directory, upload } = await start(t, 'echo ready')
   await message('ended')
   worker.send('goodbye')
@@ -238,16 +238,16 @@ test('goodbye: the supervisor touches nothing', async t => {
   assert.deepEqual(upload(), [])
 })
 
-test('signals to the worker’s own group, as Ctrl-C sends them, do not reach the supervisor', async t => {
-  const { worker, supervisorPid, directory } = await start(t, polite)
+test('the supervisor survives SIGINT and SIGTERM, as Ctrl-C sends them to a process group', async t => {
+  const { worker, supervisorPid, directory } = await start(t, interruptible)
   process.kill(supervisorPid, 'SIGINT')
   process.kill(supervisorPid, 'SIGTERM')
   worker.kill('SIGKILL')
-  await cleaned(directory)
-  assert.equal(existsSync(directory), false, 'it was still there to clean up')
+  await untilRemoved(directory)
+  assert.equal(existsSync(directory), false, 'the supervisor had exited')
 })
 
-test('the supervisor is small', async t => {
+test('the supervisor uses less than 100 MiB', async t => {
   const { worker, supervisorPid, message } = await start(t, 'echo ready')
   await message('ended')
   const rssKiB = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${supervisorPid}/status`, 'utf8'))?.[1])
@@ -257,17 +257,17 @@ test('the supervisor is small', async t => {
   await once(worker, 'exit')
 })
 
-test('one supervisor serves all workers of a host, and the death of one is not that of another', async t => {
-  const [one, other] = await Promise.all([start(t, polite), start(t, polite)])
+test('one supervisor serves all workers of a host, and a killed worker does not affect another', async t => {
+  const [one, other] = await Promise.all([start(t, interruptible), start(t, interruptible)])
   assert.equal(one.supervisorPid, other.supervisorPid)
   one.worker.kill('SIGKILL')
-  await cleaned(one.directory)
+  await untilRemoved(one.directory)
   assert.equal(groupExists(other.group), true)
   other.worker.kill('SIGKILL')
-  await cleaned(other.directory)
+  await untilRemoved(other.directory)
 })
 
-test('worker and supervisor are killed at once: the engine and what left its group die with them; the next supervisor saves the state and cleans up', async t => {
+test('worker and supervisor killed together: the engine and processes that left its group are killed; the next supervisor saves the state', async t => {
   const own = { cacheDir: join(base, 'cache-of-its-own') }
   const { worker, supervisorPid, uid, directory, path, upload } = await start(
     t,
@@ -277,60 +277,60 @@ test('worker and supervisor are killed at once: the engine and what left its gro
   writeFileSync(path, '{"serial":11}')
   process.kill(supervisorPid, 'SIGKILL')
   worker.kill('SIGKILL')
-  await gone(uid)
-  assert.equal(existsSync(directory), true, 'nobody is there to save the state yet')
+  await untilExited(uid)
+  assert.equal(existsSync(directory), true, 'the directory was removed before its state was saved')
   const next = await start(t, 'echo ready', own)
-  await cleaned(directory)
+  await untilRemoved(directory)
   assert.deepEqual(
     upload().map(({ body, epoch }) => [body, epoch]),
     [['{"serial":11}', '7']],
   )
   next.worker.kill('SIGKILL')
-  await cleaned(next.directory)
+  await untilRemoved(next.directory)
 })
 
-test('worker, supervisor and engine are all stopped for longer than the Lease: when they go on, the engine is ended and so is the worker', async t => {
+test('worker, supervisor and engine paused past the Lease: after they resume, the supervisor kills engine and worker', async t => {
   const own = { cacheDir: join(base, 'cache-of-the-stopped') }
   const { worker, supervisorPid, group, uid, directory } = await start(t, 'trap "" INT TERM; echo ready; while :; do sleep 0.02; done', own)
   const all = [supervisorPid, worker.pid!, -group]
   for (const pid of all) process.kill(pid, 'SIGSTOP')
   await new Promise(resolve => setTimeout(resolve, timings.durationMs + 200))
-  // The worker last: what is tested is that the supervisor does it.
+  // The worker stays paused: the supervisor must act alone.
   for (const pid of [-group, supervisorPid]) process.kill(pid, 'SIGCONT')
   const continuedAt = performance.now()
-  await gone(uid)
+  await untilExited(uid)
   assert.ok(performance.now() - continuedAt < 1_000, `took ${performance.now() - continuedAt} ms`)
   await once(worker, 'exit')
   assert.equal(worker.signalCode, 'SIGKILL')
-  await cleaned(directory)
+  await untilRemoved(directory)
 })
 
-test('a worker whose event loop stands still past the time of its Run: the engine is ended although the Lease is renewed', async t => {
+test('a worker whose event loop is blocked past the time of its Run: the engine is stopped although the Lease is renewed', async t => {
   // Long enough for the engine to be ready on a busy machine.
-  const { worker, uid, message } = await start(t, polite, { endsInMs: 4_000, renewsElsewhere: true })
+  const { worker, uid, message } = await start(t, interruptible, { endsInMs: 4_000, renewsElsewhere: true })
   worker.send('block')
-  await gone(uid)
+  await untilExited(uid)
   worker.kill('SIGKILL')
   await message('started')
 })
 
-test('a supervisor that is stopped keeps no deadline: a worker that starts gets another one, and one at work goes over to it', async t => {
+test('a paused supervisor is replaced for new workers and for those with a Run', async t => {
   const own = { cacheDir: join(base, 'cache-of-two-supervisors') }
-  const one = await start(t, polite, own)
+  const one = await start(t, interruptible, own)
   process.kill(one.supervisorPid, 'SIGSTOP')
   t.after(() => void (isRunning(one.supervisorPid) && process.kill(one.supervisorPid, 'SIGKILL')))
-  // Lies before the renewals in what the supervisor reads when it goes on.
+  // The supervisor reads this before the renewals when it resumes.
   one.worker.send('save')
-  const other = await start(t, polite, own)
+  const other = await start(t, interruptible, own)
   assert.notEqual(other.supervisorPid, one.supervisorPid)
   const first = [one.supervisorPid, one.worker.pid].map(pid => `owner-${pid}`)
   const isKeptByAnother = (): boolean => readdirSync(one.directory).some(name => name.startsWith('owner-') && !first.includes(name))
-  await eventually(isKeptByAnother, 'the worker at work to have another supervisor')
+  await eventually(isKeptByAnother, 'the worker with a Run to have another supervisor')
   process.kill(one.supervisorPid, 'SIGCONT')
-  await eventually(() => !isRunning(one.supervisorPid), 'the supervisor that goes on, which nobody needs, to end')
-  assert.equal(groupExists(one.group), true, 'the supervisor that goes on leaves a worker alone that has another one')
+  await eventually(() => !isRunning(one.supervisorPid), 'the resumed supervisor, which is unused, to exit')
+  assert.equal(groupExists(one.group), true, 'the resumed supervisor stopped the engine of a worker that has another supervisor')
   one.worker.kill('SIGKILL')
-  await cleaned(one.directory)
+  await untilRemoved(one.directory)
   other.worker.kill('SIGKILL')
-  await cleaned(other.directory)
+  await untilRemoved(other.directory)
 })
