@@ -7,6 +7,9 @@
 import type { CustomResource } from '../kubernetes/object/index.ts'
 import { runResource } from './run.ts'
 import { stackResource } from './stack.ts'
+
+export { maxInlineBytes, type StackSource, type VariablesFrom } from './stack-source.ts'
+
 import { tenantResource } from './tenant.ts'
 import { workerResource } from './worker.ts'
 import { workerPoolResource } from './worker-pool.ts'
@@ -40,13 +43,10 @@ export { type IsolationLevel, isolationLevels, type PriorityClass, priorityClass
 export {
   type EngineName,
   engineNames,
-  maxInlineBytes,
   type Stack,
-  type StackSource,
   type StackSpec,
   type StackStatus,
   stackResource,
-  type VariablesFrom,
 } from './stack.ts'
 export { type Tenant, type TenantSpec, type TenantStatus, tenantResource } from './tenant.ts'
 export { satisfiesVersion } from './version-constraint.ts'

@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import { conditionsSchema, defineResource, type ObjectOf, Type } from '../kubernetes/object/index.ts'
 import { apiGroup, apiVersion, defaults } from './names.ts'
 import { duration, isolationLevels, planSummary, priorityClasses } from './shared.ts'
+import { sourceSchema, variablesFromSchema } from './stack-source.ts'
 
 /** `>= 1.9, < 2`: comma-separated, each an operator (=, !=, >, >=, <, <=, ~>; default =) and a version of up to three numbers. */
 const versionConstraintPattern =
@@ -9,97 +10,6 @@ const versionConstraintPattern =
 
 export const engineNames = ['terraform', 'opentofu', 'manifests', 'command'] as const
 export type EngineName = (typeof engineNames)[number]
-
-/** Maximum total size of inline files in bytes; larger sources belong in a git repository. */
-export const maxInlineBytes = 524_288
-
-const inlineSource = Type.Object(
-  {
-    files: Type.Record(Type.String(), Type.String(), {
-      description: `File contents by relative path, at most ${maxInlineBytes} bytes in total. Paths must not be absolute and must not contain "..".`,
-      minProperties: 1,
-    }),
-  },
-  { description: 'Files that are part of the Stack object.' },
-)
-
-const pathSource = Type.Object(
-  {
-    path: Type.String({
-      minLength: 1,
-      description: 'Absolute path of a directory on the worker, below one of its --allow-path directories.',
-    }),
-  },
-  { description: 'A directory on the machine of the worker, copied for each Run.' },
-)
-
-const gitSource = Type.Object(
-  {
-    url: Type.String({ minLength: 1, description: 'URL of the repository: https://, ssh:// or file://, or git@host:path.' }),
-    branch: Type.Optional(
-      Type.String({ minLength: 1, description: 'Branch to follow. Default: the default branch (HEAD) of the repository.' }),
-    ),
-    tag: Type.Optional(Type.String({ minLength: 1, description: 'Tag to use.' })),
-    commit: Type.Optional(Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$', description: 'Full hash of the commit to use.' })),
-    directory: Type.Optional(Type.String({ description: 'Directory in the repository. Default: the root directory.' })),
-    secretRef: Type.Optional(
-      Type.Object(
-        { name: Type.String({ minLength: 1 }) },
-        {
-          description:
-            'Secret in the namespace of the Stack with username and password, or with ssh-privatekey and optionally known_hosts.',
-        },
-      ),
-    ),
-  },
-  { description: 'A git repository at a commit, tag or branch.' },
-)
-
-const source = Type.Object(
-  {
-    inline: Type.Optional(inlineSource),
-    path: Type.Optional(pathSource),
-    git: Type.Optional(gitSource),
-    interval: Type.Optional(
-      duration({
-        default: defaults.sourceInterval,
-        description: 'How often the source is checked for a new revision, for a path, a git branch or a tag.',
-      }),
-    ),
-  },
-  { description: 'Source of the files. Exactly one of inline, path and git must be set.' },
-)
-
-const variablesFrom = Type.Object(
-  {
-    stackRef: Type.Optional(
-      Type.Object(
-        {
-          name: Type.String({
-            minLength: 1,
-            description: 'Name of a Stack in the same namespace. The Stack is an implicit dependency, as in dependsOn.',
-          }),
-          outputs: Type.Optional(
-            Type.Record(Type.String(), Type.String(), {
-              description: 'Variable names by output name. Default: every output, under its own name.',
-            }),
-          ),
-        },
-        { description: 'Uses the outputs of another Stack as variables.' },
-      ),
-    ),
-    secretRef: Type.Optional(
-      Type.Object(
-        { name: Type.String({ minLength: 1 }) },
-        { description: 'Uses every key of a Secret as a variable. The values are masked in logs.' },
-      ),
-    ),
-    configMapRef: Type.Optional(
-      Type.Object({ name: Type.String({ minLength: 1 }) }, { description: 'Uses every key of a ConfigMap as a variable.' }),
-    ),
-  },
-  { description: 'A source of variables. Exactly one of stackRef, secretRef and configMapRef must be set.' },
-)
 
 const commandStep = (what: string) =>
   Type.Optional(Type.Array(Type.String(), { minItems: 1, description: `${what} A program and its arguments, executed without a shell.` }))
@@ -150,12 +60,12 @@ const resources = Type.Object(
 
 const spec = Type.Object({
   engine: Type.Enum([...engineNames], { description: 'Engine that executes the Runs.' }),
-  source,
+  source: sourceSchema,
   variables: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), { description: 'Variables by name. A value can be any JSON value.' }),
   ),
   variablesFrom: Type.Optional(
-    Type.Array(variablesFrom, {
+    Type.Array(variablesFromSchema, {
       description: 'Further sources of variables. Later entries override earlier ones, and `variables` overrides all of them.',
     }),
   ),
@@ -446,8 +356,6 @@ export const stackResource = defineResource({
 
 export type StackSpec = Static<typeof spec>
 export type StackStatus = Static<typeof status>
-export type StackSource = Static<typeof source>
-export type VariablesFrom = Static<typeof variablesFrom>
 export type Stack = ObjectOf<typeof stackResource>
 
 /** The schema of a Stack's spec. A Run contains a frozen copy of the spec. */
