@@ -1,0 +1,202 @@
+/** The loop of a worker against a real API server in this process; heartbeat, supervisor and executions are replaced. */
+import { deepEqual, equal, match } from 'node:assert/strict'
+import { after, before, type TestContext, test } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
+import { oarlockResources, type Run, runResource, workerResource } from '../../api/index.ts'
+import { type Client, namespaceResource } from '../../kubernetes/client/index.ts'
+import { StatusError } from '../../kubernetes/object/index.ts'
+import { startTestServer, type TestServer } from '../../kubernetes/testing/index.ts'
+import { RegistrationError } from './lease/registration.ts'
+import type { ExecuteResult } from './run/execution.ts'
+import { runWorker } from './run-worker.ts'
+import type { RunWorkerOptions, WorkerParts } from './run-worker-options.ts'
+import { bootMs } from './supervisor/index.ts'
+
+let api: TestServer
+let client: Client
+before(async () => {
+  api = await startTestServer({ kinds: oarlockResources })
+  client = api.client
+  await client.resource(namespaceResource).apply({ metadata: { name: 'apps' } }, { force: true })
+})
+after(() => api?.close())
+
+let workerCount = 0
+
+function start(t: TestContext, options: Partial<RunWorkerOptions> = {}, registrationError?: Error) {
+  const name = `w-${++workerCount}`
+  const drain = new AbortController()
+  const calls: string[] = []
+  const ends = new Map<string, PromiseWithResolvers<ExecuteResult>>()
+  const hooks: { onLeaseLost?(): void; onSupervisorLost?(): void } = {}
+  const lease = { renewedAtMs: bootMs() }
+  const parts: WorkerParts = {
+    createSupervisor: ({ onLost }) => {
+      hooks.onSupervisorLost = onLost
+      const worker = { id: name, pid: process.pid, startTime: '' }
+      const ignore = () => {}
+      return {
+        ...{ worker, ready: Promise.resolve(), pid: 1, renewed: ignore, renewCredential: ignore, close: ignore },
+        supervise: () => {
+          throw new Error('no execution is real in this test')
+        },
+      }
+    },
+    createHeartbeat: ({ onLeaseLost }) => {
+      hooks.onLeaseLost = onLeaseLost
+      return {
+        get renewedAtMs() {
+          return lease.renewedAtMs
+        },
+        start: async () => {
+          if (registrationError) throw registrationError
+          lease.renewedAtMs = bootMs()
+        },
+        reportStatus: async ({ phase, reason }) => void calls.push([`status ${phase}`, reason].filter(Boolean).join(' ')),
+        useSupervisor: () => {},
+        deregister: async () => void calls.push('deregister'),
+      }
+    },
+    executeRun: async ({ run }) => {
+      const { promise, resolve, reject } = Promise.withResolvers<ExecuteResult>()
+      ends.set(run.metadata.name, { promise, resolve, reject })
+      calls.push(`start ${run.metadata.name}`)
+      const stop = (cause: { kind: string }) => {
+        calls.push(`stop ${run.metadata.name} ${cause.kind}`)
+        resolve(cause.kind === 'OwnershipLost' ? 'abandoned' : 'reported')
+      }
+      return { done: promise, observe: () => {}, stop, renewed: () => {} }
+    },
+  }
+  const log = () => {}
+  const done = runWorker(
+    {
+      ...{ name, client, pool: 'default', once: false, storeUrl: 'http://127.0.0.1:1', caCertificate: undefined, token: 'token' },
+      ...{ runsDir: '/nonexistent', cacheDir: '/nonexistent', allowPaths: [], log: { info: log, warn: log }, signal: drain.signal },
+      capabilities: { labels: {}, engines: {}, capacity: undefined, isolation: ['Process'] },
+      openLog: () => ({ append: log, addSecrets: log, mask: text => text, close: async () => undefined }),
+      ...options,
+    },
+    parts,
+  )
+  done.catch(() => {})
+  t.after(() => drain.abort())
+  const assign = async (runName: string): Promise<Run> =>
+    await client.resource(runResource).create({
+      metadata: { name: runName, namespace: 'apps' },
+      spec: {
+        ...{ type: 'Apply', epoch: 1, revision: 'any', inputsDigest: 'any', reason: 'NewGeneration', pool: 'default', priority: 0 },
+        stackRef: { name: runName, uid: runName, generation: 1 },
+        stack: { engine: 'command', source: { inline: { files: { a: '' } } } },
+        workerName: name,
+      },
+    })
+  const untilCalled = (call: string) => eventually(() => calls.includes(call), call)
+  const end = (runName: string, result: ExecuteResult = 'reported') => ends.get(runName)?.resolve(result)
+  return { name, drain, calls, hooks, lease, done, assign, untilCalled, end, ends }
+}
+
+test('a one-shot worker starts its Run, exits with 0 after it, and deregisters last', async t => {
+  const { calls, done, assign, untilCalled, end } = start(t, { once: true })
+  await assign('one-shot')
+  await untilCalled('start one-shot')
+  end('one-shot')
+  deepEqual(await done, { exitCode: 0 })
+  equal(calls.at(-1), 'deregister')
+})
+
+test('a warm worker starts Runs one after another, as slots become free', async t => {
+  const { calls, drain, done, assign, untilCalled, end } = start(t)
+  await assign('warm-1')
+  await untilCalled('start warm-1')
+  await assign('warm-2')
+  await eventually(() => calls.includes('status Busy'), 'the worker to report that it is busy')
+  equal(calls.includes('start warm-2'), false)
+  end('warm-1')
+  await untilCalled('start warm-2')
+  drain.abort()
+  await untilCalled('status Draining Signal')
+  end('warm-2')
+  deepEqual(await done, { exitCode: 0 })
+})
+
+test('invariant 8: the end of the grace period interrupts the Run of a draining worker', async t => {
+  const { drain, done, assign, untilCalled } = start(t, { drainGraceMs: 20 })
+  await assign('drained')
+  await untilCalled('start drained')
+  drain.abort()
+  await untilCalled('stop drained WorkerDrained')
+  deepEqual(await done, { exitCode: 0 })
+})
+
+test('a deleted Run is stopped, and a worker with an abandoned Run drains and exits as fenced', async t => {
+  const { calls, done, assign, untilCalled } = start(t)
+  await assign('deleted')
+  await untilCalled('start deleted')
+  await client.resource(runResource).delete('deleted', { namespace: 'apps' })
+  deepEqual(await done, { exitCode: 3 })
+  equal(calls.includes('stop deleted OwnershipLost'), true)
+  equal(calls.includes('status Draining Fenced'), true)
+})
+
+for (const [name, lose, cause] of [
+  ['its Lease was deleted', hooks => hooks.onLeaseLost?.(), 'OwnershipLost'],
+  ['no supervisor can be kept running', hooks => hooks.onSupervisorLost?.(), 'SupervisorLost'],
+] as [string, (hooks: ReturnType<typeof start>['hooks']) => void, string][]) {
+  test(`invariant 2: a worker stops its Runs and exits as fenced if ${name}`, async t => {
+    const { hooks, done, assign, untilCalled } = start(t)
+    const run = `fenced-${cause.toLowerCase()}`
+    await assign(run)
+    await untilCalled(`start ${run}`)
+    lose(hooks)
+    await untilCalled(`stop ${run} ${cause}`)
+    deepEqual(await done, { exitCode: 3 })
+  })
+}
+
+test('invariant 2: an idle worker whose Lease has expired exits as fenced', async t => {
+  const { lease, done } = start(t, { lease: { durationMs: 300, renewMs: 50, interruptMs: 100, terminateMs: 150, killMs: 200 } })
+  lease.renewedAtMs = bootMs() - 400
+  deepEqual(await done, { exitCode: 3 })
+})
+
+test('a crash of an execution interrupts the other Runs, and is thrown after they have ended', async t => {
+  const { done, assign, untilCalled, ends } = start(t, { slots: 2 })
+  for (const run of ['crash-1', 'crash-2']) {
+    await assign(run)
+    await untilCalled(`start ${run}`)
+  }
+  ends.get('crash-1')?.reject(new Error('a bug'))
+  await untilCalled('stop crash-2 WorkerDrained')
+  match(String(await done.catch(error => error)), /a bug/)
+})
+
+test('a drain that its object requests can be canceled while a Run is running', async t => {
+  const { name, drain, done, assign, untilCalled, end, calls } = start(t)
+  await client.resource(workerResource).create({ metadata: { name }, spec: { pool: 'default', slots: 1, lifecycle: 'Warm' } })
+  await assign('canceled-drain')
+  await untilCalled('start canceled-drain')
+  for (const [isDraining, status] of [
+    [true, 'status Draining DrainRequested'],
+    [false, 'status Busy'],
+  ] as const) {
+    calls.length = 0
+    await client.resource(workerResource).patch(name, { spec: { drain: isDraining } }, { type: 'merge' })
+    await untilCalled(status)
+  }
+  end('canceled-drain')
+  await untilCalled('status Ready')
+  drain.abort()
+  deepEqual(await done, { exitCode: 0 })
+})
+
+for (const [reason, exitCode] of [
+  ['Forbidden', 5],
+  ['AlreadyExists', 4],
+] as const) {
+  test(`a worker whose registration is rejected as ${reason} exits with ${exitCode}`, async t => {
+    const cause = new StatusError(reason, 'rejected')
+    const { done } = start(t, {}, new RegistrationError('failed to register', { cause }))
+    deepEqual(await done, { exitCode })
+  })
+}
