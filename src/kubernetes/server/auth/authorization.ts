@@ -22,8 +22,8 @@ export class Authorization {
     const own = this.#plugin?.(attributes)
     if (own !== undefined) return own
     if (attributes.user.groups.includes(adminsGroup)) return true
-    const verdict = this.#rbac.decide(attributes)
-    return verdict.allowed || verdict.reason
+    const decision = this.#rbac.decide(attributes)
+    return decision.allowed || decision.reason
   }
 
   explain(attributes: Attributes): AuthorizationReview {

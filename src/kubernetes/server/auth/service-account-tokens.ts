@@ -87,19 +87,19 @@ export class ServiceAccountTokens {
   }
 
   /** The user of a token, or why it is invalid; undefined if another issuer signed it. */
-  read(token: string, wanted: readonly string[], nowMs: number): ReviewedToken | string | undefined {
+  read(token: string, desired: readonly string[], nowMs: number): ReviewedToken | string | undefined {
     const claims = this.key.read(token)
-    if (claims?.iss === this.issuer) return this.#readBound(claims, wanted, nowMs)
-    if (claims?.iss === legacyIssuer) return this.#readLegacy(token, claims, wanted)
+    if (claims?.iss === this.issuer) return this.#readBound(claims, desired, nowMs)
+    if (claims?.iss === legacyIssuer) return this.#readLegacy(token, claims, desired)
     return undefined
   }
 
-  #readBound(claims: Record<string, unknown>, wanted: readonly string[], nowMs: number): ReviewedToken | string {
+  #readBound(claims: Record<string, unknown>, desired: readonly string[], nowMs: number): ReviewedToken | string {
     const { exp, nbf, jti, aud } = claims
     const { namespace, serviceaccount, pod, secret, node } = (claims['kubernetes.io'] ?? {}) as Record<string, unknown>
-    const given = Array.isArray(aud) ? aud : [aud]
-    const audiences = wanted.filter(audience => given.includes(audience))
-    if (audiences.length === 0) return `token audiences ${formatList(given)} is invalid for the target audiences ${formatList(wanted)}`
+    const provided = Array.isArray(aud) ? aud : [aud]
+    const audiences = desired.filter(audience => provided.includes(audience))
+    if (audiences.length === 0) return `token audiences ${formatList(provided)} is invalid for the target audiences ${formatList(desired)}`
     if (typeof exp !== 'number' || exp * 1_000 <= nowMs) return 'service account token has expired'
     if (typeof nbf !== 'number' || nbf * 1_000 > nowMs + clockSkewMs) return 'service account token is not valid yet'
     if (typeof namespace !== 'string' || !isReference(serviceaccount)) return 'service account token claims could not be validated'
@@ -122,10 +122,10 @@ export class ServiceAccountTokens {
     return { user: userOf(namespace, serviceaccount, extra), expiresMs: exp * 1_000, isLive, audiences }
   }
 
-  #readLegacy(token: string, claims: Record<string, unknown>, wanted: readonly string[]): ReviewedToken | string {
-    const audiences = wanted.filter(audience => this.audiences.includes(audience))
+  #readLegacy(token: string, claims: Record<string, unknown>, desired: readonly string[]): ReviewedToken | string {
+    const audiences = desired.filter(audience => this.audiences.includes(audience))
     if (audiences.length === 0)
-      return `token audiences ${formatList(this.audiences)} is invalid for the target audiences ${formatList(wanted)}`
+      return `token audiences ${formatList(this.audiences)} is invalid for the target audiences ${formatList(desired)}`
     const namespace = claims[`${legacyPrefix}/namespace`]
     const secretName = claims[`${legacyPrefix}/secret.name`]
     const account = { name: claims[`${legacyPrefix}/service-account.name`], uid: claims[`${legacyPrefix}/service-account.uid`] }

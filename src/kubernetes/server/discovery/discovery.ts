@@ -53,28 +53,28 @@ export class Discovery {
    * The document at a path; undefined if there is none.
    * @throws {StatusError} NotAcceptable if it is not served in a requested type.
    */
-  find({ path, accept, ifNoneMatch, hash: wanted }: DiscoveryRequest): DiscoveryResponse | undefined {
+  find({ path, accept, ifNoneMatch, hash: desired }: DiscoveryRequest): DiscoveryResponse | undefined {
     if (this.#generation !== this.#registry.generation) {
       this.#cache.clear()
       this.#generation = this.#registry.generation
     }
-    const place = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-    const isOpenApi = place.startsWith('/openapi/')
+    const documentPath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    const isOpenApi = documentPath.startsWith('/openapi/')
     // Only documents that exist are cached, so that requests cannot fill the cache.
-    if (!this.#cache.has(`json ${place}`) && !this.#cacheDocument('json', place)) return undefined
-    const form = isOpenApi ? openApiForm(place, accept) : discoveryForm(place, accept)
+    if (!this.#cache.has(`json ${documentPath}`) && !this.#cacheDocument('json', documentPath)) return undefined
+    const form = isOpenApi ? openApiForm(documentPath, accept) : discoveryForm(documentPath, accept)
     if (!form) return { code: 406, contentType: '', headers: { Vary: 'Accept' }, body: '' }
-    const document = this.#cache.get(`${form} ${place}`) ?? this.#cacheDocument(form, place)
+    const document = this.#cache.get(`${form} ${documentPath}`) ?? this.#cacheDocument(form, documentPath)
     if (!document) return undefined
     const { contentType, body, etag } = document
     const headers: Record<string, string> = {}
     if (isOpenApi || form === 'aggregated') {
       headers.ETag = `"${etag}"`
-      headers.Vary = place === '/openapi/v2' ? 'Accept-Encoding, Accept' : 'Accept'
+      headers.Vary = documentPath === '/openapi/v2' ? 'Accept-Encoding, Accept' : 'Accept'
     }
     if (form === 'aggregated') headers['Cache-Control'] = 'public'
-    if (wanted && place.startsWith('/openapi/v3/')) {
-      if (wanted !== etag) return { code: 301, contentType: '', headers: { Location: `${place}?hash=${etag}` }, body: '' }
+    if (desired && documentPath.startsWith('/openapi/v3/')) {
+      if (desired !== etag) return { code: 301, contentType: '', headers: { Location: `${documentPath}?hash=${etag}` }, body: '' }
       headers['Cache-Control'] = 'public, immutable'
       headers.Expires = new Date(Date.now() + yearMs).toUTCString()
     }
@@ -82,20 +82,20 @@ export class Discovery {
     return { code: 200, contentType, headers, body }
   }
 
-  #cacheDocument(form: Format, place: string): Document | undefined {
-    const document = this.#createDocument(form, place)
-    if (document) this.#cache.set(`${form} ${place}`, document)
+  #cacheDocument(form: Format, documentPath: string): Document | undefined {
+    const document = this.#createDocument(form, documentPath)
+    if (document) this.#cache.set(`${form} ${documentPath}`, document)
     return document
   }
 
-  #createDocument(form: Format, place: string): Document | undefined {
-    if (form === 'aggregated') return jsonDocument(aggregatedDiscovery(this.#registry, place === '/api'), aggregatedType)
-    if (place.startsWith('/openapi/v3/')) {
-      const named = groupVersionAt(place)
+  #createDocument(form: Format, documentPath: string): Document | undefined {
+    if (form === 'aggregated') return jsonDocument(aggregatedDiscovery(this.#registry, documentPath === '/api'), aggregatedType)
+    if (documentPath.startsWith('/openapi/v3/')) {
+      const named = groupVersionAt(documentPath)
       const found = named && this.#openApiV3.document(...named)
       return found && { contentType: 'application/json', body: found.text, etag: found.etag }
     }
-    const value = this.#valueAt(place)
+    const value = this.#valueAt(documentPath)
     if (!value) return undefined
     switch (form) {
       case 'json':
@@ -106,16 +106,16 @@ export class Discovery {
       }
       case 'protobuf':
         // Both encodings of a document have the same ETag; caches distinguish them by Accept.
-        return { contentType: protobufTypes[0]!, body: openApiV2Protobuf(value), etag: this.#cache.get(`json ${place}`)?.etag ?? '' }
+        return { contentType: protobufTypes[0]!, body: openApiV2Protobuf(value), etag: this.#cache.get(`json ${documentPath}`)?.etag ?? '' }
     }
   }
 
-  #valueAt(place: string): object | undefined {
+  #valueAt(documentPath: string): object | undefined {
     const registry = this.#registry
     const { groups } = registry
-    const [, root = '', first, second, third, ...more] = place.split('/')
-    if (place === '/openapi/v2') return openApiV2(registry)
-    if (place === '/openapi/v3') return this.#openApiV3.paths()
+    const [, root = '', first, second, third, ...more] = documentPath.split('/')
+    if (documentPath === '/openapi/v2') return openApiV2(registry)
+    if (documentPath === '/openapi/v3') return this.#openApiV3.paths()
     if (more.length > 0) return undefined
     switch (root) {
       case '':
@@ -139,15 +139,15 @@ export class Discovery {
 }
 
 /** The group and version of a path below `/openapi/v3/`; undefined if it has none. */
-function groupVersionAt(place: string): [group: string, version: string] | undefined {
-  const [root, ...rest] = place.slice('/openapi/v3/'.length).split('/')
+function groupVersionAt(documentPath: string): [group: string, version: string] | undefined {
+  const [root, ...rest] = documentPath.slice('/openapi/v3/'.length).split('/')
   const [group, version, ...more] = root === 'api' ? ['', ...rest] : rest
   const isNamed = root === 'api' ? group === '' : root === 'apis' && Boolean(group)
   return isNamed && version !== undefined && more.length === 0 ? [group ?? '', version] : undefined
 }
 
 /** @throws {StatusError} NotAcceptable. */
-function discoveryForm(place: string, accept: string | undefined): Format {
+function discoveryForm(documentPath: string, accept: string | undefined): Format {
   if (!accept) return 'json'
   const ranges = acceptRanges(accept)
   for (const { type, parameters } of ranges) {
@@ -155,17 +155,17 @@ function discoveryForm(place: string, accept: string | undefined): Format {
     if (!syntax) continue
     if (!parameters.some(parameter => parameter.startsWith('as='))) return syntax
     const isAggregated = ['as=APIGroupDiscoveryList', 'g=apidiscovery.k8s.io', 'v=v2'].every(part => parameters.includes(part))
-    if (isAggregated && syntax === 'json' && (place === '/api' || place === '/apis')) return 'aggregated'
+    if (isAggregated && syntax === 'json' && (documentPath === '/api' || documentPath === '/apis')) return 'aggregated'
   }
   throw notAcceptable(ranges.some(({ type }) => syntaxOf(type)))
 }
 
 // In Kubernetes, OpenAPI has a handler of its own: other media types, and a 406 without a body.
-function openApiForm(place: string, accept: string | undefined): Format | undefined {
-  if (!accept || place === '/openapi/v3') return 'json'
+function openApiForm(documentPath: string, accept: string | undefined): Format | undefined {
+  if (!accept || documentPath === '/openapi/v3') return 'json'
   for (const { type } of acceptRanges(accept)) {
     if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'json'
-    if (place === '/openapi/v2' && protobufTypes.includes(type)) return 'protobuf'
+    if (documentPath === '/openapi/v2' && protobufTypes.includes(type)) return 'protobuf'
   }
   return undefined
 }

@@ -42,7 +42,7 @@ export class ClusterRoleController {
   async start(): Promise<void> {
     const { nowMs } = this.#store
     const roles = new Map(this.#all().map(role => [role.metadata.name, role]))
-    for (const wanted of bootstrapClusterRoles) roles.set(wanted.name, reconcileRole(roles.get(wanted.name), wanted, nowMs))
+    for (const desired of bootstrapClusterRoles) roles.set(desired.name, reconcileRole(roles.get(desired.name), desired, nowMs))
     const sorted = aggregateAll([...roles.values()].sort(byName))
     const done: Promise<unknown>[] = []
     for (const role of sorted) {
@@ -88,13 +88,13 @@ export class ClusterRoleController {
     return role
   }
 
-  #reconcileBinding(name: string, wanted: readonly Subject[]): Promise<unknown>[] {
+  #reconcileBinding(name: string, desired: readonly Subject[]): Promise<unknown>[] {
     const entry = this.#bindings.get(name)
     const roleRef = { apiGroup: rbacGroup, kind: 'ClusterRole', name }
     const live = entry && parseEntry(entry)
     if (live?.metadata.annotations?.[autoUpdateAnnotation] === 'false') return []
     const { nowMs } = this.#store
-    const fresh = (): KubeObject => ({ ...newObject('ClusterRoleBinding', name, {}, nowMs), roleRef, subjects: [...wanted] })
+    const fresh = (): KubeObject => ({ ...newObject('ClusterRoleBinding', name, {}, nowMs), roleRef, subjects: [...desired] })
     if (!entry || !live) return [this.#store.put(this.#bindings, undefined, fresh())]
     // The roleRef of a binding is immutable, so the binding is recreated.
     if (!equalJson(live.roleRef, roleRef)) {
@@ -102,7 +102,7 @@ export class ClusterRoleController {
       return [removed, this.#store.put(this.#bindings, undefined, fresh())]
     }
     const subjects = (live.subjects ?? []) as Subject[]
-    const missing = wanted.filter(subject => !subjects.some(known => equalJson(known, subject)))
+    const missing = desired.filter(subject => !subjects.some(known => equalJson(known, subject)))
     const metadata = withBootstrapMetadata(live.metadata, {})
     if (missing.length === 0 && metadata === live.metadata) return []
     return [this.#store.put(this.#bindings, entry, { ...live, metadata, subjects: [...subjects, ...missing] })]
@@ -123,8 +123,8 @@ function aggregateAll(roles: readonly KubeObject[]): readonly KubeObject[] {
 }
 
 /** Returns `live` with the missing parts of `wanted`; `live` itself if nothing is missing. */
-function reconcileRole(live: KubeObject | undefined, wanted: BootstrapClusterRole, nowMs: number): KubeObject {
-  const { name, labels = {}, rules = [], aggregationRule } = wanted
+function reconcileRole(live: KubeObject | undefined, desired: BootstrapClusterRole, nowMs: number): KubeObject {
+  const { name, labels = {}, rules = [], aggregationRule } = desired
   if (!live) {
     const object = newObject('ClusterRole', name, labels, nowMs)
     return aggregationRule ? { ...object, aggregationRule, rules: [] } : { ...object, rules: [...rules] }

@@ -51,14 +51,14 @@ test('content without finalizers is deleted immediately, the rest is reported, a
     const { conditions = [] } = namespace.status as { conditions?: Condition[] }
     return conditions.filter(({ status }) => status === 'True').map(({ message }) => message)
   }
-  const wanted = [
+  const desired = [
     'Some resources are remaining: configmaps. has 1 resource instances',
     'Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances',
   ]
   for (;;) {
     const event = await events.next()
     assert.ok(event && event.type !== 'DELETED')
-    if (remaining(event.object as KubeObject).join() === wanted.join()) break
+    if (remaining(event.object as KubeObject).join() === desired.join()) break
   }
   const left = await server.call(`${path}/configmaps`)
   assert.deepEqual(

@@ -69,14 +69,14 @@ export class TokenSecretController {
   #withToken(secret: KubeObject, account: Entry): KubeObject | undefined {
     const data = isJsonObject(secret.data) ? secret.data : {}
     const { annotations } = secret.metadata
-    const wanted = { 'ca.crt': base64(this.#caCertificate), namespace: base64(account.namespace) }
-    if (data.token && data['ca.crt'] === wanted['ca.crt'] && data.namespace && annotations?.[uidAnnotation] === account.uid)
+    const desired = { 'ca.crt': base64(this.#caCertificate), namespace: base64(account.namespace) }
+    if (data.token && data['ca.crt'] === desired['ca.crt'] && data.namespace && annotations?.[uidAnnotation] === account.uid)
       return undefined
     const token = data.token ?? base64(this.#tokens.issueForSecret(account.namespace, account, secret.metadata.name))
     return {
       ...secret,
       metadata: { ...secret.metadata, annotations: { ...annotations, [uidAnnotation]: account.uid } },
-      data: { ...data, ...wanted, token },
+      data: { ...data, ...desired, token },
     }
   }
 }

@@ -175,7 +175,7 @@ for (const [what, spec, counts] of [
         ends: { spec: { activeDeadlineSeconds: 5 }, status: { qosClass: 'BestEffort' } },
         urgent: { spec: { priorityClassName: 'high' }, status: { qosClass: 'BestEffort' } },
       }
-      const refused = Object.entries(pods).map(([name, pod]) => {
+      const rejected = Object.entries(pods).map(([name, pod]) => {
         const object = { ...quotaOf('a', name, {}), kind: 'Pod', ...pod }
         try {
           quotas.admit({ group: '', plural: 'pods', storageName: 'pods' }, object, undefined)
@@ -184,7 +184,7 @@ for (const [what, spec, counts] of [
           return [name, true]
         }
       })
-      assert.deepEqual(Object.fromEntries(refused), counts)
+      assert.deepEqual(Object.fromEntries(rejected), counts)
     } finally {
       await store.close()
       rmSync(dataDir, { recursive: true, force: true })

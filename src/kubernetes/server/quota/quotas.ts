@@ -42,11 +42,11 @@ export class Quotas {
    */
   admit(kind: { group: string; plural: string; storageName: string }, object: KubeObject, before: KubeObject | undefined): void {
     const namespace = object.metadata.namespace ?? ''
-    const ledgers = this.#byNamespace.get(namespace)
+    const quotas = this.#byNamespace.get(namespace)
     const { storageName: table } = kind
-    if (!ledgers || uncounted.has(table) || (before && !isMeasured(table))) return
-    const interested = ledgers.filter(({ limits, spec }) => limits.has(table) && isInScope(spec, table, () => object))
-    if (table === 'pods' && !before) for (const ledger of interested) this.#requireResources(ledger, object)
+    if (!quotas || uncounted.has(table) || (before && !isMeasured(table))) return
+    const interested = quotas.filter(({ limits, spec }) => limits.has(table) && isInScope(spec, table, () => object))
+    if (table === 'pods' && !before) for (const quota of interested) this.#requireResources(quota, object)
     for (const { name, limits, spec } of interested) {
       const usage = usageOf(table, () => object)
       const already = before && isInScope(spec, table, () => before) ? usageOf(table, () => before) : undefined
@@ -62,18 +62,18 @@ export class Quotas {
       if (over.length === 0) continue
       over.sort((a, b) => (a.name < b.name ? -1 : 1))
       const format = (field: 'requested' | 'used' | 'hard') => over.map(item => `${item.name}=${formatQuantity(item[field])}`).join(',')
-      const why = `exceeded quota: ${name}, requested: ${format('requested')}, used: ${format('used')}, limited: ${format('hard')}`
-      throw forbiddenError(kind, object.metadata.name, why)
+      const reason = `exceeded quota: ${name}, requested: ${format('requested')}, used: ${format('used')}, limited: ${format('hard')}`
+      throw forbiddenError(kind, object.metadata.name, reason)
     }
   }
 
   /** The current `status` of a quota; undefined if it does not exist. */
   status(namespace: string, name: string): { hard: Record<string, string>; used: Record<string, string> } | undefined {
-    const ledger = this.#byNamespace.get(namespace)?.find(candidate => candidate.name === name)
-    if (!ledger) return undefined
+    const quota = this.#byNamespace.get(namespace)?.find(candidate => candidate.name === name)
+    if (!quota) return undefined
     const hard: Record<string, string> = {}
     const used: Record<string, string> = {}
-    for (const limits of ledger.limits.values()) {
+    for (const limits of quota.limits.values()) {
       for (const [limit, amounts] of limits) {
         hard[limit] = formatQuantity(amounts.hard)
         used[limit] = formatQuantity(amounts.used)
@@ -83,7 +83,7 @@ export class Quotas {
   }
 
   keys(): string[] {
-    return [...this.#byNamespace].flatMap(([namespace, ledgers]) => ledgers.map(({ name }) => `${namespace}/${name}`))
+    return [...this.#byNamespace].flatMap(([namespace, quotas]) => quotas.map(({ name }) => `${namespace}/${name}`))
   }
 
   #requireResources({ name, limits }: QuotaUsage, pod: KubeObject): void {
@@ -109,19 +109,19 @@ export class Quotas {
     if (table === this.#table) for (const { type, entry } of events) type === 'DELETED' ? this.#removeQuota(entry) : this.#addQuota(entry)
     if (this.#byNamespace.size === 0) return
     for (const { type, entry, before, revision } of events) {
-      const ledgers = this.#byNamespace.get(entry.namespace)
-      if (!ledgers || (type === 'MODIFIED' && !isMeasured(table.name))) continue
-      for (const ledger of ledgers) {
-        const limits = ledger.limits.get(table.name)
-        if (!limits || revision <= ledger.countedTo) continue
+      const quotas = this.#byNamespace.get(entry.namespace)
+      if (!quotas || (type === 'MODIFIED' && !isMeasured(table.name))) continue
+      for (const quota of quotas) {
+        const limits = quota.limits.get(table.name)
+        if (!limits || revision <= quota.countedTo) continue
         let isChanged = false
-        for (const [name, amount] of usageDelta(table.name, ledger.spec, before, type === 'DELETED' ? undefined : entry)) {
+        for (const [name, amount] of usageDelta(table.name, quota.spec, before, type === 'DELETED' ? undefined : entry)) {
           const limit = limits.get(name)
           if (!limit || amount.nanos === 0n) continue
           limit.used = addQuantities(limit.used, amount)
           isChanged = true
         }
-        if (isChanged) this.onStatusChange(`${entry.namespace}/${ledger.name}`)
+        if (isChanged) this.onStatusChange(`${entry.namespace}/${quota.name}`)
       }
     }
   }
@@ -129,10 +129,10 @@ export class Quotas {
   #addQuota(entry: Entry): void {
     const { namespace, name, key } = entry
     const spec = fieldsOf(parseEntry(entry).spec)
-    const ledgers = this.#byNamespace.get(namespace) ?? []
+    const quotas = this.#byNamespace.get(namespace) ?? []
     // A status write does not change the limits.
-    if (!ledgers.some(ledger => ledger.name === name && equalJson(ledger.spec, spec))) {
-      const others = ledgers.filter(ledger => ledger.name !== name)
+    if (!quotas.some(quota => quota.name === name && equalJson(quota.spec, spec))) {
+      const others = quotas.filter(quota => quota.name !== name)
       const next = [...others, this.#countUsage(namespace, name, spec)].sort((a, b) => (a.name < b.name ? -1 : 1))
       this.#byNamespace.set(namespace, next)
     }
@@ -140,8 +140,8 @@ export class Quotas {
   }
 
   #removeQuota({ namespace, name }: Entry): void {
-    const left = (this.#byNamespace.get(namespace) ?? []).filter(ledger => ledger.name !== name)
-    if (left.length > 0) this.#byNamespace.set(namespace, left)
+    const remaining = (this.#byNamespace.get(namespace) ?? []).filter(quota => quota.name !== name)
+    if (remaining.length > 0) this.#byNamespace.set(namespace, remaining)
     else this.#byNamespace.delete(namespace)
   }
 

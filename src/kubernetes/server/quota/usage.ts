@@ -87,16 +87,16 @@ function wholeBytes({ nanos, form }: Quantity): Quantity {
 }
 
 /** The resources of `wanted` that containers of a Pod must set and do not, with the names of those containers. */
-export function missingResources(spec: Fields, wanted: readonly string[]): Map<string, string[]> {
+export function missingResources(spec: Fields, desired: readonly string[]): Map<string, string[]> {
   const missing = new Map<string, string[]>()
   // Resources of the Pod itself are sufficient.
   if (Object.values(fieldsOf(spec.resources)).some(amounts => Object.keys(fieldsOf(amounts)).length > 0)) return missing
-  const demanded = wanted.filter(name => demandedNames.has(name)).sort()
+  const demanded = desired.filter(name => demandedNames.has(name)).sort()
   for (const { name, resources } of [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)]) {
     const { requests, limits } = fieldsOf(resources)
-    const given = namedAmounts(amountsOf(requests), amountsOf(limits))
+    const provided = namedAmounts(amountsOf(requests), amountsOf(limits))
     for (const resource of demanded) {
-      if (given.has(resource)) continue
+      if (provided.has(resource)) continue
       const containers = missing.get(resource)
       if (containers) containers.push(textOf(name))
       else missing.set(resource, [textOf(name)])

@@ -173,8 +173,8 @@ export class Registry {
       }
     }
     let conflict: NameConflict | undefined
-    const look = (field: keyof CrdNames, reason: string, wanted: readonly (string | undefined)[], taken: ReadonlySet<string>) => {
-      const found = wanted.find(name => name !== undefined && taken.has(name))
+    const look = (field: keyof CrdNames, reason: string, desired: readonly (string | undefined)[], used: ReadonlySet<string>) => {
+      const found = desired.find(name => name !== undefined && used.has(name))
       if (found === undefined) return
       conflict = { reason, message: `${JSON.stringify(found)} is already in use`, fields: [...(conflict?.fields ?? []), field] }
     }

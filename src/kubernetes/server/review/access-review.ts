@@ -17,33 +17,33 @@ export function reviewAccess(
   const isLocal = kind.kind === 'LocalSubjectAccessReview'
   const isSelf = kind.kind === 'SelfSubjectAccessReview'
   const causes: StatusCause[] = []
-  const refuse = (field: string, value: unknown, why: string) => causes.push(invalidValue(field, value, why))
+  const reject = (field: string, value: unknown, why: string) => causes.push(invalidValue(field, value, why))
   if (resourceAttributes && nonResourceAttributes) {
-    refuse('spec.nonResourceAttributes', goPath(nonResourceAttributes), 'cannot be specified in combination with resourceAttributes')
+    reject('spec.nonResourceAttributes', goPath(nonResourceAttributes), 'cannot be specified in combination with resourceAttributes')
   }
   if (!resourceAttributes && !nonResourceAttributes) {
-    refuse('spec.resourceAttributes', null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified')
+    reject('spec.resourceAttributes', null, 'exactly one of nonResourceAttributes or resourceAttributes must be specified')
   }
   if (!isSelf && !spec.user && textsIn(spec.groups).length === 0) {
-    refuse('spec.user', '', 'at least one of user or group must be specified')
+    reject('spec.user', '', 'at least one of user or group must be specified')
   }
   const { namespace: sentNamespace, managedFields: _, ...meta } = sent
   if (Object.keys(meta).length > 0 || (sentNamespace && !isLocal)) {
-    refuse('metadata', { ...sent }, isLocal ? 'must be empty except for namespace' : 'must be empty')
+    reject('metadata', { ...sent }, isLocal ? 'must be empty except for namespace' : 'must be empty')
   }
   if (isLocal) {
     const within = textIn(objectIn(resourceAttributes).namespace)
-    if (resourceAttributes && within !== namespace) refuse('spec.resourceAttributes.namespace', within, 'must match metadata.namespace')
-    if (nonResourceAttributes) refuse('spec.nonResourceAttributes', goPath(nonResourceAttributes), 'disallowed on this kind of request')
+    if (resourceAttributes && within !== namespace) reject('spec.resourceAttributes.namespace', within, 'must match metadata.namespace')
+    if (nonResourceAttributes) reject('spec.nonResourceAttributes', goPath(nonResourceAttributes), 'disallowed on this kind of request')
   }
   if (causes.length > 0) {
     // As in Kubernetes, the message omits the kind.
     const { message } = invalid({ group: kind.group, plural: kind.plural, kind: '' }, '', causes)
     throw new StatusError('Invalid', message, { details: { group: kind.group, causes } })
   }
-  const whom = isSelf ? user : subjectIn(spec)
-  const asked = resourceAttributes ? resourceRequest(objectIn(resourceAttributes)) : pathRequest(objectIn(nonResourceAttributes))
-  const { allowed, denied, reason } = authorization.explain({ ...asked, user: whom })
+  const subject = isSelf ? user : subjectIn(spec)
+  const requested = resourceAttributes ? resourceRequest(objectIn(resourceAttributes)) : pathRequest(objectIn(nonResourceAttributes))
+  const { allowed, denied, reason } = authorization.explain({ ...requested, user: subject })
   return {
     ...(isLocal && { metadata: { namespace } }),
     spec,

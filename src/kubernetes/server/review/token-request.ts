@@ -24,12 +24,12 @@ export function requestToken(
   const account = store.table('serviceaccounts').get(`${namespace}/${name}`)
   if (!account) throw notFound({ group: '', plural: 'serviceaccounts' }, name)
   if (sent.uid && sent.uid !== account.uid) {
-    const why = `the UID in the token request (${sent.uid}) does not match the UID of the service account (${account.uid})`
-    throw conflict({ group: tokenRequestKind.group, plural: tokenRequestKind.kind }, name, why)
+    const reason = `the UID in the token request (${sent.uid}) does not match the UID of the service account (${account.uid})`
+    throw conflict({ group: tokenRequestKind.group, plural: tokenRequestKind.kind }, name, reason)
   }
   const spec = objectIn(object.spec)
-  const asked = textsIn(spec.audiences)
-  const audiences = asked.length > 0 ? asked : serviceAccounts.audiences
+  const requested = textsIn(spec.audiences)
+  const audiences = requested.length > 0 ? requested : serviceAccounts.audiences
   const expirationSeconds = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : defaultExpirationSeconds
   validateExpiration(expirationSeconds)
   const boundObjectRef = isJsonObject(spec.boundObjectRef) ? spec.boundObjectRef : null
@@ -54,9 +54,9 @@ function validateMetadata(name: string, namespace: string, sent: Decoded['sent']
 }
 
 function validateExpiration(seconds: number): void {
-  const refuse = (why: string) => invalid(tokenRequestKind, '', [invalidValue('spec.expirationSeconds', seconds, why)])
-  if (seconds < minExpirationSeconds) throw refuse('may not specify a duration less than 10 minutes')
-  if (seconds > maxExpirationSeconds) throw refuse('may not specify a duration larger than 2^32 seconds')
+  const reject = (reason: string) => invalid(tokenRequestKind, '', [invalidValue('spec.expirationSeconds', seconds, reason)])
+  if (seconds < minExpirationSeconds) throw reject('may not specify a duration less than 10 minutes')
+  if (seconds > maxExpirationSeconds) throw reject('may not specify a duration larger than 2^32 seconds')
 }
 
 function boundObject(store: Store, accountName: string, namespace: string, reference: Record<string, unknown>): Bound {
@@ -70,8 +70,8 @@ function boundObject(store: Store, accountName: string, namespace: string, refer
   }
   const same = (entry: Entry): Entry => {
     if (!uid || uid === entry.uid) return entry
-    const why = `the UID in the bound object reference (${textIn(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
-    throw conflict({ group: '', plural: textIn(kind) }, name, why)
+    const reason = `the UID in the bound object reference (${textIn(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
+    throw conflict({ group: '', plural: textIn(kind) }, name, reason)
   }
   switch (what) {
     case 'Secret':

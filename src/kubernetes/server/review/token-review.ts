@@ -11,8 +11,8 @@ export function reviewToken(object: KubeObject, tokens: Tokens, ownAudiences: re
   const spec = objectIn(object.spec)
   const token = textIn(spec.token)
   if (!token) throw badRequest('token is required for TokenReview in authentication')
-  const asked = textsIn(spec.audiences)
-  const read = tokens.review(token, asked.length > 0 ? asked : ownAudiences, nowMs)
+  const requested = textsIn(spec.audiences)
+  const read = tokens.review(token, requested.length > 0 ? requested : ownAudiences, nowMs)
   if (typeof read === 'string') {
     const error = read === 'invalid bearer token' ? read : `[invalid bearer token, ${read}]`
     return { spec, status: { user: {}, error } }

@@ -50,16 +50,16 @@ function isAllowed(authorize: Authorizer, user: User, verb: string, resource: st
   return authorize({ user, verb, group: rbacGroup, resource, name: name || undefined, namespace: namespace || undefined }) === true
 }
 
-function missingRules(rbac: Rbac, user: User, namespace: string, wanted: readonly PolicyRule[]): PolicyRule[] {
-  return uncoveredRules(rbac.rulesFor(user, namespace).rules, wanted)
+function missingRules(rbac: Rbac, user: User, namespace: string, desired: readonly PolicyRule[]): PolicyRule[] {
+  return uncoveredRules(rbac.rulesFor(user, namespace).rules, desired)
 }
 
-function requireRules(rbac: Rbac, write: RbacWrite, namespace: string, wanted: readonly PolicyRule[]): void {
+function requireRules(rbac: Rbac, write: RbacWrite, namespace: string, desired: readonly PolicyRule[]): void {
   const { user } = write
-  if (exceedsComparisonLimit(rbac.rulesFor(user, namespace).rules, wanted)) {
+  if (exceedsComparisonLimit(rbac.rulesFor(user, namespace).rules, desired)) {
     throw forbidden(write, 'has too many rules to be compared with those of its writer: make several of it')
   }
-  const lacking = missingRules(rbac, user, namespace, wanted)
+  const lacking = missingRules(rbac, user, namespace, desired)
   if (lacking.length === 0) return
   const { error } = rbac.rulesFor(user, namespace)
   const who = `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)})`
@@ -67,9 +67,9 @@ function requireRules(rbac: Rbac, write: RbacWrite, namespace: string, wanted: r
   throw forbidden(write, `${who} ${what}${error ? `; resolution errors: [${error}]` : ''}`)
 }
 
-function forbidden({ plural, object }: RbacWrite, why: string): StatusError {
+function forbidden({ plural, object }: RbacWrite, reason: string): StatusError {
   const { name } = object.metadata
-  return new StatusError('Forbidden', `${plural}.${rbacGroup} ${JSON.stringify(name)} is forbidden: ${why}`, {
+  return new StatusError('Forbidden', `${plural}.${rbacGroup} ${JSON.stringify(name)} is forbidden: ${reason}`, {
     details: { name, group: rbacGroup, kind: plural },
   })
 }

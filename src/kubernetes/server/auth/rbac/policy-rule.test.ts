@@ -66,15 +66,15 @@ const rules = fc.array(
 
 test('uncoveredRules(): if all parts are covered, every allowed request is covered', () => {
   fc.assert(
-    fc.property(rules, rules, (held, wanted) => {
-      if (uncoveredRules(held, wanted).length > 0) return
+    fc.property(rules, rules, (held, desired) => {
+      if (uncoveredRules(held, desired).length > 0) return
       for (const verb of ['get', 'list', 'delete', 'other']) {
         for (const group of ['', 'apps', 'x']) {
           for (const resource of ['pods', 'jobs', 'x']) {
             for (const subresource of [undefined, 'log', 'x']) {
               for (const name of [undefined, 'a', 'b', 'x']) {
                 const request = { verb, group, resource, subresource, name }
-                const gains = wanted.some(rule => ruleAllows(rule, request)) && !held.some(rule => ruleAllows(rule, request))
+                const gains = desired.some(rule => ruleAllows(rule, request)) && !held.some(rule => ruleAllows(rule, request))
                 equal(gains, false, JSON.stringify(request))
               }
             }

@@ -39,9 +39,9 @@ function matchesPath(urls: readonly string[] | undefined, path: string): boolean
 }
 
 /** The parts of `wanted` that no rule of `held` covers, with one verb and one resource or URL each; empty if all are covered. */
-export function uncoveredRules(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): PolicyRule[] {
+export function uncoveredRules(held: readonly PolicyRule[], desired: readonly PolicyRule[]): PolicyRule[] {
   // A user with every permission covers every rule, whatever its size.
-  const open = held.some(isEverything) ? wanted.filter(rule => rule.nonResourceURLs?.length) : wanted
+  const open = held.some(isEverything) ? desired.filter(rule => rule.nonResourceURLs?.length) : desired
   return open.flatMap(breakDown).filter(part => !held.some(rule => covers(rule, part)))
 }
 
@@ -49,9 +49,9 @@ const maxParts = 100_000
 const maxComparisons = 5_000_000
 
 /** True if {@link uncoveredRules} would take seconds or too much memory: three lists of 300 values in one rule make 27,000,000 parts. */
-export function exceedsComparisonLimit(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): boolean {
+export function exceedsComparisonLimit(held: readonly PolicyRule[], desired: readonly PolicyRule[]): boolean {
   let parts = 0
-  for (const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [], verbs } of wanted) {
+  for (const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [], verbs } of desired) {
     parts += verbs.length * (apiGroups.length * resources.length * Math.max(resourceNames.length, 1) + nonResourceURLs.length)
   }
   return parts > maxParts || parts * held.length > maxComparisons

@@ -40,12 +40,12 @@ export function applyLimitRangeDefaults(pod: KubeObject, spec: Fields, reader: O
         ['requests', requests, 'request'],
         ['limits', limits, 'limit'],
       ] as const) {
-        const given = fieldsOf(resources[field])
+        const provided = fieldsOf(resources[field])
         const missing = Object.keys(preset)
-          .filter(name => !Object.hasOwn(given, name))
+          .filter(name => !Object.hasOwn(provided, name))
           .sort()
         if (missing.length === 0) continue
-        resources[field] = { ...given, ...Object.fromEntries(missing.map(name => [name, preset[name]])) }
+        resources[field] = { ...provided, ...Object.fromEntries(missing.map(name => [name, preset[name]])) }
         applied.push(`${missing.join(', ')} ${word} for ${what} ${textOf(container.name)}`)
       }
       return { ...container, resources }

@@ -40,9 +40,9 @@ export function ensureStorageVersion(object: KubeObject): void {
 }
 
 /** Accepts each free name; a name with a conflict keeps its previous value. */
-function acceptedNames(wanted: CrdNames, before: CrdNames = { plural: '', kind: '' }, taken: readonly (keyof CrdNames)[]): CrdNames {
-  const accepted = { ...wanted }
-  for (const field of taken) {
+function acceptedNames(desired: CrdNames, before: CrdNames = { plural: '', kind: '' }, used: readonly (keyof CrdNames)[]): CrdNames {
+  const accepted = { ...desired }
+  for (const field of used) {
     delete accepted[field]
     Object.assign(accepted, before[field] === undefined ? {} : { [field]: before[field] })
   }

@@ -39,8 +39,8 @@ test('a kind is usable when the creation of its definition is answered: objects,
     const spec = { type: 'integer', 'x-kubernetes-validations': [{ rule: 'self > 0', message: 'must be positive' }] }
     equal((await api.call(crds, { body: definition(plural, spec) })).code, 201)
     equal((await api.call(`/apis/crd.example.com/v1/${plural}`, { body: object(plural, 1) })).code, 201)
-    const refused = await api.call(`/apis/crd.example.com/v1/${plural}`, { body: object(plural, 0) })
-    match(refused.body.message ?? '', /must be positive/)
+    const rejected = await api.call(`/apis/crd.example.com/v1/${plural}`, { body: object(plural, 0) })
+    match(rejected.body.message ?? '', /must be positive/)
     const { body } = await api.call<{ resources: { name: string }[] }>('/apis/crd.example.com/v1')
     equal(body.resources.filter(({ name }) => name === plural).length, 1)
   }

@@ -25,23 +25,24 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
   const { group = '', names = { plural: '', kind: '' }, versions = [], scope } = spec
   if (metadata.name !== `${names.plural}.${group}`)
     causes.push(invalidValue('metadata.name', metadata.name, `must be spec.names.plural+"."+spec.group`))
-  for (const why of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, why))
+  for (const reason of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, reason))
   if (group && !group.includes('.')) causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'))
-  for (const why of nameErrors(names.plural, 'dns1035Label')) causes.push(invalidValue('spec.names.plural', names.plural, why))
+  for (const reason of nameErrors(names.plural, 'dns1035Label')) causes.push(invalidValue('spec.names.plural', names.plural, reason))
   if (isProtected(group) && !metadata.annotations?.['api-approved.kubernetes.io']) {
-    const why =
+    const reason =
       'protected groups must have approval annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
-    causes.push(requiredValue('metadata.annotations[api-approved.kubernetes.io]', why))
+    causes.push(requiredValue('metadata.annotations[api-approved.kubernetes.io]', reason))
   }
   for (const field of ['kind', 'listKind'] as const) {
-    for (const why of nameErrors(String(names[field]).toLowerCase(), 'dns1035Label')) {
-      causes.push(invalidValue(`spec.names.${field}`, names[field], `may have mixed case, but should otherwise match: ${why}`))
+    for (const reason of nameErrors(String(names[field]).toLowerCase(), 'dns1035Label')) {
+      causes.push(invalidValue(`spec.names.${field}`, names[field], `may have mixed case, but should otherwise match: ${reason}`))
     }
   }
-  for (const why of nameErrors(names.singular ?? '', 'dns1035Label')) causes.push(invalidValue('spec.names.singular', names.singular, why))
+  for (const reason of nameErrors(names.singular ?? '', 'dns1035Label'))
+    causes.push(invalidValue('spec.names.singular', names.singular, reason))
   for (const field of ['shortNames', 'categories'] as const) {
     for (const [index, name] of (names[field] ?? []).entries()) {
-      for (const why of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.${field}[${index}]`, name, why))
+      for (const reason of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.${field}[${index}]`, name, reason))
     }
   }
   if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupportedValue('spec.scope', scope, ['Cluster', 'Namespaced']))
@@ -57,8 +58,8 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
   if (spec.conversion && spec.conversion.strategy !== 'None')
     causes.push(unsupportedValue('spec.conversion.strategy', spec.conversion.strategy, ['None']))
   if (spec.preserveUnknownFields) {
-    const why = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
-    causes.push(invalidValue('spec.preserveUnknownFields', true, why))
+    const reason = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
+    causes.push(invalidValue('spec.preserveUnknownFields', true, reason))
   }
   // As in Kubernetes, errors in what all versions share have a path outside of `versions`.
   const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
@@ -69,7 +70,7 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
   const seen = new Set<string>()
   for (const [index, version] of versions.entries()) {
     const path = `spec.versions[${index}]`
-    for (const why of nameErrors(version.name, 'dns1035Label')) causes.push(invalidValue(`${path}.name`, version.name, why))
+    for (const reason of nameErrors(version.name, 'dns1035Label')) causes.push(invalidValue(`${path}.name`, version.name, reason))
     if (seen.has(version.name)) causes.push(invalidValue(`${path}.name`, version.name, 'must be unique'))
     seen.add(version.name)
     const schema = version.schema?.openAPIV3Schema
@@ -86,8 +87,8 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
     const stored = before.status?.storedVersions ?? []
     for (const [index, name] of stored.entries()) {
       if (seen.has(name)) continue
-      const why = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
-      causes.push(invalidValue(`status.storedVersions[${index}]`, name, why))
+      const reason = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
+      causes.push(invalidValue(`status.storedVersions[${index}]`, name, reason))
     }
     for (const [field, is, was] of [
       ['spec.group', group, before.spec.group],
@@ -145,8 +146,8 @@ function selectableErrors(fields: readonly { jsonPath: string }[], schema: Struc
     if (jsonPath === '') causes.push(requiredValue(at))
     else if (typeof found === 'string') causes.push(invalidValue(at, jsonPath, `is an invalid path: ${found}`))
     else if (!['string', 'boolean', 'integer'].includes(found.type ?? '')) {
-      const why = 'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
-      causes.push(invalidValue(at, jsonPath, why))
+      const reason = 'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
+      causes.push(invalidValue(at, jsonPath, reason))
     }
     if (seen.has(jsonPath)) causes.push(duplicateValue(at, jsonPath))
     seen.add(jsonPath)

@@ -115,8 +115,8 @@ function jobState(job: KubeObject): string {
 
 function jobCompletions(job: KubeObject): string {
   const succeeded = numberAt(job, 'status.succeeded')
-  const wanted = valueAtPath(job, 'spec.completions')
-  if (typeof wanted === 'number') return `${succeeded}/${wanted}`
+  const desired = valueAtPath(job, 'spec.completions')
+  if (typeof desired === 'number') return `${succeeded}/${desired}`
   const parallelism = numberAt(job, 'spec.parallelism')
   return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`
 }

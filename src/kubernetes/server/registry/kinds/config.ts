@@ -74,8 +74,8 @@ function dataErrors(object: KubeObject, fields: string[]): StatusCause[] {
       else if (key === '.' || key === '..') causes.push(invalidValue(`${field}[${key}]`, key, `must not be '${key}'`))
       else if (key.startsWith('..')) causes.push(invalidValue(`${field}[${key}]`, key, "must not start with '..'"))
       else if (!keyPattern.test(key)) {
-        const why = `a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`
-        causes.push(invalidValue(`${field}[${key}]`, key, why))
+        const reason = `a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`
+        causes.push(invalidValue(`${field}[${key}]`, key, reason))
       }
     }
   }
@@ -104,8 +104,8 @@ function secretTypeErrors({ type, data, metadata }: KubeObject): StatusCause[] {
   return (secretKeys[String(type)] ?? []).flatMap(key => {
     if (!Object.hasOwn(values, key)) return [requiredValue(`data[${key}]`)]
     if (!key.startsWith('.')) return []
-    const why = jsonError(Buffer.from(String(values[key]), 'base64').toString())
-    return why ? [invalidValue(`data[${key}]`, '<secret contents redacted>', why)] : []
+    const reason = jsonError(Buffer.from(String(values[key]), 'base64').toString())
+    return reason ? [invalidValue(`data[${key}]`, '<secret contents redacted>', reason)] : []
   })
 }
 

@@ -45,7 +45,7 @@ function eventErrors({ metadata, involvedObject, ...event }: KubeObject, control
   if (!isNew) return causes
   const controller = textOf(event.reportingComponent)
   if (controller === '') causes.push(requiredValue(controllerField))
-  causes.push(...qualifiedNameErrors(controller).map(why => invalidValue(controllerField, controller, why)))
+  causes.push(...qualifiedNameErrors(controller).map(reason => invalidValue(controllerField, controller, reason)))
   for (const field of ['reportingInstance', 'action', 'reason']) if (textOf(event[field]) === '') causes.push(requiredValue(field))
   for (const [field, most] of lengths) {
     if (textOf(event[field]).length > most) causes.push(invalidValue(field, '', `can have at most ${most} characters`))

@@ -229,8 +229,8 @@ function indexErrors(spec: Fields, status: Fields): StatusCause[] {
   const causes: StatusCause[] = []
   const completions = typeof spec.completions === 'number' ? spec.completions : undefined
   const read = (field: string, text: string) => {
-    const verdict = readIndexes(text, completions ?? 0)
-    if ('why' in verdict) causes.push(invalidValue(`status.${field}`, text, `error parsing ${field}: ${verdict.why}`))
+    const parsed = readIndexes(text, completions ?? 0)
+    if ('reason' in parsed) causes.push(invalidValue(`status.${field}`, text, `error parsing ${field}: ${parsed.reason}`))
   }
   if (completions !== undefined) read('completedIndexes', completedIndexes)
   if (completions !== undefined && spec.backoffLimitPerIndex !== undefined && failedIndexes !== undefined)

@@ -95,14 +95,14 @@ function amountErrors(path: string, amounts: unknown): StatusCause[] {
 
 function validateQuota({ spec }: KubeObject, before: KubeObject | undefined): StatusCause[] {
   const { hard, scopes } = fieldsOf(spec)
-  const given = textsOf(scopes)
+  const provided = textsOf(scopes)
   const causes = amountErrors('spec.hard', hard)
-  for (const scope of given) if (!podScopes.includes(scope)) causes.push(invalidValue('spec.scopes', given, 'unsupported scope'))
+  for (const scope of provided) if (!podScopes.includes(scope)) causes.push(invalidValue('spec.scopes', provided, 'unsupported scope'))
   for (const pair of opposites) {
-    if (pair.every(scope => given.includes(scope))) causes.push(invalidValue('spec.scopes', given, 'conflicting scopes'))
+    if (pair.every(scope => provided.includes(scope))) causes.push(invalidValue('spec.scopes', provided, 'conflicting scopes'))
   }
   const old = before && textsOf(fieldsOf(before.spec).scopes)
-  if (old && old.toSorted().join() !== given.toSorted().join()) causes.push(invalidValue('spec.scopes', given, 'field is immutable'))
+  if (old && old.toSorted().join() !== provided.toSorted().join()) causes.push(invalidValue('spec.scopes', provided, 'field is immutable'))
   return causes
 }
 
@@ -150,15 +150,15 @@ function orderErrors(at: string, name: string, amounts: Fields, limit: Fields): 
   const amount = (field: string) => textOf(fieldsOf(amounts[field])[name])
   const isMore = (a: string, b: string) => a !== '' && b !== '' && compareQuantities(parseQuantity(a), parseQuantity(b)) > 0
   const [min, max, preset, request] = [amount('min'), amount('max'), amount('default'), amount('defaultRequest')]
-  const refuse = (field: string, value: string, why: string) => causes.push(invalidValue(`${at}.${field}[${name}]`, value, why))
-  if (isMore(min, max)) refuse('min', min, `min value ${min} is greater than max value ${max}`)
-  if (isMore(min, request)) refuse('defaultRequest', request, `min value ${min} is greater than default request value ${request}`)
-  if (isMore(request, max)) refuse('defaultRequest', request, `default request value ${request} is greater than max value ${max}`)
+  const reject = (field: string, value: string, reason: string) => causes.push(invalidValue(`${at}.${field}[${name}]`, value, reason))
+  if (isMore(min, max)) reject('min', min, `min value ${min} is greater than max value ${max}`)
+  if (isMore(min, request)) reject('defaultRequest', request, `min value ${min} is greater than default request value ${request}`)
+  if (isMore(request, max)) reject('defaultRequest', request, `default request value ${request} is greater than max value ${max}`)
   if (isMore(request, preset))
-    refuse('defaultRequest', request, `default request value ${request} is greater than default limit value ${preset}`)
-  if (isMore(min, preset)) refuse('default', min, `min value ${min} is greater than default value ${preset}`)
-  if (isMore(preset, max)) refuse('default', max, `default value ${preset} is greater than max value ${max}`)
+    reject('defaultRequest', request, `default request value ${request} is greater than default limit value ${preset}`)
+  if (isMore(min, preset)) reject('default', min, `min value ${min} is greater than default value ${preset}`)
+  if (isMore(preset, max)) reject('default', max, `default value ${preset} is greater than max value ${max}`)
   const ratio = textOf(fieldsOf(limit.maxLimitRequestRatio)[name])
-  if (isMore('1', ratio)) refuse('maxLimitRequestRatio', ratio, `ratio ${ratio} is less than 1`)
+  if (isMore('1', ratio)) reject('maxLimitRequestRatio', ratio, `ratio ${ratio} is less than 1`)
   return causes
 }

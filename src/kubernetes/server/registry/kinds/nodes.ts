@@ -115,7 +115,7 @@ function taintErrors(taints: unknown): StatusCause[] {
   const seen = new Set<string>()
   return itemsOf(taints).flatMap(({ key, value, effect }, index) => {
     const at = `metadata.taints[${index}]`
-    const causes = qualifiedNameErrors(textOf(key)).map(why => invalidValue(`${at}.key`, textOf(key), why))
+    const causes = qualifiedNameErrors(textOf(key)).map(reason => invalidValue(`${at}.key`, textOf(key), reason))
     const wrong = labelValueErrors(textOf(value))
     if (wrong.length > 0) causes.push(invalidValue(`${at}.value`, value, wrong.join(';')))
     if (textOf(effect) === '') causes.push(requiredValue(`${at}.effect`))

@@ -193,7 +193,7 @@ function withAdmissionDefaults(spec: Fields, before?: Fields): Fields {
   // A toleration of every taint makes the others redundant.
   const missing = tolerations.some(toleratesEverything)
     ? []
-    : nodeTolerations.filter(({ key }) => !tolerations.some(given => toleratesTaint(given, key)))
+    : nodeTolerations.filter(({ key }) => !tolerations.some(provided => toleratesTaint(provided, key)))
   if (missing.length > 0) result.tolerations = [...tolerations, ...missing]
   if (before?.priority !== undefined) result.priority = before.priority
   if (before?.preemptionPolicy !== undefined) result.preemptionPolicy = before.preemptionPolicy
@@ -220,11 +220,11 @@ const toleratesTaint = ({ key, effect }: Fields, taint: string) =>
 const toleratesEverything = ({ key, operator, effect }: Fields) => textOf(key) === '' && operator === 'Exists' && textOf(effect) === ''
 
 /** The grace period of a Pod: 0 without a node, as no kubelet would use it. */
-function podGraceSeconds({ spec, status, metadata }: KubeObject, wanted: number | undefined): number {
+function podGraceSeconds({ spec, status, metadata }: KubeObject, desired: number | undefined): number {
   const { nodeName, terminationGracePeriodSeconds } = fieldsOf(spec)
   const { phase } = fieldsOf(status)
   if (textOf(nodeName) === '' || phase === 'Failed' || phase === 'Succeeded') return 0
-  const seconds = wanted ?? metadata.deletionGracePeriodSeconds ?? intOf(terminationGracePeriodSeconds)
+  const seconds = desired ?? metadata.deletionGracePeriodSeconds ?? intOf(terminationGracePeriodSeconds)
   return seconds < 0 ? 1 : seconds
 }
 
@@ -257,7 +257,7 @@ function updateErrors(pod: KubeObject, before: KubeObject): StatusCause[] {
   }
   causes.push(...deadlineErrors(spec.activeDeadlineSeconds, old.activeDeadlineSeconds))
   const added = itemsOf(spec.tolerations)
-  const kept = itemsOf(old.tolerations).every(toleration => added.some(given => isSameToleration(given, toleration)))
+  const kept = itemsOf(old.tolerations).every(toleration => added.some(provided => isSameToleration(provided, toleration)))
   if (!kept) causes.push(forbiddenField('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds'))
   if (!equalJson(withUpdatableFieldsOf(spec, old), old)) {
     // Kubernetes adds what differs; it may hold secrets.
@@ -276,9 +276,9 @@ function deadlineErrors(value: unknown, before: unknown): StatusCause[] {
 }
 
 function isSameToleration(a: Fields, b: Fields): boolean {
-  const { tolerationSeconds: _, ...left } = a
+  const { tolerationSeconds: _, ...remaining } = a
   const { tolerationSeconds: __, ...right } = b
-  return equalJson(left, right)
+  return equalJson(remaining, right)
 }
 
 /** Returns `spec` with the updatable fields of `old`, so that the rest can be compared. */

@@ -120,10 +120,10 @@ function ruleErrors({ rules }: KubeObject, isNamespaced: boolean): StatusCause[]
     const causes: StatusCause[] = []
     if (verbs.length === 0) causes.push(requiredValue(`${field}.verbs`, 'verbs must contain at least one value'))
     if (nonResourceURLs.length > 0) {
-      const refuse = (why: string) => causes.push(invalidValue(`${field}.nonResourceURLs`, nonResourceURLs, why))
-      if (isNamespaced) refuse('namespaced rules cannot apply to non-resource URLs')
+      const reject = (reason: string) => causes.push(invalidValue(`${field}.nonResourceURLs`, nonResourceURLs, reason))
+      if (isNamespaced) reject('namespaced rules cannot apply to non-resource URLs')
       if (apiGroups.length + resources.length + resourceNames.length > 0) {
-        refuse('rules cannot apply to both regular resources and non-resource URLs')
+        reject('rules cannot apply to both regular resources and non-resource URLs')
       }
       return causes
     }
@@ -156,7 +156,7 @@ function bindingErrors(binding: KubeObject, before: KubeObject | undefined, role
   if (apiGroup !== group) causes.push(unsupportedValue('roleRef.apiGroup', apiGroup, [group]))
   if (!roleKinds.includes(kind)) causes.push(unsupportedValue('roleRef.kind', kind, roleKinds))
   if (!name) causes.push(requiredValue('roleRef.name'))
-  else causes.push(...nameErrors(name, 'pathSegment').map(why => invalidValue('roleRef.name', name, why)))
+  else causes.push(...nameErrors(name, 'pathSegment').map(reason => invalidValue('roleRef.name', name, reason)))
   const isNamespaced = binding.metadata.namespace !== undefined
   causes.push(...subjectsOf(binding).flatMap((subject, i) => subjectErrors(subject, `subjects[${i}]`, isNamespaced)))
   if (before && !equalJson(before.roleRef, binding.roleRef)) {
@@ -170,7 +170,7 @@ function subjectErrors({ kind = '', apiGroup = '', name = '', namespace }: Subje
   const causes = name ? [] : [requiredValue(`${field}.name`)]
   switch (kind) {
     case 'ServiceAccount':
-      if (name) causes.push(...nameErrors(name, 'dns1123Subdomain').map(why => invalidValue(`${field}.name`, name, why)))
+      if (name) causes.push(...nameErrors(name, 'dns1123Subdomain').map(reason => invalidValue(`${field}.name`, name, reason)))
       if (apiGroup) causes.push(unsupportedValue(`${field}.apiGroup`, apiGroup, ['']))
       if (!isNamespaced && !namespace) causes.push(requiredValue(`${field}.namespace`))
       return causes

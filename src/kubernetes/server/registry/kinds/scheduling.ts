@@ -58,8 +58,8 @@ export const schedulingKinds: readonly KindDeclaration[] = [
       const { name } = object.metadata
       for (const other of stored.all('priorityclasses.scheduling.k8s.io')) {
         if (valueAtPath(other, 'globalDefault') !== true || other.metadata.name === name) continue
-        const why = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
-        throw forbiddenError({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, why)
+        const reason = `PriorityClass ${other.metadata.name} is already marked as default. Only one default can exist`
+        throw forbiddenError({ group: 'scheduling.k8s.io', plural: 'priorityclasses' }, name, reason)
       }
     },
     validateDelete: ({ metadata: { name } }) =>
@@ -71,12 +71,12 @@ function systemErrors(object: KubeObject): StatusCause[] {
   const { name } = object.metadata
   if (!name.startsWith('system-')) return []
   const value = numberAt(object, 'value')
-  let why = ''
-  if (!systemValues.has(name)) why = `${name} is not a known system priority class`
-  else if (systemValues.get(name) !== value) why = `value of ${name} PriorityClass must be ${systemValues.get(name)}`
-  else if (valueAtPath(object, 'globalDefault') === true) why = `globalDefault of ${name} PriorityClass must be false`
+  let reason = ''
+  if (!systemValues.has(name)) reason = `${name} is not a known system priority class`
+  else if (systemValues.get(name) !== value) reason = `value of ${name} PriorityClass must be ${systemValues.get(name)}`
+  else if (valueAtPath(object, 'globalDefault') === true) reason = `globalDefault of ${name} PriorityClass must be false`
   const reserved = "priority class names with 'system-' prefix are reserved for system use only"
-  return why ? [forbiddenField('metadata.name', `${reserved}. error: ${why}`)] : []
+  return reason ? [forbiddenField('metadata.name', `${reserved}. error: ${reason}`)] : []
 }
 
 function changeErrors(object: KubeObject, before: KubeObject): StatusCause[] {

@@ -12,8 +12,8 @@ export const serviceAccountKinds: readonly KindDeclaration[] = [
     returnDeletedObject: true,
     warnings: ({ metadata: { annotations } }, before) => {
       if (annotations?.[mountableSecrets] === undefined || before?.metadata.annotations?.[mountableSecrets] !== undefined) return []
-      const why = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'
-      return [`metadata.annotations[${mountableSecrets}]: ${why}`]
+      const reason = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'
+      return [`metadata.annotations[${mountableSecrets}]: ${reason}`]
     },
     columns: [
       nameColumn,

@@ -60,11 +60,11 @@ function keepAllocated(spec: Fields, old: Fields): void {
   }
   if (usesNodePorts(old) && usesNodePorts(spec)) {
     const were = itemsOf(old.ports)
-    const taken = new Set(itemsOf(spec.ports).map(({ nodePort }) => nodePort))
+    const used = new Set(itemsOf(spec.ports).map(({ nodePort }) => nodePort))
     spec.ports = itemsOf(spec.ports).map(port => {
       if (intOf(port.nodePort) > 0) return port
       const was = were.find(other => other.port === port.port && other.protocol === port.protocol)
-      if (intOf(was?.nodePort) === 0 || taken.has(was?.nodePort)) return port
+      if (intOf(was?.nodePort) === 0 || used.has(was?.nodePort)) return port
       return { ...port, nodePort: was?.nodePort }
     })
   }
@@ -97,7 +97,7 @@ function allocateFields(service: KubeObject, reader: ObjectReader): void {
   const allocation = allocationOf(reader)
   if (hasClusterIp(spec)) {
     if (spec.clusterIP === undefined && spec.clusterIPs === undefined && spec.ipFamilyPolicy !== 'RequireDualStack' && hasPorts(spec)) {
-      spec.clusterIP = allocation.address(service) ?? refuse(service, 'clusterIPs', 'range is full')
+      spec.clusterIP = allocation.address(service) ?? reject(service, 'clusterIPs', 'range is full')
     }
     if (spec.clusterIP !== undefined) spec.clusterIPs ??= [spec.clusterIP]
     // A headless Service without a selector is dual-stack: only its user knows the endpoints.
@@ -107,19 +107,19 @@ function allocateFields(service: KubeObject, reader: ObjectReader): void {
   }
   if (usesNodePorts(spec)) {
     spec.ports = itemsOf(spec.ports).map(port =>
-      intOf(port.nodePort) > 0 ? port : { ...port, nodePort: allocation.port(service) ?? refuse(service, 'ports', 'range is full') },
+      intOf(port.nodePort) > 0 ? port : { ...port, nodePort: allocation.port(service) ?? reject(service, 'ports', 'range is full') },
     )
   }
   if (needsHealthCheck(spec) && intOf(spec.healthCheckNodePort) === 0) {
-    spec.healthCheckNodePort = allocation.port(service) ?? refuse(service, 'healthCheckNodePort', 'range is full')
+    spec.healthCheckNodePort = allocation.port(service) ?? reject(service, 'healthCheckNodePort', 'range is full')
   }
 }
 
 // A Service without ports is rejected and needs no address.
 const hasPorts = ({ ports }: Fields) => itemsOf(ports).length > 0
 
-function refuse(service: KubeObject, field: string, why: string): never {
+function reject(service: KubeObject, field: string, reason: string): never {
   throw invalid({ group: '', plural: 'services', kind: 'Service' }, service.metadata.name, [
-    invalidValue(`spec.${field}`, textOf(fieldsOf(service.spec)[field]), why),
+    invalidValue(`spec.${field}`, textOf(fieldsOf(service.spec)[field]), reason),
   ])
 }

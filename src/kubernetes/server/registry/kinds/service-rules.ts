@@ -37,8 +37,8 @@ export function validateService(service: KubeObject, before: KubeObject | undefi
   if (spec.selector !== undefined) causes.push(...labelErrors(spec.selector, 'spec.selector'))
   const { timeoutSeconds } = fieldsOf(fieldsOf(spec.sessionAffinityConfig).clientIP)
   if (timeoutSeconds !== undefined && (intOf(timeoutSeconds) <= 0 || intOf(timeoutSeconds) > 86_400)) {
-    const why = 'must be greater than 0 and less than 86400'
-    causes.push(invalidValue('spec.sessionAffinityConfig.clientIP.timeoutSeconds', timeoutSeconds, why))
+    const reason = 'must be greater than 0 and less than 86400'
+    causes.push(invalidValue('spec.sessionAffinityConfig.clientIP.timeoutSeconds', timeoutSeconds, reason))
   }
   textsOf(spec.externalIPs).forEach((ip, index) => {
     const at = `spec.externalIPs[${index}]`
@@ -68,7 +68,7 @@ function typeErrors(spec: Fields): StatusCause[] {
     if (spec.ipFamilyPolicy !== undefined) causes.push(forbiddenField('spec.ipFamilyPolicy', 'may not be set for ExternalName services'))
     const name = textOf(spec.externalName).replace(/\.$/, '')
     if (name === '') causes.push(requiredValue('spec.externalName'))
-    else causes.push(...nameErrors(name, 'dns1123Subdomain').map(why => invalidValue('spec.externalName', name, why)))
+    else causes.push(...nameErrors(name, 'dns1123Subdomain').map(reason => invalidValue('spec.externalName', name, reason)))
   }
   const onlyBalanced = "may only be used when `type` is 'LoadBalancer'"
   const ranges = textsOf(spec.loadBalancerSourceRanges)
@@ -93,14 +93,14 @@ function portErrors(spec: Fields): StatusCause[] {
     const name = textOf(port.name)
     if (name === '') causes.push(...(ports.length > 1 ? [requiredValue(`${at}.name`)] : []))
     else {
-      causes.push(...nameErrors(name, 'dns1123Label').map(why => invalidValue(`${at}.name`, name, why)))
+      causes.push(...nameErrors(name, 'dns1123Label').map(reason => invalidValue(`${at}.name`, name, reason)))
       if (names.has(name)) causes.push(duplicateValue(`${at}.name`, name))
       names.add(name)
     }
     causes.push(...inRange(`${at}.port`, port.port, 1, 65_535), ...portNumberOrName(`${at}.targetPort`, port.targetPort))
     if (port.appProtocol !== undefined) {
       const app = textOf(port.appProtocol)
-      causes.push(...qualifiedNameErrors(app).map(why => invalidValue(`${at}.appProtocol`, app, why)))
+      causes.push(...qualifiedNameErrors(app).map(reason => invalidValue(`${at}.appProtocol`, app, reason)))
     }
     const nodePort = intOf(port.nodePort)
     if (nodePort > 0 && spec.type === 'ClusterIP') {
@@ -163,8 +163,8 @@ function trafficErrors(spec: Fields, old: Fields | undefined): StatusCause[] {
     causes.push(invalidValue('spec.externalTrafficPolicy', outer, 'may only be set for externally-accessible services'))
   }
   if (!needsHealthCheck(spec) && healthCheckNodePort !== undefined) {
-    const why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-    causes.push(invalidValue('spec.healthCheckNodePort', healthCheckNodePort, why))
+    const reason = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+    causes.push(invalidValue('spec.healthCheckNodePort', healthCheckNodePort, reason))
   }
   if (old && needsHealthCheck(old) && needsHealthCheck(spec) && healthCheckNodePort !== old.healthCheckNodePort) {
     causes.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'))
@@ -186,9 +186,10 @@ function claimErrors(service: KubeObject, reader: ObjectReader): StatusCause[] {
   const addresses = textsOf(spec.clusterIPs)
   for (const address of addresses) {
     if (address === 'None') continue
-    const refuse = (why: string) => causes.push(invalidValue('spec.clusterIPs', addresses, `failed to allocate IP ${address}: ${why}`))
-    if (!isInRange(address)) refuse('the provided network does not match the current range')
-    else if (!allocation.claim(address, service)) refuse('provided IP is already allocated')
+    const reject = (reason: string) =>
+      causes.push(invalidValue('spec.clusterIPs', addresses, `failed to allocate IP ${address}: ${reason}`))
+    if (!isInRange(address)) reject('the provided network does not match the current range')
+    else if (!allocation.claim(address, service)) reject('provided IP is already allocated')
   }
   const ports = itemsOf(spec.ports).map(({ nodePort }, index) => [`spec.ports[${index}].nodePort`, intOf(nodePort)] as const)
   for (const [path, port] of [...ports, ['spec.healthCheckNodePort', intOf(spec.healthCheckNodePort)] as const]) {

@@ -80,16 +80,16 @@ export const serviceKinds: readonly KindDeclaration[] = [
 
 function externalAddress({ spec, status }: KubeObject): string {
   const { type, externalIPs, externalName } = fieldsOf(spec)
-  const given = textsOf(externalIPs)
+  const provided = textsOf(externalIPs)
   switch (type) {
     case 'ExternalName':
       return textOf(externalName)
     case 'LoadBalancer': {
       const ingress = itemsOf(fieldsOf(fieldsOf(status).loadBalancer).ingress).map(({ ip, hostname }) => textOf(ip) || textOf(hostname))
-      return [...ingress.filter(Boolean), ...given].join(',') || '<pending>'
+      return [...ingress.filter(Boolean), ...provided].join(',') || '<pending>'
     }
     default:
-      return given.join(',') || '<none>'
+      return provided.join(',') || '<none>'
   }
 }
 

@@ -148,9 +148,9 @@ const modes: Readonly<Record<string, string>> = {
 
 /** Distinct access modes as `RWO,RWX`, in Kubernetes' order. */
 function formatModes(list: unknown): string {
-  const given = textsOf(list)
+  const provided = textsOf(list)
   return Object.keys(modes)
-    .filter(mode => given.includes(mode))
+    .filter(mode => provided.includes(mode))
     .map(mode => modes[mode])
     .join(',')
 }
@@ -220,8 +220,8 @@ function validateClaim({ spec, status }: KubeObject, before: KubeObject | undefi
   }
   if (!equalJson(comparable, old)) {
     // Kubernetes adds what differs.
-    const why = 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
-    causes.push(forbiddenField('spec', why))
+    const reason = 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
+    causes.push(forbiddenField('spec', reason))
   }
   const [now, was] = [storageOf(fieldsOf(fields.resources).requests), storageOf(fieldsOf(old.resources).requests)]
   const held = storageOf(fieldsOf(before.status).capacity)

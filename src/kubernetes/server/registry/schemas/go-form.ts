@@ -143,15 +143,15 @@ class Former {
     return digits === 0 ? `${seconds}Z` : `${seconds}.${fraction.slice(0, digits).padEnd(digits, '0')}Z`
   }
 
-  #mismatch(value: unknown, wanted: string, struct: string): StatusError {
+  #mismatch(value: unknown, desired: string, struct: string): StatusError {
     return this.#refuse(
-      `json: cannot unmarshal ${formatGoJson(value)} into Go struct field ${struct}.${this.#path.join('.')} of type ${wanted}`,
+      `json: cannot unmarshal ${formatGoJson(value)} into Go struct field ${struct}.${this.#path.join('.')} of type ${desired}`,
     )
   }
 
-  #refuse(why: string): StatusError {
+  #refuse(reason: string): StatusError {
     const { kind, version } = this.#of
-    return badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`)
+    return badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${reason}`)
   }
 }
 

@@ -30,8 +30,8 @@ export function ruleErrors(schema: TypeSchema, object: KubeObject, before: KubeO
     }
     if (!isJsonObject(value)) return
     const rules = rulesOf(part)
-    for (const [field, why] of Object.entries(rules?.required ?? {})) {
-      if (isMissing(value[field])) causes.push(requiredValue(join(path, field), why))
+    for (const [field, reason] of Object.entries(rules?.required ?? {})) {
+      if (isMissing(value[field])) causes.push(requiredValue(join(path, field), reason))
     }
     if (rules?.validate) causes.push(...rules.validate(value, { path, object, before }))
     for (const name of Object.keys(value)) {

@@ -32,8 +32,8 @@ export const appsRules: RuleTable = {
     uncheckedEnums: ['type'],
     validate: ({ type, rollingUpdate }, { path }) => {
       if (type === 'Recreate') {
-        const why = "may not be specified when strategy `type` is 'Recreate'"
-        return rollingUpdate === undefined ? [] : [forbiddenField(`${path}.rollingUpdate`, why)]
+        const reason = "may not be specified when strategy `type` is 'Recreate'"
+        return rollingUpdate === undefined ? [] : [forbiddenField(`${path}.rollingUpdate`, reason)]
       }
       if (type === 'RollingUpdate') return deploymentRollErrors((rollingUpdate ?? {}) as Fields, `${path}.rollingUpdate`)
       return [unsupportedValue(path, formatStrategy(type, rollingUpdate), ['Recreate', 'RollingUpdate'])]
@@ -68,7 +68,7 @@ export const appsRules: RuleTable = {
       }
       if (isJsonObject(ordinals)) causes.push(...negativeErrors(ordinals, `${path}.ordinals`, ['start']))
       if (!before && typeof serviceName === 'string' && serviceName !== '') {
-        for (const why of nameErrors(serviceName, 'dns1123Label')) causes.push(invalidValue(`${path}.serviceName`, serviceName, why))
+        for (const reason of nameErrors(serviceName, 'dns1123Label')) causes.push(invalidValue(`${path}.serviceName`, serviceName, reason))
       }
       const selector = workloadSelectorErrors(spec, path, { kind: 'statefulset', unreadable: '' })
       return [...causes, ...selector, ...templateErrors(spec, path, 'StatefulSet')]

@@ -57,8 +57,8 @@ function autoscalerErrors(spec: Fields, path: string): StatusCause[] {
   }
   const types = ((spec.metrics ?? []) as Fields[]).map(({ type }) => type)
   if (min === 0 && !types.includes('Object') && !types.includes('External')) {
-    const why = 'must specify at least one Object or External metric to support scaling to zero replicas'
-    causes.push(forbiddenField(`${path}.metrics`, why))
+    const reason = 'must specify at least one Object or External metric to support scaling to zero replicas'
+    causes.push(forbiddenField(`${path}.metrics`, reason))
   }
   return causes
 }
@@ -67,7 +67,7 @@ function referenceErrors(reference: Fields, path: string): StatusCause[] {
   return ['kind', 'name'].flatMap(field => {
     const value = String(reference[field] ?? '')
     const at = `${path}.${field}`
-    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(why => invalidValue(at, value, why))
+    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(reason => invalidValue(at, value, reason))
   })
 }
 
@@ -103,13 +103,13 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
   const target = (source.target ?? {}) as Fields
   const causes = targetErrors(target, `${path}.target`)
   const { value, averageValue, averageUtilization } = target
-  const isMissing = (where: string, why: string) => causes.push(requiredValue(`${path}.target.${where}`, why))
+  const isMissing = (where: string, reason: string) => causes.push(requiredValue(`${path}.target.${where}`, reason))
   if (field === 'resource' || field === 'containerResource') {
     if (!source.name) causes.push(requiredValue(`${path}.name`, 'must specify a resource name'))
     if (field === 'containerResource') {
       const container = String(source.container ?? '')
       if (container === '') causes.push(requiredValue(`${path}.container`, 'must specify a container'))
-      else for (const why of nameErrors(container, 'dns1123Label')) causes.push(invalidValue(`${path}.container`, container, why))
+      else for (const reason of nameErrors(container, 'dns1123Label')) causes.push(invalidValue(`${path}.container`, container, reason))
     }
     if (averageUtilization === undefined && averageValue === undefined) {
       isMissing('averageUtilization', 'must set either a target raw value or a target utilization')
@@ -121,17 +121,17 @@ function sourceErrors(field: string, source: Fields, path: string): StatusCause[
   }
   const name = String((source.metric as Fields | undefined)?.name ?? '')
   if (name === '') causes.push(requiredValue(`${path}.metric.name`, 'must specify a metric name'))
-  else for (const why of nameErrors(name, 'pathSegment')) causes.push(invalidValue(`${path}.metric.name`, name, why))
+  else for (const reason of nameErrors(name, 'pathSegment')) causes.push(invalidValue(`${path}.metric.name`, name, reason))
   if (field === 'pods') {
     if (averageValue === undefined) isMissing('averageValue', 'must specify a positive target averageValue')
     return causes
   }
   if (value === undefined && averageValue === undefined) {
-    const why =
+    const reason =
       field === 'object'
         ? 'must set either a target value or averageValue'
         : 'must set either a target value for metric or a per-pod target'
-    isMissing('averageValue', why)
+    isMissing('averageValue', reason)
   }
   if (field === 'external' && value !== undefined && averageValue !== undefined) {
     causes.push(forbiddenField(`${path}.target.value`, 'may not set both a target value for metric and a per-pod target'))

@@ -43,7 +43,7 @@ function modeErrors(at: string, ip: string, mode: unknown): StatusCause[] {
 
 function hostnameErrors(at: string, hostname: string): StatusCause[] {
   if (hostname === '') return []
-  const causes = nameErrors(hostname, 'dns1123Subdomain').map(why => invalidValue(at, hostname, why))
+  const causes = nameErrors(hostname, 'dns1123Subdomain').map(reason => invalidValue(at, hostname, reason))
   if (isAddress(hostname)) causes.push(invalidValue(at, hostname, 'must be a DNS name, not an IP address'))
   return causes
 }

@@ -110,30 +110,30 @@ export function domainPrefixedPathErrors(value: string, path: string): StatusCau
 function indexErrors(spec: Fields, path: string): StatusCause[] {
   const { completionMode: mode = 'NonIndexed', completions, parallelism, maxFailedIndexes, backoffLimitPerIndex } = spec
   const causes: StatusCause[] = []
-  const refuse = (field: string, why: string) => causes.push(invalidValue(`${path}.${field}`, spec[field], why))
+  const reject = (field: string, why: string) => causes.push(invalidValue(`${path}.${field}`, spec[field], why))
   if (maxFailedIndexes !== undefined && backoffLimitPerIndex === undefined) {
     causes.push(requiredValue(`${path}.backoffLimitPerIndex`, 'when maxFailedIndexes is specified'))
   }
   if (mode === 'NonIndexed') {
     for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes']) {
-      if (spec[field] !== undefined) refuse(field, 'requires indexed completion mode')
+      if (spec[field] !== undefined) reject(field, 'requires indexed completion mode')
     }
     return causes
   }
   if (mode !== 'Indexed') return [...causes, unsupportedValue(`${path}.completionMode`, mode, ['NonIndexed', 'Indexed'])]
   if (completions === undefined) causes.push(requiredValue(`${path}.completions`, 'when completion mode is Indexed'))
   if (numberOf(parallelism) > maxIndexes)
-    refuse('parallelism', `must be less than or equal to ${maxIndexes} when completion mode is Indexed`)
+    reject('parallelism', `must be less than or equal to ${maxIndexes} when completion mode is Indexed`)
   if (completions !== undefined && numberOf(maxFailedIndexes) > numberOf(completions)) {
-    refuse('maxFailedIndexes', 'must be less than or equal to completions')
+    reject('maxFailedIndexes', 'must be less than or equal to completions')
   }
-  if (numberOf(maxFailedIndexes) > maxIndexes) refuse('maxFailedIndexes', `must be less than or equal to ${maxIndexes}`)
+  if (numberOf(maxFailedIndexes) > maxIndexes) reject('maxFailedIndexes', `must be less than or equal to ${maxIndexes}`)
   if (numberOf(completions) <= maxIndexes || backoffLimitPerIndex === undefined) return causes
   const why = `must be less than or equal to ${maxIndexedFailures} when completions are above ${maxIndexes} and used with backoff limit per index`
   if (maxFailedIndexes === undefined) {
     causes.push(requiredValue(`${path}.maxFailedIndexes`, `must be specified when completions is above ${maxIndexes}`))
   }
-  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxIndexedFailures) refuse(field, why)
+  for (const field of ['parallelism', 'maxFailedIndexes']) if (numberOf(spec[field]) > maxIndexedFailures) reject(field, why)
   return causes
 }
 
@@ -227,9 +227,10 @@ function successPolicyErrors(completions: number, { rules }: Fields, path: strin
     let total: number | undefined
     if (typeof indexes === 'string') {
       if (indexes.length > maxIndexTextBytes) causes.push(tooLong(`${at}.succeededIndexes`, maxIndexTextBytes))
-      const verdict = readIndexes(indexes, completions)
-      if ('why' in verdict) causes.push(invalidValue(`${at}.succeededIndexes`, indexes, `error parsing succeededIndexes: ${verdict.why}`))
-      total = 'why' in verdict ? 0 : verdict.total
+      const parsed = readIndexes(indexes, completions)
+      if ('reason' in parsed)
+        causes.push(invalidValue(`${at}.succeededIndexes`, indexes, `error parsing succeededIndexes: ${parsed.reason}`))
+      total = 'reason' in parsed ? 0 : parsed.total
     }
     if (typeof count !== 'number') continue
     const of = (most: number, what: string) => `must be less than or equal to ${most} (${what})`

@@ -24,7 +24,7 @@ export const textsOf = (value: unknown): string[] => (Array.isArray(value) ? val
 export const join = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`)
 
 export function invalidName(path: string, name: string, rule: NameRule): StatusCause[] {
-  return nameErrors(name, rule).map(why => invalidValue(path, name, why))
+  return nameErrors(name, rule).map(reason => invalidValue(path, name, reason))
 }
 
 /** Validates the name if there is one. */
@@ -47,7 +47,7 @@ export function portName(path: string, name: string): StatusCause[] {
   if (!/[a-z]/.test(name)) texts.push('must contain at least one letter (a-z)')
   if (name.includes('--')) texts.push('must not contain consecutive hyphens')
   if (name.startsWith('-') || name.endsWith('-')) texts.push('must not begin or end with a hyphen')
-  return texts.map(why => invalidValue(path, name, why))
+  return texts.map(reason => invalidValue(path, name, reason))
 }
 
 /** Validates a user or group ID, if there is one: 0 to 2³¹-1. */
@@ -100,14 +100,14 @@ function configKeyErrors(key: string): string[] {
 
 export function configKey(path: string, key: unknown): StatusCause[] {
   const text = textOf(key)
-  return text === '' ? [requiredValue(path)] : configKeyErrors(text).map(why => invalidValue(path, text, why))
+  return text === '' ? [requiredValue(path)] : configKeyErrors(text).map(reason => invalidValue(path, text, reason))
 }
 
 /** Errors of a map of labels, such as a nodeSelector. */
 export function labelPairs(path: string, labels: unknown): StatusCause[] {
   return Object.entries(fieldsOf(labels)).flatMap(([key, value]) => [
-    ...qualifiedNameErrors(key).map(why => invalidValue(path, key, why)),
-    ...labelValueErrors(textOf(value)).map(why => invalidValue(path, value, why)),
+    ...qualifiedNameErrors(key).map(reason => invalidValue(path, key, reason)),
+    ...labelValueErrors(textOf(value)).map(reason => invalidValue(path, value, reason)),
   ])
 }
 
@@ -203,7 +203,7 @@ export function isStandardResource(name: string): boolean {
 
 /** Errors of the name of a resource: a qualified name with a domain, or a standard resource. */
 export function resourceName(path: string, name: string): StatusCause[] {
-  const causes = qualifiedNameErrors(name).map(why => invalidValue(path, name, why))
+  const causes = qualifiedNameErrors(name).map(reason => invalidValue(path, name, reason))
   if (causes.length === 0 && !name.includes('/') && !isStandardResource(name)) {
     causes.push(invalidValue(path, name, 'must be a standard resource type or fully qualified'))
   }

@@ -65,8 +65,8 @@ function probeErrors(path: string, value: Fields): StatusCause[] {
   }
   const grace = fieldsOf(value.readinessProbe).terminationGracePeriodSeconds
   if (grace !== undefined) {
-    const why = 'must not be set for readinessProbes'
-    causes.push(invalidValue(`${path}.readinessProbe.terminationGracePeriodSeconds`, grace, why))
+    const reason = 'must not be set for readinessProbes'
+    causes.push(invalidValue(`${path}.readinessProbe.terminationGracePeriodSeconds`, grace, reason))
   }
   return causes
 }
@@ -76,10 +76,10 @@ function envFromErrors(path: string, sources: Fields[]): StatusCause[] {
   return sources.flatMap((source, index) => {
     const prefix = textOf(source.prefix)
     const causes = prefix === '' ? [] : envNameErrors(`${path}[${index}].prefix`, prefix)
-    const given = ['configMapRef', 'secretRef'].filter(field => source[field] !== undefined)
-    for (const field of given) causes.push(...referenceName(`${path}[${index}].${field}.name`, fieldsOf(source[field]).name))
-    if (given.length === 0) causes.push(invalidValue(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
-    if (given.length > 1) causes.push(invalidValue(path, '', 'may not have more than one field specified at a time'))
+    const provided = ['configMapRef', 'secretRef'].filter(field => source[field] !== undefined)
+    for (const field of provided) causes.push(...referenceName(`${path}[${index}].${field}.name`, fieldsOf(source[field]).name))
+    if (provided.length === 0) causes.push(invalidValue(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
+    if (provided.length > 1) causes.push(invalidValue(path, '', 'may not have more than one field specified at a time'))
     return causes
   })
 }
@@ -123,11 +123,11 @@ function envErrors(value: Fields, { path }: ValidationContext): StatusCause[] {
   if (value.valueFrom === undefined) return causes
   const at = `${path}.valueFrom`
   const source = fieldsOf(value.valueFrom)
-  const given = envSources.filter(field => source[field] !== undefined)
+  const provided = envSources.filter(field => source[field] !== undefined)
   if (source.fieldRef) causes.push(...fieldReferenceErrors(`${at}.fieldRef`, fieldsOf(source.fieldRef), envFieldPaths))
-  if (given.length === 0) causes.push(invalidValue(at, '', envSourcesText))
+  if (provided.length === 0) causes.push(invalidValue(at, '', envSourcesText))
   else if (textOf(value.value) !== '') causes.push(invalidValue(at, '', 'may not be specified when `value` is not empty'))
-  else if (given.length > 1) causes.push(invalidValue(at, '', 'may not have more than one field specified at a time'))
+  else if (provided.length > 1) causes.push(invalidValue(at, '', 'may not have more than one field specified at a time'))
   return causes
 }
 
@@ -159,12 +159,12 @@ function resourceReferenceErrors({ resource, divisor }: Fields, { path }: Valida
   }
   if (divisor === undefined || divisor === '0') return []
   if (name.endsWith('.cpu')) {
-    const why = "only divisor's values 1m and 1 are supported with the cpu resource"
-    return ['1m', '1'].includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, why)]
+    const reason = "only divisor's values 1m and 1 are supported with the cpu resource"
+    return ['1m', '1'].includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, reason)]
   }
   const of = name.endsWith('.memory') ? 'memory' : name.includes('hugepages-') ? 'hugepages' : 'local ephemeral storage'
-  const why = `only divisor's values ${wholeUnits.join(', ')} are supported with the ${of} resource`
-  return wholeUnits.includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, why)]
+  const reason = `only divisor's values ${wholeUnits.join(', ')} are supported with the ${of} resource`
+  return wholeUnits.includes(textOf(divisor)) ? [] : [invalidValue(`${path}.divisor`, name, reason)]
 }
 
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const
@@ -178,7 +178,7 @@ function handlerErrors(value: Fields, { path }: ValidationContext): StatusCause[
 
 const keySelector: TypeRules = {
   validate: ({ name, key }, { path }) => [
-    ...nameErrors(textOf(name), 'dns1123Subdomain').map(why => invalidValue(`${path}.name`, textOf(name), why)),
+    ...nameErrors(textOf(name), 'dns1123Subdomain').map(reason => invalidValue(`${path}.name`, textOf(name), reason)),
     ...configKey(`${path}.key`, key),
   ],
 }
@@ -204,11 +204,17 @@ export const containerRules: RuleTable = {
   'core.v1.SecretKeySelector': keySelector,
   'core.v1.Probe': {
     defaults: { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 },
-    validate: (value, place) => [
-      ...handlerErrors(value, place),
-      ...probeCounts.flatMap(field => notNegative(`${place.path}.${field}`, value[field])),
+    validate: (value, documentPath) => [
+      ...handlerErrors(value, documentPath),
+      ...probeCounts.flatMap(field => notNegative(`${documentPath.path}.${field}`, value[field])),
       ...(value.terminationGracePeriodSeconds !== undefined && intOf(value.terminationGracePeriodSeconds) <= 0
-        ? [invalidValue(`${place.path}.terminationGracePeriodSeconds`, value.terminationGracePeriodSeconds, 'must be greater than 0')]
+        ? [
+            invalidValue(
+              `${documentPath.path}.terminationGracePeriodSeconds`,
+              value.terminationGracePeriodSeconds,
+              'must be greater than 0',
+            ),
+          ]
         : []),
     ],
   },

@@ -16,7 +16,7 @@ for (const schedule of [
 }
 
 // The messages are those of github.com/robfig/cron/v3, checked against kube-apiserver in test/conformance.
-for (const [schedule, why] of [
+for (const [schedule, reason] of [
   ['', 'expected exactly 5 fields, found 0: []'],
   ['* * * *', 'expected exactly 5 fields, found 4: [* * * *]'],
   ['60 * * * *', 'end of range (60) above maximum (59): 60'],
@@ -30,7 +30,7 @@ for (const [schedule, why] of [
   ['@every x', 'failed to parse duration @every x: time: invalid duration "x"'],
   ['TZ=Mars/Base * * * * *', 'provided bad location Mars/Base: unknown time zone Mars/Base'],
 ] as const) {
-  test(`rejects the schedule ${JSON.stringify(schedule)}`, () => equal(scheduleError(schedule), why))
+  test(`rejects the schedule ${JSON.stringify(schedule)}`, () => equal(scheduleError(schedule), reason))
 }
 
 test('accepts time zones of the database and rejects offsets', () => {

@@ -31,8 +31,8 @@ export function scheduleError(schedule: string): string | undefined {
   for (const [index, part] of parts.entries()) {
     for (const range of part.split(',')) {
       if (range === '') continue
-      const why = rangeError(range, fields[index]!)
-      if (why) return why
+      const reason = rangeError(range, fields[index]!)
+      if (reason) return reason
     }
   }
   return undefined

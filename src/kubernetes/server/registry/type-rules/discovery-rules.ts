@@ -47,7 +47,7 @@ export const discoveryRules: RuleTable = {
     validate: ({ name, appProtocol }, { path }) => [
       ...(name ? nameCauses(String(name), 'dns1123Label', `${path}.name`) : []),
       ...(typeof appProtocol === 'string'
-        ? qualifiedNameErrors(appProtocol).map(why => invalidValue(`${path}.appProtocol`, appProtocol, why))
+        ? qualifiedNameErrors(appProtocol).map(reason => invalidValue(`${path}.appProtocol`, appProtocol, reason))
         : []),
     ],
   },
@@ -88,12 +88,12 @@ function hintErrors(hints: Fields, path: string): StatusCause[] {
     if (names.length > maxHints) return [...causes, tooMany(`${path}.${field}`, names.length, maxHints)]
     for (const index of duplicateIndexes(names)) causes.push(duplicateValue(`${path}.${field}[${index}].name`, names[index]))
     for (const [index, name] of names.entries()) {
-      const whys = field === 'forZones' ? labelValueErrors(name) : nameErrors(name, 'dns1123Subdomain')
-      causes.push(...whys.map(why => invalidValue(`${path}.${field}[${index}].name`, name, why)))
+      const reasons = field === 'forZones' ? labelValueErrors(name) : nameErrors(name, 'dns1123Subdomain')
+      causes.push(...reasons.map(reason => invalidValue(`${path}.${field}[${index}].name`, name, reason)))
     }
   }
   return causes
 }
 
 const nameCauses = (name: string, rule: 'dns1123Subdomain' | 'dns1123Label', path: string): StatusCause[] =>
-  nameErrors(name, rule).map(why => invalidValue(path, name, why))
+  nameErrors(name, rule).map(reason => invalidValue(path, name, reason))

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { canonicalIpErrors, cidrErrors, endpointIpErrors, ipErrors, isStrictlyWithin } from './ip-address.ts'
 
 type Check = (value: string, path: string) => { message: string }[]
-const whyOf = (check: Check, value: string) => check(value, 'at').map(({ message }) => message.replace(/^Invalid value: ".*?": /, ''))
+const reasonsOf = (check: Check, value: string) => check(value, 'at').map(({ message }) => message.replace(/^Invalid value: ".*?": /, ''))
 
-for (const [value, ...whys] of [
+for (const [value, ...reasons] of [
   ['10.9.8.7'],
   ['fd00::1'],
   ['FD00:0:0::1'],
@@ -15,15 +15,15 @@ for (const [value, ...whys] of [
   ['256.1.1.1', 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
   ['x', 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
 ] as const) {
-  test(`ipErrors(${value}): ${whys[0] ?? 'valid'}`, () => deepEqual(whyOf(ipErrors, value), whys))
+  test(`ipErrors(${value}): ${reasons[0] ?? 'valid'}`, () => deepEqual(reasonsOf(ipErrors, value), reasons))
 }
 
 test('canonicalIpErrors() accepts only the canonical form of IPv6', () => {
-  deepEqual(whyOf(canonicalIpErrors, '2001:db8::1'), [])
-  deepEqual(whyOf(canonicalIpErrors, '2001:DB8:0::1'), ['must be in canonical form ("2001:db8::1")'])
+  deepEqual(reasonsOf(canonicalIpErrors, '2001:db8::1'), [])
+  deepEqual(reasonsOf(canonicalIpErrors, '2001:DB8:0::1'), ['must be in canonical form ("2001:db8::1")'])
 })
 
-for (const [value, ...whys] of [
+for (const [value, ...reasons] of [
   ['10.0.0.0/8'],
   ['::/0'],
   ['2001:db8::/32'],
@@ -35,7 +35,7 @@ for (const [value, ...whys] of [
   ['10.0.0.0', 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'],
   ['10.0.0.0/8/8', 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)'],
 ] as const) {
-  test(`cidrErrors(${value}): ${whys[0] ?? 'valid'}`, () => deepEqual(whyOf(cidrErrors, value), whys))
+  test(`cidrErrors(${value}): ${reasons[0] ?? 'valid'}`, () => deepEqual(reasonsOf(cidrErrors, value), reasons))
 }
 
 test('isStrictlyWithin() accepts a smaller range inside the outer one', () => {

@@ -6,11 +6,14 @@ for (const [text, verdict] of [
   ['', { total: 0 }],
   ['0', { total: 1 }],
   ['0,2-4,9', { total: 5 }],
-  ['10', { why: 'too large index: "10"' }],
-  ['x', { why: 'cannot convert string to integer for index: "x"' }],
-  ['3,1', { why: 'non-increasing order, previous: 3, current: 1' }],
-  ['4-2', { why: 'non-increasing order, previous: 4, current: 2' }],
-  ['1-2-3', { why: 'the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by \'-\'' }],
+  ['10', { reason: 'too large index: "10"' }],
+  ['x', { reason: 'cannot convert string to integer for index: "x"' }],
+  ['3,1', { reason: 'non-increasing order, previous: 3, current: 1' }],
+  ['4-2', { reason: 'non-increasing order, previous: 4, current: 2' }],
+  [
+    '1-2-3',
+    { reason: 'the fragment "1-2-3" violates the requirement that an index interval can have at most two parts separated by \'-\'' },
+  ],
 ] as const) {
   test(`readIndexes(${JSON.stringify(text)}, 10)`, () => deepEqual(readIndexes(text, 10), verdict))
 }

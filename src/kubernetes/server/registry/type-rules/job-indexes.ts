@@ -1,5 +1,5 @@
 /** The result of parsing Pod indexes of an indexed Job, such as `1,3-5,7`: ascending and less than the number of completions. */
-export type ParsedIndexes = { readonly total: number } | { readonly why: string }
+export type ParsedIndexes = { readonly total: number } | { readonly reason: string }
 
 /** The number of indexes in `text`, or why it is invalid. */
 export function readIndexes(text: string, completions: number): ParsedIndexes {
@@ -8,9 +8,9 @@ export function readIndexes(text: string, completions: number): ParsedIndexes {
   if (text === '') return { total }
   for (const fragment of text.split(',')) {
     const interval = readInterval(fragment, completions)
-    if (typeof interval === 'string') return { why: interval }
+    if (typeof interval === 'string') return { reason: interval }
     const [first, end] = interval
-    if (last >= first) return { why: `non-increasing order, previous: ${last}, current: ${first}` }
+    if (last >= first) return { reason: `non-increasing order, previous: ${last}, current: ${first}` }
     total += end - first + 1
     last = end
   }

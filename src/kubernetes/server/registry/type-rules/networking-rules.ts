@@ -111,7 +111,7 @@ function hostErrors(host: string, path: string): StatusCause[] {
 }
 
 function subdomainErrors(name: string, path: string): StatusCause[] {
-  return nameErrors(name, 'dns1123Subdomain').map(why => invalidValue(path, name, why))
+  return nameErrors(name, 'dns1123Subdomain').map(reason => invalidValue(path, name, reason))
 }
 
 const forbiddenSequences = ['//', '/./', '/../', '%2f', '%2F']
@@ -121,15 +121,15 @@ function pathErrors({ path: url = '', pathType }: Fields, path: string): StatusC
   // Go prints a missing type as null.
   if (pathType === undefined || pathType === null) return [requiredValue(`${path}.pathType`, 'pathType must be specified')]
   const text = String(url)
-  const refuse = (why: string) => invalidValue(`${path}.path`, text, why)
-  const relative = text.startsWith('/') ? [] : [refuse('must be an absolute path')]
+  const reject = (reason: string) => invalidValue(`${path}.path`, text, reason)
+  const relative = text.startsWith('/') ? [] : [reject('must be an absolute path')]
   switch (pathType) {
     case 'Exact':
     case 'Prefix':
       return [
         ...relative,
-        ...forbiddenSequences.filter(part => text.includes(part)).map(part => refuse(`must not contain '${part}'`)),
-        ...forbiddenEnds.filter(end => text.endsWith(end)).map(end => refuse(`cannot end with '${end}'`)),
+        ...forbiddenSequences.filter(part => text.includes(part)).map(part => reject(`must not contain '${part}'`)),
+        ...forbiddenEnds.filter(end => text.endsWith(end)).map(end => reject(`cannot end with '${end}'`)),
       ]
     case 'ImplementationSpecific':
       return text === '' ? [] : relative
@@ -146,7 +146,7 @@ function backendErrors({ service, resource }: Fields, path: string): StatusCause
   const causes =
     name === ''
       ? [requiredValue(`${path}.service.name`)]
-      : nameErrors(name, 'dns1123Label').map(why => invalidValue(`${path}.service.name`, name, why))
+      : nameErrors(name, 'dns1123Label').map(reason => invalidValue(`${path}.service.name`, name, reason))
   const port = (service.port ?? {}) as Fields
   if (port.name && port.number) causes.push(invalidValue(path, '', 'cannot set both port name & port number'))
   else if (port.name) causes.push(...portName(`${path}.service.port.name`, String(port.name)))
@@ -160,7 +160,7 @@ function typedReferenceErrors(reference: Fields, path: string): StatusCause[] {
   const parts = ['kind', 'name'].flatMap(field => {
     const value = String(reference[field] ?? '')
     const at = `${path}.${field}`
-    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(why => invalidValue(at, value, why))
+    return value === '' ? [requiredValue(at)] : nameErrors(value, 'pathSegment').map(reason => invalidValue(at, value, reason))
   })
   return [...group, ...parts]
 }
@@ -173,7 +173,7 @@ function parameterErrors(reference: Fields, path: string): StatusCause[] {
   if (scope === 'Cluster') {
     if (namespace !== undefined) causes.push(forbiddenField(at, "`parameters.scope` is set to 'Cluster'"))
   } else if (typeof namespace !== 'string') causes.push(requiredValue(at, "`parameters.scope` is set to 'Namespace'"))
-  else causes.push(...nameErrors(namespace, 'dns1123Label').map(why => invalidValue(at, namespace, why)))
+  else causes.push(...nameErrors(namespace, 'dns1123Label').map(reason => invalidValue(at, namespace, reason)))
   return causes
 }
 
@@ -181,7 +181,7 @@ function policyPortErrors({ protocol, port, endPort }: Fields, path: string): St
   const causes: StatusCause[] = []
   if (!protocols.includes(String(protocol))) causes.push(unsupportedValue(`${path}.protocol`, protocol, protocols))
   const hasEnd = typeof endPort === 'number'
-  const refuseEnd = (why: string) => causes.push(invalidValue(`${path}.endPort`, endPort, why))
+  const refuseEnd = (reason: string) => causes.push(invalidValue(`${path}.endPort`, endPort, reason))
   if (typeof port === 'number') {
     causes.push(...portNumber(`${path}.port`, port))
     // Kubernetes reports the port here, not the end port.

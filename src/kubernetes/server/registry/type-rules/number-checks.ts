@@ -11,8 +11,8 @@ export function negativeErrors(value: Fields, path: string, fields: readonly str
 export function intOrPercentErrors(value: unknown, path: string): StatusCause[] {
   if (typeof value === 'number') return notNegative(path, value)
   if (typeof value !== 'string' || isPercent(value)) return []
-  const why = `a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')`
-  return [invalidValue(path, value, why)]
+  const reason = `a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')`
+  return [invalidValue(path, value, reason)]
 }
 
 export function over100PercentErrors(value: unknown, path: string): StatusCause[] {

@@ -54,8 +54,8 @@ function podSpecErrors(spec: Fields, { path, object }: ValidationContext): Statu
   itemsOf(spec.hostAliases).forEach(({ ip, hostnames }, index) => {
     const at = `${path}.hostAliases[${index}]`
     causes.push(...ipErrors(textOf(ip), `${at}.ip`))
-    textsOf(hostnames).forEach((name, place) => {
-      causes.push(...invalidName(`${at}.hostnames[${place}]`, name, 'dns1123Subdomain'))
+    textsOf(hostnames).forEach((name, documentPath) => {
+      causes.push(...invalidName(`${at}.hostnames[${documentPath}]`, name, 'dns1123Subdomain'))
     })
   })
   textsOf(fieldsOf(spec.dnsConfig).nameservers).forEach((server, index) => {
@@ -103,8 +103,8 @@ function mountErrors(path: string, container: Fields, volumes: readonly Fields[]
     if (textOf(name) === '') causes.push(requiredValue(`${at}.name`))
     if (!known.has(textOf(name))) causes.push(notFoundValue(`${at}.name`, textOf(name)))
     else if (!claims.has(textOf(name))) {
-      const why = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
-      causes.push(invalidValue(`${at}.name`, textOf(name), why))
+      const reason = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
+      causes.push(invalidValue(`${at}.name`, textOf(name), reason))
     }
     if (textOf(devicePath) === '') causes.push(requiredValue(`${at}.devicePath`))
   })
@@ -112,13 +112,13 @@ function mountErrors(path: string, container: Fields, volumes: readonly Fields[]
 }
 
 function hostPortErrors(path: string, containers: readonly Fields[]): StatusCause[] {
-  const taken = new Set<string>()
+  const used = new Set<string>()
   return containers.flatMap((container, index) =>
-    itemsOf(container.ports).flatMap(({ protocol, hostIP, hostPort }, place) => {
+    itemsOf(container.ports).flatMap(({ protocol, hostIP, hostPort }, documentPath) => {
       if (intOf(hostPort) === 0) return []
       const id = `${textOf(protocol)}/${textOf(hostIP)}/${hostPort}`
-      if (taken.has(id)) return [duplicateValue(`${path}[${index}].ports[${place}].hostPort`, id)]
-      taken.add(id)
+      if (used.has(id)) return [duplicateValue(`${path}[${index}].ports[${documentPath}].hostPort`, id)]
+      used.add(id)
       return []
     }),
   )

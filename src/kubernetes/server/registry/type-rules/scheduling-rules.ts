@@ -15,7 +15,7 @@ const tolerationEffects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
 function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
   const [name, op, text] = [textOf(key), textOf(operator), textOf(value)]
-  if (name !== '') causes.push(...qualifiedNameErrors(name).map(why => invalidValue(`${path}.key`, name, why)))
+  if (name !== '') causes.push(...qualifiedNameErrors(name).map(reason => invalidValue(`${path}.key`, name, reason)))
   else if (op !== 'Exists') {
     causes.push(
       invalidValue(`${path}.operator`, op, 'operator must be Exists when `key` is empty, which means "match all values and all keys"'),
@@ -27,7 +27,7 @@ function tolerationErrors({ key, operator, value, effect, tolerationSeconds }: F
   switch (op) {
     case '':
     case 'Equal':
-      causes.push(...labelValueErrors(text).map(why => invalidValue(`${path}.operator`, text, why)))
+      causes.push(...labelValueErrors(text).map(reason => invalidValue(`${path}.operator`, text, reason)))
       break
     case 'Exists':
       if (text !== '') causes.push(invalidValue(`${path}.operator`, text, "value must be empty when `operator` is 'Exists'"))
@@ -43,26 +43,27 @@ const nodeOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']
 
 function nodeRequirementErrors({ key, operator, values }: Fields, { path }: ValidationContext): StatusCause[] {
   const causes: StatusCause[] = []
-  const given = textsOf(values)
+  const provided = textsOf(values)
   switch (operator) {
     case 'In':
     case 'NotIn':
-      if (given.length === 0) causes.push(requiredValue(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
+      if (provided.length === 0) causes.push(requiredValue(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'"))
       break
     case 'Exists':
     case 'DoesNotExist':
-      if (given.length > 0) {
+      if (provided.length > 0) {
         causes.push(forbiddenField(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
       }
       break
     case 'Gt':
     case 'Lt':
-      if (given.length !== 1) causes.push(requiredValue(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+      if (provided.length !== 1)
+        causes.push(requiredValue(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"))
       break
     default:
       causes.push(invalidValue(`${path}.operator`, textOf(operator), 'not a valid selector operator'))
   }
-  causes.push(...qualifiedNameErrors(textOf(key)).map(why => invalidValue(`${path}.key`, textOf(key), why)))
+  causes.push(...qualifiedNameErrors(textOf(key)).map(reason => invalidValue(`${path}.key`, textOf(key), reason)))
   return causes
 }
 
@@ -85,9 +86,9 @@ export const schedulingRules: RuleTable = {
   'core.v1.PodAffinityTerm': {
     required: { topologyKey: 'can not be empty' },
     validate: ({ topologyKey, namespaces }, { path }) => [
-      ...qualifiedNameErrors(textOf(topologyKey)).map(why => invalidValue(`${path}.topologyKey`, textOf(topologyKey), why)),
+      ...qualifiedNameErrors(textOf(topologyKey)).map(reason => invalidValue(`${path}.topologyKey`, textOf(topologyKey), reason)),
       ...textsOf(namespaces).flatMap((namespace, index) =>
-        nameErrors(namespace, 'dns1123Label').map(why => invalidValue(`${path}.namespaces[${index}]`, namespace, why)),
+        nameErrors(namespace, 'dns1123Label').map(reason => invalidValue(`${path}.namespaces[${index}]`, namespace, reason)),
       ),
     ],
   },

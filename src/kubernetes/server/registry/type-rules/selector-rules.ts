@@ -27,9 +27,9 @@ function requirementErrors({ key, operator, values }: Fields, path: string): Sta
   } else if (operator === 'Exists' || operator === 'DoesNotExist') {
     if (list.length > 0) causes.push(forbiddenField(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
   } else causes.push(invalidValue(`${path}.operator`, operator ?? '', 'not a valid selector operator'))
-  for (const why of qualifiedNameErrors(String(key ?? ''))) causes.push(invalidValue(`${path}.key`, key ?? '', why))
+  for (const reason of qualifiedNameErrors(String(key ?? ''))) causes.push(invalidValue(`${path}.key`, key ?? '', reason))
   for (const [index, value] of list.entries()) {
-    for (const why of labelValueErrors(value)) causes.push(invalidValue(`${path}.values[${index}]`, value, why))
+    for (const reason of labelValueErrors(value)) causes.push(invalidValue(`${path}.values[${index}]`, value, reason))
   }
   return causes
 }

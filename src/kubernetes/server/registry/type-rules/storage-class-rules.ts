@@ -24,7 +24,7 @@ export const storageClassRules: RuleTable = {
   'core.v1.TopologySelectorLabelRequirement': {
     required: { values: '' },
     validate: ({ key, values }, { path }) => [
-      ...qualifiedNameErrors(String(key ?? '')).map(why => invalidValue(`${path}.key`, key ?? '', why)),
+      ...qualifiedNameErrors(String(key ?? '')).map(reason => invalidValue(`${path}.key`, key ?? '', reason)),
       ...duplicateIndexes((values ?? []) as string[]).map(index => duplicateValue(`${path}.values[${index}]`, (values as string[])[index])),
     ],
   },
@@ -34,7 +34,7 @@ function storageClassErrors({ provisioner, parameters, reclaimPolicy }: Fields):
   const causes: StatusCause[] = []
   if (typeof provisioner === 'string' && provisioner !== '') {
     const name = provisioner.toLowerCase()
-    causes.push(...qualifiedNameErrors(name).map(why => invalidValue('provisioner', name, why)))
+    causes.push(...qualifiedNameErrors(name).map(reason => invalidValue('provisioner', name, reason)))
   }
   if (reclaimPolicy !== 'Delete' && reclaimPolicy !== 'Retain') {
     causes.push(unsupportedValue('reclaimPolicy', reclaimPolicy, ['Delete', 'Retain']))

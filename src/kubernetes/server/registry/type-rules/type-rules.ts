@@ -25,7 +25,7 @@ export type TypeRules = {
   /** Fields whose `enum` is not validated here: not at all, or by `validate`. */
   uncheckedEnums?: readonly string[]
   /** The validation errors of a value, whose fields have the types of its schema. */
-  validate?: (value: Fields, place: ValidationContext) => StatusCause[]
+  validate?: (value: Fields, documentPath: ValidationContext) => StatusCause[]
 }
 
 export type RuleTable = Readonly<Record<string, TypeRules>>

@@ -5,6 +5,6 @@ import { canonicalIpv6 } from '../type-rules/index.ts'
 export function addressWarnings(path: string, address: unknown): string[] {
   if (typeof address !== 'string' || !isIPv6(address) || address.includes('%')) return []
   const canonical = canonicalIpv6(address)
-  const why = `should be in RFC 5952 canonical format (${JSON.stringify(canonical)})`
-  return canonical === address ? [] : [`${path}: IPv6 address ${JSON.stringify(address)} ${why}`]
+  const reason = `should be in RFC 5952 canonical format (${JSON.stringify(canonical)})`
+  return canonical === address ? [] : [`${path}: IPv6 address ${JSON.stringify(address)} ${reason}`]
 }

@@ -1,9 +1,11 @@
 import { type KubeObject, nameErrors } from '../../../object/index.ts'
 
 function warn({ metadata: { name } }: KubeObject, before: KubeObject | undefined, use: string): string[] {
-  const whys = before ? [] : nameErrors(name, 'dns1123Label')
-  if (whys.length === 0) return []
-  return [`metadata.name: this is used in ${use}, which can result in surprising behavior; a DNS label is recommended: [${whys.join(' ')}]`]
+  const reasons = before ? [] : nameErrors(name, 'dns1123Label')
+  if (reasons.length === 0) return []
+  return [
+    `metadata.name: this is used in ${use}, which can result in surprising behavior; a DNS label is recommended: [${reasons.join(' ')}]`,
+  ]
 }
 
 /** Warns about a new workload whose name is not a DNS label: the names of its Pods begin with it. */

@@ -21,8 +21,8 @@ export function deprecatedNodeLabel(key: unknown): string | undefined {
 export function nodeTermWarnings(path: string, term: Fields, checksValues: boolean): string[] {
   return itemsOf(term.matchExpressions).flatMap(({ key, values }, index) => {
     const at = `${path}.matchExpressions[${index}]`
-    const why = deprecatedNodeLabel(key)
-    const warnings = why ? [`${at}.key: ${key} is ${why}`] : []
+    const reason = deprecatedNodeLabel(key)
+    const warnings = reason ? [`${at}.key: ${key} is ${reason}`] : []
     if (!checksValues) return warnings
     const bad = textsOf(values).flatMap((value, i) =>
       labelValueErrors(value).map(error => `${at}.values[${i}]: ${value} is invalid, ${error}`),

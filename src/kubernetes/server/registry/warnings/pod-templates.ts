@@ -42,7 +42,7 @@ function specWarnings(path: string, template: Fields): string[] {
     ...placementWarnings(at, spec),
     ...deprecatedAnnotations
       .filter(([key]) => annotations[key] !== undefined)
-      .map(([key, why]) => `${join(path, 'metadata.annotations')}[${key}]: ${why}`),
+      .map(([key, reason]) => `${join(path, 'metadata.annotations')}[${key}]: ${reason}`),
     ...itemsOf(spec.volumes).flatMap((volume, i) => pluginWarnings(`${at('volumes')}[${i}]`, volume)),
     ...itemsOf(spec.volumes).flatMap(overlapWarnings),
     ...repeated(at('hostAliases'), itemsOf(spec.hostAliases), 'ip'),
@@ -73,8 +73,8 @@ function placementWarnings(at: At, spec: Fields): string[] {
   const preferred = at('affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution')
   return [
     ...Object.keys(fieldsOf(spec.nodeSelector)).flatMap(key => {
-      const why = deprecatedNodeLabel(key)
-      return why ? [`${at('nodeSelector')}[${key}]: ${why}`] : []
+      const reason = deprecatedNodeLabel(key)
+      return reason ? [`${at('nodeSelector')}[${key}]: ${reason}`] : []
     }),
     ...itemsOf(fieldsOf(nodes.requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms).flatMap((term, i) =>
       nodeTermWarnings(`${required}[${i}]`, term, false),
@@ -84,8 +84,8 @@ function placementWarnings(at: At, spec: Fields): string[] {
     ),
     ...itemsOf(spec.topologySpreadConstraints).flatMap(({ topologyKey, labelSelector }, i) => {
       const path = `${at('topologySpreadConstraints')}[${i}]`
-      const why = deprecatedNodeLabel(topologyKey)
-      const warnings = why ? [`${path}.topologyKey: ${topologyKey} is ${why}`] : []
+      const reason = deprecatedNodeLabel(topologyKey)
+      const warnings = reason ? [`${path}.topologyKey: ${topologyKey} is ${reason}`] : []
       if (labelSelector === undefined) warnings.push(`${path}.labelSelector: ${noSelector}`)
       return warnings
     }),
@@ -118,7 +118,7 @@ const deprecatedPodPlugins = {
 function pluginWarnings(path: string, volume: Fields): string[] {
   const warnings = Object.entries(deprecatedPodPlugins)
     .filter(([plugin]) => volume[plugin] !== undefined)
-    .map(([plugin, why]) => `${path}.${plugin}: ${why}`)
+    .map(([plugin, reason]) => `${path}.${plugin}: ${reason}`)
   const template = fieldsOf(fieldsOf(volume.ephemeral).volumeClaimTemplate)
   return [...warnings, ...claimSpecWarnings(`${path}.ephemeral.volumeClaimTemplate.spec`, fieldsOf(template.spec))]
 }

@@ -6,8 +6,8 @@ import { fieldsOf, textOf } from '../type-rules/index.ts'
 export function tlsWarnings({ type, data }: KubeObject): string[] {
   if (type !== 'kubernetes.io/tls') return []
   const [certificate, key] = ['tls.crt', 'tls.key'].map(name => Buffer.from(textOf(fieldsOf(data)[name]), 'base64').toString('latin1'))
-  const why = mismatch(certificate ?? '', key ?? '')
-  return why === undefined ? [] : [`tls: ${why}`]
+  const reason = mismatch(certificate ?? '', key ?? '')
+  return reason === undefined ? [] : [`tls: ${reason}`]
 }
 
 function mismatch(certificate: string, key: string): string | undefined {

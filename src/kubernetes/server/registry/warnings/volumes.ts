@@ -44,21 +44,21 @@ export function volumeWarnings(volume: KubeObject): string[] {
   const spec = fieldsOf(volume.spec)
   const warnings = annotationWarnings(volume, [storageClass, 'volume.beta.kubernetes.io/mount-options'])
   if (spec.persistentVolumeReclaimPolicy === 'Recycle') {
-    const why = 'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.'
-    warnings.push(`spec.persistentVolumeReclaimPolicy: ${why}`)
+    const reason = 'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.'
+    warnings.push(`spec.persistentVolumeReclaimPolicy: ${reason}`)
   }
   const terms = itemsOf(fieldsOf(fieldsOf(spec.nodeAffinity).required).nodeSelectorTerms)
   warnings.push(...terms.flatMap((term, i) => nodeTermWarnings(`spec.nodeAffinity.required.nodeSelectorTerms[${i}]`, term, false)))
-  for (const [plugin, why] of Object.entries(deprecatedVolumePlugins))
-    if (spec[plugin] !== undefined) warnings.push(`spec.${plugin}: ${why}`)
+  for (const [plugin, reason] of Object.entries(deprecatedVolumePlugins))
+    if (spec[plugin] !== undefined) warnings.push(`spec.${plugin}: ${reason}`)
   return warnings
 }
 
 export function storageClassWarnings({ allowedTopologies }: KubeObject): string[] {
   return itemsOf(allowedTopologies).flatMap(({ matchLabelExpressions }, i) =>
     itemsOf(matchLabelExpressions).flatMap(({ key }, j) => {
-      const why = deprecatedNodeLabel(key)
-      return why ? [`allowedTopologies[${i}].matchLabelExpressions[${j}].key: ${why}`] : []
+      const reason = deprecatedNodeLabel(key)
+      return reason ? [`allowedTopologies[${i}].matchLabelExpressions[${j}].key: ${reason}`] : []
     }),
   )
 }
