@@ -137,5 +137,5 @@ const review = await config.makeApiClient(k8s.AuthorizationV1Api).createSelfSubj
 })
 equal(review.status.allowed, true)
 match((await config.makeApiClient(k8s.VersionApi).getCode()).gitVersion, /^v/)
-console.log('who may')
+console.log('access reviews')
 process.exit(0)

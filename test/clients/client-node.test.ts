@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { runProgram } from '../support/run-program.ts'
 import { clientPath, skipWithoutClient, startServerForClients } from './clients.ts'
 
-const steps = ['namespace', 'informer', 'deployment', 'custom resources', 'who may']
+const steps = ['namespace', 'informer', 'deployment', 'custom resources', 'access reviews']
 
 describe('@kubernetes/client-node', { skip: skipWithoutClient('client-node') }, () => {
   test('objects, an informer, apply, custom resources and access reviews', async () => {

@@ -119,4 +119,4 @@ token = core.create_namespaced_service_account_token(
     "robot", NAMESPACE, client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
 )
 assert token.status.token.count(".") == 2
-print("who may")
+print("access reviews")

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { runProgram } from '../support/run-program.ts'
 import { clientPath, skipWithoutClient, startServerForClients } from './clients.ts'
 
-const steps = ['namespace', 'config map, watched', 'deployment', 'custom resources', 'who may']
+const steps = ['namespace', 'config map, watched', 'deployment', 'custom resources', 'access reviews']
 
 describe('the Python client', { skip: skipWithoutClient('python') }, () => {
   test('objects, watches, scale, custom resources and access reviews', async () => {

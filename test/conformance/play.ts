@@ -40,7 +40,7 @@ function namespaceOf(file: string): string {
 class Player {
   readonly #target: Target
   readonly #variables: Record<string, string>
-  readonly #normaliser = new Normalizer()
+  readonly #normalizer = new Normalizer()
   readonly #watches = new Map<string, Watch>()
 
   constructor(target: Target, namespace: string) {
@@ -98,10 +98,10 @@ class Player {
     for (const [name, value] of step.headers) headers[name.toLowerCase()] = this.#substitute(value)
     const method = patchTypes[step.verb] ? 'PATCH' : step.verb === 'WATCH' ? 'GET' : step.verb
     const path = this.#substitute(step.verb === 'WATCH' ? step.target.replace(/^\S+ +/, '') : step.target)
-    this.#normaliser.addRequest(path)
+    this.#normalizer.addRequest(path)
     if (!step.body) return { method, path, headers }
     const body = this.#substitute(step.body)
-    this.#normaliser.addRequest(body)
+    this.#normalizer.addRequest(body)
     headers['content-type'] ??= patchTypes[step.verb] ?? 'application/json'
     return { method, path, headers, body: bodyOf(body, headers['content-type'], step.directives.raw !== undefined) }
   }
@@ -118,7 +118,7 @@ class Player {
       // Several values of one header are equivalent to several headers.
       const values = (headers[name] ?? []).flatMap(value => (name === 'warning' ? value.split(/, (?=\d{3} )/) : value))
       // kube-apiserver iterates over maps in random order, and warns in that order.
-      for (const value of values.sort()) lines.push(`${capitals(name)}: ${this.#normaliser.text(value)}`)
+      for (const value of values.sort()) lines.push(`${capitals(name)}: ${this.#normalizer.text(value)}`)
     }
     for (const name of (directives.show ?? '').match(/header:\S+/g) ?? []) {
       for (const value of headers[name.slice(7).toLowerCase()] ?? ['(none)']) lines.push(`${capitals(name.slice(7))}: ${value}`)
@@ -128,8 +128,8 @@ class Player {
     const isSuccess = code < 300
     const body =
       json === undefined
-        ? this.#normaliser.text(text.trim())
-        : this.#normaliser.body(json, isSuccess ? { show, hide: directives.hide } : {})
+        ? this.#normalizer.text(text.trim())
+        : this.#normalizer.body(json, isSuccess ? { show, hide: directives.hide } : {})
     if (body && !(isSuccess && show === 'nothing')) lines.push('', body)
     return lines.join('\n')
   }
@@ -158,7 +158,7 @@ class Player {
       const event = parseJson(line)
       // The time of bookmarks is up to the server, except for the one that ends the initial events.
       if (count !== 'end' && isPlainBookmark(event)) continue
-      events.push(event === undefined ? line : this.#normaliser.event(event, { show: directives.show, hide: directives.hide }))
+      events.push(event === undefined ? line : this.#normalizer.event(event, { show: directives.show, hide: directives.hide }))
     }
     if (events.length < wanted) events.push(watch.hasEnded ? '(the stream ended)' : '(nothing more)')
     return events.join('\n')

@@ -51,7 +51,7 @@ export async function issueClientCertificate(
   nowMs: number,
 ): Promise<Pair> {
   const ca = readPair(pkiDir, 'ca')
-  if (!ca) throw new Error(`there is no certificate authority in ${pkiDir}: start the server once`)
+  if (!ca) throw new Error(`no certificate authority in ${pkiDir}: start the server once to create it`)
   return issue([['CN', user.name], ...user.groups.map(group => ['O', group] as const)], 'client', user.ttlMs, ca, nowMs)
 }
 

@@ -46,7 +46,7 @@ export class Tokens {
   }
 
   issue({ name, groups, ttlMs, boundTo }: IssueTokenOptions, nowMs: number): string {
-    if (!name) throw new TypeError('a token needs the name of its user')
+    if (!name) throw new TypeError('the name of the user of a token must not be empty')
     if (!Number.isFinite(ttlMs) || ttlMs <= 0) throw new RangeError(`ttlMs must be a number above 0, got ${ttlMs}`)
     const times = { iat: Math.floor(nowMs / 1_000), exp: Math.ceil((nowMs + ttlMs) / 1_000) }
     const secret = boundTo && { namespace: boundTo.namespace, name: boundTo.name, uid: boundTo.uid }

@@ -57,7 +57,7 @@ function missingRules(rbac: Rbac, user: User, namespace: string, desired: readon
 function requireRules(rbac: Rbac, write: RbacWrite, namespace: string, desired: readonly PolicyRule[]): void {
   const { user } = write
   if (exceedsComparisonLimit(rbac.rulesFor(user, namespace).rules, desired)) {
-    throw forbidden(write, 'has too many rules to be compared with those of its writer: make several of it')
+    throw forbidden(write, 'has too many rules to compare with those of the user: split it into several roles')
   }
   const lacking = missingRules(rbac, user, namespace, desired)
   if (lacking.length === 0) return
