@@ -14,15 +14,23 @@ import {
   unsupportedValue,
 } from '../../../object/index.ts'
 import { structuralErrors } from '../../../schema/index.ts'
-import type { Crd, CrdColumn, CrdVersion } from './crd.ts'
+import type { Crd, CrdColumn, CrdNames, CrdVersion } from './crd.ts'
 
 /** Rules of a definition that its schema cannot express. */
-export function validateCrd(object: KubeObject, beforeObject: KubeObject | undefined): StatusCause[] {
-  const { spec, metadata } = object as Crd
-  const before = beforeObject as Crd | undefined
+export function validateCrd(object: KubeObject, before: KubeObject | undefined): StatusCause[] {
+  const crd = object as Crd
+  if (!crd.spec || typeof crd.spec !== 'object') return []
+  const { group = '', names = { plural: '', kind: '' }, versions = [] } = crd.spec
+  return [
+    ...namesErrors(crd, group, names),
+    ...specErrors(crd.spec, versions),
+    ...versionErrors(versions),
+    ...(before ? updateErrors({ ...crd.spec, group, names, versions }, before as Crd) : []),
+  ]
+}
+
+function namesErrors({ metadata }: Crd, group: string, names: CrdNames): StatusCause[] {
   const causes: StatusCause[] = []
-  if (!spec || typeof spec !== 'object') return causes
-  const { group = '', names = { plural: '', kind: '' }, versions = [], scope } = spec
   if (metadata.name !== `${names.plural}.${group}`)
     causes.push(invalidValue('metadata.name', metadata.name, `must be spec.names.plural+"."+spec.group`))
   for (const reason of nameErrors(group, 'dns1123Subdomain')) causes.push(invalidValue('spec.group', group, reason))
@@ -45,6 +53,12 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
       for (const reason of nameErrors(name, 'dns1035Label')) causes.push(invalidValue(`spec.names.${field}[${index}]`, name, reason))
     }
   }
+  return causes
+}
+
+function specErrors(spec: Crd['spec'], versions: readonly CrdVersion[]): StatusCause[] {
+  const { scope } = spec
+  const causes: StatusCause[] = []
   if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupportedValue('spec.scope', scope, ['Cluster', 'Namespaced']))
   if (versions.filter(version => version.storage).length !== 1) {
     causes.push(
@@ -61,6 +75,11 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
     const reason = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'
     causes.push(invalidValue('spec.preserveUnknownFields', true, reason))
   }
+  return causes
+}
+
+function versionErrors(versions: readonly CrdVersion[]): StatusCause[] {
+  const causes: StatusCause[] = []
   // As in Kubernetes, errors in what all versions share have a path outside of `versions`.
   const isShared = (part: (version: CrdVersion) => unknown) => versions.every(version => equalJson(part(version), part(versions[0]!)))
   const hasOneSchema = isShared(version => version.schema ?? null)
@@ -83,21 +102,25 @@ export function validateCrd(object: KubeObject, beforeObject: KubeObject | undef
     const selectablePath = hasOneSelection ? 'spec.selectableFields' : `${path}.selectableFields`
     if (!hasOneSelection || index === 0) causes.push(...selectableErrors(version.selectableFields ?? [], schema, selectablePath))
   }
-  if (before) {
-    const stored = before.status?.storedVersions ?? []
-    for (const [index, name] of stored.entries()) {
-      if (seen.has(name)) continue
-      const reason = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
-      causes.push(invalidValue(`status.storedVersions[${index}]`, name, reason))
-    }
-    for (const [field, is, was] of [
-      ['spec.group', group, before.spec.group],
-      ['spec.scope', scope, before.spec.scope],
-      ['spec.names.plural', names.plural, before.spec.names.plural],
-      ['spec.names.kind', names.kind, before.spec.names.kind],
-    ] as const) {
-      if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
-    }
+  return causes
+}
+
+/** A version in which objects may be stored must stay; group, scope and names are immutable. */
+function updateErrors({ group, scope, names, versions }: Crd['spec'], before: Crd): StatusCause[] {
+  const causes: StatusCause[] = []
+  const stored = before.status?.storedVersions ?? []
+  for (const [index, name] of stored.entries()) {
+    if (versions.some(version => version.name === name)) continue
+    const reason = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`
+    causes.push(invalidValue(`status.storedVersions[${index}]`, name, reason))
+  }
+  for (const [field, is, was] of [
+    ['spec.group', group, before.spec.group],
+    ['spec.scope', scope, before.spec.scope],
+    ['spec.names.plural', names.plural, before.spec.names.plural],
+    ['spec.names.kind', names.kind, before.spec.names.kind],
+  ] as const) {
+    if (is !== was) causes.push(invalidValue(field, is, 'field is immutable'))
   }
   return causes
 }
