@@ -1,6 +1,6 @@
 """Typical steps of a user of the official Python client, against the API server of the kubeconfig in argv[1].
 
-Prints one line per step; ends with a traceback at the first that goes wrong.
+Prints one line per step; ends with a traceback at the first failure.
 """
 
 import sys

@@ -1,5 +1,5 @@
-// Command client-go does against an API server what operators in Go do with client-go: informers, apply, patches,
-// leader election, events, discovery. It prints one line per step and exits with 1 at the first that goes wrong.
+// Command client-go performs the typical steps of an operator in Go against an API server: informers, apply, patches,
+// leader election, events, discovery. It prints one line per step and exits with 1 at the first failure.
 package main
 
 import (
@@ -110,7 +110,7 @@ func discovery(_ context.Context, c clients) error {
 	return err
 }
 
-// An informer sees what was there, what comes, changes and goes, and nothing of what its selector leaves out.
+// An informer receives existing objects, additions, changes and deletions, and nothing outside of its selector.
 func informer(ctx context.Context, c clients) error {
 	maps := c.typed.CoreV1().ConfigMaps(namespace)
 	create := func(name string, labels map[string]string) error {

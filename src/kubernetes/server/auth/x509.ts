@@ -59,7 +59,7 @@ function plainAddress(address: string): string {
   return isIP(address) === 6 ? new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1) : address
 }
 
-// Positive and at most 20 bytes, as RFC 5280 asks.
+// Positive and at most 20 bytes, as RFC 5280 requires.
 function serialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = (bytes[0]! & 0x7f) | 0x40

@@ -11,20 +11,20 @@ import {
 import type { Entry, Table } from '../storage/index.ts'
 import type { Kind } from './kind.ts'
 
-/** Which objects of a table a list, a watch or a deletecollection means. */
+/** The objects of a table that a list, watch or deletecollection selects. */
 export type Selection = {
   /** Empty: all namespaces. */
   readonly namespace: string
-  /** A selector fixed the name to this one: a lookup instead of a scan. */
+  /** The name that a selector requires, if any: a lookup replaces the scan. */
   readonly name: string | undefined
-  /** True when nothing but the namespace restricts it. */
+  /** True if only the namespace restricts the selection. */
   readonly isWhole: boolean
-  /** Which part of the collection is meant, as the answer says it; `isOnly` when no other selector restricts it. */
+  /** The selected part of the collection, as the response reports it; `isOnly` if no other selector restricts it. */
   readonly shard?: { readonly text: string; readonly isOnly: boolean }
   matches(entry: Entry): boolean
 }
 
-/** @throws {StatusError} BadRequest for selectors that cannot be read or name a field that cannot be selected. */
+/** @throws {StatusError} BadRequest for an invalid selector or a field that is not selectable. */
 export function select(
   kind: Kind,
   table: Table,

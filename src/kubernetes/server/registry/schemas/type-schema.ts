@@ -6,7 +6,7 @@ export type TypeSchema = Omit<StructuralSchema, 'properties' | 'additionalProper
   properties?: Record<string, TypeSchema>
   additionalProperties?: TypeSchema
   items?: TypeSchema
-  /** Such as `core.v1.Container`: what stands in the tables of defaults and rules. */
+  /** The key in the tables of defaults and rules, such as `core.v1.Container`. */
   typeName?: string
   /** Its JSON form is not that of its fields. */
   form?: 'quantity' | 'micro-time'
