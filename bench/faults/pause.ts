@@ -45,13 +45,13 @@ async function pauseAll(directory: string, times: number): Promise<Bench> {
         outcomes.push(await pauseOnce(client, dataDir, join(directory, 'ledgers', name), name, kind))
         process.stderr.write(`\r${kind} ${round + 1}/${times} `)
       }
-      const gone = spread(outcomes.map(({ engineExitedMs }) => engineExitedMs / 1_000))
+      const exited = spread(outcomes.map(({ engineExitedMs }) => engineExitedMs / 1_000))
       const sum = (key: 'processes' | 'late' | 'orphans') => outcomes.reduce((total, each) => total + each[key], 0)
       rows.push({
         paused: kind === 'alone' ? 'the worker alone' : 'worker, supervisor and engine',
         times,
-        'engine exited p50 s': gone.p50,
-        'max s': gone.max,
+        'engine exited p50 s': exited.p50,
+        'max s': exited.max,
         'workers that survive': outcomes.filter(each => each.workerSurvives).length,
         'processes left': sum('processes'),
         'old writes accepted': sum('late'),

@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http'
 import type { Run } from '../../api/index.ts'
 import type { Client } from '../../kubernetes/client/index.ts'
 import type { Log } from '../../kubernetes/util/index.ts'
@@ -64,4 +65,13 @@ export const defaultParts: WorkerParts = {
   createSupervisor: options => new SupervisorClient(options),
   createHeartbeat: options => new Heartbeat(options),
   executeRun: async options => (await import('./run/index.ts')).executeRun(options),
+}
+
+/** Opens the log of a Run: the one that a test replaces it with, else the log store's. */
+export async function openLog(options: RunWorkerOptions, storeAgent: Agent, run: Run): Promise<RunLog> {
+  if (options.openLog) return options.openLog(run)
+  const { openRunLog } = await import('./run/index.ts')
+  const { name, log } = options
+  const onError = (error: Error) => log.warn({ worker: name, error: error.message }, 'failed to send the log of a run')
+  return openRunLog({ ...options, storeAgent, run, onError })
 }

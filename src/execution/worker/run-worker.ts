@@ -1,7 +1,5 @@
 import type { Agent } from 'node:http'
-import { setTimeout as delay } from 'node:timers/promises'
-import { type Run, runResource, type Worker, workerResource } from '../../api/index.ts'
-import { listWatch } from '../../kubernetes/client/index.ts'
+import { type Run, runResource } from '../../api/index.ts'
 import { objectKey } from '../../kubernetes/object/index.ts'
 import { decideHealth, type WorkerHealth } from './decide-health.ts'
 import { type DrainReason, decideStep, type WorkerStep } from './decide-step.ts'
@@ -10,17 +8,25 @@ import { Drain } from './drain.ts'
 import { workerExitCodes } from './exit-codes.ts'
 import { checkLeaseTimings, defaultLeaseTimings, type LeaseTimings } from './lease/lease-timings.ts'
 import { RegistrationError } from './lease/registration.ts'
+import { observeCredential } from './observe-credential.ts'
 import type { ExecuteResult, Execution } from './run/execution.ts'
-import type { RunLog } from './run/run-log.ts'
 import { createStoreAgent, prewarmStoreConnection } from './run/store-connections.ts'
 import { RunAssignments } from './run-assignments.ts'
 import { RunSlots } from './run-slots.ts'
-import { defaultParts, type HeartbeatPart, type RunWorkerOptions, type SupervisorPart, type WorkerParts } from './run-worker-options.ts'
+import {
+  defaultParts,
+  type HeartbeatPart,
+  openLog,
+  type RunWorkerOptions,
+  type SupervisorPart,
+  type WorkerParts,
+} from './run-worker-options.ts'
+import { onceAborted } from './signals.ts'
 import { bootMs } from './supervisor/index.ts'
 import { noCapabilities } from './worker-capabilities.ts'
 import { type WorkerActivity, WorkerStatusReporter } from './worker-status-reporter.ts'
+import { watchAssignedRuns, watchOwnWorker } from './worker-watches.ts'
 
-const watchWorkerAfterMs = 1_000
 const defaultDrainGraceMs = 600_000
 const maxTimerMs = 2 ** 31 - 1
 
@@ -46,6 +52,8 @@ class WorkerProcess {
   readonly #drain: Drain
   readonly #capabilities: DetectedCapabilities
   readonly #statusReporter: WorkerStatusReporter
+  /** A Run may outlive a short-lived credential: the supervisor always has the current one. */
+  readonly #checkCredential: () => void
   readonly #stopWatches = new AbortController()
   #isLeaseLost = false
   #isSupervisorLost = false
@@ -54,8 +62,6 @@ class WorkerProcess {
   #crash: unknown
   #idleSinceMs = performance.now()
   #idleSinceWallMs = Date.now()
-  /** As of the last renewal of the Lease, if it changes. */
-  #credential: string | undefined
   #wake: () => void = () => {}
 
   constructor(options: RunWorkerOptions, timings: LeaseTimings, parts: WorkerParts) {
@@ -85,6 +91,7 @@ class WorkerProcess {
       onSocket: path => this.#heartbeat.useSupervisor(path),
       onLost: () => this.#onSupervisorLost(),
     })
+    this.#checkCredential = observeCredential(token, current => this.#supervisor.renewCredential(current))
     this.#heartbeat = parts.createHeartbeat({
       ...{ token, caCertificate, client, name, pool, once, slots, version, timings },
       worker: this.#supervisor.worker,
@@ -148,31 +155,17 @@ class WorkerProcess {
 
   #subscribeToSignals(): () => void {
     const { signal, interruptSignal } = this.#options
-    const onDrain = () => void this.#startDrain('Signal')
-    const onInterrupt = () => this.#slots.stopAll({ kind: 'WorkerDrained' })
-    signal.addEventListener('abort', onDrain, { once: true })
-    interruptSignal?.addEventListener('abort', onInterrupt, { once: true })
-    if (signal.aborted) onDrain()
-    if (interruptSignal?.aborted) onInterrupt()
-    return () => {
-      signal.removeEventListener('abort', onDrain)
-      interruptSignal?.removeEventListener('abort', onInterrupt)
-    }
+    const unsubscribe = [
+      onceAborted(signal, () => void this.#startDrain('Signal')),
+      onceAborted(interruptSignal, () => this.#slots.stopAll({ kind: 'WorkerDrained' })),
+    ]
+    return () => unsubscribe.forEach(stop => void stop())
   }
 
   #onRenewed(atMs: number): void {
     this.#supervisor.renewed(atMs)
-    this.#renewCredential()
+    this.#checkCredential()
     this.#slots.renewed()
-  }
-
-  /** A Run may outlive a short-lived credential: the supervisor always has the current one. */
-  #renewCredential(): void {
-    const { token } = this.#options
-    if (typeof token === 'string') return
-    const current = token()
-    if (this.#credential !== undefined && this.#credential !== current) this.#supervisor.renewCredential(current)
-    this.#credential = current
   }
 
   #onLeaseLost(): void {
@@ -280,16 +273,9 @@ class WorkerProcess {
       times: this.#timings,
       sinceRenewalMs: () => bootMs() - this.#heartbeat.renewedAtMs,
       supervisor: this.#supervisor,
-      log: this.#options.openLog?.(run) ?? (await this.#openLog(run)),
+      log: await openLog(this.#options, this.#store, run),
       onEngine: (engine, version) => this.#capabilities.recordEngine(engine, version),
     })
-  }
-
-  async #openLog(run: Run): Promise<RunLog> {
-    const { openRunLog } = await import('./run/index.ts')
-    const { name, log } = this.#options
-    const onError = (error: Error) => log.warn({ worker: name, error: error.message }, 'failed to send the log of a run')
-    return openRunLog({ ...this.#options, storeAgent: this.#store, run, onError })
   }
 
   #onResult(run: Run, result: ExecuteResult): void {
@@ -374,44 +360,33 @@ class WorkerProcess {
     for (const run of runs?.items ?? []) this.#onRun(run)
   }
 
-  async #watchRuns(): Promise<void> {
+  #watchRuns(): Promise<void> {
     const { client, name, log } = this.#options
-    await listWatch(client, runResource, {
-      fieldSelector: `spec.workerName=${name}`,
-      signal: this.#stopWatches.signal,
+    return watchAssignedRuns({
+      ...{ client, name, signal: this.#stopWatches.signal },
       onReplace: runs => {
         const uids = new Set(runs.map(run => run.metadata.uid))
         this.#assignments.retain(uids)
         this.#slots.stopMissing(uids, removedCause)
         for (const run of runs) this.#onRun(run)
       },
-      onEvent: ({ type, object }) => {
-        if (type === 'DELETED') this.#onRunRemoved(object)
-        else if (type === 'ADDED' || type === 'MODIFIED') this.#onRun(object)
-      },
+      onRun: run => this.#onRun(run),
+      onRemoved: run => this.#onRunRemoved(run),
       // Before the registration its own error is reported instead.
       onError: error => this.#isRegistered && log.warn({ worker: name, error: errorMessage(error) }, 'the watch of Runs failed'),
-      backoff: { minMs: 200, maxMs: 2_000 },
     })
   }
 
-  async #watchWorker(): Promise<void> {
+  #watchWorker(): Promise<void> {
     const { client, name, log } = this.#options
-    // Delayed in favor of the first Run, which may arrive at any moment; the watch starts with the current object anyway.
-    await delay(watchWorkerAfterMs, undefined, { signal: this.#stopWatches.signal }).catch(() => {})
-    const observe = (worker: Worker): void => {
-      if (worker.spec.drain) void this.#startDrain('DrainRequested', { isCancelable: true })
-      else this.#cancelDrain()
-    }
-    await listWatch(client, workerResource, {
-      fieldSelector: `metadata.name=${name}`,
-      signal: this.#stopWatches.signal,
-      onReplace: workers => workers.forEach(observe),
-      onEvent: ({ type, object }) => {
-        if (type === 'ADDED' || type === 'MODIFIED') observe(object)
-        // No Run is assigned to a worker without its object.
-        else if (type === 'DELETED') void this.#startDrain('DrainRequested')
+    return watchOwnWorker({
+      ...{ client, name, signal: this.#stopWatches.signal },
+      onWorker: worker => {
+        if (worker.spec.drain) void this.#startDrain('DrainRequested', { isCancelable: true })
+        else this.#cancelDrain()
       },
+      // No Run is assigned to a worker without its object.
+      onDeleted: () => void this.#startDrain('DrainRequested'),
       onError: error => log.warn({ worker: name, error: errorMessage(error) }, 'the watch of the Worker failed'),
     })
   }

@@ -17,3 +17,13 @@ export function workerSignals(): { signal: AbortSignal; interruptSignal: AbortSi
     },
   }
 }
+
+/** Calls `listener` when `signal` is aborted, or now if it already is. Returns a function that unsubscribes. */
+export function onceAborted(signal: AbortSignal | undefined, listener: () => void): () => void {
+  if (signal?.aborted) {
+    listener()
+    return () => {}
+  }
+  signal?.addEventListener('abort', listener, { once: true })
+  return () => signal?.removeEventListener('abort', listener)
+}

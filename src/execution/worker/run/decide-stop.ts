@@ -3,7 +3,7 @@ import { forbidsWrites, type StopCause } from './stop-cause.ts'
 export type StopDecision = {
   /** The cause that the Run's status reports. */
   readonly cause: StopCause
-  /** Interrupt the engine now. At most one decision for a Run says this: a second SIGINT makes terraform drop unsaved state. */
+  /** Interrupt the engine now. True at most once for a Run: a second SIGINT makes terraform drop unsaved state. */
   readonly interrupt: boolean
   /** Write nothing more about the Run, and escalate from SIGINT to SIGTERM and SIGKILL. */
   readonly forbidWrites: boolean

@@ -284,7 +284,7 @@ class RunExecution {
     if (cause) this.stop(cause)
   }
 
-  /** Cleans up, then reports the result: what the status says has happened. */
+  /** Cleans up, then reports the result: a status is written only after its effects. */
   async #finish(result: RunResult): Promise<ExecuteResult> {
     const { run, log } = this.#options
     const { writeSignal } = this.#stopper

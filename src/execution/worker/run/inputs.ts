@@ -86,12 +86,12 @@ async function readVariables(
   field: string,
   setVariable: (name: string, value: Json, isSecret: boolean) => void,
 ): Promise<void> {
-  const given = Object.keys(from).filter(key => from[key as keyof VariablesFrom] !== undefined)
-  if (given.length !== 1) {
+  const set = Object.keys(from).filter(key => from[key as keyof VariablesFrom] !== undefined)
+  if (set.length !== 1) {
     throw new InputError(
       'InvalidSpec',
       field,
-      `exactly one of stackRef, secretRef, configMapRef must be set, got ${given.join(' and ') || 'none'}`,
+      `exactly one of stackRef, secretRef, configMapRef must be set, got ${set.join(' and ') || 'none'}`,
     )
   }
   if (from.secretRef) {

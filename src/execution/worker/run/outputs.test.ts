@@ -13,15 +13,15 @@ test('stores each output as JSON text under its name', () => {
 
 test('marks an output that contains a known secret as sensitive, even if its engine did not (invariant 9)', () => {
   const mask = (text: string) => text.replaceAll('s3cret', '***')
-  const given: Outputs = {
+  const original: Outputs = {
     plain: { value: 'x', sensitive: false },
     dsn: { value: { at: ['db://a:s3cret@b'] }, sensitive: false },
     ...outputs,
   }
-  const { outputs: result, marked } = markSecretOutputs(given, mask)
+  const { outputs: result, marked } = markSecretOutputs(original, mask)
   assert.deepEqual(marked, ['dsn'])
   assert.deepEqual(publicOutputs(result), { plain: 'x', url: 'http://x' })
-  assert.equal(outputsDigest(result), outputsDigest(given))
+  assert.equal(outputsDigest(result), outputsDigest(original))
 })
 
 test('finds every string of a nested secret value', () => {

@@ -14,7 +14,7 @@ import {
   type WorkerIdentity,
 } from './supervisor-protocol.ts'
 
-/** Disconnects in a row, each within `quickMs` of the connection, before the worker gives up on having one. */
+/** Disconnects in a row, each within `earlyDisconnectMs` of the connection, after which the worker gives up. */
 const maxEarlyDisconnects = 3
 const earlyDisconnectMs = 5_000
 /** A supervisor without a reply for this long counts as paused. */

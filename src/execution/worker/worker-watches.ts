@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Run, runResource, type Worker, workerResource } from '../../api/index.ts'
+import { type Client, listWatch } from '../../kubernetes/client/index.ts'
+
+export type WorkerWatchOptions = { client: Client; name: string; signal: AbortSignal; onError(error: unknown): void }
+
+/** The worker's object is watched only after this delay: the first Run may arrive at any moment, and comes first. */
+const watchWorkerAfterMs = 1_000
+
+/** Watches the Runs that are assigned to a worker, until `signal` is aborted. A reassigned Run is delivered as removed. */
+export async function watchAssignedRuns(
+  options: WorkerWatchOptions & { onReplace(runs: Run[]): void; onRun(run: Run): void; onRemoved(run: Run): void },
+): Promise<void> {
+  const { client, name, signal, onReplace, onRun, onRemoved, onError } = options
+  await listWatch(client, runResource, {
+    fieldSelector: `spec.workerName=${name}`,
+    signal,
+    onReplace,
+    onEvent: ({ type, object }) => {
+      if (type === 'DELETED') onRemoved(object)
+      else if (type === 'ADDED' || type === 'MODIFIED') onRun(object)
+    },
+    onError,
+    backoff: { minMs: 200, maxMs: 2_000 },
+  })
+}
+
+/** Watches a worker's own object, until `signal` is aborted. */
+export async function watchOwnWorker(options: WorkerWatchOptions & { onWorker(worker: Worker): void; onDeleted(): void }): Promise<void> {
+  const { client, name, signal, onWorker, onDeleted, onError } = options
+  await delay(watchWorkerAfterMs, undefined, { signal }).catch(() => {})
+  await listWatch(client, workerResource, {
+    fieldSelector: `metadata.name=${name}`,
+    signal,
+    onReplace: workers => workers.forEach(onWorker),
+    onEvent: ({ type, object }) => {
+      if (type === 'ADDED' || type === 'MODIFIED') onWorker(object)
+      else if (type === 'DELETED') onDeleted()
+    },
+    onError,
+  })
+}
