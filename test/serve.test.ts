@@ -47,7 +47,7 @@ async function serve(dataDir: string): Promise<{ child: ChildProcess; stop(): Pr
 
 const clientOf = (dataDir: string) => createClient({ kubeconfig: join(dataDir, 'kubeconfig') })
 
-test('serve: the API server alone, with a kubeconfig; backup while it runs; SIGTERM; restore elsewhere', async () => {
+test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM, restore to another directory', async () => {
   const dataDir = directory()
   const server = await serve(dataDir)
   match(server.output(), new RegExp(`kubeconfig +${join(dataDir, 'kubeconfig')}`))

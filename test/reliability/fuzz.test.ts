@@ -16,7 +16,7 @@ import { startServerChild } from './server-child.ts'
 const requests = Number(process.env.OARLOCK_FUZZ_REQUESTS ?? 2_000)
 const sockets = 16
 
-test(`${requests} requests of all kinds of nonsense: no crash, no 500, memory stays flat`, { timeout: 3_600_000 }, async () => {
+test(`${requests} malformed requests: no crash, no 500, bounded memory`, { timeout: 3_600_000 }, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-fuzz-'))
   const server = await startServerChild(dataDir)
   const kubeconfig = parse(readFileSync(join(dataDir, 'kubeconfig'), 'utf8'))

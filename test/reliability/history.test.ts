@@ -26,7 +26,7 @@ const unknown = operation('patch', 'c', undefined, { result: 'unknown', endedAt:
 const gone = operation('delete', 'd', undefined, { uid: 'u' })
 const whole = [event('ADDED', 1, 'a'), event('MODIFIED', 2, 'b')]
 
-test('what a correct server does is accepted, whether what is in doubt was done or not', () => {
+test('accepts histories of a correct server, whether unacknowledged writes happened or not', () => {
   deepEqual(check([a, b, unknown], [watch(whole)]), [])
   deepEqual(check([a, b, unknown], [watch(whole), watch([], 5, [['k', version(2, 'b')]])]), [])
   deepEqual(check([a, b, unknown], [watch(whole), watch([], 5, [['k', version(3, 'c')]])]), [])
@@ -96,5 +96,5 @@ for (const { name, operations, watches, says } of [
     says: /a get shows 1, but 2/,
   },
 ]) {
-  test(`${name} is found`, () => match(check(operations, watches()).join('\n'), says))
+  test(`detects ${name}`, () => match(check(operations, watches()).join('\n'), says))
 }

@@ -26,9 +26,9 @@ function build(): { library: string } | string {
 
 const built = build()
 
-describe('a disk that fails', { skip: typeof built === 'string' && built }, () => {
+describe('a failing disk', { skip: typeof built === 'string' && built }, () => {
   for (const what of ['write', 'sync'] as const) {
-    test(`on ${what}: writes are refused with a clear error, reads go on, and writes do when it is well again (invariant 5)`, async () => {
+    test(`on ${what}: writes get an error, reads continue, and writes continue when the disk has recovered (invariant 5)`, async () => {
       if (typeof built === 'string') return
       const dataDir = join(directory, what)
       const control = join(directory, `${what}.control`)
@@ -69,7 +69,7 @@ describe('a disk that fails', { skip: typeof built === 'string' && built }, () =
     })
   }
 
-  test('at the start: the error names the file', async () => {
+  test('at startup, the error names the file', async () => {
     if (typeof built === 'string') return
     const control = join(directory, 'start.control')
     writeFileSync(control, 'write')
@@ -80,7 +80,7 @@ describe('a disk that fails', { skip: typeof built === 'string' && built }, () =
   })
 })
 
-test('a read-only disk is a clear error, and the server starts when it can be written again', { skip: tmpfsUnavailable() }, async () => {
+test('a read-only disk is a start error, and the server starts when it is writable again', { skip: tmpfsUnavailable() }, async () => {
   const disk = mountTmpfs(32 * 1024 * 1024)
   try {
     const start = () => startServer({ dataDir: disk.path, listen: { port: 0 } })
@@ -94,7 +94,7 @@ test('a read-only disk is a clear error, and the server starts when it can be wr
   }
 })
 
-test('a directory that may not be written is a clear error', {
+test('a directory without write permission is a start error', {
   skip: process.getuid?.() === 0 && 'root may write everywhere',
 }, async () => {
   const dataDir = join(directory, 'locked')

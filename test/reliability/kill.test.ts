@@ -145,7 +145,7 @@ async function openWatch(server: ServerChild, revision: number): Promise<(onEven
   }
 }
 
-test(`kill -9 at ${kills} random points under ${writers} writers: nothing acknowledged is lost, nothing done twice, watches without gap (invariants 5, 6; seed ${seed})`, async () => {
+test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledged write is lost or repeated, watches have no gap (invariants 5, 6; seed ${seed})`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-kill-'))
   const clients = new Clients()
   const logs: WatchLog[] = []

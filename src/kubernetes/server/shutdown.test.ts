@@ -7,7 +7,7 @@ import { makeDataDir, startTestServer } from './server.testing.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
 
-test('a stop in the midst of writes: each is either answered and kept, or was never taken', async () => {
+test('a stop during writes: each write is acknowledged and durable, or rejected', async () => {
   const dataDir = makeDataDir()
   const server = await startTestServer({ dataDir, storage: { synchronous: 'FULL' } })
   const acknowledged = new Set<string>()
@@ -46,7 +46,7 @@ test('a stop in the midst of writes: each is either answered and kept, or was ne
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-test('a stop ends watches cleanly: whole lines and the end of the stream, nothing cut', async () => {
+test('a stop ends watches cleanly: complete lines and the end of the stream', async () => {
   const server = await startTestServer()
   const { adminToken } = server
   const opened = (path: string) =>
@@ -75,7 +75,7 @@ test('a stop ends watches cleanly: whole lines and the end of the stream, nothin
   await server.close()
 })
 
-test('a stop waits for a request under way, not for connections that do nothing, and for slow ones only so long', async () => {
+test('a stop waits for requests in progress up to graceMs, and not for idle connections', async () => {
   const server = await startTestServer()
   const open = (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: server.server.port, ca: server.server.caCertificate }, () => socket.write(text))

@@ -7,7 +7,7 @@ const accounts = '/api/v1/namespaces/default/serviceaccounts'
 const watched = '/api/v1/namespaces/default/secrets?watch=1'
 
 // Some seconds of waiting, so in a file of its own.
-test('a watch ends soon after its right was taken away or its account was deleted; others go on', async () => {
+test('a watch ends soon after its right is revoked or its account deleted; others continue', async () => {
   const t = await startTestServer()
   try {
     const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['watch'] }]
@@ -39,7 +39,7 @@ test('a watch ends soon after its right was taken away or its account was delete
   }
 })
 
-test('a watch ends at once when its token is revoked: with the Secret that it hangs on, or its account', async () => {
+test('a watch ends immediately when the Secret or the account of its token is deleted', async () => {
   const t = await startTestServer()
   try {
     const secrets = '/api/v1/namespaces/default/secrets'

@@ -75,7 +75,7 @@ async function withWatchers(
 }
 type Opened = { watcher: Watcher; response: Reply; ended: Promise<unknown>; text(): string }
 
-test('a watcher that does not read is cut off, one beside it gets every event once, well framed (invariants 6 and 10)', async () => {
+test('a watcher that does not read is disconnected, and another gets every event once, well framed (invariants 6 and 10)', async () => {
   await withWatchers(async (open, write, hub) => {
     const slow = await open(false)
     const quick = await open(true)
@@ -110,7 +110,7 @@ test('a watcher that does not read is cut off, one beside it gets every event on
   })
 })
 
-test('who was shown the door is ended with the next sweep, without waiting for the check of everything', async () => {
+test('a watch with a revoked credential ends at the next sweep', async () => {
   await withWatchers(async (open, write, hub) => {
     const asked: string[] = []
     let isRevoked = false
