@@ -1,8 +1,8 @@
 /**
  * The embedded server under load: `npm run bench -- server [--parts a,b] [--requests N] [--peer]`, N for each row of `writes`, default 10,000.
  * Parts: writes (and gets; the default), lists, watch, fanout, crds, objects (memory and start with 72,000 of them), idle-watches, idle-connections, all.
- * The column `bar` says what is to be reached: in the unit of the row, or `x` times as good as the peer.
- * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure gets its ratio.
+ * The column `bar` is the target: in the unit of the row, or `x` times as good as the peer.
+ * With --peer the same load also goes to kube-apiserver + etcd, fsync on, and every figure has its ratio.
  */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -63,7 +63,7 @@ export const widgetCrd = {
   },
 }
 
-/** Reads where a kubeconfig made by the embedded server points, and its credentials. */
+/** The endpoint and the credentials in a kubeconfig of the embedded server. */
 export function endpointOf(kubeconfigPath: string): Endpoint {
   const config = parse(readFileSync(kubeconfigPath, 'utf8'))
   const url = new URL(config.clusters[0].cluster.server)
@@ -79,12 +79,12 @@ const runLoad = async <Order, Report>(script: string, order: Order): Promise<Rep
 
 export const generateLoad = (order: LoadOrder) => runLoad<LoadOrder, LoadReport>('generator.ts', order)
 
-/** A server under load: ours or the peer. */
+/** The server under load: the embedded one or the peer. */
 type Subject = {
   endpoint: Endpoint
   rssMb(): number
   cpuSeconds(): number
-  /** Ends it and starts it again on its data; undefined where that is not measured. */
+  /** Restarts it on its data; undefined where that is not measured. */
   restart?: () => Promise<{ seconds: number; rssMb: number }>
   stop(): Promise<void>
 }
@@ -137,7 +137,7 @@ async function prepare({ endpoint }: Subject): Promise<void> {
   connection.close()
 }
 
-/** `bar`: what is to be reached, in the unit of the row, or as times of the peer's. */
+/** `bar`: the target, in the unit of the row, or as a multiple of the peer's figure. */
 type Row = { what: string; value: number; unit: string; bar: string; isLessBetter: boolean; load?: number }
 const more = (what: string, unit: string, value: number, bar = ''): Row => ({ what, unit, value, bar, isLessBetter: false })
 const less = (what: string, unit: string, value: number, bar = ''): Row => ({ what, unit, value, bar, isLessBetter: true })
@@ -151,7 +151,7 @@ const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerat
     yield less('idle: memory', 'MB RSS', subject.rssMb(), '≤ 90')
     for (const writers of writerCounts) {
       for (const operation of ['create', 'status', 'update', 'get'] as const) {
-        // Reads are over so soon that the handshakes and the load generator's own start would be what is measured.
+        // Reads are so fast that handshakes and the start of the load generator would dominate the measurement.
         const requests = writers === 1 ? Math.min(2_000, most) : operation === 'get' ? most * readsPerWrite : most
         const cpuBefore = subject.cpuSeconds()
         const report = await generateLoad({
@@ -190,7 +190,7 @@ const parts: Record<string, (subject: Subject, requests: number) => AsyncGenerat
 
   async *fanout(subject) {
     const { endpoint } = subject
-    // To few watchers, half of the work are the writes.
+    // With few watchers, half of the work is the writes.
     for (const watchers of [100, 400]) {
       const what = `fan-out to ${watchers} watchers, as many writes as go`
       const order: WatchOrder = { endpoint, watchers, writes: 1_000_000 / watchers, perSecond: 0, writers: 50, namespace, holdMs: 0 }
@@ -258,7 +258,7 @@ async function* idleWatches(subject: Subject, watches: number, perConnection: nu
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   await once(child.stdout, 'data')
-  // What opening them left behind is collected when the next thing happens; nothing does here.
+  // An idle process does not collect the garbage of opening them.
   await new Promise(resolve => setTimeout(resolve, 3_000))
   const cpuBefore = subject.cpuSeconds()
   await new Promise(resolve => setTimeout(resolve, 5_000))
@@ -306,13 +306,13 @@ export async function bench(args: string[] = []): Promise<Bench> {
   }
   const starts = values.peer ? [startOurs, startTheirs] : [startOurs]
   const rows: Bench['rows'] = []
-  // Ours and theirs part by part, each on an empty server, so that noise and leftovers meet both alike.
+  // Both servers part by part, each on an empty server, so that noise and leftovers affect both equally.
   for (const name of names) {
     const measured: Row[][] = []
     for (const start of starts) {
       const subject = await start()
       try {
-        // That part wants to make the first CRD itself.
+        // That part creates the first CRD itself.
         if (name !== 'crds') await prepare(subject)
         const of: Row[] = []
         for await (const row of parts[name]!(subject, requests)) {

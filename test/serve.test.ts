@@ -32,7 +32,7 @@ async function oarlock(...args: string[]): Promise<{ code: number | null; output
   return { code, output: output() }
 }
 
-/** Starts `oarlock serve` and waits until it says that it is up. */
+/** Starts `oarlock serve` and waits until it listens. */
 async function serve(dataDir: string): Promise<{ child: ChildProcess; stop(): Promise<number | null>; output(): string }> {
   const { child, output } = start(['serve', '--data', dataDir, '--listen', '127.0.0.1:0'])
   for await (const line of createInterface({ input: child.stdout! })) if (/^ *data +/.test(line)) break
@@ -82,7 +82,7 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   const done = await oarlock('restore', file, '--data', restored)
   equal(done.code, 0, done.output)
   deepEqual(readdirSync(restored), ['oarlock.db'])
-  ok(!existsSync(`${file}-wal`) && !existsSync(`${file}-shm`), 'the backup is as it was')
+  ok(!existsSync(`${file}-wal`) && !existsSync(`${file}-shm`), 'the backup is unchanged')
   match((await oarlock('restore', file, '--data', restored)).output, /oarlock\.db exists: .*--force/)
   const again = await serve(restored)
   const reader = await clientOf(restored)
@@ -91,12 +91,12 @@ test('serve runs the API server with a kubeconfig; backup while it runs, SIGTERM
   equal(await again.stop(), 0)
 })
 
-for (const { name, args, code, says } of [
+for (const { name, args, code, expected } of [
   {
-    name: 'an address that is none',
+    name: 'an invalid address',
     args: (dir: string) => ['serve', '--data', dir, '--listen', 'nowhere'],
     code: 2,
-    says: /must be HOST:PORT/,
+    expected: /must be HOST:PORT/,
   },
   {
     name: 'a data directory that is a file',
@@ -105,34 +105,34 @@ for (const { name, args, code, says } of [
       return ['serve', '--data', join(dir, 'file'), '--listen', '127.0.0.1:0']
     },
     code: 7,
-    says: /file/,
+    expected: /file/,
   },
   {
-    name: 'a database that is none',
+    name: 'a file that is not a database',
     args: (dir: string) => {
-      writeFileSync(join(dir, 'oarlock.db'), 'no database '.repeat(1_000))
+      writeFileSync(join(dir, 'oarlock.db'), 'not a database '.repeat(1_000))
       return ['serve', '--data', dir, '--listen', '127.0.0.1:0']
     },
     code: 7,
-    says: /is corrupt .*oarlock restore/,
+    expected: /is corrupt .*oarlock restore/,
   },
   {
-    name: 'a backup of nothing',
+    name: 'a backup without a database',
     args: (dir: string) => ['backup', '--data', dir, '--to', join(dir, 'b')],
     code: 7,
-    says: /\S+oarlock\.db does not exist: pass the data directory/,
+    expected: /\S+oarlock\.db does not exist: pass the data directory/,
   },
-  { name: 'a backup to nowhere', args: () => ['backup'], code: 2, says: /--to <file>/ },
+  { name: 'a backup without a destination', args: () => ['backup'], code: 2, expected: /--to <file>/ },
   {
-    name: 'a restore of nothing',
+    name: 'a restore of a missing file',
     args: (dir: string) => ['restore', join(dir, 'none'), '--data', dir],
     code: 7,
-    says: /\S+none does not exist: pass a file/,
+    expected: /\S+none does not exist: pass a file/,
   },
 ]) {
   test(`${name} exits with ${code}`, async () => {
     const result = await oarlock(...args(directory()))
-    match(result.output, says)
+    match(result.output, expected)
     equal(result.code, code, result.output)
   })
 }

@@ -1,4 +1,4 @@
-/** A server for `bench/informer.ts`, in a process of its own: a list in pages, and `events` lines on the watch when its parent says go. */
+/** A server for `bench/informer.ts`, in a process of its own: a list in pages, and `events` lines on the watch when its parent sends a message. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describeResource } from '../../src/kubernetes/object/index.ts'
@@ -12,7 +12,7 @@ export const widgetKind = describeResource({
   scope: 'Namespaced',
 })
 
-/** What it tells its parent. */
+/** Its messages to the parent. */
 export type SenderMessage = { kind: 'listening'; port: number; objectBytes: number } | { kind: 'watched' }
 
 function objectOf(index: number, version: number) {
@@ -23,7 +23,7 @@ function objectOf(index: number, version: number) {
 }
 
 function serve(count: number, events: number): void {
-  const tell = (message: SenderMessage) => void process.send?.(message)
+  const report = (message: SenderMessage) => void process.send?.(message)
   let watch: ServerResponse | undefined
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x')
@@ -32,7 +32,7 @@ function serve(count: number, events: number): void {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.flushHeaders()
       watch = response
-      return tell({ kind: 'watched' })
+      return report({ kind: 'watched' })
     }
     const from = Number(searchParams.get('continue') ?? 0)
     const items = Array.from({ length: Math.min(500, count - from) }, (_, index) => objectOf(from + index, 1_000 + from + index))
@@ -41,9 +41,9 @@ function serve(count: number, events: number): void {
     response.end(JSON.stringify({ apiVersion: widgetKind.apiVersion, kind: 'WidgetList', metadata, items }))
   })
   server.listen(0, '127.0.0.1', () =>
-    tell({ kind: 'listening', port: (server.address() as AddressInfo).port, objectBytes: JSON.stringify(objectOf(1, 1)).length }),
+    report({ kind: 'listening', port: (server.address() as AddressInfo).port, objectBytes: JSON.stringify(objectOf(1, 1)).length }),
   )
-  // Made before they are sent, and in chunks as a busy server sends them.
+  // Built before they are sent, and in chunks as a busy server sends them.
   const chunks: Buffer[] = []
   for (let index = 0; index < events; ) {
     let text = ''

@@ -1,19 +1,19 @@
 /**
  * The load generator, a process of its own: reads one `LoadOrder` as JSON from argv[2], runs it, prints one `LoadReport`.
- * Each writer has one connection and sends its next request when the last is answered (closed loop).
+ * Each writer has one connection and sends its next request after the last response (closed loop).
  */
 import { type Endpoint, RawConnection } from './raw-connection.ts'
 
 export type LoadOrder = {
   endpoint: Endpoint
-  /** create: new objects; status: status patches, update: whole objects, get: reads; the last three on objects made before. */
+  /** create: new objects; status: status patches, update: whole objects, get: reads; the last three on existing objects. */
   operation: 'create' | 'status' | 'update' | 'get'
   writers: number
   requests: number
-  /** How many objects there are; reads begin again after the last. Default: one for each request. */
+  /** Number of objects; reads start over after the last one. Default: one per request. */
   objects?: number
   namespace: string
-  /** Prefix of object names, so that runs do not meet each other. */
+  /** Prefix of object names, so that runs do not collide. */
   prefix: string
 }
 export type LoadReport = { perSecond: number; p50Ms: number; p99Ms: number; maxMs: number; failed: number }
@@ -53,9 +53,9 @@ async function versionsOf(connection: RawConnection, namespace: string): Promise
 async function main(order: LoadOrder): Promise<LoadReport> {
   const { operation, writers, requests, objects = requests, prefix, namespace, endpoint } = order
   const connections = await Promise.all(Array.from({ length: writers }, () => RawConnection.open(endpoint)))
-  // Custom resources are not updated without saying of which version.
+  // An update of a custom resource must name a version.
   const versions = operation === 'update' ? await versionsOf(connections[0] as RawConnection, namespace) : new Map<string, string>()
-  // A value that was there before would be a write that changes nothing.
+  // An unchanged value would be a no-op.
   const run = Date.now()
   const latencies: number[] = []
   let sent = 0

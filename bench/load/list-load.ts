@@ -29,7 +29,7 @@ async function main({ endpoint, namespace, limit, times, probe }: ListOrder): Pr
     let pages = 0
     let firstByteMs = 0
     if (limit === 0) {
-      // A reader on the same cores should cost little: what it does with 100 MB is not the server's.
+      // The reader runs on the same cores and must cost little: processing 100 MB is not the server's work.
       const counted = await connection.count(path)
       if (counted.status !== 200) throw new Error(`a list was answered with ${counted.status}`)
       firstByteMs = counted.firstByteAtMs - startedMs

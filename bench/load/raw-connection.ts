@@ -1,15 +1,15 @@
 import { connect, type TLSSocket } from 'node:tls'
 
-/** Where to go. An empty `ca` trusts any certificate: the peer makes its own. */
+/** The address of a server. An empty `ca` trusts any certificate: the peer generates its own. */
 export type Endpoint = { host: string; port: number; ca: string; token: string }
 export type Answer = { status: number; body: Buffer; firstByteAtMs: number }
 
 const headEnd = Buffer.from('\r\n\r\n')
 
 /**
- * One keep-alive HTTP/1.1 connection over TLS, one request at a time, with as little of its own work as possible:
- * a load generator on the same two cores as the server must not be what is measured.
- * Understands answers with Content-Length or chunked bodies.
+ * One keep-alive HTTP/1.1 connection over TLS, one request at a time, with minimal overhead:
+ * a load generator on the same two cores as the server must not dominate the measurement.
+ * Supports responses with Content-Length or chunked bodies.
  */
 export class RawConnection {
   readonly #socket: TLSSocket
@@ -34,7 +34,7 @@ export class RawConnection {
       if (this.#parts.length === 0) this.#firstByteAtMs = performance.now()
       this.#parts.push(chunk)
       this.#partBytes += chunk.length
-      // A body of 100 MB comes in thousands of chunks: put together once, when all of it is there.
+      // A body of 100 MB arrives in thousands of chunks: they are joined once, at the end.
       if (this.#partBytes < this.#wantedBytes || (this.#isLongChunked && !endsChunked(chunk))) return
       this.#buffer = this.#parts.length === 1 ? chunk : Buffer.concat(this.#parts)
       this.#tryFinish()
@@ -51,7 +51,7 @@ export class RawConnection {
     return new RawConnection(socket, endpoint)
   }
 
-  /** Sends one request and waits for its whole answer. */
+  /** Sends one request and waits for the whole response. */
   request(method: string, path: string, body = '', contentType = 'application/json'): Promise<Answer> {
     const length = body === '' ? '' : `Content-Type: ${contentType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
     return new Promise((resolve, reject) => {
@@ -60,13 +60,13 @@ export class RawConnection {
     })
   }
 
-  /** Sends one GET and hands over whatever comes, as it comes. */
+  /** Sends one GET and passes on the response as it arrives. */
   stream(path: string, onChunk: (chunk: Buffer) => void): void {
     this.#onChunk = onChunk
     this.#socket.write(`GET ${path} HTTP/1.1\r\n${this.#head}\r\n`)
   }
 
-  /** Sends one GET whose answer comes in chunks and counts its bytes without keeping them. */
+  /** Sends one GET with a chunked response and counts its bytes without storing them. */
   count(path: string): Promise<{ status: number; bytes: number; firstByteAtMs: number }> {
     return new Promise((resolve, reject) => {
       let status = 0
@@ -142,7 +142,7 @@ export class RawConnection {
 
 const lastChunk = Buffer.from('0\r\n\r\n')
 
-// May be wrong when the end itself is cut in two; the next chunk then ends it.
+// Misses an end that is split between two chunks; the next chunk then ends the body.
 function endsChunked(chunk: Buffer): boolean {
   return chunk.length < lastChunk.length || chunk.subarray(-lastChunk.length).equals(lastChunk)
 }

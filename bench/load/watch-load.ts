@@ -1,6 +1,6 @@
 /**
- * Watchers and writers in one process of their own: reads one `WatchOrder` as JSON from argv[2], prints one `WatchReport`.
- * Every watcher has a connection; events are counted by their line ends, and every tenth watcher reads the time that the writer put in.
+ * Watchers and writers in a process of their own: reads one `WatchOrder` as JSON from argv[2], prints one `WatchReport`.
+ * Every watcher has a connection; events are counted by their line ends, and every tenth watcher reads the timestamp of the writer.
  */
 import { collection, widget } from './generator.ts'
 import { type Endpoint, RawConnection } from './raw-connection.ts'
@@ -10,7 +10,7 @@ export type WatchOrder = {
   watchers: number
   /** Writes to send. 0: only hold the watches open for `holdMs`. */
   writes: number
-  /** Writes a second; 0: as fast as `writers` connections get answers. */
+  /** Writes a second; 0: as fast as `writers` connections get responses. */
   perSecond: number
   writers: number
   namespace: string
@@ -30,7 +30,7 @@ async function main(order: WatchOrder): Promise<WatchReport> {
   const all = Promise.withResolvers<void>()
   const onChunk = (isRead: boolean) => (chunk: Buffer) => {
     const nowMs = performance.now()
-    // A chunk may cut a stamp in two; that one is not read.
+    // A timestamp split between two chunks is not read.
     if (isRead) {
       for (let at = chunk.indexOf(stamp); at >= 0; at = chunk.indexOf(stamp, at + 1)) {
         const end = chunk.indexOf('"', at + stamp.length)
@@ -38,7 +38,7 @@ async function main(order: WatchOrder): Promise<WatchReport> {
       }
     }
     for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, at + 1)) {
-      // Chunked encoding ends every line with CR LF of its own; lines of events end with LF alone.
+      // Lines of chunked encoding end with CR LF, lines of events with LF alone.
       if (at === 0 || chunk[at - 1] !== 13) deliveries++
     }
     lastAtMs = nowMs
@@ -56,7 +56,7 @@ async function main(order: WatchOrder): Promise<WatchReport> {
       connections.push(connection)
     }
   }
-  // The last watch is open once another request after it was answered.
+  // The last watch is open when a later request has its response.
   await first.request('GET', `${path}?limit=1`)
   if (holdMs > 0) {
     console.error('held')

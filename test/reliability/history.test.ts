@@ -23,78 +23,78 @@ const watch = (events: WatchedEvent[], revision = 0, listed: [string, Version][]
 const a = operation('create', 'a', version(1, 'a'))
 const b = operation('update', 'b', version(2, 'b'), { basedOn: 1 })
 const unknown = operation('patch', 'c', undefined, { result: 'unknown', endedAt: undefined })
-const gone = operation('delete', 'd', undefined, { uid: 'u' })
+const deletion = operation('delete', 'd', undefined, { uid: 'u' })
 const whole = [event('ADDED', 1, 'a'), event('MODIFIED', 2, 'b')]
 
 test('accepts histories of a correct server, whether unacknowledged writes happened or not', () => {
   deepEqual(check([a, b, unknown], [watch(whole)]), [])
   deepEqual(check([a, b, unknown], [watch(whole), watch([], 5, [['k', version(2, 'b')]])]), [])
   deepEqual(check([a, b, unknown], [watch(whole), watch([], 5, [['k', version(3, 'c')]])]), [])
-  deepEqual(check([a, b, gone], [watch([...whole, event('DELETED', 3, 'b')]), watch([], 5)]), [])
+  deepEqual(check([a, b, deletion], [watch([...whole, event('DELETED', 3, 'b')]), watch([], 5)]), [])
 })
 
-for (const { name, operations, watches, says } of [
+for (const { name, operations, watches, expected } of [
   {
     name: 'an acknowledged write that is lost',
     operations: [a, b],
     watches: () => [watch(whole), watch([], 5, [['k', version(1, 'a')]])],
-    says: /a list shows 1, but 2 was acknowledged/,
+    expected: /a list shows 1, but 2 was acknowledged/,
   },
-  { name: 'an object that is lost', operations: [a, b], watches: () => [watch([], 5)], says: /shows nothing, but b was acknowledged/ },
+  { name: 'an object that is lost', operations: [a, b], watches: () => [watch([], 5)], expected: /shows nothing, but b was acknowledged/ },
   {
-    name: 'a write that was done twice',
+    name: 'a write that happened twice',
     operations: [a, b],
     watches: () => [watch([...whole, event('MODIFIED', 3, 'b')])],
-    says: /b was written twice/,
+    expected: /b was written twice/,
   },
   {
     name: 'one revision with two contents',
     operations: [a, b],
     watches: () => [watch([], 2, [['k', version(2, 'x')]])],
-    says: /revision 2 is b and, in a list, x/,
+    expected: /revision 2 is b and, in a list, x/,
   },
   {
     name: 'a watch with a gap',
     operations: [a, b, operation('patch', 'e', version(3, 'e'))],
     watches: () => [watch([event('ADDED', 1, 'a'), event('MODIFIED', 3, 'e')])],
-    says: /leaves out k at 2/,
+    expected: /omits k at 2/,
   },
   {
-    name: 'a watch that goes back',
+    name: 'a watch whose revisions decrease',
     operations: [a, b],
     watches: () => [watch([event('ADDED', 2, 'b'), event('MODIFIED', 1, 'a')])],
-    says: /shows 1 after 2/,
+    expected: /shows 1 after 2/,
   },
   {
-    name: 'a watch that adds what is there',
+    name: 'a watch that adds an existing object',
     operations: [a, b],
     watches: () => [watch([event('ADDED', 1, 'a'), event('ADDED', 2, 'b')])],
-    says: /ADDED of k, which is there/,
+    expected: /ADDED of k, which exists/,
   },
   {
-    name: 'an update of a version that was not the last',
+    name: 'an update of a version that was not the newest',
     operations: [a, b, operation('update', 'f', version(3, 'f'), { basedOn: 1 })],
     watches: () => [],
-    says: /based on 1, but 2 came between/,
+    expected: /based on 1, but 2 came between/,
   },
   {
-    name: 'a refused write that is there',
-    operations: [a, b, operation('patch', 'g', undefined, { result: 'refused' })],
+    name: 'a rejected write that is present',
+    operations: [a, b, operation('patch', 'g', undefined, { result: 'rejected' })],
     watches: () => [watch([], 5, [['k', version(4, 'g')]])],
-    says: /g was refused, and is there/,
+    expected: /g was rejected, but is present/,
   },
   {
-    name: 'a deleted object that is back',
-    operations: [a, gone],
+    name: 'a deleted object that reappears',
+    operations: [a, deletion],
     watches: () => [watch([], 5, [['k', version(1, 'a')]])],
-    says: /whose deletion was acknowledged/,
+    expected: /whose deletion was acknowledged/,
   },
   {
-    name: 'a read of what was before an acknowledged write',
+    name: 'a read of a version before an acknowledged write',
     operations: [a, b, operation('get', '', version(1, 'a'))],
     watches: () => [],
-    says: /a get shows 1, but 2/,
+    expected: /a get shows 1, but 2/,
   },
 ]) {
-  test(`detects ${name}`, () => match(check(operations, watches()).join('\n'), says))
+  test(`detects ${name}`, () => match(check(operations, watches()).join('\n'), expected))
 }

@@ -14,7 +14,7 @@ const patch = 'application/merge-patch+json'
 const directory = mkdtempSync(join(tmpdir(), 'oarlock-io-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Builds failing-disk.c; a text when that cannot be done here. */
+/** Builds failing-disk.c; returns the reason when this is not possible here. */
 function build(): { library: string } | string {
   if (process.platform !== 'linux') return 'needs Linux for LD_PRELOAD'
   if (spawnSync('gcc', ['--version']).error) return 'needs gcc'
@@ -36,16 +36,20 @@ describe('a failing disk', { skip: typeof built === 'string' && built }, () => {
       let server = await startServerChild(dataDir, env)
       try {
         const acknowledged = new Map<string, string>()
-        const inDoubt = new Map<string, string>()
+        const unacknowledged = new Map<string, string>()
         for (const name of ['a', 'b']) equal((await server.call('POST', maps, { metadata: { name }, data: { value: '0' } })).code, 201)
         for (let round = 1; round <= 3; round++) {
           writeFileSync(control, what)
           for (const name of ['a', 'b']) {
             const { code, body } = await server.call('PATCH', `${maps}/${name}`, { data: { value: `lost${round}` } }, patch)
             equal(code, 500)
-            match(body.message ?? '', /the write could not be stored \(disk I\/O error\): look at the object before you repeat it/)
-            equal((await server.call('GET', `${maps}/${name}`)).body.data?.value, acknowledged.get(name) ?? '0', 'what failed is not seen')
-            inDoubt.set(name, `lost${round}`)
+            match(body.message ?? '', /the write could not be stored \(disk I\/O error\): read the object before you retry/)
+            equal(
+              (await server.call('GET', `${maps}/${name}`)).body.data?.value,
+              acknowledged.get(name) ?? '0',
+              'a failed write is not visible',
+            )
+            unacknowledged.set(name, `lost${round}`)
           }
           rmSync(control)
           for (const name of ['a', 'b']) {
@@ -53,14 +57,14 @@ describe('a failing disk', { skip: typeof built === 'string' && built }, () => {
             const { code } = await server.call('PATCH', `${maps}/${name}`, { data: { value: `kept${round}` } }, patch)
             equal(code, 200)
             acknowledged.set(name, `kept${round}`)
-            inDoubt.delete(name)
+            unacknowledged.delete(name)
           }
           if (round < 2) continue
           await server.kill()
           server = await startServerChild(dataDir, env)
           for (const [name, value] of acknowledged) {
             const found = (await server.call('GET', `${maps}/${name}`)).body.data?.value
-            ok(found === value || (found !== undefined && found === inDoubt.get(name)), `${name}: ${found}, acknowledged ${value}`)
+            ok(found === value || (found !== undefined && found === unacknowledged.get(name)), `${name}: ${found}, acknowledged ${value}`)
           }
         }
       } finally {

@@ -8,14 +8,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { check, type Operation, type Version, type WatchedEvent, type WatchLog } from './history.ts'
 import { type Item, type ServerChild, spawnServer, startServerChild } from './server-child.ts'
 
-/** 200 in the whole run: OARLOCK_TEST_KILLS=200 node --test test/reliability/kill.test.ts */
+/** 200 in the full run: OARLOCK_TEST_KILLS=200 node --test test/reliability/kill.test.ts */
 const kills = Number(process.env.OARLOCK_TEST_KILLS ?? 12)
 const writers = 64
 const keys = Array.from({ length: 24 }, (_, index) => `k${index}`)
 const maps = '/api/v1/namespaces/default/configmaps'
 const seed = Number(process.env.OARLOCK_TEST_SEED ?? Date.now() % 1e9)
 
-/** A small generator (mulberry32), so that a seed gives the same choices again. */
+/** A small generator (mulberry32), so that a seed reproduces the same choices. */
 function makeRandom(state: number): () => number {
   return () => {
     state = (state + 0x6d2b79f5) | 0
@@ -40,7 +40,7 @@ class Clients {
   isOver = false
   #values = 0
 
-  /** One client: asks, writes, asks again, until the server is killed. */
+  /** One client: reads and writes until the server is killed. */
   async write(server: ServerChild, onAcknowledged: () => void): Promise<void> {
     while (!this.isOver) {
       const key = keys[below(keys.length)]!
@@ -68,7 +68,7 @@ class Clients {
     ok(code < 500, `${type} ${key}: ${code} ${JSON.stringify(body)}`)
     operation.endedAt = this.clock++
     const isDone = code < 300 || (type === 'get' && code === 404)
-    operation.result = isDone ? 'done' : 'refused'
+    operation.result = isDone ? 'done' : 'rejected'
     if (isDone && type !== 'get') this.acknowledged++
     if (code < 300 && type !== 'delete') operation.seen = toVersion(body)
     return operation.seen
@@ -97,7 +97,7 @@ class Clients {
   }
 }
 
-/** Watches from where the last watch ended, or, when that is gone, lists and begins anew; follows until the server is killed. */
+/** Watches from the end of the last watch, or, when that version has expired, lists and watches from there, until the server is killed. */
 async function follow(server: ServerChild, clients: Clients, logs: WatchLog[]): Promise<{ ended: Promise<void> }> {
   const last = logs.at(-1)
   const from = last && (last.events.at(-1)?.revision ?? last.revision)
@@ -107,14 +107,14 @@ async function follow(server: ServerChild, clients: Clients, logs: WatchLog[]): 
     list.items.filter(({ metadata }) => metadata.name !== 'kube-root-ca.crt').map(item => [item.metadata.name, toVersion(item)]),
   )
   const fresh: WatchLog = { revision: Number(list.metadata.resourceVersion), listed, events: [], listedAt }
-  // The list is noted in any case: it is what is there after the kill.
+  // The list is recorded in any case: it is the state after the kill.
   logs.push(fresh)
   const again = from === undefined ? undefined : await openWatch(server, from)
-  const anew = await openWatch(server, fresh.revision)
+  const readWatch = await openWatch(server, fresh.revision)
   const ended = (async () => {
-    const isAgainGone = again?.(() => {})
-    ok(!(await anew(event => fresh.events.push(event))), 'the version of a list is not gone')
-    if (last && (await isAgainGone) === false) deepEqual(stateAfter(last), listed, 'a watch that goes on has missed nothing')
+    const isResumeExpired = again?.(() => {})
+    ok(!(await readWatch(event => fresh.events.push(event))), 'the version of a list has not expired')
+    if (last && (await isResumeExpired) === false) deepEqual(stateAfter(last), listed, 'a resumed watch has missed nothing')
   })()
   return { ended }
 }
@@ -128,7 +128,7 @@ function stateAfter({ listed, events }: WatchLog): Map<string, Version> {
   return state
 }
 
-/** Opens a watch; what is returned reads it to its end and says whether its revision was gone. */
+/** Opens a watch; the returned function reads it to its end and returns whether its revision had expired. */
 async function openWatch(server: ServerChild, revision: number): Promise<(onEvent: (event: WatchedEvent) => void) => Promise<boolean>> {
   const watch = await server.watch(`${maps}?watch=1&resourceVersion=${revision}`)
   ok(watch.code === 200, `a watch from ${revision} was answered with ${watch.code}`)
@@ -152,7 +152,7 @@ test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledg
   let server: ServerChild | undefined
   try {
     for (let round = 0; round <= kills; round++) {
-      // Now and then it dies while it starts.
+      // Sometimes it is killed during startup.
       if (round > 0 && random() < 0.15) {
         const child = spawnServer(dataDir)
         await sleep(below(600))
@@ -173,7 +173,7 @@ test(`kill -9 at ${kills} random points during ${writers} writers: no acknowledg
       const kill = async () => {
         if (clients.isOver || clients.acknowledged < until) return
         clients.isOver = true
-        // Some of the way further, so that it hits a commit, an answer, or what lies between.
+        // After a random delay, so that the kill hits a commit, a response, or the time between them.
         for (let steps = below(4); steps > 0; steps--) await new Promise(setImmediate)
         await running.kill()
       }

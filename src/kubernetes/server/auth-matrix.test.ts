@@ -8,16 +8,16 @@ import { startTestServer, type TestServer } from './server.testing.ts'
 // Every served resource and subresource × every verb × every kind of credential, in a namespace where the credential has rights,
 // in one where it has none, and cluster-wide. What is expected is said here again, in other words than the server's.
 
-type Question = { verb: string; group: string; resource: string; namespace: string; name: string }
-type Credential = { name: string; token?: string; dispatcher?: Dispatcher; expect: 401 | ((question: Question) => boolean) }
+type AccessAttributes = { verb: string; group: string; resource: string; namespace: string; name: string }
+type Credential = { name: string; token?: string; dispatcher?: Dispatcher; expect: 401 | ((attributes: AccessAttributes) => boolean) }
 
 const reads = ['get', 'list', 'watch']
-// Refused once it is allowed, so that nobody waits for its end.
+// An authorized request is rejected by this invalid version, so that no watch stays open.
 const noWatch = '&watch=true&resourceVersion=none'
-const isRead = ({ verb }: Question) => reads.includes(verb)
+const isRead = ({ verb }: AccessAttributes) => reads.includes(verb)
 const home = 'matrix'
 
-/** Resources by group, in words: `a` is a resource, `a/b` a subresource, `a(b,c)` a resource and its subresources. */
+/** Resources by group: `a` is a resource, `a/b` a subresource, `a(b,c)` a resource and its subresources. */
 function resources(text: Record<string, string>): Set<string> {
   const set = new Set<string>()
   for (const [group, words] of Object.entries(text)) {
@@ -54,24 +54,24 @@ const alsoReadable = resources({ '': 'secrets', 'coordination.k8s.io': 'leases',
 const onlyCreatable = resources({ '': 'pods/eviction serviceaccounts/token', 'authorization.k8s.io': 'localsubjectaccessreviews' })
 onlyCreatable.add(' pods/eviction').add(' serviceaccounts/token')
 
-const key = ({ group, resource }: Question) => `${group} ${resource}`
+const key = ({ group, resource }: AccessAttributes) => `${group} ${resource}`
 /** What everybody who is known may. */
-const aboutOneself = ({ verb, group, resource }: Question) =>
+const aboutOneself = ({ verb, group, resource }: AccessAttributes) =>
   verb === 'create' && (group === 'authentication.k8s.io' || group === 'authorization.k8s.io') && resource.startsWith('selfsubject')
-const views = (question: Question) => question.namespace === home && isRead(question) && viewable.has(key(question))
-const administers = (question: Question) => {
-  if (question.namespace !== home) return false
-  if (isRead(question)) return viewable.has(key(question)) || alsoReadable.has(key(question))
-  return editable.has(key(question)) || (question.verb === 'create' && onlyCreatable.has(key(question)))
+const views = (attributes: AccessAttributes) => attributes.namespace === home && isRead(attributes) && viewable.has(key(attributes))
+const administers = (attributes: AccessAttributes) => {
+  if (attributes.namespace !== home) return false
+  if (isRead(attributes)) return viewable.has(key(attributes)) || alsoReadable.has(key(attributes))
+  return editable.has(key(attributes)) || (attributes.verb === 'create' && onlyCreatable.has(key(attributes)))
 }
 /** The role that is bound to the ServiceAccount below. */
-const holdsOneName = ({ verb, group, resource, namespace, name }: Question) =>
+const holdsOneName = ({ verb, group, resource, namespace, name }: AccessAttributes) =>
   namespace === home && group === '' && resource === 'configmaps' && (verb === 'get' || verb === 'delete') && name === 'one'
 
 describe('authorization of every credential', { timeout: 60_000 }, () => {
   let server: TestServer
   let credentials: Credential[]
-  let questions: { question: Question; method: string; path: string }[]
+  let questions: { attributes: AccessAttributes; method: string; path: string }[]
   const agents: Agent[] = []
 
   before(async () => {
@@ -119,7 +119,7 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
         dispatcher: await withCertificate('root', ['system:masters'], false, 7_200_000),
         expect: 401,
       },
-      { name: 'known without rights', token: issue('nobody', 'nobodies'), expect: () => false },
+      { name: 'authenticated without rights', token: issue('unprivileged', 'unprivileged-group'), expect: () => false },
       { name: 'read-only by RBAC', token: issue('reader', 'readers'), expect: views },
       { name: 'administrator of a namespace', token: issue('boss', 'bosses'), expect: administers },
       { name: 'a service account', token: (request.status as { token: string }).token, expect: holdsOneName },
@@ -163,7 +163,7 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
           const path = `${at}${name && `/${name}`}${subresource ? `/${subresource}` : ''}?dryRun=All${query}`
           // A namespace is in itself, for who may do what.
           const within = group === '' && plural === 'namespaces' ? name : namespaced ? namespace : ''
-          all.push({ question: { verb, group, resource, namespace: within, name }, method, path })
+          all.push({ attributes: { verb, group, resource, namespace: within, name }, method, path })
         }
         const places = namespaced ? [home, 'other'] : ['']
         for (const place of places) {
@@ -212,12 +212,12 @@ describe('authorization of every credential', { timeout: 60_000 }, () => {
       let next = 0
       const work = async () => {
         for (let at = next++; at < questions.length; at = next++) {
-          const { question, method, path } = questions[at] as (typeof questions)[number]
+          const { attributes, method, path } = questions[at] as (typeof questions)[number]
           const { code, text } = await ask(credential, method, path)
           // A refusal for another reason, such as a namespace that may not be deleted, is no matter of rights.
           const got = code === 401 ? 401 : code === 403 && / cannot \w+ resource /.test(text)
           const { expect } = credential
-          const expected = expect === 401 ? 401 : !(expect(question) || aboutOneself(question))
+          const expected = expect === 401 ? 401 : !(expect(attributes) || aboutOneself(attributes))
           if (got !== expected || code === 500) wrong.push(`${credential.name}: ${method} ${path}: ${code} ${text.slice(0, 200)}`)
         }
       }

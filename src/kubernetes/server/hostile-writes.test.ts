@@ -68,7 +68,7 @@ test('a CustomResourceDefinition with the name of a built-in kind does not affec
   }
   const { code, body } = await t.call(definitions, { body: crd })
   equal(code, 201)
-  // Who may write its status says that the names were accepted.
+  // A user who may write the status can set these conditions.
   const conditions = ['NamesAccepted', 'Established'].map(type => ({
     type,
     status: 'True',
@@ -147,8 +147,8 @@ test('numbers that cannot be stored exactly are rejected', async () => {
 
 test('an object with errors in every field is rejected with a bounded message', async () => {
   const unknown = `{"apiVersion":"hostile.test/v1","kind":"Thing","metadata":{"name":"u"},${listOf(90_000, i => `"u${i}":1`).join(',')}}`
-  const told = await t.call(`${things}?fieldValidation=Strict`, { body: unknown })
-  equal(told.code, 400)
+  const rejected = await t.call(`${things}?fieldValidation=Strict`, { body: unknown })
+  equal(rejected.code, 400)
   const warned = await t.call(things, { body: unknown })
   equal(warned.code, 201)
   ok((warned.headers.get('warning') ?? '').length < 8_192)

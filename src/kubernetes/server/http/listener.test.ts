@@ -23,12 +23,12 @@ before(async () => {
 })
 after(() => rmSync(dir, { recursive: true }))
 
-/** What a request came as: `own` HTTP/1.1, `node` for node:http, `h2`. */
+/** The protocol implementation of a request: `own` HTTP/1.1, `node` for node:http, `h2`. */
 const wayOf = (request: HttpRequest) => (request.body ? 'own' : request instanceof IncomingMessage ? 'node' : 'h2')
 
 type Opened = { listener: Listener; port: number; held: Map<string, Reply> }
 
-/** Says which way a request came and its body; `/hold/NAME` waits in `held`, `/stream` sends three pieces. */
+/** Responds with the protocol implementation and the body of a request; `/hold/NAME` waits in `held`, `/stream` sends three chunks. */
 async function withListener(run: (opened: Opened) => Promise<void>, options: Partial<ListenerOptions> = {}): Promise<void> {
   const held = new Map<string, Reply>()
   const handler = (request: HttpRequest, reply: Reply) => {
@@ -117,7 +117,7 @@ test('more pipelined requests than the limit all get responses', () =>
 
 for (const [what, first] of [
   ['a body in chunks', 'POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'],
-  ['a field that stands twice', get('/a', 'X-A: 1', 'X-A: 2')],
+  ['a repeated field', get('/a', 'X-A: 1', 'X-A: 2')],
   ['a mounted path', get('/mounted/a')],
 ] as const) {
   test(`node:http serves a request that is not simple, in order: ${what}`, () =>
@@ -239,16 +239,16 @@ function frame(type: number, flags: number, stream: number, payload = Buffer.all
 }
 const opening = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0)])
 for (const [what, first, again, isRead] of [
-  ['SETTINGS whose acknowledgements nobody reads', opening, frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100])), false],
-  ['PING whose answers nobody reads', opening, frame(6, 0, 0, Buffer.alloc(8)), false],
+  ['SETTINGS without reading the acknowledgements', opening, frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100])), false],
+  ['PING without reading the responses', opening, frame(6, 0, 0, Buffer.alloc(8)), false],
   [
-    'a head that goes on for ever (CVE-2024-27983)',
+    'an endless head (CVE-2024-27983)',
     Buffer.concat([opening, frame(1, 0, 1, Buffer.alloc(9, '@'))]),
     frame(9, 0, 1, Buffer.alloc(16_000, '@')),
     true,
   ],
   ['windows that grow too large', opening, frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff])), true],
-  ['data of no request', opening, frame(0, 0, 1), true],
+  ['data without a request', opening, frame(0, 0, 1), true],
 ] as const) {
   test(`a flood of HTTP/2 (${what}) closes its connection and does not affect others`, () =>
     withListener(async ({ port }) => {
@@ -263,7 +263,7 @@ for (const [what, first, again, isRead] of [
       }
       socket.on('drain', flood)
       flood()
-      // With or without an error: how it is told to go is not the point.
+      // With or without an error frame.
       await new Promise(resolve => socket.once('close', resolve))
       const other = await open(port)
       other.socket.write(get('/after'))
@@ -277,9 +277,9 @@ test('beyond the limit of unauthenticated connections, the oldest is closed', as
   await withListener(
     async ({ port }) => {
       const first = await open(port)
-      const gone = once(first.socket, 'close')
+      const closed = once(first.socket, 'close')
       const others = [await open(port), await open(port), await open(port)]
-      await gone
+      await closed
       first.socket.on('error', () => {})
       assert.equal(unauthenticated.size, 3)
       for (const { socket } of others) socket.destroy()

@@ -17,7 +17,7 @@ export async function readCallBody(request: HttpRequest, verb: Verb): Promise<{ 
   if (contentType === protobufType) return { contentType: 'application/json', body: JSON.stringify(readProtobuf(bytes)) }
   const body = bytes.toString('utf8')
   if (!isLongYaml(body, contentType)) return { contentType, body }
-  // A patch keeps its content type, which says how to apply it; an apply patch may be JSON too.
+  // A patch keeps its content type, which selects the patch type; an apply patch may be JSON too.
   return { contentType: verb === 'patch' ? contentType : 'application/json', body: await longYaml.toJson(body) }
 }
 

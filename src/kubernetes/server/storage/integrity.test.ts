@@ -81,40 +81,40 @@ test('the checksum detects one flipped bit in a string, which is still valid JSO
   })
 })
 
-for (const { name, sql, says } of [
+for (const { name, sql, expected } of [
   {
     name: 'a text that is not JSON',
     sql: `UPDATE object SET value = '{"meta', checksum = NULL WHERE id = 3`,
-    says: /t2 \(row 3\) cannot be read/,
+    expected: /t2 \(row 3\) cannot be read/,
   },
   {
     name: 'a text that is not an object',
     sql: `UPDATE object SET value = 'null', checksum = NULL WHERE id = 3`,
-    says: /row 3\) has no metadata/,
+    expected: /row 3\) has no metadata/,
   },
   {
     name: 'an object under another key',
     sql: `UPDATE object SET key = 'default/other' WHERE id = 3`,
-    says: /contains the object of another key/,
+    expected: /contains the object of another key/,
   },
   {
     name: 'a key that is stored twice',
     sql: 'INSERT INTO object SELECT 99, resource, key, revision, value, checksum FROM object WHERE id = 3',
-    says: /is stored twice/,
+    expected: /is stored twice/,
   },
   {
     name: 'a revision other than in its object',
     sql: 'UPDATE object SET revision = revision + 1 WHERE id = 3',
-    says: /but resourceVersion/,
+    expected: /but resourceVersion/,
   },
-  { name: 'another resource', sql: `UPDATE object SET resource = 'others' WHERE id = 3`, says: /has a wrong checksum/ },
+  { name: 'another resource', sql: `UPDATE object SET resource = 'others' WHERE id = 3`, expected: /has a wrong checksum/ },
 ]) {
   test(`detects a row with ${name}`, async () => {
     await withThings(10, async (dataDir, file) => {
       change(file, sql)
       const { code, message } = await openError(dataDir)
       assert.equal(code, 'DataCorrupt')
-      assert.match(message, says)
+      assert.match(message, expected)
     })
   })
 }

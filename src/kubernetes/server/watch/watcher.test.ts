@@ -23,12 +23,12 @@ async function withWatchers(
   run: (
     open: (reads: boolean, revalidate?: Revalidate) => Promise<Opened>,
     write: (revision: number) => void,
-    hub: WatchManager,
+    watches: WatchManager,
   ) => Promise<void>,
 ) {
   const table = new Table('configmaps', { events: 100, bytes: 1e9 })
   const nowhere = { table: () => table, onCommit() {}, nowMs: 0, revision: 0 } as unknown as Store
-  const hub = new WatchManager(nowhere)
+  const watches = new WatchManager(nowhere)
   const kind = new Registry(nowhere).find('', 'v1', 'configmaps')!
   const replies: Reply[] = []
   const sockets = new Set<Socket>()
@@ -50,7 +50,7 @@ async function withWatchers(
     if (reads) socket.on('data', chunk => (text += chunk))
     const as = negotiate(undefined, undefined)
     const common = { kind, table, as, response, wantsBookmarks: false, revalidate }
-    const watcher = hub.open({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 }, 60_000)
+    const watcher = watches.open({ ...common, selection: everything, maxBufferedBytes: 256 * 1024 }, 60_000)
     return {
       watcher,
       response,
@@ -67,7 +67,7 @@ async function withWatchers(
     for (const listener of table.listeners) listener(events)
   }
   try {
-    await run(open, write, hub)
+    await run(open, write, watches)
   } finally {
     for (const socket of sockets) socket.destroy()
     server.close()
@@ -76,7 +76,7 @@ async function withWatchers(
 type Opened = { watcher: Watcher; response: Reply; ended: Promise<unknown>; text(): string }
 
 test('a watcher that does not read is disconnected, and another gets every event once, well framed (invariants 6 and 10)', async () => {
-  await withWatchers(async (open, write, hub) => {
+  await withWatchers(async (open, write, watches) => {
     const slow = await open(false)
     const quick = await open(true)
     let revision = 0
@@ -88,7 +88,7 @@ test('a watcher that does not read is disconnected, and another gets every event
         await new Promise(setImmediate)
       }
     }
-    hub.close()
+    watches.close()
     while (!quick.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
     const seen = [...quick.text().matchAll(/"revision":"(\d+)"/g)].map(([, number]) => Number(number))
     assert.deepEqual(
@@ -111,21 +111,21 @@ test('a watcher that does not read is disconnected, and another gets every event
 })
 
 test('a watch with a revoked credential ends at the next sweep', async () => {
-  await withWatchers(async (open, write, hub) => {
-    const asked: string[] = []
+  await withWatchers(async (open, write, watches) => {
+    const checks: string[] = []
     let isRevoked = false
     const revoked = await open(true, what => {
-      asked.push(what)
+      checks.push(what)
       return !isRevoked
     })
     const other = await open(true, () => true)
     isRevoked = true
-    // As the deletion of the Secret that a token hangs on: until then nobody is asked.
+    // Like the deletion of the Secret of a token: credentials are checked only after such a change.
     write(1)
-    while (hub.size > 1) await new Promise(resolve => setTimeout(resolve, 20))
-    assert.deepEqual(asked, ['credential'])
+    while (watches.size > 1) await new Promise(resolve => setTimeout(resolve, 20))
+    assert.deepEqual(checks, ['credential'])
     while (!revoked.text().endsWith('0\r\n\r\n')) await new Promise(setImmediate)
     assert.ok(!other.response.destroyed)
-    hub.close()
+    watches.close()
   })
 })
