@@ -250,7 +250,7 @@ command: { plan: [sh, -c, 'echo would write; exit 2'], apply: [echo, written] }`
     equal((await oarlock(['approve', 'careful'])).code, 2)
     const other = await oarlock(['approve', 'careful', '--plan', 'sha256:0000000000000000', '--yes'])
     equal(other.code, 4)
-    match(other.stderr, /is not the pending plan/)
+    match(other.stderr, /is not the plan that awaits approval/)
 
     const { digest } = (await status()).plan
     const approved = await oarlock(['approve', 'careful', '--plan', digest, '--yes', '--wait', '--timeout', '60s'])

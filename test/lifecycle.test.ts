@@ -118,7 +118,7 @@ describe('the lifecycle of a Stack', { concurrency: 5 }, () => {
       env: { KUBECONFIG: oarlock.kubeconfig },
     })
     equal(cli.code, 4, cli.text)
-    match(cli.stderr, /is not the pending plan, which is sha256:/)
+    match(cli.stderr, /is not the plan that awaits approval, sha256:/)
     deepEqual(readLedger(ledger), [], 'nothing was applied')
     equal((await stacks.get('approval')).status?.plan?.digest, second?.digest)
 

@@ -104,7 +104,7 @@ const status = Type.Object({
     Type.Object(
       {
         done: Type.Integer({ description: 'Number of finished resources.' }),
-        total: Type.Integer({ description: 'Number of resources that the Run changes.' }),
+        total: Type.Integer({ description: 'Number of resources that the plan creates, updates or deletes.' }),
         current: Type.Optional(Type.String({ description: 'The resource in progress.' })),
       },
       { description: 'Progress of the engine, while it reports any.' },

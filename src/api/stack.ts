@@ -314,7 +314,9 @@ const status = Type.Object({
       {
         digest: Type.String({ description: 'Digest of the reason and the message, without parts that differ with each Run.' }),
         count: Type.Integer({ description: 'Number of consecutive Runs that failed this way, regardless of their revision.' }),
-        generation: Type.Integer({ description: 'Generation of the Stack for these Runs; a new generation resets the count.' }),
+        generation: Type.Integer({
+          description: 'Generation of the Stack whose failed Runs were counted. A new generation resets the count.',
+        }),
       },
       { description: 'The failure that consecutive Runs have in common.' },
     ),

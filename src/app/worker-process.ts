@@ -9,7 +9,7 @@ import {
   workerOptionsFromEnv,
   workerSignals,
 } from '../execution/worker/index.ts'
-import { type Client, ConnectionError, createClient, skipRootCertificates } from '../kubernetes/client/index.ts'
+import { type Client, ConnectionError, createClient, disableBundledRootCertificates } from '../kubernetes/client/index.ts'
 import { isReason, parseDuration, parseQuantity, quantityValue, StatusError } from '../kubernetes/object/index.ts'
 import { looksLikeJoinToken } from './join/join-token.ts'
 
@@ -40,7 +40,7 @@ export async function runWorkerProcess(options: WorkerProcessOptions): Promise<n
       : accessFromSettings(settings)
     const { server } = settings
     const { caCertificate, token } = access
-    if (caCertificate !== undefined) skipRootCertificates()
+    if (caCertificate !== undefined) disableBundledRootCertificates()
     // A worker has few concurrent requests, and each further connection costs a TLS handshake before its first Run.
     const client = await createClient({
       cluster: { server, caCertificate, token },

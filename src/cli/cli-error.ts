@@ -61,7 +61,7 @@ function formatStatusError(error: StatusError): FormattedError {
 }
 
 const hints: Record<number, string | undefined> = {
-  401: 'the server does not accept the credentials of this kubeconfig; was the data directory recreated?',
+  401: 'the server rejected the credentials of this kubeconfig; was the data directory recreated?',
   403: 'the user of this kubeconfig has no permission',
   409: 'another manager changed the object or owns its fields; try again (apply: --force takes the fields over)',
   422: '"kubectl explain stack.spec" and docs/reference/ list the allowed fields',

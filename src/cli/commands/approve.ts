@@ -50,7 +50,7 @@ function pendingPlan(stack: Stack): PendingPlan {
 function checkDigest(given: string, { digest }: PendingPlan): void {
   const bare = (text: string) => text.replace(/^sha256:/, '')
   if (bare(given).length >= minDigestLength && bare(digest).startsWith(bare(given))) return
-  throw new CliError(`plan ${given} is not the pending plan, which is ${digest}`, {
+  throw new CliError(`plan ${given} is not the plan that awaits approval, ${digest}`, {
     exitCode: exitCodes.refused,
     hint: `review the pending plan; --plan takes a digest or a prefix of at least ${minDigestLength} characters`,
   })

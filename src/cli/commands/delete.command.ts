@@ -5,7 +5,7 @@ export const declare: DeclareCommand = (program, exitWith) => {
     .description('delete objects; spec.deletion decides about resources of a Stack')
     .argument('[type]', 'type such as stack, or TYPE/NAME')
     .argument('[name...]', 'names of objects')
-    .option('-f, --filename <file>', 'file, directory, or - for stdin with the objects (repeatable)', collect)
+    .option('-f, --filename <file>', 'objects to delete: a file, a directory, or - for stdin (repeatable)', collect)
     .option('--ignore-not-found', 'treat objects that do not exist as deleted')
     .action(async (type, names, options) => exitWith(await (await import('./delete.ts')).remove(type ? [type, ...names] : [], options)))
 }

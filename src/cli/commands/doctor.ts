@@ -11,7 +11,7 @@ import { exitCodes } from '../exit-codes.ts'
 import { serialize } from '../output/print-objects.ts'
 
 /** `ok`: works. `missing`: required only by its users. `broken`: Oarlock does not work without it. */
-export type Finding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
+export type DoctorFinding = { what: string; state: 'ok' | 'missing' | 'broken'; detail: string; fix?: string }
 
 const minNodeMajor = 24
 
@@ -31,13 +31,13 @@ export async function doctor(options: AccessOptions & { data?: string; output?: 
   return findings.some(({ state }) => state === 'broken') ? exitCodes.failed : exitCodes.done
 }
 
-function findingLines({ what, state, detail, fix }: Finding): string[] {
+function findingLines({ what, state, detail, fix }: DoctorFinding): string[] {
   const paint = outPaint()
   const mark = state === 'ok' ? paint('green', '✓') : state === 'missing' ? paint('yellow', '–') : paint('red', '✗')
   return [`${mark} ${what.padEnd(16)} ${detail}`, ...(fix ? [`  ${' '.repeat(16)} ${paint('dim', fix)}`] : [])]
 }
 
-function node(): Finding {
+function node(): DoctorFinding {
   const isNew = Number(process.versions.node.split('.')[0]) >= minNodeMajor
   return {
     what: 'node',
@@ -47,7 +47,7 @@ function node(): Finding {
   }
 }
 
-async function engines(): Promise<Finding[]> {
+async function engines(): Promise<DoctorFinding[]> {
   const detected = await detectEngines(process.env)
   return Object.entries(detected).map(([name, found]) =>
     found.found
@@ -61,7 +61,7 @@ async function engines(): Promise<Finding[]> {
   )
 }
 
-async function program(name: string, args: string[], purpose: string): Promise<Finding> {
+async function program(name: string, args: string[], purpose: string): Promise<DoctorFinding> {
   try {
     const { stdout } = await promisify(execFile)(name, args, { timeout: 10_000 })
     return { what: name, state: 'ok', detail: stdout.trim().split('\n')[0] ?? '' }
@@ -70,14 +70,14 @@ async function program(name: string, args: string[], purpose: string): Promise<F
   }
 }
 
-async function sandbox(): Promise<Finding> {
+async function sandbox(): Promise<DoctorFinding> {
   const what = 'sandbox'
   const found = await probeIsolation('Sandbox')
   if (found.available) return { what, state: 'ok', detail: `isolation level Sandbox, with ${found.bwrap}` }
   return { what, state: 'missing', detail: found.reason, fix: 'required for Stacks with spec.isolation.level Sandbox' }
 }
 
-function limits(): Finding {
+function limits(): DoctorFinding {
   const what = 'limits'
   const parent = findDelegatedCgroup()
   const enforced = ['memory', 'pids', 'cpu'].filter(controller => parent?.controllers.has(controller as 'cpu'))
@@ -91,7 +91,7 @@ function limits(): Finding {
   }
 }
 
-function data(option: string | undefined): Finding {
+function data(option: string | undefined): DoctorFinding {
   const directory = dataDirectory(option)
   let existing = directory
   while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing)
@@ -108,7 +108,7 @@ function data(option: string | undefined): Finding {
   }
 }
 
-async function server(options: AccessOptions): Promise<Finding> {
+async function server(options: AccessOptions): Promise<DoctorFinding> {
   const kubeconfig = findKubeconfig(options.kubeconfig)
   try {
     return await withClient(options, async client => {

@@ -73,7 +73,7 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   )
   print(`Recommendation: ${recommendation.text}`)
   print(
-    `Cost: ${formatPrice(cost.workers)} ${currency} per day at max ${chosen.max}; a Pod per Stack, ${formatCount(stacks)} × 24h × ${perPodHour}, costs ${formatPrice(cost.podPerStack)}`,
+    `Cost: ${formatPrice(cost.workers)} ${currency} per day with at most ${chosen.max} workers. For comparison, one Pod per Stack: ${formatCount(stacks)} × 24h × ${perPodHour} = ${formatPrice(cost.podPerStack)} ${currency} per day`,
   )
   if (options.profile === undefined) note('the default profile is an assumption; describe your own Runs with --profile (docs/simulate.md)')
   note(`simulated ${results.length} ${results.length === 1 ? 'size' : 'sizes'} in ${formatRoundedDuration(tookMs)}`)

@@ -195,7 +195,7 @@ export async function unlock(target: string, options: AccessOptions & ConfirmOpt
     if (holder.kind === 'Run') {
       const run = await client.resource(runResource).getOrUndefined(holder.runName, { namespace })
       if (run && !isEnded(run)) {
-        throw new CliError(`the lock of stack/${name} is held by ${description}, whose phase is ${run.status?.phase}`, {
+        throw new CliError(`the lock of stack/${name} is held by ${description} (phase ${run.status?.phase ?? 'Queued'})`, {
           exitCode: exitCodes.refused,
           hint: unlockHint(held),
         })
@@ -261,7 +261,7 @@ async function withState(target: string, options: AccessOptions, work: (target: 
     const stack = await getStack(client, target, namespaceOf(client, options))
     const { name, namespace = 'default' } = stack.metadata
     if (stack.spec.state === 'External') {
-      throw new CliError(`the state of stack/${name} is in its own backend (spec.state: External)`, {
+      throw new CliError(`Oarlock does not store the state of stack/${name} (spec.state: External)`, {
         exitCode: exitCodes.refused,
         hint: 'use the tools of that backend instead',
       })

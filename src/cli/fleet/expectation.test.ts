@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Stack } from '../../api/index.ts'
-import { expectAnnotation, fleetOutcomes } from './expectation.ts'
+import { expectedStateAnnotation, fleetOutcomes } from './expectation.ts'
 import { makeStack } from './fleet.testing.ts'
 
 const condition = (type: string, reason: string, status: 'True' | 'False' = 'True') => ({
@@ -17,7 +17,7 @@ const failed = [condition('Ready', 'PlanFailed', 'False'), condition('Stalled', 
 const noEngine = [condition('Ready', 'EngineNotFound', 'False'), condition('Stalled', 'EngineNotFound')]
 const working = [condition('Ready', 'Progressing', 'False'), condition('Reconciling', 'Progressing')]
 
-const expecting = (state: string) => ({ [expectAnnotation]: state })
+const expecting = (state: string) => ({ [expectedStateAnnotation]: state })
 
 for (const [name, stack, want] of [
   ['a Ready Stack', makeStack('a', { conditions: ready }), 'reached'],

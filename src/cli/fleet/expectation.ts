@@ -3,7 +3,7 @@ import { objectKey } from '../../kubernetes/object/index.ts'
 import { type StackState, stackMessage, stackState } from './stack-state.ts'
 
 /** On a Stack of the sample: its expected state. Default: Ready. */
-export const expectAnnotation = 'example.oarlock.dev/expect'
+export const expectedStateAnnotation = 'example.oarlock.dev/expect'
 
 /**
  * - `reached`: the Stack is in its expected state
@@ -19,7 +19,7 @@ export function fleetOutcomes(stacks: readonly Stack[]): Map<string, Outcome> {
 }
 
 function outcomeOf(stack: Stack, byKey: ReadonlyMap<string, Stack>): Outcome {
-  const expected = stack.metadata.annotations?.[expectAnnotation] ?? 'Ready'
+  const expected = stack.metadata.annotations?.[expectedStateAnnotation] ?? 'Ready'
   const state = stackState(stack)
   const { reason: conditionReason, message } = stackMessage(stack)
   const reason = message ? `${conditionReason}: ${message}` : conditionReason

@@ -29,11 +29,16 @@ export function visibleWidth(text: string): number {
   return [...stripVTControlCharacters(text)].length
 }
 
-/** Truncates plain text to `width` columns; the last one shows `…`. */
+/** Truncates plain text to `width` columns; the last one shows `…`, which is never doubled. */
 export function truncate(text: string, width: number): string {
   const letters = [...text]
   if (letters.length <= width) return text
-  return width <= 0 ? '' : `${letters.slice(0, width - 1).join('')}…`
+  return width <= 0
+    ? ''
+    : `${letters
+        .slice(0, width - 1)
+        .join('')
+        .replace(/…+$/, '')}…`
 }
 
 /** Pads text, which may have color codes, to `width` columns. */

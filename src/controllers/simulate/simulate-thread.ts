@@ -1,6 +1,6 @@
 /** Thread of `simulate-sizes.ts`: simulates one pool size per request. */
-import { serveRequests } from '../../kubernetes/util/index.ts'
+import { serveThreadRequests } from '../../kubernetes/util/index.ts'
 import { simulateFleet } from './simulate-fleet.ts'
 import type { SimulationRequest } from './simulate-sizes.ts'
 
-serveRequests(({ fleet, pool }: SimulationRequest) => simulateFleet(fleet, pool))
+serveThreadRequests(({ fleet, pool }: SimulationRequest) => simulateFleet(fleet, pool))

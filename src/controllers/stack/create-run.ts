@@ -2,7 +2,7 @@ import { defaults, isMutating, type Run, type RunSpec } from '../../api/index.ts
 import { observeRun } from './aggregate-runs.ts'
 import type { PlannedRun } from './choose-run.ts'
 import { reconcilingCondition, type StackEvent } from './conditions.ts'
-import { currentInputs, type DecisionContext, finishDecision, type StackDecision } from './decision.ts'
+import { completeDecision, currentInputs, type DecisionContext, type StackDecision } from './decision.ts'
 import type { Inputs } from './inputs.ts'
 import { formatActiveRun } from './messages.ts'
 import { conditionsWhileActive, findNextStep } from './next-step.ts'
@@ -48,7 +48,7 @@ export function createRun(context: DecisionContext, planned: PlannedRun, inputs:
     resourceVersion: superseded.metadata.resourceVersion ?? '',
     by: name,
   }
-  return finishDecision(next, conditions, { createRun: { name, spec }, ...(supersedeRun && { supersedeRun }) })
+  return completeDecision(next, conditions, { createRun: { name, spec }, ...(supersedeRun && { supersedeRun }) })
 }
 
 function createEvents({ metadata: { name }, spec }: Run, superseded: Run | undefined): StackEvent[] {

@@ -7,10 +7,10 @@ import { stackFinalizer, supersedeAfterMs } from './constants.ts'
 import { createRun } from './create-run.ts'
 import { decideDeletion } from './decide-deletion.ts'
 import {
+  completeDecision,
   currentInputs,
   type DecisionActions,
   type DecisionContext,
-  finishDecision,
   type NextStep,
   type StackDecision,
   type StackInput,
@@ -66,10 +66,10 @@ function reconcileLive(context: DecisionContext): StackDecision {
   const { planned } = nextStep
   delete status.nextRunAt
   if (active) return whileRunActive(context, active, nextStep, inputs)
-  if (!planned || !nextStep.inputs) return finishDecision(context, nextStep.conditions)
+  if (!planned || !nextStep.inputs) return completeDecision(context, nextStep.conditions)
   if (planned.atMs > nowMs) {
     status.nextRunAt = rfc3339(planned.atMs)
-    return finishDecision(context, nextStep.conditions, { requeueAfterMs: planned.atMs - nowMs })
+    return completeDecision(context, nextStep.conditions, { requeueAfterMs: planned.atMs - nowMs })
   }
   return createRun(context, planned, nextStep.inputs)
 }
@@ -78,7 +78,7 @@ function reconcileLive(context: DecisionContext): StackDecision {
 function whileRunActive(context: DecisionContext, active: Run, nextStep: NextStep, inputs: Inputs | undefined): StackDecision {
   const { input, settings, status } = context
   const { nowMs, stack } = input
-  const wait = (actions?: DecisionActions) => finishDecision(context, conditionsWhileActive(context, active, nextStep, inputs), actions)
+  const wait = (actions?: DecisionActions) => completeDecision(context, conditionsWhileActive(context, active, nextStep, inputs), actions)
   const isKnown = inputs !== undefined && typeof input.revision === 'string'
   if (!isKnown || active.spec.type === 'Destroy' || active.spec.cancel) return wait()
   const isOutdated = !sameInputs(inputsOf(active), inputs)
@@ -95,7 +95,7 @@ function whileRunActive(context: DecisionContext, active: Run, nextStep: NextSte
     if (active.spec.reason === 'Requested') {
       // A second request while the Run waits: it handles both.
       status.handledRequest = request.value
-      return finishDecision(context, conditionsWhileActive(context, active, findNextStep(context, inputs), inputs))
+      return completeDecision(context, conditionsWhileActive(context, active, findNextStep(context, inputs), inputs))
     }
   }
   const superseded: Run = { ...active, status: { phase: 'Canceled', reason: 'Superseded' } }
@@ -120,12 +120,12 @@ function reconcileDeleted(context: DecisionContext): StackDecision {
     case 'release':
       return { status: stack.status ?? {}, deleteRuns: [], events: context.events, removeFinalizer: true }
     case 'wait':
-      return finishDecision(context, step.conditions, step.cancelRun === undefined ? {} : { cancelRun: { name: step.cancelRun } })
+      return completeDecision(context, step.conditions, step.cancelRun === undefined ? {} : { cancelRun: { name: step.cancelRun } })
     case 'run': {
       const { planned } = step
       if (planned.atMs <= nowMs && inputs) return createRun(context, planned, inputs)
       status.nextRunAt = rfc3339(planned.atMs)
-      return finishDecision(context, step.conditions, { requeueAfterMs: planned.atMs - nowMs })
+      return completeDecision(context, step.conditions, { requeueAfterMs: planned.atMs - nowMs })
     }
   }
 }

@@ -73,7 +73,7 @@ export type NextStep = {
 export type DecisionActions = Pick<StackDecision, 'createRun' | 'supersedeRun' | 'cancelRun' | 'requeueAfterMs'>
 
 /** Completes a decision: sets the conditions, adds their events and applies the history limit. */
-export function finishDecision(
+export function completeDecision(
   { input, runs, status, events, settings }: DecisionContext,
   update: ConditionUpdate,
   { createRun, supersedeRun, cancelRun, requeueAfterMs }: DecisionActions = {},

@@ -16,7 +16,7 @@ for (const [what, spec, want] of [
     'an entry of variablesFrom with two sources',
     { variablesFrom: [{ secretRef: { name: 'a' } }, { secretRef: { name: 'a' }, configMapRef: { name: 'b' } }] },
     [
-      'spec.variablesFrom[1]: Forbidden: exactly one of stackRef, secretRef, configMapRef is allowed, got secretRef and configMapRef; use an entry for each',
+      'spec.variablesFrom[1]: Forbidden: an entry takes exactly one of stackRef, secretRef, configMapRef, got secretRef and configMapRef; make it two entries',
     ],
   ],
   [

@@ -12,7 +12,10 @@ export function specErrors(spec: StackSpec): StatusCause[] {
     if (given.length === 0) causes.push(requiredValue(field, `exactly one of ${variableSources.join(', ')} is required`))
     else if (given.length > 1) {
       causes.push(
-        forbiddenField(field, `exactly one of ${variableSources.join(', ')} is allowed, got ${given.join(' and ')}; use an entry for each`),
+        forbiddenField(
+          field,
+          `an entry takes exactly one of ${variableSources.join(', ')}, got ${given.join(' and ')}; make it two entries`,
+        ),
       )
     }
   }

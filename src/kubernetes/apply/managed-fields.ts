@@ -74,7 +74,7 @@ export function newEntry(key: EntryKey, fields: JsonObject, time: string | undef
 }
 
 /** Adds `fields` to the entry of `key`, with the time `nowMs`. */
-export function addOwnership(entries: ManagedFieldsEntry[], key: EntryKey, fields: FieldSet, nowMs: number): ManagedFieldsEntry[] {
+export function addFieldOwnership(entries: ManagedFieldsEntry[], key: EntryKey, fields: FieldSet, nowMs: number): ManagedFieldsEntry[] {
   if (fields === undefined) return entries
   const index = entries.findIndex(entry => isEntryOf(entry, key))
   if (index < 0) return [...entries, newEntry(key, fields, rfc3339(nowMs))]

@@ -2,7 +2,7 @@ import type { ManagedFieldsEntry } from '../object/object.ts'
 import type { StructuralSchema } from '../object/structural-schema.ts'
 import { compareObjects } from './compare-objects.ts'
 import { rootSchema } from './field-schema.ts'
-import { addOwnership, isReset, mergeOldestUpdaters, readEntries, removeOwnership, sortEntries } from './managed-fields.ts'
+import { addFieldOwnership, isReset, mergeOldestUpdaters, readEntries, removeOwnership, sortEntries } from './managed-fields.ts'
 
 /** Any object, with or without metadata, stored or sent. */
 export type AnyObject = { [field: string]: unknown }
@@ -40,7 +40,7 @@ export function trackUpdate(input: TrackUpdateInput): ManagedFieldsEntry[] {
   if (changed === undefined && removed === undefined) return start
   const key = { manager, operation: 'Update', apiVersion, subresource } as const
   const others = removeOwnership(removeOwnership(start, removed), changed, key)
-  return sortEntries(mergeOldestUpdaters(addOwnership(others, key, changed, nowMs)))
+  return sortEntries(mergeOldestUpdaters(addFieldOwnership(others, key, changed, nowMs)))
 }
 
 export function managedFieldsOf(object: AnyObject | undefined): unknown {

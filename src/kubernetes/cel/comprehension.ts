@@ -1,7 +1,7 @@
 import { chargeCost } from '../object/cost-limit.ts'
 import type { ComprehensionMacro } from './ast.ts'
 import { type Activation, attempt, evaluateCondition, formatKey, type Program } from './program.ts'
-import { CelError, compare, ListValue, MapValue, noSuchOverload, PlainList, PlainMap, type Value } from './values.ts'
+import { ArrayListValue, CelError, compare, ListValue, MapValue, noSuchOverload, PlainMap, type Value } from './values.ts'
 
 /** The compiled parts of a comprehension. */
 export type ComprehensionParts = {
@@ -76,7 +76,7 @@ export function comprehension(macro: ComprehensionMacro, { range, body, slot, va
         const keyed: { key: Value; value: Value }[] = []
         walk(activation, (_, value) => keyed.push({ key: last(activation), value }) > 0)
         chargeCost(keyed.length * (1 + Math.ceil(Math.log2(keyed.length + 1))))
-        return new PlainList(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
+        return new ArrayListValue(keyed.sort((a, b) => compare(a.key, b.key)).map(({ value }) => value))
       }
     case 'filter':
       return activation => {
@@ -85,7 +85,7 @@ export function comprehension(macro: ComprehensionMacro, { range, body, slot, va
           if (evaluateCondition(last, activation)) kept.push(value)
           return true
         })
-        return new PlainList(kept)
+        return new ArrayListValue(kept)
       }
     case 'map':
     case 'transformList':
@@ -95,7 +95,7 @@ export function comprehension(macro: ComprehensionMacro, { range, body, slot, va
           if (!filter || evaluateCondition(filter, activation)) result.push(last(activation))
           return true
         })
-        return new PlainList(result)
+        return new ArrayListValue(result)
       }
     case 'transformMap':
     case 'transformMapEntry':

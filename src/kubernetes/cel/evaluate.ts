@@ -4,6 +4,7 @@ import { comprehension } from './comprehension.ts'
 import { functions, type Implementation } from './functions/index.ts'
 import { attempt, formatKey, type Program } from './program.ts'
 import {
+  ArrayListValue,
   CelError,
   compare,
   equal,
@@ -11,7 +12,6 @@ import {
   MapValue,
   noSuchOverload,
   Optional,
-  PlainList,
   PlainMap,
   TypeValue,
   typeName,
@@ -68,9 +68,9 @@ class Compiler {
       case 'list': {
         const items = expr.items.map(item => this.compile(item, scope))
         const { optional } = expr
-        if (optional.size === 0) return activation => new PlainList(items.map(item => item(activation)))
+        if (optional.size === 0) return activation => new ArrayListValue(items.map(item => item(activation)))
         return activation =>
-          new PlainList(
+          new ArrayListValue(
             items.flatMap((item, index) => {
               const value = item(activation)
               if (!optional.has(index)) return [value]

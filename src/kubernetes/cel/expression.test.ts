@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { withCostLimit } from '../object/cost-limit.ts'
 import { compileExpression } from './expression.ts'
 import { type CelType, dyn, list, map, optional, string } from './types.ts'
-import { CelError, Optional, PlainList, PlainMap, type Value } from './values.ts'
+import { ArrayListValue, CelError, Optional, PlainMap, type Value } from './values.ts'
 
 // Results of functions and operators, and the wording of errors, are recorded from kube-apiserver in
 // test/conformance/cases/crds/rule-functions.txt and rule-definitions.txt. The tests here cover what a CRD cannot show.
 
 function toCel(value: unknown): Value {
-  if (Array.isArray(value)) return new PlainList(value.map(toCel))
+  if (Array.isArray(value)) return new ArrayListValue(value.map(toCel))
   if (typeof value !== 'object' || value === null) return value as Value
   const result = new PlainMap()
   for (const [key, inner] of Object.entries(value)) result.set(key, toCel(inner))

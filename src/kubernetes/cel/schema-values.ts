@@ -4,7 +4,7 @@ import type { StructuralSchema } from '../object/structural-schema.ts'
 import { escapeField, unescapeField } from './escape.ts'
 import { parseGoDuration, parseTimestamp } from './functions/conversions.ts'
 import { asResource, childSchema } from './schema-types.ts'
-import { CelError, equal, ListValue, MapValue, noSuchOverload, PlainList, type Value } from './values.ts'
+import { ArrayListValue, CelError, equal, ListValue, MapValue, noSuchOverload, type Value } from './values.ts'
 
 /**
  * Converts a part of an object into a CEL value. Lists and maps are not copied: their parts are converted on access.
@@ -107,7 +107,7 @@ class SchemaList extends ListValue {
     const items = new Map([...this.values()].map(item => [keyOf(item), item]))
     const isSet = this.#schema['x-kubernetes-list-type'] === 'set'
     for (const item of other.values()) if (!isSet || !items.has(keyOf(item))) items.set(keyOf(item), item)
-    return new PlainList([...items.values()])
+    return new ArrayListValue([...items.values()])
   }
 
   #keyOf(): ((item: Value) => string) | undefined {

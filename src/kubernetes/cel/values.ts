@@ -100,7 +100,7 @@ export abstract class ListValue {
 
   plus(other: ListValue): ListValue {
     chargeCost(this.size + other.size)
-    return new PlainList([...this.values(), ...other.values()])
+    return new ArrayListValue([...this.values(), ...other.values()])
   }
 
   *values(): Generator<Value> {
@@ -108,7 +108,7 @@ export abstract class ListValue {
   }
 }
 
-export class PlainList extends ListValue {
+export class ArrayListValue extends ListValue {
   readonly #items: readonly Value[]
 
   constructor(items: readonly Value[]) {

@@ -44,7 +44,7 @@ export class Authenticator {
   /** What to do about a 401, for its error message. Names the expiry of a token, but no part of the token. */
   unauthorizedHint(): string {
     const { credentials, source, clientCertificate } = this.#access
-    const rejected = `the server does not accept the credentials of ${source}`
+    const rejected = `the server rejected the credentials of ${source}`
     const token = /^Bearer (.+)$/.exec(this.#current?.authentication.authorization ?? '')?.[1]
     const expiredMs = token === undefined ? undefined : expiryOfJwt(token)
     if (expiredMs !== undefined && expiredMs <= Date.now()) {

@@ -187,7 +187,7 @@ test('the error for rejected credentials names their source, the expiry of the t
   for (const { token, want } of [
     {
       token: jwt(1_700_000_000),
-      want: /does not accept the credentials of the options of createClient: its token expired at 2023-11-14T22:13:20.000Z, get a new one/,
+      want: /rejected the credentials of the options of createClient: its token expired at 2023-11-14T22:13:20.000Z, get a new one/,
     },
     { token: jwt(9_900_000_000), want: /does the token belong to this cluster, and is it still valid\?/ },
     { token: 's3cret', want: /does the token belong to this cluster, and is it still valid\?/ },

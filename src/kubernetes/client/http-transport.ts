@@ -4,7 +4,7 @@ import type { ClusterAccess } from './cluster-access.ts'
 import { ClientClosedError, withCode } from './connection-error.ts'
 import { ConnectionPool } from './connection-pool.ts'
 import { abortError, onAbort } from './on-abort.ts'
-import { restoreRootCertificates } from './root-certificates.ts'
+import { restoreBundledRootCertificates } from './root-certificates.ts'
 import { StreamBody } from './stream-body.ts'
 import { loadTlsOptions } from './tls-options.ts'
 import {
@@ -222,7 +222,7 @@ export class HttpTransport implements Transport {
     const { proxyUrl } = this.#access
     const tls = await loadTlsOptions(this.#access, certificate)
     const isTls = this.#origin.protocol === 'https:'
-    if (isTls && tls.ca === undefined) restoreRootCertificates()
+    if (isTls && tls.ca === undefined) restoreBundledRootCertificates()
     // Loaded on first use: many importers of types and kinds never send a request.
     const { Agent, request: send } = isTls ? await import('node:https') : process.getBuiltinModule('node:http')
     const newAgent = (maxSockets: number) =>

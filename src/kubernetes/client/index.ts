@@ -52,5 +52,5 @@ export type {
 } from './resource-options.ts'
 export { type Query, resourcePath } from './resource-path.ts'
 export { compareResourceVersions } from './resource-version.ts'
-export { skipRootCertificates } from './root-certificates.ts'
+export { disableBundledRootCertificates } from './root-certificates.ts'
 export { WrappedClient } from './wrapped-client.ts'

@@ -256,7 +256,7 @@ export async function startServer(options: ServerOptions): Promise<ApiServer> {
     await lifecycle?.stop()
     await store.close()
     if (error instanceof StatusError && error.code === 507) {
-      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart, no data was lost`, {
+      throw new ServerStartError('DiskFull', `the disk of ${dataDir} is full: free some space and restart the server; no data was lost`, {
         cause: error,
       })
     }

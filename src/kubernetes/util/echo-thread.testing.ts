@@ -1,7 +1,7 @@
 /** A thread for `worker-thread.test.ts`: returns what it gets, throws for `throw`, and never responds to `never`. */
-import { serveRequests } from './worker-thread.ts'
+import { serveThreadRequests } from './worker-thread.ts'
 
-serveRequests((text: string) => {
+serveThreadRequests((text: string) => {
   if (text === 'throw') throw new Error('asked to throw')
   return text === 'never' ? new Promise<string>(() => {}) : text
 })

@@ -26,7 +26,7 @@ export function smallThreadOptions(): Pick<WorkerOptions, 'env' | 'resourceLimit
   }
 }
 
-/** A thread whose module calls {@link serveRequests}. It keeps the process alive only while a request is pending. */
+/** A thread whose module calls {@link serveThreadRequests}. It keeps the process alive only while a request is pending. */
 export class RequestThread<Request, Response> {
   readonly #worker: Worker
   readonly #requests: ThreadRequests<Request, Response>
@@ -63,7 +63,7 @@ export class RequestThread<Request, Response> {
 }
 
 /** In the module of a thread: answers the requests of {@link RequestThread}. An error that `respond` throws ends the thread. */
-export function serveRequests<Request, Response>(respond: (request: Request) => Response | Promise<Response>): void {
+export function serveThreadRequests<Request, Response>(respond: (request: Request) => Response | Promise<Response>): void {
   const { parentPort } = process.getBuiltinModule('node:worker_threads')
   if (parentPort) respondToRequests(parentPort, respond)
 }

@@ -78,7 +78,7 @@ export function createStateHandler(options: StateHandlerOptions): StateHandler {
       if (!access.allowed) throw accessDenied(access, target.kind === 'backend')
       const required = target.kind === 'run' ? 'run' : 'user'
       if (access.access !== required)
-        throw new HttpError(403, 'Forbidden', `this path requires access as ${required}, got access as ${access.access}`)
+        throw new HttpError(403, 'Forbidden', `this path requires ${required} credentials, got ${access.access} credentials`)
       const exchange = { method, req, res, stackUid: access.stackUid, path: `${target.namespace}/${target.stack}` }
       if (target.kind === 'run') await serveRun(target, exchange)
       else if (target.kind === 'backend') await serveBackend(target, exchange)

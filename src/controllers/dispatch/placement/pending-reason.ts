@@ -95,7 +95,7 @@ function limitReason(queue: RunQueue, fifo: FifoQueue): PendingReason | undefine
   if (poolReason === 'GlobalLimit') {
     return {
       reason: poolReason,
-      message: `all pools together have ${queue.running} of at most ${queue.maxRunning} active Runs (--max-running)`,
+      message: `${queue.running} of at most ${queue.maxRunning} Runs are active across all pools (--max-running)`,
     }
   }
   if (poolReason === 'PoolLimit') {

@@ -25,7 +25,9 @@ export function describeFailure(
     return new EngineError(reason, `${location}: ${describeConflicts(conflicts)}`, { retryable: true, cause: error })
   const isInvalid = ['Invalid', 'BadRequest', 'RequestEntityTooLarge'].includes(error.reason)
   const hint =
-    error.reason === 'Forbidden' ? '; grant that permission to the worker, or to the user of spec.manifests.kubeconfigSecretRef' : ''
+    error.reason === 'Forbidden'
+      ? '; grant that permission to the worker, or to the user in the kubeconfig of spec.manifests.kubeconfigSecretRef'
+      : ''
   return new EngineError(isInvalid ? 'InvalidConfiguration' : reason, `${location}: ${error.message}${hint}`, {
     retryable: !isInvalid,
     cause: error,

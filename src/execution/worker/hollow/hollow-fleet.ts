@@ -5,7 +5,7 @@ import { isReason, objectKey, rfc3339 } from '../../../kubernetes/object/index.t
 import { leaseRenewal } from '../lease/lease-renewal.ts'
 import { deregister, patchWorkerStatus, type Registration, register } from '../lease/registration.ts'
 import { RunReporter } from '../run/run-reporter.ts'
-import { StopError } from '../run/stop-cause.ts'
+import { RunStoppedError } from '../run/stop-cause.ts'
 import { WorkerStatusReporter } from '../worker-status-reporter.ts'
 import { Latencies } from './latencies.ts'
 import type { HollowProfile } from './profile.ts'
@@ -288,7 +288,7 @@ export class HollowFleet {
       else this.counts.failed++
     } catch (error) {
       this.counts.revoked++
-      if (!(error instanceof StopError)) onError?.(error)
+      if (!(error instanceof RunStoppedError)) onError?.(error)
     }
     onRunEnded?.(run, phase)
   }

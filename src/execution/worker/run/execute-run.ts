@@ -32,7 +32,7 @@ import type { RunResult } from './run-result.ts'
 import { RunStateFile } from './run-state-file.ts'
 import { RunStopper } from './run-stopper.ts'
 import { salvageTarget } from './salvage-target.ts'
-import { forbidsWrites, type StopCause, StopError } from './stop-cause.ts'
+import { forbidsWrites, RunStoppedError, type StopCause } from './stop-cause.ts'
 
 /** While the Lease is valid no worker takes over: time for the supervisor to save the last state as the newest, not as an orphan. */
 const abandonTimeoutMs = 5_000
@@ -264,9 +264,9 @@ class RunExecution {
     const stopper = this.#stopper
     this.#stopIfOomKilled()
     if (error instanceof StaleEpochError) stopper.stop({ kind: 'OwnershipLost', detail: error.message })
-    if (error instanceof StopError) stopper.recordCause(error.cause)
+    if (error instanceof RunStoppedError) stopper.recordCause(error.cause)
     if (!stopper.cause) return failureOf(error)
-    const isAbort = error instanceof StopError || (error as Error)?.name === 'AbortError'
+    const isAbort = error instanceof RunStoppedError || (error as Error)?.name === 'AbortError'
     return failureOfStop(stopper.cause, isAbort ? undefined : log.mask((error as Error).message))
   }
 
@@ -313,7 +313,7 @@ class RunExecution {
       this.#supervised?.done()
       return 'reported'
     } catch (error) {
-      if (error instanceof StopError) return await this.#abandon()
+      if (error instanceof RunStoppedError) return await this.#abandon()
       throw error
     } finally {
       this.#fence.stop()

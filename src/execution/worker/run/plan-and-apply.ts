@@ -11,7 +11,7 @@ import type { RunLog } from './run-log.ts'
 import type { RunReporter } from './run-reporter.ts'
 import type { RunResult } from './run-result.ts'
 import type { RunStopper } from './run-stopper.ts'
-import { StopError } from './stop-cause.ts'
+import { RunStoppedError } from './stop-cause.ts'
 
 export type PlanAndApplyOptions = {
   client: Client
@@ -36,7 +36,7 @@ export async function planAndApply(options: PlanAndApplyOptions): Promise<RunRes
   const { type, approvedPlan } = run.spec
   // Reported while the engine plans, which changes nothing outside; if the Run was lost meanwhile, that is known before the apply.
   const reporting = reporter.reportPhaseSoon({ phase: 'Planning', isolation: options.isolation })
-  reporting.catch(error => error instanceof StopError && stopper.stop(error.cause))
+  reporting.catch(error => error instanceof RunStoppedError && stopper.stop(error.cause))
   const plan = approvedPlan
     ? await readApprovedPlan(options, approvedPlan.digest)
     : await engine.plan(context, { destroy: type === 'Destroy', refreshOnly: type === 'Refresh' })

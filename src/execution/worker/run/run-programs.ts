@@ -3,7 +3,7 @@ import { createProcessRunner, type ProcessRunner, type RunDirectory, type RunIso
 import type { FenceTimings } from '../lease/decide-fence.ts'
 import type { SupervisedRun } from '../supervisor/index.ts'
 import type { RunStopper } from './run-stopper.ts'
-import { StopError } from './stop-cause.ts'
+import { RunStoppedError } from './stop-cause.ts'
 
 export type RunProgramsOptions = {
   run: Run
@@ -48,7 +48,7 @@ export class RunPrograms {
 
   /**
    * Runs a program to its end. After an interrupt an engine may still start one, to save what it has; not once the Lease is late.
-   * @throws {StopError} if nothing may be started any more.
+   * @throws {RunStoppedError} if nothing may be started any more.
    */
   readonly run: ProcessRunner = async options => {
     const { stopper, times, sinceRenewalMs } = this.#options
@@ -56,7 +56,7 @@ export class RunPrograms {
     const isLate = sinceRenewalMs() >= times.interruptMs
     if (isLate) stopper.stop({ kind: 'LeaseLost' })
     if (isLate || stopper.cause?.kind === 'LeaseLost' || stopper.writeSignal.aborted) {
-      throw new StopError(stopper.cause ?? { kind: 'LeaseLost' })
+      throw new RunStoppedError(stopper.cause ?? { kind: 'LeaseLost' })
     }
     const result = await this.#start(options)
     // 137 is how a shell and bubblewrap report SIGKILL.

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { clearedPendingStatus, isEnded, type Run, type RunStatus, runPhases, runResource } from '../../../api/index.ts'
 import { type Client, ConnectionError, compareResourceVersions } from '../../../kubernetes/client/index.ts'
 import { equalJson, isReason, rfc3339, StatusError } from '../../../kubernetes/object/index.ts'
-import { StopError } from './stop-cause.ts'
+import { RunStoppedError } from './stop-cause.ts'
 
 /** Progress is written at most once in this interval. */
 export const progressIntervalMs = 500
@@ -56,7 +56,7 @@ export class RunReporter {
 
   /**
    * Reports Preparing.
-   * @throws {StopError} as {@link reportPhase}.
+   * @throws {RunStoppedError} as {@link reportPhase}.
    */
   async reportStarted(): Promise<void> {
     await this.reportPhase({ phase: 'Preparing', startedAt: rfc3339(Date.now()), ...clearedPendingStatus })
@@ -64,7 +64,7 @@ export class RunReporter {
 
   /**
    * Writes a phase and its fields, together with any pending report; retries until it is written.
-   * @throws {StopError} OwnershipLost if the Run is no longer this worker's, LeaseLost if the Lease was not renewed in time.
+   * @throws {RunStoppedError} OwnershipLost if the Run is no longer this worker's, LeaseLost if the Lease was not renewed in time.
    */
   async reportPhase(report: Report): Promise<void> {
     clearTimeout(this.#progressTimer)
@@ -121,14 +121,14 @@ export class RunReporter {
 
   async #write(status: Report): Promise<void> {
     for (let waitMs = 50; ; waitMs = Math.min(waitMs * 2, 1_000)) {
-      if (!this.#options.mayWrite()) throw new StopError({ kind: 'LeaseLost' })
+      if (!this.#options.mayWrite()) throw new RunStoppedError({ kind: 'LeaseLost' })
       if (this.#isWritten(status)) return
       this.#check(status)
       try {
         await this.#attempt(status)
         return
       } catch (error) {
-        if (isReason(error, 'NotFound')) throw new StopError({ kind: 'OwnershipLost', detail: 'it was deleted' })
+        if (isReason(error, 'NotFound')) throw new RunStoppedError({ kind: 'OwnershipLost', detail: 'it was deleted' })
         if (isReason(error, 'Conflict')) {
           this.#run = await this.#get()
           continue
@@ -153,7 +153,7 @@ export class RunReporter {
         .resource(runResource)
         .get(name, { namespace, signal: AbortSignal.timeout(this.#options.attemptMs ?? 3_000) })
     } catch (error) {
-      if (isReason(error, 'NotFound')) throw new StopError({ kind: 'OwnershipLost', detail: 'it was deleted' })
+      if (isReason(error, 'NotFound')) throw new RunStoppedError({ kind: 'OwnershipLost', detail: 'it was deleted' })
       if (isTransient(error)) return this.#run
       throw error
     }
@@ -167,7 +167,7 @@ export class RunReporter {
 
   #check({ phase }: Pick<RunStatus, 'phase'>): void {
     const { spec, status, metadata } = this.#run
-    const reject = (detail: string): StopError => new StopError({ kind: 'OwnershipLost', detail })
+    const reject = (detail: string): RunStoppedError => new RunStoppedError({ kind: 'OwnershipLost', detail })
     if (metadata.uid !== this.#options.run.metadata.uid) throw reject('it was deleted and created again')
     if (spec.workerName !== this.#options.workerName) throw reject(`it is assigned to worker ${spec.workerName ?? '(none)'}`)
     if (isEnded(this.#run)) throw reject(`it is already ${status?.phase}`)

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { LockedError, StaleEpochError, type StateClient, type StateFileStream, streamStateFile } from '../../../stores/state/index.ts'
 import type { RunLog } from './run-log.ts'
 import type { RunStopper } from './run-stopper.ts'
-import { StopError } from './stop-cause.ts'
+import { RunStoppedError } from './stop-cause.ts'
 
 export type RunStateFileOptions = {
   client: Pick<StateClient, 'write'>
@@ -96,7 +96,7 @@ export class RunStateFile {
     const { stopper, log } = this.#options
     if (error instanceof StaleEpochError) stopper.stop({ kind: 'OwnershipLost', detail: error.message })
     else if (error instanceof LockedError) stopper.stop({ kind: 'StateRefused', detail: error.message })
-    else if (!(error instanceof StopError)) log.append(`failed to save the state, retrying: ${(error as Error).message}`)
+    else if (!(error instanceof RunStoppedError)) log.append(`failed to save the state, retrying: ${(error as Error).message}`)
   }
 
   #markSaved(bytes: Buffer): void {

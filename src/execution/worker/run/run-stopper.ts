@@ -1,7 +1,7 @@
 import { killGroup, signalGroup } from '../../workspace/index.ts'
 import type { FenceStep } from '../lease/decide-fence.ts'
 import { decideStop } from './decide-stop.ts'
-import { type StopCause, StopError } from './stop-cause.ts'
+import { RunStoppedError, type StopCause } from './stop-cause.ts'
 
 /** From SIGINT to SIGTERM, and from there to SIGKILL, of an engine whose Run another worker may already have started again. */
 export const escalationMs = 1_500
@@ -46,11 +46,11 @@ export class RunStopper {
     this.#cause = decision.cause
     if (decision.interrupt) {
       this.#options.onInterrupt()
-      this.#interrupt.abort(new StopError(cause))
+      this.#interrupt.abort(new RunStoppedError(cause))
     }
     if (!decision.forbidWrites || this.#writes.signal.aborted) return
     // Invariant 1: another Run of the Stack may start at any moment.
-    this.#writes.abort(new StopError(cause))
+    this.#writes.abort(new RunStoppedError(cause))
     setTimeout(() => this.signalAll('SIGTERM'), escalationMs).unref()
     setTimeout(() => this.signalAll('SIGKILL'), 2 * escalationMs).unref()
   }
@@ -60,7 +60,7 @@ export class RunStopper {
     // The abort makes the runner send SIGINT. Another SIGINT from here would make terraform drop what it has not saved.
     this.stop({ kind: 'LeaseLost' })
     if (step === 'SIGTERM' || step === 'SIGKILL') this.signalAll(step)
-    if (step === 'SIGKILL') this.#writes.abort(new StopError({ kind: 'LeaseLost' }))
+    if (step === 'SIGKILL') this.#writes.abort(new RunStoppedError({ kind: 'LeaseLost' }))
   }
 
   /** Keeps the cause of an error that ended the Run, where no other cause is known. */

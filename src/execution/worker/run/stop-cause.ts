@@ -21,8 +21,8 @@ export type StopCause =
   | { kind: 'OwnershipLost'; detail: string }
 
 /** The reason carried by the AbortSignals of a Run. */
-export class StopError extends Error {
-  override readonly name = 'StopError'
+export class RunStoppedError extends Error {
+  override readonly name = 'RunStoppedError'
   override readonly cause: StopCause
 
   constructor(cause: StopCause) {

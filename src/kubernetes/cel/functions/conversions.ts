@@ -1,11 +1,11 @@
 import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, noSuchOverload, Opaque, Timestamp, TypeValue, typeName, Uint } from '../values.ts'
-import { type Functions, int64, uint64 } from './implementation.ts'
+import { type FunctionTable, int64, uint64 } from './implementation.ts'
 
 const nanosPerSecond = 1_000_000_000n
 
 /** Type conversions such as `int("3")`. */
-export const conversions: Functions = {
+export const conversions: FunctionTable = {
   dyn: value => value!,
   type: value => new TypeValue(typeName(value!)),
   int: value => {

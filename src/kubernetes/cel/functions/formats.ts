@@ -2,8 +2,8 @@ import { chargeCost } from '../../object/cost-limit.ts'
 import { labelValueErrors, nameErrors, qualifiedNameErrors } from '../../object/names.ts'
 import { hasStringFormat } from '../../object/string-format.ts'
 import { opaqueNames } from '../declarations.ts'
-import { Opaque, Optional, PlainList } from '../values.ts'
-import { asString, type Functions, unwrapOpaque } from './implementation.ts'
+import { ArrayListValue, Opaque, Optional } from '../values.ts'
+import { asString, type FunctionTable, unwrapOpaque } from './implementation.ts'
 
 /** Returns the errors of a string; empty if it is valid. */
 type Check = (text: string) => readonly string[]
@@ -33,13 +33,13 @@ const checks: Readonly<Record<string, Check>> = {
 const formatOf = (name: string) => new Opaque(opaqueNames.Format, checks[name], name)
 
 /** Named formats: `format.dns1123Label().validate(self)` is none if the string is valid. */
-export const formats: Functions = {
+export const formats: FunctionTable = {
   ...Object.fromEntries(Object.keys(checks).map(name => [`format.${name}`, () => formatOf(name)])),
   'format.named': name => (Object.hasOwn(checks, asString(name)) ? new Optional(formatOf(asString(name))) : Optional.none),
   validate: (format, text) => {
     const check = unwrapOpaque(format, opaqueNames.Format, (inner): inner is Check => typeof inner === 'function')
     chargeCost(asString(text).length)
     const why = check(asString(text))
-    return why.length === 0 ? Optional.none : new Optional(new PlainList([...why]))
+    return why.length === 0 ? Optional.none : new Optional(new ArrayListValue([...why]))
   },
 }

@@ -4,7 +4,7 @@ import { CelError, Duration, ListValue, noSuchOverload, Opaque, Timestamp, type 
 export type Implementation = (...args: Value[]) => Value
 
 /** A part of the library, by function name. */
-export type Functions = Readonly<Record<string, Implementation>>
+export type FunctionTable = Readonly<Record<string, Implementation>>
 
 // The type checker accepts dynamic values anywhere, so each function checks the types of its arguments.
 

@@ -1,11 +1,11 @@
 import { chargeCost } from '../../object/cost-limit.ts'
-import { CelError, compare, equal, ListValue, noSuchOverload, Optional, PlainList, type Value } from '../values.ts'
-import { asInt, asList, type Functions } from './implementation.ts'
+import { ArrayListValue, CelError, compare, equal, ListValue, noSuchOverload, Optional, type Value } from '../values.ts'
+import { asInt, asList, type FunctionTable } from './implementation.ts'
 import { operators } from './operators.ts'
 import { stringIndexOf, stringLastIndexOf } from './strings.ts'
 
 /** Lists and sets: Kubernetes' library and cel-go's `lists` (version 3) and `sets`. */
-export const lists: Functions = {
+export const lists: FunctionTable = {
   isSorted: list => {
     const items = read(list!)
     return items.every((item, index) => index === 0 || compare(items[index - 1]!, item) <= 0)
@@ -31,21 +31,21 @@ export const lists: Functions = {
     if (start < 0n || end < 0n) throw new CelError(`cannot slice(${start}, ${end}), negative indexes not supported`)
     if (start > end) throw new CelError(`cannot slice(${start}, ${end}), start index must be less than or equal to end index`)
     if (end > BigInt(values.size)) throw new CelError(`cannot slice(${start}, ${end}), list is length ${values.size}`)
-    return new PlainList(read(values).slice(Number(start), Number(end)))
+    return new ArrayListValue(read(values).slice(Number(start), Number(end)))
   },
   flatten: (list, depth) => {
     const levels = depth === undefined ? 1n : asInt(depth)
     if (levels < 0n) throw new CelError('level must be non-negative')
-    return new PlainList(flatten(asList(list), levels))
+    return new ArrayListValue(flatten(asList(list), levels))
   },
   sort: list => sorted(list!),
   'lists.range': count => {
     const size = asInt(count)
-    if (size <= 0n) return new PlainList([])
+    if (size <= 0n) return new ArrayListValue([])
     chargeCost(Number(size))
-    return new PlainList(Array.from({ length: Number(size) }, (_, index) => BigInt(index)))
+    return new ArrayListValue(Array.from({ length: Number(size) }, (_, index) => BigInt(index)))
   },
-  reverse: list => new PlainList(read(list!).reverse()),
+  reverse: list => new ArrayListValue(read(list!).reverse()),
   distinct: list => {
     const kept: Value[] = []
     const seen = new Set<string>()
@@ -59,7 +59,7 @@ export const lists: Functions = {
       }
       kept.push(item)
     }
-    return new PlainList(kept)
+    return new ArrayListValue(kept)
   },
   first: list => new Optional(asList(list).size > 0 ? asList(list).at(0) : undefined),
   last: list => new Optional(asList(list).size > 0 ? asList(list).at(asList(list).size - 1) : undefined),
@@ -83,13 +83,13 @@ function extreme(name: string, list: Value, sign: number): Value {
   return items.reduce((best, item) => (compare(item, best) * sign > 0 ? item : best))
 }
 
-function sorted(list: Value): PlainList {
+function sorted(list: Value): ArrayListValue {
   const items = read(list)
   chargeCost(items.length * Math.ceil(Math.log2(items.length + 1)))
   const [first] = items
   const isSortable = first === undefined || (!(first instanceof ListValue) && !(first instanceof Optional))
   if (!isSortable) throw noSuchOverload()
-  return new PlainList(items.sort(compare))
+  return new ArrayListValue(items.sort(compare))
 }
 
 function flatten(list: ListValue, levels: bigint): Value[] {

@@ -1,6 +1,6 @@
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asString, type Functions, unwrapOpaque } from './implementation.ts'
+import { asString, type FunctionTable, unwrapOpaque } from './implementation.ts'
 
 /** An address as a number of 32 or 128 bits. */
 class Address {
@@ -24,7 +24,7 @@ class Range {
 }
 
 /** IP addresses and CIDR ranges. */
-export const networks: Functions = {
+export const networks: FunctionTable = {
   // Both a function, `ip(string)`, and a method, `cidr.ip()`.
   ip: value => (value instanceof Opaque ? makeIp(cidr(value).address) : makeIp(readAddress(asString(value), 'IP Address'))),
   isIP: text => parseAddress(asString(text)) instanceof Address,

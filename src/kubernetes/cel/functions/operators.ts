@@ -1,9 +1,9 @@
 import { chargeCost } from '../../object/cost-limit.ts'
 import { CelError, Duration, ListValue, MapValue, noSuchOverload, Timestamp, Uint, type Value } from '../values.ts'
-import { type Functions, int64, uint64 } from './implementation.ts'
+import { type FunctionTable, int64, uint64 } from './implementation.ts'
 
 /** Arithmetic, `size`, and the operators that `evaluate.ts` does not handle. */
-export const operators: Functions = {
+export const operators: FunctionTable = {
   '_+_': add,
   '_-_': (a, b) => {
     if (typeof a === 'bigint' && typeof b === 'bigint') return int64(a - b)

@@ -1,9 +1,20 @@
 import { chargeCost } from '../../object/cost-limit.ts'
-import { CelError, Duration, ListValue, MapValue, noSuchOverload, Optional, PlainList, Timestamp, Uint, type Value } from '../values.ts'
-import { asList, type Functions } from './implementation.ts'
+import {
+  ArrayListValue,
+  CelError,
+  Duration,
+  ListValue,
+  MapValue,
+  noSuchOverload,
+  Optional,
+  Timestamp,
+  Uint,
+  type Value,
+} from '../values.ts'
+import { asList, type FunctionTable } from './implementation.ts'
 
 /** Optional values: https://pkg.go.dev/github.com/google/cel-go/cel#OptionalTypes. */
-export const optionals: Functions = {
+export const optionals: FunctionTable = {
   'optional.of': value => new Optional(value),
   'optional.ofNonZeroValue': value => (isZero(value!) ? Optional.none : new Optional(value)),
   'optional.none': () => Optional.none,
@@ -27,7 +38,7 @@ function asOptional(value: Value): Optional {
 function unwrapAll(list: Value): Value {
   const values = asList(list)
   chargeCost(values.size)
-  return new PlainList([...values.values()].map(asOptional).flatMap(({ value }) => (value === undefined ? [] : [value])))
+  return new ArrayListValue([...values.values()].map(asOptional).flatMap(({ value }) => (value === undefined ? [] : [value])))
 }
 
 function isZero(value: Value): boolean {

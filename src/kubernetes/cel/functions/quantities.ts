@@ -1,13 +1,13 @@
 import { addQuantities, compareQuantities, parseQuantity, type Quantity, quantityValue } from '../../object/quantity.ts'
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asString, type Functions, int64, unwrapOpaque } from './implementation.ts'
+import { asString, type FunctionTable, int64, unwrapOpaque } from './implementation.ts'
 import { semverLess } from './versions.ts'
 
 const nano = 1_000_000_000n
 
 /** Quantities such as `1.5Gi`. Includes the functions that share their names with those of versions. */
-export const quantities: Functions = {
+export const quantities: FunctionTable = {
   quantity: text => {
     const quantity = parse(asString(text))
     if (!quantity) throw new CelError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")

@@ -1,14 +1,14 @@
 import { compileGoRegexp, type GoRegexp, goRegexpError } from '../../object/go-regexp.ts'
-import { CelError, PlainList, type Value } from '../values.ts'
-import { asInt, asString, type Functions } from './implementation.ts'
+import { ArrayListValue, CelError, type Value } from '../values.ts'
+import { asInt, asString, type FunctionTable } from './implementation.ts'
 
 /** Regular expressions in Go's syntax, in linear time. */
-export const regexes: Functions = {
+export const regexes: FunctionTable = {
   matches: (text, pattern) => compile(pattern!).test(asString(text)),
   find: (text, pattern) => compile(pattern!).findAll(asString(text), 1)[0] ?? '',
   findAll: (text, pattern, limit) => {
     const most = limit === undefined ? -1n : asInt(limit)
-    return new PlainList(compile(pattern!).findAll(asString(text), most < 0n ? Number.POSITIVE_INFINITY : Number(most)))
+    return new ArrayListValue(compile(pattern!).findAll(asString(text), most < 0n ? Number.POSITIVE_INFINITY : Number(most)))
   },
 }
 

@@ -1,10 +1,22 @@
 import { chargeCost } from '../../object/cost-limit.ts'
-import { CelError, compare, Duration, ListValue, MapValue, PlainList, Timestamp, TypeValue, typeName, Uint, type Value } from '../values.ts'
+import {
+  ArrayListValue,
+  CelError,
+  compare,
+  Duration,
+  ListValue,
+  MapValue,
+  Timestamp,
+  TypeValue,
+  typeName,
+  Uint,
+  type Value,
+} from '../values.ts'
 import { formatDouble, formatDuration, formatTimestamp } from './conversions.ts'
-import { asInt, asList, asPosition, asString, type Functions } from './implementation.ts'
+import { asInt, asList, asPosition, asString, type FunctionTable } from './implementation.ts'
 
 /** cel-go's `strings`, version 2; positions count code points. */
-export const strings: Functions = {
+export const strings: FunctionTable = {
   contains: (text, part) => {
     const [whole, wanted] = [asString(text), asString(part)]
     chargeCost((whole.length + wanted.length) >> 4)
@@ -36,14 +48,14 @@ export const strings: Functions = {
   },
   split: (text, separator, limit) => {
     const most = limit === undefined ? -1n : asInt(limit)
-    if (most === 0n) return new PlainList([])
+    if (most === 0n) return new ArrayListValue([])
     const whole = asString(text)
     const at = asString(separator)
     const times = most < 0n ? Number.POSITIVE_INFINITY : Number(most) - 1
-    if (at !== '') return new PlainList(cut(whole, at, times))
+    if (at !== '') return new ArrayListValue(cut(whole, at, times))
     const characters = runes(whole)
-    if (times >= characters.length) return new PlainList(characters)
-    return new PlainList([...characters.slice(0, times), characters.slice(times).join('')])
+    if (times >= characters.length) return new ArrayListValue(characters)
+    return new ArrayListValue([...characters.slice(0, times), characters.slice(times).join('')])
   },
   substring: (text, from, to) => {
     const characters = runes(text!)

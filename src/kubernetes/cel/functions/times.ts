@@ -1,11 +1,11 @@
 import { CelError, Duration, noSuchOverload, Timestamp, type Value } from '../values.ts'
-import { asDuration, asString, asTimestamp, type Functions } from './implementation.ts'
+import { asDuration, asString, asTimestamp, type FunctionTable } from './implementation.ts'
 
 const nanosPerMs = 1_000_000n
 const nanosPerSecond = 1_000_000_000n
 
 /** Parts of timestamps, optionally in a time zone, and of durations. */
-export const times: Functions = {
+export const times: FunctionTable = {
   getFullYear: part(date => date.getUTCFullYear()),
   getMonth: part(date => date.getUTCMonth()),
   getDate: part(date => date.getUTCDate()),

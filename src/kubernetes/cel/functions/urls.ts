@@ -1,10 +1,10 @@
 import { chargeCost } from '../../object/cost-limit.ts'
 import { opaqueNames } from '../declarations.ts'
-import { CelError, Opaque, PlainList, PlainMap } from '../values.ts'
-import { asString, type Functions, unwrapOpaque } from './implementation.ts'
+import { ArrayListValue, CelError, Opaque, PlainMap } from '../values.ts'
+import { asString, type FunctionTable, unwrapOpaque } from './implementation.ts'
 
 /** URLs as Go's `url.ParseRequestURI` parses them: absolute URLs or absolute paths. */
-export const urls: Functions = {
+export const urls: FunctionTable = {
   url: text => {
     const source = asString(text)
     chargeCost(source.length >> 2)
@@ -36,7 +36,7 @@ export const urls: Functions = {
       found.set(key, values)
     }
     const result = new PlainMap()
-    for (const [key, values] of found) result.insert(key, new PlainList(values))
+    for (const [key, values] of found) result.insert(key, new ArrayListValue(values))
     return result
   },
 }

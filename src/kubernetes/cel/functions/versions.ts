@@ -1,6 +1,6 @@
 import { opaqueNames } from '../declarations.ts'
 import { CelError, Opaque, type Value } from '../values.ts'
-import { asBool, asString, type Functions, unwrapOpaque } from './implementation.ts'
+import { asBool, asString, type FunctionTable, unwrapOpaque } from './implementation.ts'
 
 class Version {
   readonly numbers: readonly [bigint, bigint, bigint]
@@ -13,7 +13,7 @@ class Version {
 }
 
 /** Semantic versions 2.0. Their comparisons share names with those of quantities and are implemented there. */
-export const versions: Functions = {
+export const versions: FunctionTable = {
   semver: (text, normalize) => {
     const source = asString(text)
     const version = parse(source, normalize !== undefined && asBool(normalize))

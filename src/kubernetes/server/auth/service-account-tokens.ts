@@ -1,6 +1,6 @@
 import { hash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { isJsonObject } from '../../object/index.ts'
-import { type Entry, parseEntry, type Store, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type Table } from '../storage/index.ts'
 import type { SigningKey } from './signing-key.ts'
 import type { VerifiedToken } from './tokens.ts'
 import { authenticatedUser, type User } from './user.ts'
@@ -130,7 +130,7 @@ export class ServiceAccountTokens {
     const secretName = claims[`${legacyPrefix}/secret.name`]
     const account = { name: claims[`${legacyPrefix}/service-account.name`], uid: claims[`${legacyPrefix}/service-account.uid`] }
     if (typeof namespace !== 'string' || typeof secretName !== 'string' || !isReference(account)) return 'sub claim is invalid'
-    let seen: Entry | undefined
+    let seen: StoredEntry | undefined
     const isLive = () => {
       const secret = this.#secrets.get(`${namespace}/${secretName}`)
       const owner = this.#accounts.get(`${namespace}/${account.name}`)
@@ -144,7 +144,7 @@ export class ServiceAccountTokens {
     return { user: userOf(namespace, account, undefined), expiresMs: Number.POSITIVE_INFINITY, isLive, audiences }
   }
 
-  #vouchesFor(entry: Entry | undefined, uid: string): boolean {
+  #vouchesFor(entry: StoredEntry | undefined, uid: string): boolean {
     if (entry?.uid !== uid) return false
     if (!entry.deleting) return true
     const { deletionTimestamp = '' } = parseEntry(entry).metadata
@@ -157,7 +157,7 @@ function userOf(namespace: string, { name, uid }: Reference, extra: User['extra'
   return { ...authenticatedUser(`${serviceAccountPrefix + namespace}:${name}`, groups), uid, ...(extra && { extra }) }
 }
 
-function containsToken(secret: Entry, token: string): boolean {
+function containsToken(secret: StoredEntry, token: string): boolean {
   const { data } = parseEntry(secret)
   const stored = isJsonObject(data) && typeof data.token === 'string' ? Buffer.from(data.token, 'base64').toString() : ''
   return timingSafeEqual(hash('sha256', stored, 'buffer'), hash('sha256', token, 'buffer'))

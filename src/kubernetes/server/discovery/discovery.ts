@@ -1,5 +1,5 @@
 import type { Registry } from '../registry/index.ts'
-import { asciiJson } from '../storage/index.ts'
+import { stringifyAsciiJson } from '../storage/index.ts'
 import { acceptRanges, notAcceptable, syntaxOf, yaml } from '../wire/index.ts'
 import { aggregatedDiscovery, groupDocument, groupList, resourceList } from './api-groups.ts'
 import { etagOf } from './etag.ts'
@@ -171,7 +171,7 @@ function openApiForm(documentPath: string, accept: string | undefined): Format |
 }
 
 function jsonDocument(value: object, contentType = 'application/json'): Document {
-  const body = asciiJson(value)
+  const body = stringifyAsciiJson(value)
   return { contentType, body, etag: etagOf(body) }
 }
 

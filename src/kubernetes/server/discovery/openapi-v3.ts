@@ -1,5 +1,5 @@
 import type { Kind, Registry } from '../registry/index.ts'
-import { asciiJson } from '../storage/index.ts'
+import { stringifyAsciiJson } from '../storage/index.ts'
 import { etagOf } from './etag.ts'
 import { pathsOf } from './openapi-paths.ts'
 import { schemasOf } from './openapi-schemas.ts'
@@ -38,7 +38,7 @@ export class OpenApiV3 {
     if (!kinds) return undefined
     const made = this.#documents.get(key)
     if (made && made.kinds.length === kinds.length && made.kinds.every((kind, index) => kind === kinds[index])) return made
-    const text = asciiJson(openApiV3(kinds))
+    const text = stringifyAsciiJson(openApiV3(kinds))
     const document: GroupDocument = { kinds, text, etag: etagOf(text) }
     this.#documents.set(key, document)
     return document

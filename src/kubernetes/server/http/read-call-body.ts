@@ -1,14 +1,14 @@
 import type { Verb } from '../registry/index.ts'
-import { isLongYaml, LongYaml } from '../rest/index.ts'
+import { needsYamlParserThread, YamlParserThread } from '../rest/index.ts'
 import type { HttpRequest } from './handler-types.ts'
 import { protobufType, readProtobuf } from './protobuf.ts'
 import { readBody } from './read-body.ts'
 
-const longYaml = new LongYaml()
+const longYaml = new YamlParserThread()
 
 /**
  * Reads a body as text with its content type. Protobuf becomes JSON, and so does long YAML, which is parsed in a thread.
- * @throws {StatusError} of {@link readBody}, {@link readProtobuf} and {@link LongYaml}.
+ * @throws {StatusError} of {@link readBody}, {@link readProtobuf} and {@link YamlParserThread}.
  */
 export async function readCallBody(request: HttpRequest, verb: Verb): Promise<{ contentType: string; body: string }> {
   const contentType = mediaType(request.headers['content-type'])
@@ -16,7 +16,7 @@ export async function readCallBody(request: HttpRequest, verb: Verb): Promise<{ 
   const bytes = await readBody(request)
   if (contentType === protobufType) return { contentType: 'application/json', body: JSON.stringify(readProtobuf(bytes)) }
   const body = bytes.toString('utf8')
-  if (!isLongYaml(body, contentType)) return { contentType, body }
+  if (!needsYamlParserThread(body, contentType)) return { contentType, body }
   // A patch keeps its content type, which selects the patch type; an apply patch may be JSON too.
   return { contentType: verb === 'patch' ? contentType : 'application/json', body: await longYaml.toJson(body) }
 }

@@ -14,7 +14,7 @@ import {
   uncoveredRules,
 } from '../auth/index.ts'
 import { mutate } from '../rest/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
 const apiVersion = `${rbacGroup}/v1`
@@ -29,7 +29,7 @@ export class ClusterRoleController {
   readonly #roles: Table
   readonly #bindings: Table
   /** Parsed roles; a stored entry is immutable. */
-  readonly #parsed = new WeakMap<Entry, KubeObject>()
+  readonly #parsed = new WeakMap<StoredEntry, KubeObject>()
 
   constructor(store: Store, queue: TaskQueue) {
     this.#store = store
@@ -79,7 +79,7 @@ export class ClusterRoleController {
     return this.#roles.snapshot().map(entry => this.#parse(entry))
   }
 
-  #parse(entry: Entry): KubeObject {
+  #parse(entry: StoredEntry): KubeObject {
     let role = this.#parsed.get(entry)
     if (!role) {
       role = parseEntry(entry)

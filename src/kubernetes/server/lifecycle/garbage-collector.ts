@@ -1,7 +1,7 @@
 import type { KubeObject, OwnerReference } from '../../object/index.ts'
 import type { Kind, Registry } from '../registry/index.ts'
 import { deleteEntry, isDeletionComplete, mutate } from '../rest/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
 const foreground = 'foregroundDeletion'
@@ -42,7 +42,7 @@ export class GarbageCollector {
     }
   }
 
-  #enqueue(table: Table, entry: Entry): void {
+  #enqueue(table: Table, entry: StoredEntry): void {
     if (entry.deleting && (entry.text.includes(`"${foreground}"`) || entry.text.includes(`"${orphan}"`))) {
       this.#queue.add(`owner ${table.name} ${entry.key}`, () => this.#processDeletingOwner(table, entry.key))
     }
@@ -59,15 +59,15 @@ export class GarbageCollector {
     }
   }
 
-  #enqueueOwner(dependent: Entry, reference: OwnerReference): void {
+  #enqueueOwner(dependent: StoredEntry, reference: OwnerReference): void {
     const { state, table, entry } = this.#ownerOf(dependent, reference)
     if (state === 'deleting' && table && entry) this.#enqueue(table, entry)
   }
 
   #ownerOf(
-    dependent: Entry,
+    dependent: StoredEntry,
     { apiVersion, kind: kindName, name, uid }: OwnerReference,
-  ): { state: OwnerState; table?: Table; entry?: Entry } {
+  ): { state: OwnerState; table?: Table; entry?: StoredEntry } {
     const kind = this.#registry.findByKind(apiVersion, kindName)
     if (!kind || (kind.namespaced && !dependent.namespace)) return { state: 'unknown' }
     const table = this.#store.table(kind.storageName)
@@ -114,7 +114,7 @@ export class GarbageCollector {
       return
     }
     if (!finalizers.includes(foreground)) return
-    const isBlocking = ([, dependent]: [Table, Entry]) =>
+    const isBlocking = ([, dependent]: [Table, StoredEntry]) =>
       referencesOf(dependent).some(reference => reference.uid === entry.uid && reference.blockOwnerDeletion === true)
     if (!dependents.some(isBlocking)) {
       await this.#removeFinalizer(table, entry, foreground)
@@ -126,8 +126,8 @@ export class GarbageCollector {
   }
 
   // A UID is not secret: a reference from another namespace, or with another name, must not block the deletion of an owner.
-  #dependentsOf(owner: Entry): [Table, Entry][] {
-    const found: [Table, Entry][] = []
+  #dependentsOf(owner: StoredEntry): [Table, StoredEntry][] {
+    const found: [Table, StoredEntry][] = []
     for (const table of this.#store.tables()) {
       for (const key of table.ownedBy(owner.uid) ?? []) {
         const dependent = table.get(key)!
@@ -152,7 +152,7 @@ export class GarbageCollector {
     })
   }
 
-  async #removeFinalizer(table: Table, entry: Entry, finalizer: string): Promise<void> {
+  async #removeFinalizer(table: Table, entry: StoredEntry, finalizer: string): Promise<void> {
     await mutate(this.#store, table, entry.key, head => {
       const object = head && parseEntry(head)
       const finalizers = object?.metadata.finalizers
@@ -173,11 +173,11 @@ function withMeta(object: KubeObject, changes: Partial<KubeObject['metadata']>):
   return { ...object, metadata: { ...object.metadata, ...changes } }
 }
 
-function referencesOf(entry: Entry): OwnerReference[] {
+function referencesOf(entry: StoredEntry): OwnerReference[] {
   return parseEntry(entry).metadata.ownerReferences ?? []
 }
 
-function sameOwners(entry: Entry, before: Entry | undefined): boolean {
+function sameOwners(entry: StoredEntry, before: StoredEntry | undefined): boolean {
   const [now, then] = [entry.owners ?? [], before?.owners ?? []]
   return now.length === then.length && now.every((uid, index) => uid === then[index])
 }

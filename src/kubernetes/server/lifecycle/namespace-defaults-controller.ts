@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isJsonObject, type KubeObject, rfc3339 } from '../../object/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
 const accountName = 'default'
@@ -50,8 +50,8 @@ export class NamespaceDefaultsController {
     })
   }
 
-  #write(namespace: string): Promise<Entry>[] {
-    const done: Promise<Entry>[] = []
+  #write(namespace: string): Promise<StoredEntry>[] {
+    const done: Promise<StoredEntry>[] = []
     const home = this.#store.head(this.#namespaces, namespace)
     if (!home || home.deleting) return done
     if (!this.#store.head(this.#accounts, `${namespace}/${accountName}`)) {

@@ -1,7 +1,7 @@
 import { isJsonObject, type KubeObject } from '../../object/index.ts'
 import type { ServiceAccountTokens } from '../auth/index.ts'
 import { mutate } from '../rest/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
 import type { TaskQueue } from './task-queue.ts'
 
 const tokenType = 'kubernetes.io/service-account-token'
@@ -43,7 +43,7 @@ export class TokenSecretController {
     }
   }
 
-  #enqueue(entry: Entry): void {
+  #enqueue(entry: StoredEntry): void {
     // The type is a selectable field, so other Secrets are not parsed.
     if (entry.fields?.[this.#secrets.fieldNames.indexOf('type')] !== tokenType || entry.deleting) return
     this.#queue.add(`token secret ${entry.key}`, () => this.#reconcile(entry.key))
@@ -66,7 +66,7 @@ export class TokenSecretController {
     })
   }
 
-  #withToken(secret: KubeObject, account: Entry): KubeObject | undefined {
+  #withToken(secret: KubeObject, account: StoredEntry): KubeObject | undefined {
     const data = isJsonObject(secret.data) ? secret.data : {}
     const { annotations } = secret.metadata
     const desired = { 'ca.crt': base64(this.#caCertificate), namespace: base64(account.namespace) }

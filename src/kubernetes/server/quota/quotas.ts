@@ -1,6 +1,6 @@
 import { addQuantities, compareQuantities, equalJson, formatQuantity, type KubeObject, type Quantity } from '../../object/index.ts'
 import { type Amounts, amountsOf, type Fields, fieldsOf, forbiddenError } from '../registry/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../storage/index.ts'
 import { isInScope } from './scopes.ts'
 import { isMeasured, missingResources, tableOf, usageOf } from './usage.ts'
 
@@ -126,7 +126,7 @@ export class Quotas {
     }
   }
 
-  #addQuota(entry: Entry): void {
+  #addQuota(entry: StoredEntry): void {
     const { namespace, name, key } = entry
     const spec = fieldsOf(parseEntry(entry).spec)
     const quotas = this.#byNamespace.get(namespace) ?? []
@@ -139,7 +139,7 @@ export class Quotas {
     this.onStatusChange(key)
   }
 
-  #removeQuota({ namespace, name }: Entry): void {
+  #removeQuota({ namespace, name }: StoredEntry): void {
     const remaining = (this.#byNamespace.get(namespace) ?? []).filter(quota => quota.name !== name)
     if (remaining.length > 0) this.#byNamespace.set(namespace, remaining)
     else this.#byNamespace.delete(namespace)
@@ -166,13 +166,13 @@ export class Quotas {
 }
 
 /** The change of the usage when `after` replaces `before`. */
-function usageDelta(table: string, spec: Fields, before: Entry | undefined, after: Entry | undefined): Amounts {
+function usageDelta(table: string, spec: Fields, before: StoredEntry | undefined, after: StoredEntry | undefined): Amounts {
   const sum: Amounts = after ? scopedUsage(table, spec, after) : new Map()
   if (before) for (const [name, amount] of scopedUsage(table, spec, before)) sum.set(name, subtract(sum.get(name) ?? zero, amount))
   return sum
 }
 
-function scopedUsage(table: string, spec: Fields, entry: Entry): Amounts {
+function scopedUsage(table: string, spec: Fields, entry: StoredEntry): Amounts {
   let parsed: KubeObject | undefined
   const object = () => {
     parsed ??= parseEntry(entry)

@@ -8,7 +8,7 @@ import {
   parseShardSelector,
   shardTest,
 } from '../../object/index.ts'
-import type { Entry, Table } from '../storage/index.ts'
+import type { StoredEntry, Table } from '../storage/index.ts'
 import type { Kind } from './kind.ts'
 
 /** The objects of a table that a list, watch or deletecollection selects. */
@@ -21,7 +21,7 @@ export type Selection = {
   readonly isWhole: boolean
   /** The selected part of the collection, as the response reports it; `isOnly` if no other selector restricts it. */
   readonly shard?: { readonly text: string; readonly isOnly: boolean }
-  matches(entry: Entry): boolean
+  matches(entry: StoredEntry): boolean
 }
 
 /** @throws {StatusError} BadRequest for an invalid selector or a field that is not selectable. */
@@ -33,7 +33,7 @@ export function select(
   fieldSelector: string | undefined,
   shardSelector?: string,
 ): Selection {
-  const tests: ((entry: Entry) => boolean)[] = []
+  const tests: ((entry: StoredEntry) => boolean)[] = []
   let name: string | undefined
   if (namespace) tests.push(entry => entry.namespace === namespace)
   if (labelSelector) {
@@ -57,12 +57,12 @@ export function select(
     tests.push(entry => isInside(entry[field]))
   }
   const [only] = tests
-  const matches = tests.length === 0 ? () => true : tests.length === 1 ? only! : (entry: Entry) => tests.every(test => test(entry))
+  const matches = tests.length === 0 ? () => true : tests.length === 1 ? only! : (entry: StoredEntry) => tests.every(test => test(entry))
   return { namespace, name, isWhole, shard, matches }
 }
 
 /** The selected objects in key order. */
-export function selectFrom(table: Table, selection: Selection): readonly Entry[] {
+export function selectFrom(table: Table, selection: Selection): readonly StoredEntry[] {
   const { namespace, name } = selection
   if (name !== undefined && (namespace || !name.includes('/'))) {
     const entry = namespace ? table.get(`${namespace}/${name}`) : undefined
@@ -73,12 +73,12 @@ export function selectFrom(table: Table, selection: Selection): readonly Entry[]
 }
 
 /** The objects that were selected at `revision`, in key order; undefined when that is too long ago. */
-export function selectAt(table: Table, selection: Selection, revision: number): readonly Entry[] | undefined {
+export function selectAt(table: Table, selection: Selection, revision: number): readonly StoredEntry[] | undefined {
   if (revision >= table.lastRevision) return selectFrom(table, selection)
   return table.snapshotAt(revision)?.filter(selection.matches)
 }
 
-function fieldOf(kind: Kind, table: Table, field: string): (entry: Entry) => string {
+function fieldOf(kind: Kind, table: Table, field: string): (entry: StoredEntry) => string {
   if (field === 'metadata.name') return entry => entry.name
   if (field === 'metadata.namespace' && kind.namespaced) return entry => entry.namespace
   const selectable = kind.selectableFields.find(candidate => candidate.field === field)

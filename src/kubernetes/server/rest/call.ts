@@ -2,8 +2,8 @@ import { badRequest, type KubeObject, StatusError } from '../../object/index.ts'
 import type { AdmissionPlugin, User } from '../auth/index.ts'
 import type { Quotas } from '../quota/index.ts'
 import { forbiddenError, type Kind, type Registry, type Verb } from '../registry/index.ts'
-import type { Entry, Store, Table } from '../storage/index.ts'
-import { asciiJson } from '../storage/index.ts'
+import type { Store, StoredEntry, Table } from '../storage/index.ts'
+import { stringifyAsciiJson } from '../storage/index.ts'
 import type { Revalidate, WatchManager } from '../watch/index.ts'
 import { finish, type Reply, type Representation, renderEntry, send } from '../wire/index.ts'
 import type { WriteResult } from './mutate.ts'
@@ -90,12 +90,12 @@ export function sendResult(call: Call, result: WriteResult, code: number, warnin
   else sendObject(call, result.object!, code, warnings)
 }
 
-export function sendEntry(call: Call, entry: Entry, code: number, warnings: readonly string[], nowMs: number): void {
+export function sendEntry(call: Call, entry: StoredEntry, code: number, warnings: readonly string[], nowMs: number): void {
   send(call.output.response, code, call.output.as.contentType, renderEntry(call.target.kind, entry, call.output.as, nowMs), warnings)
 }
 
 export function sendObject(call: Call, object: KubeObject | object, code: number, warnings?: readonly string[]): void {
-  send(call.output.response, code, call.output.as.contentType, finish(asciiJson(object), call.output.as), warnings)
+  send(call.output.response, code, call.output.as.contentType, finish(stringifyAsciiJson(object), call.output.as), warnings)
 }
 
 /** An integer of the query; undefined when absent or negative. The error has the wording of Kubernetes. */

@@ -12,7 +12,7 @@ import {
 } from '../../object/index.ts'
 import { yieldEvery } from '../fairness/index.ts'
 import { type Kind, markTerminating, selectFrom } from '../registry/index.ts'
-import type { Entry, Store, Table } from '../storage/index.ts'
+import type { Store, StoredEntry, Table } from '../storage/index.ts'
 import { listFrame, listItem, send } from '../wire/index.ts'
 import { parseBody } from './body.ts'
 import { type Call, keyOf, type Services, sendObject, sendResult } from './call.ts'
@@ -86,7 +86,7 @@ function ignoreUnhandledRejection<T>(promise: Promise<T>): Promise<T> {
 }
 
 /** Deletes the object that `entry` is a version of, unless another object has the same name by now. */
-export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: Entry, options: DeleteOptions): Promise<void> {
+export async function deleteEntry(store: Store, kind: Kind, table: Table, entry: StoredEntry, options: DeleteOptions): Promise<void> {
   await mutate(store, table, entry.key, head => {
     if (head?.uid !== entry.uid) return { result: undefined }
     return decideDelete(kind, readEntry(kind, head), options, store.nowMs)

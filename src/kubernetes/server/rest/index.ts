@@ -13,11 +13,11 @@ import { create, patch, update } from './write.ts'
 export { type Call, type Caller, methodNotAllowed, type Services, sendObject, type Target, withKind } from './call.ts'
 export { type Decoded, decodeBody } from './decode.ts'
 export { type DeleteOptions, deleteEntry, type Propagation } from './delete.ts'
-export { isLongYaml, LongYaml } from './long-yaml.ts'
 export { isDeletionComplete } from './metadata.ts'
 export { mutate, readEntry, storedForm } from './mutate.ts'
 export { PagedLists } from './paged-lists.ts'
 export { readBoolean, readWriteOptions } from './write-options.ts'
+export { needsYamlParserThread, YamlParserThread } from './yaml-parser-thread.ts'
 
 /** Executes one call and sends its response. */
 export function perform(services: Services, call: Call): Promise<void> | undefined {

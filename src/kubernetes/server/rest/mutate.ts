@@ -1,6 +1,6 @@
 import { type KubeObject, StatusError } from '../../object/index.ts'
 import type { Kind } from '../registry/index.ts'
-import { type Entry, parseEntry, type Store, type Table } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type Table } from '../storage/index.ts'
 import { wireText } from '../wire/index.ts'
 
 /** The outcome of a write, decided from the newest version of its object. */
@@ -12,7 +12,7 @@ export type WriteDecision =
   /** Store nothing: a dry run with this result, or a no-op (undefined). */
   | { readonly result: KubeObject | undefined }
 
-export type WriteResult = { entry: Entry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
+export type WriteResult = { entry: StoredEntry | undefined; object: KubeObject | undefined; isRemoved: boolean; isCreated: boolean }
 
 /**
  * Runs `decide` against the newest version of a key and makes its decision durable.
@@ -25,7 +25,7 @@ export async function mutate(
   store: Store,
   table: Table,
   key: string,
-  decide: (head: Entry | undefined) => WriteDecision,
+  decide: (head: StoredEntry | undefined) => WriteDecision,
 ): Promise<WriteResult> {
   for (;;) {
     const head = store.head(table, key)
@@ -57,7 +57,7 @@ export async function mutate(
 }
 
 /** An entry as an object at the version of `kind`. The caller may change it. */
-export function readEntry(kind: Kind, entry: Entry): KubeObject {
+export function readEntry(kind: Kind, entry: StoredEntry): KubeObject {
   return kind.fromStorage ? (JSON.parse(wireText(kind, entry)) as KubeObject) : parseEntry(entry)
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { Entry } from '../storage/index.ts'
+import type { StoredEntry } from '../storage/index.ts'
 
-type Snapshot = { scope: string; entries: readonly Entry[]; expiresMs: number }
+type Snapshot = { scope: string; entries: readonly StoredEntry[]; expiresMs: number }
 
 const snapshotTtlMs = 5 * 60_000
 const finishedTtlMs = 30_000
@@ -19,7 +19,7 @@ export class PagedLists {
    * Stores the entries of a list; returns the id of the snapshot.
    * @param scope identifies the list: a token of one list cannot read the pages of another.
    */
-  save(scope: string, entries: readonly Entry[], nowMs: number): string {
+  save(scope: string, entries: readonly StoredEntry[], nowMs: number): string {
     for (const [id, { expiresMs }] of this.#snapshots) if (expiresMs <= nowMs) this.#snapshots.delete(id)
     const [oldest] = this.#snapshots.keys()
     if (this.#snapshots.size >= maxSnapshots && oldest !== undefined) this.#snapshots.delete(oldest)
@@ -29,7 +29,7 @@ export class PagedLists {
   }
 
   /** The entries of a snapshot; undefined when it has expired. */
-  find(id: string | undefined, scope: string, nowMs: number): readonly Entry[] | undefined {
+  find(id: string | undefined, scope: string, nowMs: number): readonly StoredEntry[] | undefined {
     const snapshot = id === undefined ? undefined : this.#snapshots.get(id)
     return snapshot && snapshot.scope === scope && snapshot.expiresMs > nowMs ? snapshot.entries : undefined
   }

@@ -8,7 +8,7 @@ import {
   unsupportedValue,
 } from '../../object/index.ts'
 import { type Selection, select, selectAt, selectFrom } from '../registry/index.ts'
-import { type Entry, parseRevision } from '../storage/index.ts'
+import { parseRevision, type StoredEntry } from '../storage/index.ts'
 import { finish, type ListMeta, listFrame, listItem, sendLarge } from '../wire/index.ts'
 import { type Call, keyOf, readCount, type Services, sendEntry } from './call.ts'
 import { keyAfter, readContinueToken, writeContinueToken } from './continue-token.ts'
@@ -55,13 +55,13 @@ export async function list(services: Services, call: Call): Promise<void> {
 }
 
 /** True when these entries are too long for one string. */
-export function mustStream(entries: readonly Entry[], from: number, to: number): boolean {
+export function mustStream(entries: readonly StoredEntry[], from: number, to: number): boolean {
   let bytes = 0
   for (let i = from; i < to && bytes <= streamFromBytes; i++) bytes += entries[i]!.text.length
   return bytes > streamFromBytes
 }
 
-type Pages = { entries: readonly Entry[]; revision: number; offset: number; snapshot: string | undefined }
+type Pages = { entries: readonly StoredEntry[]; revision: number; offset: number; snapshot: string | undefined }
 
 /** The entries of all pages of a list, and the offset of this page. */
 function readEntries({ store, pages }: Services, call: Call, selection: Selection, limit: number): Pages {
@@ -99,7 +99,7 @@ function scopeOf({ target: { table, namespace }, input: { query } }: Call): stri
   return JSON.stringify([table.name, namespace, ...selectors])
 }
 
-function firstFrom(entries: readonly Entry[], key: string): number {
+function firstFrom(entries: readonly StoredEntry[], key: string): number {
   let low = 0
   let high = entries.length
   while (low < high) {

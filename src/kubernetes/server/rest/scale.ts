@@ -14,7 +14,7 @@ import {
   setOwn,
 } from '../../object/index.ts'
 import { type Kind, type ScaleFields, scaleKindFor, valueAt } from '../registry/index.ts'
-import { asciiJson, type Entry } from '../storage/index.ts'
+import { type StoredEntry, stringifyAsciiJson } from '../storage/index.ts'
 import { renderEntry, send } from '../wire/index.ts'
 import { parseYaml } from './body.ts'
 import { type Call, keyOf, type Services, withKind } from './call.ts'
@@ -53,7 +53,7 @@ async function write({ store }: Services, call: Call, fields: ScaleFields): Prom
       ? applyScale(call, options)
       : patchScale(call, options)
   let result: KubeObject | undefined
-  let base: Entry | undefined
+  let base: StoredEntry | undefined
   const { entry } = await mutate(store, call.target.table, keyOf(call.target), head => {
     options.warnings.length = 0
     if (!head) throw notFound(call.target.kind, call.target.name)
@@ -226,12 +226,19 @@ function scaleOf(object: KubeObject, fields: ScaleFields, kind: Kind): KubeObjec
   }
 }
 
-function sendScale(call: Call, entry: Entry, object: KubeObject, fields: ScaleFields, warnings: readonly string[], nowMs: number): void {
+function sendScale(
+  call: Call,
+  entry: StoredEntry,
+  object: KubeObject,
+  fields: ScaleFields,
+  warnings: readonly string[],
+  nowMs: number,
+): void {
   const { kind } = call.target
   const { response, as } = call.output
   const scale = scaleOf(object, fields, kind)
   delete scale.metadata.managedFields
-  send(response, 200, as.contentType, renderEntry(scaleKindFor(kind), { ...entry, text: asciiJson(scale) }, as, nowMs), warnings)
+  send(response, 200, as.contentType, renderEntry(scaleKindFor(kind), { ...entry, text: stringifyAsciiJson(scale) }, as, nowMs), warnings)
 }
 
 function replicasOf(object: KubeObject, path: readonly string[]): number | undefined {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { TimeSlice } from '../fairness/index.ts'
-import type { Entry } from '../storage/index.ts'
+import type { StoredEntry } from '../storage/index.ts'
 import { listItem, type Reply, takesGzip } from '../wire/index.ts'
 import type { Call } from './call.ts'
 
@@ -14,7 +14,7 @@ const headBytes = sizeDigits + 2
 const tailBytes = 2
 
 /** The entries of a list from index `from` up to, but not including, `to`; ages in Tables are computed at `nowMs`. */
-export type ListPart = { entries: readonly Entry[]; from: number; to: number; nowMs: number }
+export type ListPart = { entries: readonly StoredEntry[]; from: number; to: number; nowMs: number }
 /** The text before and after the items. */
 export type ListFrame = { head: string; end: string }
 

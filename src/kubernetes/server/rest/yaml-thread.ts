@@ -1,5 +1,5 @@
 import { type Status, StatusError } from '../../object/index.ts'
-import { serveRequests } from '../../util/index.ts'
+import { serveThreadRequests } from '../../util/index.ts'
 import { checkSize } from './check-size.ts'
 import { parseYamlText } from './parse-yaml.ts'
 
@@ -7,7 +7,7 @@ import { parseYamlText } from './parse-yaml.ts'
 export type YamlReply = { json: string } | { status: Status } | { error: string }
 
 // The thread that parses long YAML: it blocks only other requests with long YAML.
-serveRequests(read)
+serveThreadRequests(read)
 
 function read(text: string): YamlReply {
   try {

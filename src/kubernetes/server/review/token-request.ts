@@ -2,7 +2,7 @@ import { badRequest, conflict, invalid, invalidValue, isJsonObject, notFound, rf
 import type { Reference, ServiceAccountGrant, ServiceAccountTokens } from '../auth/index.ts'
 import { tokenRequestKind } from '../registry/index.ts'
 import type { Call, Decoded } from '../rest/index.ts'
-import { type Entry, parseEntry, type Store } from '../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry } from '../storage/index.ts'
 import { objectIn, textIn, textsIn } from './review-fields.ts'
 
 const defaultExpirationSeconds = 3_600
@@ -63,12 +63,12 @@ function boundObject(store: Store, accountName: string, namespace: string, refer
   const { apiVersion = '', kind = '', name: boundName, uid } = reference
   const name = textIn(boundName)
   const what = apiVersion === 'v1' ? kind : ''
-  const find = (plural: string, key: string): Entry => {
+  const find = (plural: string, key: string): StoredEntry => {
     const entry = store.table(plural).get(key)
     if (!entry) throw notFound({ group: '', plural }, name)
     return entry
   }
-  const same = (entry: Entry): Entry => {
+  const same = (entry: StoredEntry): StoredEntry => {
     if (!uid || uid === entry.uid) return entry
     const reason = `the UID in the bound object reference (${textIn(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
     throw conflict({ group: '', plural: textIn(kind) }, name, reason)
@@ -96,6 +96,6 @@ function boundObject(store: Store, accountName: string, namespace: string, refer
   }
 }
 
-function referenceTo({ name, uid }: Entry): Reference {
+function referenceTo({ name, uid }: StoredEntry): Reference {
   return { name, uid }
 }

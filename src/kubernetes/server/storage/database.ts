@@ -236,7 +236,7 @@ export function toStartError(error: unknown, file: string): unknown {
     case sqliteBusy:
       return startError('DataInUse', `${file} is in use by another oarlock process: stop it first, or choose another data directory`)
     case sqliteFull:
-      return startError('DiskFull', `the disk of ${file} is full: free some space and restart, no data was lost`)
+      return startError('DiskFull', `the disk of ${file} is full: free some space and restart the server; no data was lost`)
     case sqliteReadOnly:
     case sqliteCantOpen:
       return startError(

@@ -4,7 +4,7 @@ import type { KubeObject } from '../../object/index.ts'
  * One version of one object. Entries are immutable: a write creates a new one, so lists, watches and paged snapshots share them.
  * `text` is the whole object as ASCII JSON, ready to be sent.
  */
-export type Entry = {
+export type StoredEntry = {
   /** Row id in the database; the same for all versions of an object. */
   readonly id: number
   /** `namespace/name`, or `name`. Lists are sorted by it. */
@@ -26,8 +26,8 @@ export type Entry = {
 /** Returns the selectable fields of an object, in their declared order. */
 export type FieldReader = (object: KubeObject) => readonly string[] | undefined
 
-/** @param object must have its final metadata; `text` must be {@link asciiJson} of it. */
-export function entryOf(id: number, object: KubeObject, revision: number, text: string, readFields: FieldReader | undefined): Entry {
+/** @param object must have its final metadata; `text` must be {@link stringifyAsciiJson} of it. */
+export function entryOf(id: number, object: KubeObject, revision: number, text: string, readFields: FieldReader | undefined): StoredEntry {
   const { metadata } = object
   const namespace = metadata.namespace ?? ''
   return {
@@ -49,12 +49,12 @@ export function entryOf(id: number, object: KubeObject, revision: number, text: 
  * JSON in ASCII only: one byte per character in memory, in SQLite and on the wire, so the length is the Content-Length and V8 copies
  * it without encoding.
  */
-export function asciiJson(value: unknown): string {
+export function stringifyAsciiJson(value: unknown): string {
   const text = JSON.stringify(value)
   if (Buffer.byteLength(text) === text.length) return text
   return text.replace(/[\u0080-\uffff]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-export function parseEntry(entry: Entry): KubeObject {
+export function parseEntry(entry: StoredEntry): KubeObject {
   return JSON.parse(entry.text) as KubeObject
 }

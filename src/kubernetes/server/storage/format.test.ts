@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { asciiJson, parseEntry, Store } from './index.ts'
+import { parseEntry, Store, stringifyAsciiJson } from './index.ts'
 
 async function withDirectory(use: (dataDir: string, file: string) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'oarlock-format-'))
@@ -30,7 +30,7 @@ test('a database of format 1 is migrated, and its rows get checksums with their 
       CREATE TABLE resource (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
       PRAGMA user_version=1`)
     const insert = old.prepare('INSERT INTO object VALUES (?, ?, ?, ?, ?)')
-    for (let i = 1; i <= 3; i++) insert.run(i, 'things', `t${i}`, i * 100, asciiJson(object(`t${i}`, String(i * 100))))
+    for (let i = 1; i <= 3; i++) insert.run(i, 'things', `t${i}`, i * 100, stringifyAsciiJson(object(`t${i}`, String(i * 100))))
     old.exec("INSERT INTO resource VALUES ('things', 400)")
     old.close()
 

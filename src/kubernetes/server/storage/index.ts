@@ -5,7 +5,7 @@
  * Invariants: 5 (nothing is visible before it is on disk) and 6 (revisions rise, history has no gaps above its floor).
  */
 export { type BackupSummary, backUpDataDirectory, writeAtomically, writeBackup } from './backup.ts'
-export { asciiJson, type Entry, type FieldReader, parseEntry } from './entry.ts'
+export { type FieldReader, parseEntry, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 export { type RestoreOptions, type RestoreSummary, restoreBackup } from './restore.ts'
 export { nextRevision, parseRevision, readRevision, revisionEpochMs } from './revision.ts'
 export { ServerStartError, type ServerStartErrorCode } from './start-error.ts'

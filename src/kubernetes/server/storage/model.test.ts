@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { asciiJson, type Entry, entryOf } from './entry.ts'
+import { entryOf, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 import { parseEntry, Store, type StoredEvent } from './index.ts'
 import { Table } from './table.ts'
 
@@ -52,17 +52,17 @@ test('a table and its history agree with a Map and a plain list of events (invar
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60, size: 'max' }), steps => {
       const table = new Table('things', { events: 10, bytes: 4_000 })
-      const map = new Map<string, Entry>()
+      const map = new Map<string, StoredEntry>()
       const log: { type: string; revision: number; key: string }[] = []
       const past = new Map<number, [string, number][]>([[0, []]])
-      const kept: { list: readonly Entry[]; copy: Entry[] }[] = []
+      const kept: { list: readonly StoredEntry[]; copy: StoredEntry[] }[] = []
       let revision = 0
       for (const step of steps) {
         if (step.do === 'put') {
           revision += 2
           const object = objectOf(step.key, revision, step.size, step.owner)
           const before = map.get(step.key)
-          const entry = entryOf(1, object, revision, asciiJson(object), undefined)
+          const entry = entryOf(1, object, revision, stringifyAsciiJson(object), undefined)
           table.apply(before, entry, entry)
           map.set(step.key, entry)
           log.push({ type: before ? 'MODIFIED' : 'ADDED', revision, key: step.key })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type KubeObject, StatusError } from '../../object/index.ts'
 import { rowAt, toCommitBatch } from './columns.ts'
 import { CorruptionReport } from './corruption-report.ts'
-import { asciiJson, type Entry, entryOf } from './entry.ts'
+import { entryOf, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 import type { OpenReport, ReadyMessage, RowsBatch } from './protocol.ts'
 import { nextRevision } from './revision.ts'
 import { rowError } from './row-error.ts'
@@ -156,18 +156,18 @@ export class Store {
   }
 
   /** The newest version of an object, durable or not: the one that a write must be computed from. */
-  head(table: Table, key: string): Entry | undefined {
+  head(table: Table, key: string): StoredEntry | undefined {
     const write = this.#writes.newest(table).get(key)
     return write ? write.after : table.get(key)
   }
 
   /** The newest pending write of each key of a table; `after` is undefined for a deletion. */
-  *pending(table: Table): Generator<{ key: string; after: Entry | undefined }> {
+  *pending(table: Table): Generator<{ key: string; after: StoredEntry | undefined }> {
     yield* this.#writes.newest(table).values()
   }
 
   /** The newest version of every object: what {@link head} returns for each key. */
-  *heads(table: Table): Generator<Entry> {
+  *heads(table: Table): Generator<StoredEntry> {
     const writes = this.#writes.newest(table)
     for (const entry of table.values()) if (!writes.has(entry.key)) yield entry
     for (const { after } of writes.values()) if (after) yield after
@@ -186,7 +186,7 @@ export class Store {
    * `object`, which belongs to the store from then on. Resolves when the write is durable.
    * @throws {StatusError} InsufficientStorage when the disk is full; nothing has changed then.
    */
-  put(table: Table, before: Entry | undefined, object: KubeObject): Promise<Entry> {
+  put(table: Table, before: StoredEntry | undefined, object: KubeObject): Promise<StoredEntry> {
     const after = this.#entry(table, before, object)
     const durable = this.#enqueue(table, before, after, after)
     if (!before) table.onCreate?.(after)
@@ -194,7 +194,7 @@ export class Store {
   }
 
   /** Deletes `before`, the {@link head} of its key. `object` is its last state, which watchers see. */
-  remove(table: Table, before: Entry, object: KubeObject): Promise<Entry> {
+  remove(table: Table, before: StoredEntry, object: KubeObject): Promise<StoredEntry> {
     return this.#enqueue(table, before, undefined, this.#entry(table, before, object))
   }
 
@@ -240,14 +240,14 @@ export class Store {
     for (const table of this.#tables.values()) table.compactHistory(revision, minHistoryEvents)
   }
 
-  #entry(table: Table, before: Entry | undefined, object: KubeObject): Entry {
+  #entry(table: Table, before: StoredEntry | undefined, object: KubeObject): StoredEntry {
     const revision = nextRevision(this.#newestRevision, this.#nowMs(), this.#partition)
     this.#newestRevision = revision
     object.metadata.resourceVersion = String(revision)
-    return entryOf(before?.id ?? ++this.#lastId, object, revision, asciiJson(object), table.readFields)
+    return entryOf(before?.id ?? ++this.#lastId, object, revision, stringifyAsciiJson(object), table.readFields)
   }
 
-  #enqueue(table: Table, before: Entry | undefined, after: Entry | undefined, last: Entry): Promise<Entry> {
+  #enqueue(table: Table, before: StoredEntry | undefined, after: StoredEntry | undefined, last: StoredEntry): Promise<StoredEntry> {
     if (this.#failure) return Promise.reject(restartError(this.#failure))
     if (this.#isClosing) {
       return Promise.reject(new StatusError('ServiceUnavailable', 'the server is shutting down: nothing was written'))

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { asciiJson, type Entry, entryOf } from './entry.ts'
+import { entryOf, type StoredEntry, stringifyAsciiJson } from './entry.ts'
 import { Table } from './table.ts'
 
-function entry(name: string, revision: number): Entry {
+function entry(name: string, revision: number): StoredEntry {
   const object = {
     apiVersion: 'v1',
     kind: 'Thing',
     metadata: { name, uid: name, resourceVersion: String(revision), creationTimestamp: '' },
   }
-  return entryOf(1, object, revision, asciiJson(object), undefined)
+  return entryOf(1, object, revision, stringifyAsciiJson(object), undefined)
 }
 
 test('history is bounded in events, and its floor is the oldest revision a watch may start from (invariants 6 and 10)', () => {
@@ -66,7 +66,7 @@ test('snapshotAt agrees with recorded snapshots, as far back as history goes', (
   fc.assert(
     fc.property(fc.array(change, { maxLength: 40 }), changes => {
       const table = new Table('things', { events: 16, bytes: 1e6 })
-      const past: Entry[][] = [[]]
+      const past: StoredEntry[][] = [[]]
       for (const [index, { name, isRemoval }] of changes.entries()) {
         const before = table.get(name)
         const next = entry(name, index + 1)

@@ -1,13 +1,13 @@
 import type { KubeObject } from '../../object/index.ts'
-import { type Entry, entryOf, type FieldReader } from './entry.ts'
+import { entryOf, type FieldReader, type StoredEntry } from './entry.ts'
 
 /** One durable change of one object. `before` is the version it replaced, which watchers with selectors need. */
 export type StoredEvent = {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly revision: number
   /** For DELETED: the last state, with the revision of the deletion. */
-  readonly entry: Entry
-  readonly before: Entry | undefined
+  readonly entry: StoredEntry
+  readonly before: StoredEntry | undefined
   /** The event as a line of a watch, by media type: shared by all watchers of its commit, then dropped, because history is long. */
   encoded: Map<string, string> | undefined
 }
@@ -26,17 +26,17 @@ export class Table {
   readonly name: string
   readonly listeners = new Set<TableListener>()
   /** Called when the write of a new object is queued, so that writes of the callback join the same commit. Must not throw. */
-  onCreate: ((entry: Entry) => void) | undefined
+  onCreate: ((entry: StoredEntry) => void) | undefined
   readonly #limits: HistoryLimits
   #readFields: FieldReader | undefined
   #fieldNames: readonly string[] = []
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, StoredEntry>()
   readonly #byOwner = new Map<string, Set<string>>()
   #sortedKeys: string[] = []
   #addedKeys: string[] = []
   #removedKeys = 0
-  #snapshot: Entry[] | undefined
-  #namespaceCache: { namespace: string; entries: readonly Entry[] } | undefined
+  #snapshot: StoredEntry[] | undefined
+  #namespaceCache: { namespace: string; entries: readonly StoredEntry[] } | undefined
   #events: StoredEvent[] = []
   #eventBytes = 0
   #floor = 0
@@ -67,11 +67,11 @@ export class Table {
     return this.#floor
   }
 
-  get(key: string): Entry | undefined {
+  get(key: string): StoredEntry | undefined {
     return this.#entries.get(key)
   }
 
-  values(): IterableIterator<Entry> {
+  values(): IterableIterator<StoredEntry> {
     return this.#entries.values()
   }
 
@@ -81,33 +81,33 @@ export class Table {
   }
 
   /** All objects in key order. The array is shared and immutable: a later write creates another. */
-  snapshot(): readonly Entry[] {
+  snapshot(): readonly StoredEntry[] {
     if (this.#snapshot) return this.#snapshot
     const keys = this.#keys()
-    const entries = new Array<Entry>(keys.length)
+    const entries = new Array<StoredEntry>(keys.length)
     for (let i = 0; i < keys.length; i++) entries[i] = this.#entries.get(keys[i]!)!
     this.#snapshot = entries
     return entries
   }
 
   /** The objects of one namespace in key order, without visiting the others. The last result is cached until the next change. */
-  inNamespace(namespace: string): readonly Entry[] {
+  inNamespace(namespace: string): readonly StoredEntry[] {
     if (this.#namespaceCache?.namespace === namespace) return this.#namespaceCache.entries
     const keys = this.#keys()
     const prefix = `${namespace}/`
     const end = `${namespace}0` // '0' is the character after '/'
-    const entries: Entry[] = []
+    const entries: StoredEntry[] = []
     for (let i = lowerBound(keys, prefix); i < keys.length && keys[i]! < end; i++) entries.push(this.#entries.get(keys[i]!)!)
     this.#namespaceCache = { namespace, entries }
     return entries
   }
 
   /** All objects in key order as they were at `revision`; undefined when history does not go back that far. */
-  snapshotAt(revision: number): readonly Entry[] | undefined {
+  snapshotAt(revision: number): readonly StoredEntry[] | undefined {
     const since = this.eventsSince(revision)
     if (!since || since.length === 0) return since && this.snapshot()
     // The first change of a key since then has the version before it.
-    const then = new Map<string, Entry | undefined>()
+    const then = new Map<string, StoredEntry | undefined>()
     for (const { entry, before } of since) if (!then.has(entry.key)) then.set(entry.key, before)
     const entries = this.snapshot().filter(entry => !then.has(entry.key))
     for (const entry of then.values()) if (entry) entries.push(entry)
@@ -163,7 +163,7 @@ export class Table {
   }
 
   /** Applies one durable change. `after` is undefined for a deletion, whose last state is `last`. */
-  apply(before: Entry | undefined, after: Entry | undefined, last: Entry): StoredEvent {
+  apply(before: StoredEntry | undefined, after: StoredEntry | undefined, last: StoredEntry): StoredEvent {
     if (after) this.#put(after, before)
     else if (before) this.#remove(before)
     this.#lastRevision = last.revision
@@ -201,7 +201,7 @@ export class Table {
     this.#eventBytes = bytes
   }
 
-  #put(entry: Entry, before: Entry | undefined): void {
+  #put(entry: StoredEntry, before: StoredEntry | undefined): void {
     this.#snapshot = undefined
     this.#namespaceCache = undefined
     this.#entries.set(entry.key, entry)
@@ -210,7 +210,7 @@ export class Table {
     if (before?.owners || entry.owners) this.#updateOwnerIndex(before, entry)
   }
 
-  #remove(before: Entry): void {
+  #remove(before: StoredEntry): void {
     this.#snapshot = undefined
     this.#namespaceCache = undefined
     this.#entries.delete(before.key)
@@ -219,7 +219,7 @@ export class Table {
     if (before.owners) this.#updateOwnerIndex(before, undefined)
   }
 
-  #updateOwnerIndex(before: Entry | undefined, after: Entry | undefined): void {
+  #updateOwnerIndex(before: StoredEntry | undefined, after: StoredEntry | undefined): void {
     for (const uid of before?.owners ?? []) {
       const keys = this.#byOwner.get(uid)
       keys?.delete(before!.key)

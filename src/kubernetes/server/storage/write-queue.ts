@@ -1,22 +1,22 @@
 import { StatusError } from '../../object/index.ts'
-import type { Entry } from './entry.ts'
+import type { StoredEntry } from './entry.ts'
 import type { Table } from './table.ts'
 
 /** A write that is not durable yet. */
 export type Write = {
   readonly table: Table
   readonly key: string
-  readonly before: Entry | undefined
+  readonly before: StoredEntry | undefined
   /** Undefined for a deletion. */
-  readonly after: Entry | undefined
+  readonly after: StoredEntry | undefined
   /** What events show: `after`, or the last state of a deleted object. */
-  readonly last: Entry
+  readonly last: StoredEntry
   /** The write that `before` comes from, until that is durable. It is cleared then, or a busy key would become a chain. */
   previous: Write | undefined
   readonly isNew: boolean
   hasFailed: boolean
-  readonly durable: Promise<Entry>
-  resolve(entry: Entry): void
+  readonly durable: Promise<StoredEntry>
+  resolve(entry: StoredEntry): void
   reject(error: Error): void
 }
 
@@ -75,9 +75,9 @@ export class WriteQueue {
    * Queues a write over `before`, which must be the newest version of the key. Resolves with `last` when it is durable.
    * Rejects with TooManyRequests when the queue is full.
    */
-  add(table: Table, before: Entry | undefined, after: Entry | undefined, last: Entry): Promise<Entry> {
+  add(table: Table, before: StoredEntry | undefined, after: StoredEntry | undefined, last: StoredEntry): Promise<StoredEntry> {
     if (this.#bytes >= this.#maxBytes) return Promise.reject(tooManyQueuedBytes())
-    const { promise: durable, resolve, reject } = Promise.withResolvers<Entry>()
+    const { promise: durable, resolve, reject } = Promise.withResolvers<StoredEntry>()
     const newest = this.#newest.get(table)!
     const previous = newest.get(last.key)
     // Two rows of one key would be corruption, and the next start would fail on it.

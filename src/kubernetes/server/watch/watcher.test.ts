@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { Http1Connection } from '../http/http1-connection.ts'
 import { Registry } from '../registry/index.ts'
-import type { Entry, Store } from '../storage/index.ts'
+import type { Store, StoredEntry } from '../storage/index.ts'
 import { Table } from '../storage/index.ts'
 import { negotiate, type Reply } from '../wire/index.ts'
 import { WatchManager } from './watch-manager.ts'
@@ -12,7 +12,7 @@ import type { Revalidate, Watcher } from './watcher.ts'
 
 const everything = { namespace: '', name: undefined, isWhole: true, matches: () => true }
 
-function entryAt(revision: number): Entry {
+function entryAt(revision: number): StoredEntry {
   const name = `c${revision}`
   const text = `{"apiVersion":"v1","kind":"ConfigMap","data":{"revision":"${revision}","text":"${'x'.repeat(10_000)}"}}`
   const unset = { labels: undefined, owners: undefined, fields: undefined, deleting: false }

@@ -1,6 +1,6 @@
 import { TimeSlice } from '../fairness/index.ts'
 import type { Kind, Selection } from '../registry/index.ts'
-import type { Entry, StoredEvent, Table } from '../storage/index.ts'
+import type { StoredEntry, StoredEvent, Table } from '../storage/index.ts'
 import { eventLine, type Reply, type Representation, renderBookmark, renderEvent, renderInitial, type SentType } from '../wire/index.ts'
 
 export type WatcherOptions = {
@@ -57,7 +57,7 @@ export class Watcher {
    * Sends the initial objects, then every event since.
    * @param initialEndRevision if set, the initial objects end with the bookmark that WatchList clients wait for.
    */
-  async sendInitial(entries: readonly Entry[], initialEndRevision: number | undefined): Promise<void> {
+  async sendInitial(entries: readonly StoredEntry[], initialEndRevision: number | undefined): Promise<void> {
     const { kind, as, response } = this.#options
     this.#buffered = []
     const slice = new TimeSlice()

@@ -1,20 +1,20 @@
 import type { KubeObject } from '../../object/index.ts'
 import type { Kind } from '../registry/index.ts'
-import { asciiJson, type Entry, type StoredEvent } from '../storage/index.ts'
+import { type StoredEntry, type StoredEvent, stringifyAsciiJson } from '../storage/index.ts'
 import type { Representation } from './representation.ts'
 import { yaml } from './yaml.ts'
 
 /** The JSON of an entry at the version of `kind`. */
-export function wireText(kind: Kind, entry: Entry): string {
+export function wireText(kind: Kind, entry: StoredEntry): string {
   return kind.fromStorage ? kind.fromStorage(entry.text, entry.revision) : entry.text
 }
 
 /** One object in the negotiated representation. */
-export function renderEntry(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+export function renderEntry(kind: Kind, entry: StoredEntry, as: Representation, nowMs: number): string {
   return finish(entryJson(kind, entry, as, nowMs), as)
 }
 
-function entryJson(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+function entryJson(kind: Kind, entry: StoredEntry, as: Representation, nowMs: number): string {
   switch (as.form) {
     case 'object':
       return wireText(kind, entry)
@@ -59,7 +59,7 @@ export function listFrame(kind: Kind, as: Representation, meta: ListMeta): { hea
   }
 }
 
-export function listItem(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+export function listItem(kind: Kind, entry: StoredEntry, as: Representation, nowMs: number): string {
   switch (as.form) {
     case 'object':
       return kind.isCustom ? wireText(kind, entry) : withoutType(kind, wireText(kind, entry))
@@ -96,7 +96,7 @@ export function renderEvent(kind: Kind, event: StoredEvent, type: SentType, as: 
 }
 
 /** The ADDED line of an object that existed before the watch. */
-export function renderInitial(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
+export function renderInitial(kind: Kind, entry: StoredEntry, as: Representation, isFirst: boolean, nowMs: number): string {
   return eventLine('ADDED', eventObject(kind, entry, as, isFirst, nowMs), as)
 }
 
@@ -120,20 +120,20 @@ export function eventLine(type: string, object: string, as: Representation): str
   return as.syntax === 'json' ? line : `---\n${finish(line, as)}`
 }
 
-function eventObject(kind: Kind, entry: Entry, as: Representation, isFirst: boolean, nowMs: number): string {
+function eventObject(kind: Kind, entry: StoredEntry, as: Representation, isFirst: boolean, nowMs: number): string {
   if (as.form === 'table') return tableHead(kind, String(entry.revision), isFirst, as) + rowText(kind, entry, as, nowMs) + tableEnd
   return entryJson(kind, entry, as, nowMs)
 }
 
-function atRevision(entry: Entry, revision: number): Entry {
+function atRevision(entry: StoredEntry, revision: number): StoredEntry {
   const object = JSON.parse(entry.text) as KubeObject
   object.metadata.resourceVersion = String(revision)
-  return { ...entry, revision, text: asciiJson(object) }
+  return { ...entry, revision, text: stringifyAsciiJson(object) }
 }
 
-function partialText(entry: Entry, { version }: Representation): string {
+function partialText(entry: StoredEntry, { version }: Representation): string {
   const { metadata } = JSON.parse(entry.text) as KubeObject
-  return asciiJson({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata })
+  return stringifyAsciiJson({ kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${version}`, metadata })
 }
 
 const tableEnd = ']}'
@@ -148,7 +148,7 @@ const columnTexts = new WeakMap<Kind, string>()
 function columnsText(kind: Kind): string {
   let text = columnTexts.get(kind)
   if (text === undefined) {
-    text = asciiJson(
+    text = stringifyAsciiJson(
       kind.columns.map(({ name, type, format, description, priority }) => ({ name, type, format: format ?? '', description, priority })),
     )
     columnTexts.set(kind, text)
@@ -156,19 +156,19 @@ function columnsText(kind: Kind): string {
   return text
 }
 
-function rowText(kind: Kind, entry: Entry, as: Representation, nowMs: number): string {
+function rowText(kind: Kind, entry: StoredEntry, as: Representation, nowMs: number): string {
   // The columns of built-in kinds read the stored version.
   const object = JSON.parse(kind.isCustom ? wireText(kind, entry) : entry.text) as KubeObject
   const cells = kind.columns.map(column => column.read(object, nowMs) ?? null)
   switch (as.include) {
     case 'None':
-      return asciiJson({ cells, object: null })
+      return stringifyAsciiJson({ cells, object: null })
     case 'Metadata':
-      return asciiJson({
+      return stringifyAsciiJson({
         cells,
         object: { kind: 'PartialObjectMetadata', apiVersion: `meta.k8s.io/${as.version}`, metadata: object.metadata },
       })
     case 'Object':
-      return `{"cells":${asciiJson(cells)},"object":${wireText(kind, entry)}}`
+      return `{"cells":${stringifyAsciiJson(cells)},"object":${wireText(kind, entry)}}`
   }
 }

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../../object/index.ts'
-import { type Entry, parseEntry, type Store, type StoredEvent, type Table } from '../../storage/index.ts'
+import { parseEntry, type Store, type StoredEntry, type StoredEvent, type Table } from '../../storage/index.ts'
 import type { Attributes, User } from '../user.ts'
 import { type PolicyRule, ruleAllows } from './policy-rule.ts'
 
@@ -35,7 +35,7 @@ export class Rbac {
   readonly #clusterBySubject = new Map<string, Map<string, Binding>>()
   readonly #bySubject = new Map<string, Map<string, Map<string, Binding>>>()
   /** The parsed rules of stored roles; an entry is immutable. */
-  readonly #rules = new WeakMap<Entry, readonly PolicyRule[]>()
+  readonly #rules = new WeakMap<StoredEntry, readonly PolicyRule[]>()
   #ofUser = new WeakMap<User, UserGrants>()
   #cachedCount = 0
   #generation = 0
@@ -135,7 +135,7 @@ export class Rbac {
     for (const { type, entry, before } of events) this.#index(table, before, type === 'DELETED' ? undefined : entry)
   }
 
-  #index(table: Table, before: Entry | undefined, after: Entry | undefined): void {
+  #index(table: Table, before: StoredEntry | undefined, after: StoredEntry | undefined): void {
     const namespace = (before ?? after)?.namespace ?? ''
     if (before) {
       const bySubject = namespace ? this.#bySubject.get(namespace) : this.#clusterBySubject

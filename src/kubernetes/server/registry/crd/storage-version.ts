@@ -1,6 +1,6 @@
 import { equalJson, type KubeObject, type StructuralSchema } from '../../../object/index.ts'
 import { applyDefaults, pruneUnknown } from '../../../schema/index.ts'
-import { asciiJson } from '../../storage/index.ts'
+import { stringifyAsciiJson } from '../../storage/index.ts'
 
 /** The version of a definition in which its objects are stored. */
 export type StorageVersion = {
@@ -31,7 +31,7 @@ export function fromStored(storage: StorageVersion, served: Served): (text: stri
     if (revision <= storage.since) object = applyDefaults(storage.schema, pruned(storage.schema, object)) as KubeObject
     if (prunes) object = pruned(served.schema, object)
     const { apiVersion: _, kind, metadata, ...rest } = object
-    return asciiJson({ apiVersion: served.apiVersion, kind, metadata, ...rest })
+    return stringifyAsciiJson({ apiVersion: served.apiVersion, kind, metadata, ...rest })
   }
 }
 

@@ -20,7 +20,7 @@ type Job = { readonly text: string; readonly resolve: (json: string) => void; re
 const isYamlType = (contentType: string): boolean => contentType.endsWith('yaml')
 
 /** True for YAML that would block other requests while it is parsed. */
-export function isLongYaml(text: string, contentType: string): boolean {
+export function needsYamlParserThread(text: string, contentType: string): boolean {
   return text.length > maxInlineLength && isYamlType(contentType) && !isWholeJson(text)
 }
 
@@ -38,7 +38,7 @@ function isWholeJson(text: string): boolean {
 }
 
 /** Parses long YAML in a thread of its own, one text after another. */
-export class LongYaml {
+export class YamlParserThread {
   readonly #queue: Job[] = []
   #job: Job | undefined
   #thread: RequestThread<string, YamlReply> | undefined

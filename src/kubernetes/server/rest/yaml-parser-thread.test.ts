@@ -1,20 +1,20 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict'
 import { test } from 'node:test'
-import { isLongYaml, LongYaml } from './long-yaml.ts'
+import { needsYamlParserThread, YamlParserThread } from './yaml-parser-thread.ts'
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `k${index}: v${index}`).join('\n')
 
 test('only long YAML that is not JSON goes to the thread', () => {
-  equal(isLongYaml(lines(10), 'application/yaml'), false)
-  equal(isLongYaml(lines(2_000), 'application/yaml'), true)
-  equal(isLongYaml(lines(2_000), 'application/apply-patch+yaml'), true)
-  equal(isLongYaml(lines(2_000), 'application/json'), false)
-  equal(isLongYaml(JSON.stringify({ a: 'x'.repeat(20_000) }), 'application/apply-patch+yaml'), false)
-  equal(isLongYaml(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
+  equal(needsYamlParserThread(lines(10), 'application/yaml'), false)
+  equal(needsYamlParserThread(lines(2_000), 'application/yaml'), true)
+  equal(needsYamlParserThread(lines(2_000), 'application/apply-patch+yaml'), true)
+  equal(needsYamlParserThread(lines(2_000), 'application/json'), false)
+  equal(needsYamlParserThread(JSON.stringify({ a: 'x'.repeat(20_000) }), 'application/apply-patch+yaml'), false)
+  equal(needsYamlParserThread(`{a: ${'x'.repeat(20_000)}}`, 'application/apply-patch+yaml'), true)
 })
 
 test('concurrent texts are converted to JSON or rejected', async () => {
-  const yaml = new LongYaml()
+  const yaml = new YamlParserThread()
   const [map, list] = await Promise.all([
     yaml.toJson(lines(2_000)),
     yaml.toJson('- 1\n- yes\n'),
@@ -29,7 +29,7 @@ test('concurrent texts are converted to JSON or rejected', async () => {
 })
 
 test('a text that takes too long is rejected, and the next one is parsed', async () => {
-  const yaml = new LongYaml({ limitMs: 400 })
+  const yaml = new YamlParserThread({ limitMs: 400 })
   const slow = yaml.toJson(lines(150_000))
   const next = yaml.toJson('a: b').catch(error => error.message)
   await rejects(slow, { code: 400, message: /takes longer than 400 ms/ })
@@ -37,7 +37,7 @@ test('a text that takes too long is rejected, and the next one is parsed', async
 })
 
 test('texts beyond the queue limit get 429', async () => {
-  const yaml = new LongYaml()
+  const yaml = new YamlParserThread()
   const all = await Promise.allSettled(Array.from({ length: 70 }, () => yaml.toJson('a: b')))
   const refused = all.filter(result => result.status === 'rejected')
   equal(refused.length, 5)
