@@ -39,22 +39,27 @@ test('a backup during writes is a consistent snapshot: it has every write acknow
     }
     const writing = counters.map((_, writer) => write(writer))
     const path = join(elsewhere!, 'backup.db')
-    for (let round = 0; round < 3; round++) {
-      const before = [...counters]
-      await server.server.backUp(path)
-      assert.equal(statSync(path).mode & 0o777, 0o600)
-      const restored = join(elsewhere!, `restored-${round}`)
-      restoreBackup({ file: path, dataDir: restored })
-      const store = await Store.open({ dataDir: restored })
-      const found = (name: string) => Number(/"value":"(\d+)"/.exec(store.table('configmaps').get(`default/${name}`)?.text ?? '')?.[1] ?? 0)
-      for (const [writer, acknowledged] of before.entries()) {
-        const [a, b] = [found(`w${writer}a`), found(`w${writer}b`)]
-        assert.ok(a >= acknowledged && b >= acknowledged, `writer ${writer}: ${a}, ${b}, acknowledged ${acknowledged}`)
-        assert.ok(a === b || a === b + 1, `writer ${writer}: a is ${a}, b is ${b}`)
+    // Also when an assertion fails: the writers would never end.
+    try {
+      for (let round = 0; round < 3; round++) {
+        const before = [...counters]
+        await server.server.backUp(path)
+        assert.equal(statSync(path).mode & 0o777, 0o600)
+        const restored = join(elsewhere!, `restored-${round}`)
+        restoreBackup({ file: path, dataDir: restored })
+        const store = await Store.open({ dataDir: restored })
+        const found = (name: string) =>
+          Number(/"value":"(\d+)"/.exec(store.table('configmaps').get(`default/${name}`)?.text ?? '')?.[1] ?? 0)
+        for (const [writer, acknowledged] of before.entries()) {
+          const [a, b] = [found(`w${writer}a`), found(`w${writer}b`)]
+          assert.ok(a >= acknowledged && b >= acknowledged, `writer ${writer}: ${a}, ${b}, acknowledged ${acknowledged}`)
+          assert.ok(a === b || a === b + 1, `writer ${writer}: a is ${a}, b is ${b}`)
+        }
+        await store.close()
       }
-      await store.close()
+    } finally {
+      isDone = true
     }
-    isDone = true
     await Promise.all(writing)
     await server.close()
     assert.deepEqual(
